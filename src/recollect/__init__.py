@@ -1,0 +1,104 @@
+"""Recollect: the memory of AI agents."""
+
+from recollect.aio import AsyncChat, AsyncMemory
+from recollect.chat import Chat
+from recollect.errors import (
+    ConfigError,
+    ConflictError,
+    DimensionError,
+    ImageError,
+    InvalidError,
+    LeaseLostError,
+    MessageError,
+    MissingExtraError,
+    NotFoundError,
+    RecollectError,
+    RecordError,
+    SchemaError,
+    ScopeError,
+    StoreBusyError,
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+)
+from recollect.memory import Memory, Remembered, open_store
+from recollect.records.article import Article
+from recollect.records.change import Add, Change, Expire, Promote, Reinforce, Retract, Supersede
+from recollect.records.fact import Fact
+from recollect.records.log import Appended, Job, LogEntry
+from recollect.records.memory_item import MemoryItem
+from recollect.records.message import (
+    AgentCallMsg,
+    Message,
+    MessageContent,
+    ToolCallMsg,
+    extract_action_from_message,
+)
+from recollect.records.note import Note
+from recollect.records.query import Forgotten, Hit, Match, Recall, Why
+from recollect.records.scope import Scope
+from recollect.records.session import Session
+from recollect.store.base import Store
+from recollect.store.sqlite.store import SqliteStore
+from recollect.views.conversation import BaseMemory, ConversationMemory
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Add",
+    "AgentCallMsg",
+    "Appended",
+    "Article",
+    "AsyncChat",
+    "AsyncMemory",
+    "BaseMemory",
+    "Change",
+    "Chat",
+    "ConfigError",
+    "ConflictError",
+    "ConversationMemory",
+    "DimensionError",
+    "Expire",
+    "Fact",
+    "Forgotten",
+    "Hit",
+    "ImageError",
+    "InvalidError",
+    "Job",
+    "LeaseLostError",
+    "LogEntry",
+    "Match",
+    "Memory",
+    "MemoryItem",
+    "Message",
+    "MessageContent",
+    "MessageError",
+    "MissingExtraError",
+    "NotFoundError",
+    "Note",
+    "Promote",
+    "Recall",
+    "RecollectError",
+    "RecordError",
+    "Reinforce",
+    "Remembered",
+    "Retract",
+    "SchemaError",
+    "Scope",
+    "ScopeError",
+    "Session",
+    "SqliteStore",
+    "Store",
+    "StoreBusyError",
+    "StoreDamagedError",
+    "StoreError",
+    "StoreFullError",
+    "StoreUnavailableError",
+    "Supersede",
+    "ToolCallMsg",
+    "Why",
+    "__version__",
+    "extract_action_from_message",
+    "open_store",
+]

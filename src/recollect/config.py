@@ -1,0 +1,42 @@
+"""Settings: the only reader of the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from recollect.errors import ConfigError
+
+_DURABILITIES = ("full", "normal")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What can be set from outside, each as RECOLLECT_<NAME>."""
+
+    url: str
+    tenant: str = "default"
+    user: str = "me"
+    agent: str = ""
+    durability: str = "full"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
+        """Read RECOLLECT_URL, _TENANT, _USER, _AGENT and _DURABILITY."""
+        given = {
+            name: environment[f"RECOLLECT_{name.upper()}"]
+            for name in cls.__dataclass_fields__
+            if environment.get(f"RECOLLECT_{name.upper()}")
+        }
+        if given.get("durability", "full") not in _DURABILITIES:
+            raise ConfigError(f"RECOLLECT_DURABILITY is one of {', '.join(_DURABILITIES)}")
+        return cls(**{"url": str(default_path()), **given})
+
+
+def default_path() -> Path:
+    """The database in the user's data folder."""
+    from platformdirs import user_data_path  # here, so that `import recollect` stays light
+
+    return user_data_path("recollect", appauthor=False) / "recollect.db"

@@ -1,0 +1,102 @@
+"""Every error Recollect raises, as one tree.
+
+    RecollectError
+    ├── InvalidError (also ValueError)   the input is wrong; nothing was changed
+    │   ├── MessageError                 … a message; the text names the field
+    │   │   └── ImageError               … an image that cannot be read
+    │   ├── ScopeError                   … a tenant, user, agent or session id
+    │   └── RecordError                  … any other record
+    ├── NotFoundError (also LookupError) no such thing in this scope
+    ├── ConflictError                    someone else was first; read again, then retry
+    │   └── LeaseLostError               a job's lease ran out and another worker has it
+    ├── StoreError                       the database said no
+    │   ├── StoreBusyError               locked for longer than the patience given
+    │   ├── StoreFullError               no room left; nothing acknowledged was lost
+    │   ├── StoreUnavailableError        the server cannot be reached
+    │   ├── StoreDamagedError            not a database, or a damaged one
+    │   ├── SchemaError                  made by a newer Recollect; left untouched
+    │   └── DimensionError               vectors of another length than the index holds
+    ├── ConfigError                      a setting is wrong
+    └── MissingExtraError (also ImportError)
+
+Messages say what happened, with which value, and the cure. They never carry what
+a user said: lengths, field names and types only.
+"""
+
+from __future__ import annotations
+
+
+class RecollectError(Exception):
+    """The root of all errors raised on purpose by Recollect."""
+
+
+class InvalidError(RecollectError, ValueError):
+    """The input is wrong; nothing was changed."""
+
+
+class MessageError(InvalidError):
+    """A message has the wrong shape; the text names the field."""
+
+
+class ImageError(MessageError):
+    """An image is missing, too large, not an image, or not allowed to be read."""
+
+
+class ScopeError(InvalidError):
+    """A tenant, user, agent or session id cannot be used."""
+
+
+class RecordError(InvalidError):
+    """A record other than a message has the wrong shape."""
+
+
+class NotFoundError(RecollectError, LookupError):
+    """There is no such thing in this scope."""
+
+
+class ConflictError(RecollectError):
+    """Someone else changed it first; read it again, then retry."""
+
+
+class LeaseLostError(ConflictError):
+    """The job's lease ran out and the job is no longer this worker's."""
+
+
+class StoreError(RecollectError):
+    """The database refused."""
+
+
+class StoreBusyError(StoreError):
+    """The database stayed locked for longer than the patience given."""
+
+
+class StoreFullError(StoreError):
+    """The disk or the quota is full."""
+
+
+class StoreUnavailableError(StoreError):
+    """The database cannot be reached."""
+
+
+class StoreDamagedError(StoreError):
+    """The file is damaged or is not a Recollect database."""
+
+
+class SchemaError(StoreError):
+    """The database was made by a newer Recollect; it was left untouched."""
+
+
+class DimensionError(StoreError):
+    """A vector's length differs from what its embedder gave before."""
+
+
+class ConfigError(RecollectError):
+    """A setting has a value that cannot be used."""
+
+
+class MissingExtraError(RecollectError, ImportError):
+    """An optional part is not installed."""
+
+    def __init__(self, extra: str) -> None:
+        self.extra = extra
+        super().__init__(f'this needs an optional part: pip install "recollect[{extra}]"')

@@ -1,0 +1,197 @@
+"""Memory: where the rooms meet. Remember, recall, forget."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+from recollect.chat import Chat
+from recollect.config import Settings
+from recollect.errors import InvalidError, MissingExtraError
+from recollect.recall.search import search
+from recollect.records.ids import now
+from recollect.records.log import Source
+from recollect.records.message import Message
+from recollect.records.query import Forgotten, Recall
+from recollect.records.scope import Scope
+from recollect.records.session import Session
+from recollect.store.base import Store
+from recollect.store.sqlite.store import SqliteStore
+
+Said = str | Message | Mapping[str, Any]
+"""A message, the dict of one, or the text of one by the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What `remember` stored: the messages' ids, and the session they are in."""
+
+    session_id: str
+    message_ids: tuple[str, ...]
+    added: int
+
+
+class Memory:
+    """The memory of an agent.
+
+        with Memory() as memory:
+            chat = memory.session(user="ada", agent="tutor")
+            chat.add("user", "I moved to Berlin in March.")
+            print(memory.recall("where does she live?", user="ada").hits[0].text)
+
+    `store` is a Store, a path, `":memory:"` or a `postgresql://` URL; without one, RECOLLECT_URL
+    or a file in the user's data folder.
+    """
+
+    def __init__(
+        self,
+        store: Store | str | os.PathLike[str] | None = None,
+        *,
+        tenant: str | None = None,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        settings = Settings.from_environment() if store is None or tenant is None else None
+        self.tenant = tenant or (settings.tenant if settings else "default")
+        if store is None:
+            assert settings is not None  # read just above
+            store = open_store(settings.url, settings.durability, clock)
+        elif isinstance(store, str | os.PathLike):
+            store = open_store(os.fspath(store), "full", clock)
+        self.store: Store = store
+        self._clock = clock
+
+    def scope(
+        self, *, user: str, agent: str | None = None, session: str | None = None
+    ) -> Scope:
+        """The scope of a user of this memory's tenant."""
+        return Scope(user=user, tenant=self.tenant, agent=agent, session=session)
+
+    def session(
+        self, *, user: str, agent: str = "", id: str | None = None, new: bool = False
+    ) -> Chat:
+        """The user's conversation with an agent: the one named, else the active one, else a new one."""
+        if new and id is not None:
+            raise InvalidError("give an id or ask for a new session, not both")
+        if new:
+            id = Message("user").message_id
+        opened = self.store.open_session(self.scope(user=user, agent=agent, session=id))
+        return Chat(self, opened)
+
+    def sessions(self, *, user: str, agent: str | None = None) -> list[Session]:
+        """Every conversation of the user, oldest first."""
+        return self.store.sessions(self.scope(user=user, agent=agent))
+
+    def remember(
+        self,
+        said: Said | Iterable[Said],
+        *,
+        user: str,
+        agent: str | None = None,
+        session: str | None = None,
+        source: Source | None = None,
+    ) -> Remembered:
+        """Store messages durably, in order; they can be recalled as soon as this returns."""
+        messages = _messages(said)
+        scope = self.scope(user=user, agent=agent, session=session)
+        if session is None:
+            scope = self.store.open_session(scope).scope
+        done = self.store.append(scope, messages, source=source)
+        return Remembered(
+            session_id=done.session_id,
+            message_ids=tuple(message.message_id for message in messages),
+            added=done.added,
+        )
+
+    def history(
+        self,
+        *,
+        user: str,
+        agent: str | None = None,
+        session: str | None = None,
+        last: int | None = None,
+        role: str | None = None,
+    ) -> list[Message]:
+        """The newest `last` messages in the scope, or all of them, oldest first."""
+        scope = self.scope(user=user, agent=agent, session=session)
+        return [entry.message for entry in self.store.history(scope, last=last, role=role)]
+
+    def recall(
+        self,
+        question: str,
+        *,
+        user: str,
+        agent: str | None = None,
+        session: str | None = None,
+        limit: int = 10,
+    ) -> Recall:
+        """What is remembered that bears on the question, best first, each with its reason."""
+        scope = self.scope(user=user, agent=agent, session=session)
+        return search(self.store, scope, question, limit=limit, now=self._clock())
+
+    def forget(
+        self,
+        *,
+        user: str,
+        agent: str | None = None,
+        session: str | None = None,
+        message: str | None = None,
+        everything: bool = False,
+    ) -> Forgotten:
+        """Remove a message, a session, all of an agent's, or everything of a user, for good.
+
+        Everything goes only where `everything=True` says so: an id that happens to be None
+        must not empty a memory.
+        """
+        named = (agent, session, message)
+        if everything != (named == (None, None, None)):
+            raise InvalidError("name an agent, session or message, or else say everything=True")
+        scope = self.scope(user=user, agent=agent, session=session)
+        return self.store.forget(scope, message_id=message)
+
+    def close(self) -> None:
+        """Close the store. Nothing waits to be written."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open_store(url: str, durability: str = "full", clock: Callable[[], datetime] = now) -> Store:
+    """The store that a URL or path names."""
+    if url.startswith(("postgresql://", "postgres://")):
+        try:
+            from recollect.store.postgres.store import PostgresStore
+        except ImportError as error:
+            raise MissingExtraError("postgres") from error
+        return PostgresStore(url, clock=clock)
+    path = url.removeprefix("sqlite:///")
+    return SqliteStore(
+        path, durability="normal" if durability == "normal" else "full", clock=clock
+    )
+
+
+def _messages(said: Said | Iterable[Said]) -> list[Message]:
+    many = [said] if isinstance(said, str | Message | Mapping) else list(said)
+    return [_message(one) for one in many]
+
+
+def _message(said: Said) -> Message:
+    if isinstance(said, Message):
+        return said
+    if isinstance(said, str):
+        return Message("user", said)
+    if isinstance(said, Mapping) and "role" in said:
+        return Message.from_response_dict(dict(said))
+    raise InvalidError("give messages, dicts with a role, or text")

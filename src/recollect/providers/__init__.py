@@ -1,0 +1,1 @@
+"""Who thinks and who fetches: models, and files and URLs from outside."""

@@ -1,0 +1,41 @@
+"""The words channel: a question becomes terms, never syntax."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from recollect.records.query import Match
+from recollect.records.scope import Scope
+from recollect.records.text import fold
+from recollect.store.base import Store, Term
+
+MAX_TERMS = 64
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_STOP = frozenset(
+    """a about an and are as at be been but by can could did do does for from had has have he her
+    him his how i if in into is it its me my no not of on or our s she should so t than that the
+    their them then there these they this to us was we were what when where which who whom whose
+    why will with would you your""".split()
+)
+
+
+def terms_of(question: str) -> list[Term]:
+    """The words worth looking for; characters of unspaced scripts go in pairs."""
+    words = fold(question).split()
+    kept = [word for word in words if word not in _STOP] or words
+    terms: list[Term] = []
+    for place, word in enumerate(kept):
+        after = kept[place + 1] if place + 1 < len(kept) else ""
+        if not _UNSPACED.match(word):
+            terms.append((word,))
+        elif _UNSPACED.match(after):
+            terms.append((word, after))
+        elif not (place and _UNSPACED.match(kept[place - 1])):
+            terms.append((word,))
+    return list(dict.fromkeys(terms))[:MAX_TERMS]
+
+
+def search_words(store: Store, scope: Scope, question: str, limit: int) -> Sequence[Match]:
+    """What shares words with the question, best first."""
+    return store.match_text(scope, terms_of(question), limit=limit)

@@ -1,0 +1,1 @@
+"""What we keep: frozen values without input or output."""

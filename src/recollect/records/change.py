@@ -1,0 +1,65 @@
+"""Changes: everything that can happen to what was derived, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from recollect.records.fact import Fact
+from recollect.records.ids import now
+from recollect.records.memory_item import MemoryItem
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """A new memory or fact."""
+
+    record: MemoryItem | Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reinforce:
+    """It was said or used again: count it, add the messages that say so, raise its weight."""
+
+    id: str
+    sources: tuple[str, ...] = ()
+    importance: float | None = None
+    at: datetime = field(default_factory=now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supersede:
+    """A newer one takes the place of an older one, which is kept, ended and linked."""
+
+    old_id: str
+    record: MemoryItem | Fact
+    reason: str = ""
+    at: datetime = field(default_factory=now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promote:
+    """From the short-term tier to the long-term one."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expire:
+    """Its time is over; it stays visible in the past."""
+
+    id: str
+    reason: str = ""
+    at: datetime = field(default_factory=now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retract:
+    """It was wrong; it stays visible as something once believed."""
+
+    id: str
+    reason: str = ""
+    at: datetime = field(default_factory=now)
+
+
+Change = Add | Reinforce | Supersede | Promote | Expire | Retract

@@ -1,0 +1,73 @@
+"""Facts: edges of the graph, with when they were true and when we knew."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from recollect.errors import RecordError
+from recollect.records.ids import new_id, now
+from recollect.records.memory_item import check_moments, check_share
+from recollect.records.scope import Scope
+from recollect.records.text import check_key, check_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """`subject predicate object`, true from `valid_from` to `valid_to`, known likewise.
+
+    An open end is None: true until further notice, known until retracted.
+    """
+
+    scope: Scope
+    subject: str
+    predicate: str
+    object: str
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    known_from: datetime = field(default_factory=now)
+    known_to: datetime | None = None
+    confidence: float = 1.0
+    source: str = "user"
+    sources: tuple[str, ...] = ()
+    id: str = field(default_factory=new_id)
+    superseded_by: str | None = None
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("subject", "predicate", "object"):
+            if not check_text(getattr(self, name), name).strip():
+                raise RecordError(f"{name} is empty")
+        check_key(self.id, "id")
+        check_share(self.confidence, "confidence")
+        for source in self.sources:
+            check_key(source, "sources")
+        check_moments(self, "valid_from", "valid_to", "known_from", "known_to")
+        if self.valid_from and self.valid_to and self.valid_to < self.valid_from:
+            raise RecordError("valid_to lies before valid_from")
+
+    @property
+    def text(self) -> str:
+        return f"{self.subject} {self.predicate} {self.object}"
+
+    @property
+    def topic(self) -> str:
+        """A key shared by facts with the same subject and predicate, however written."""
+        return topic_of(self.subject, self.predicate)
+
+    def holds(self, valid_at: datetime | None = None, known_at: datetime | None = None) -> bool:
+        """Whether it was true at one moment, as far as was known at another."""
+        if valid_at is not None:
+            begun = self.valid_from is None or self.valid_from <= valid_at
+            if not (begun and (self.valid_to is None or valid_at < self.valid_to)):
+                return False
+        if known_at is None:
+            return self.known_to is None
+        return self.known_from <= known_at and (self.known_to is None or known_at < self.known_to)
+
+
+def topic_of(subject: str, predicate: str) -> str:
+    """The key under which facts compete: subject and predicate, without case and spacing."""
+    folded = "\x00".join(" ".join(part.casefold().split()) for part in (subject, predicate))
+    return hashlib.sha256(folded.encode()).hexdigest()[:32]

@@ -1,0 +1,50 @@
+"""Scope: whose memory it is. Every read and write carries one."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+
+from recollect.errors import ScopeError
+from recollect.records.text import check_key, check_text
+
+MAX_ID_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """A user of a tenant, narrowed to an agent or a session where one is named.
+
+    Ids are opaque: `*`, `%`, `alice` and `alice ` are four different users.
+    """
+
+    user: str
+    tenant: str = "default"
+    agent: str | None = None
+    session: str | None = None
+    owner: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_id(self.tenant, "tenant")
+        _check_id(self.user, "user")
+        if self.agent is not None:
+            check_key(self.agent, "agent", ScopeError)
+        if self.session is not None:
+            _check_id(self.session, "session")
+        # Ids hold no NUL, so this pair cannot be spelled in two ways.
+        pair = f"{self.tenant}\x00{self.user}".encode()
+        object.__setattr__(self, "owner", hashlib.sha256(pair).hexdigest()[:32])
+
+    def within(self, *, agent: str | None = None, session: str | None = None) -> Scope:
+        """The same user, narrowed further."""
+        return replace(self, agent=agent or self.agent, session=session or self.session)
+
+    def whole_user(self) -> Scope:
+        """The same user, with agent and session left open."""
+        return Scope(user=self.user, tenant=self.tenant)
+
+
+def _check_id(value: object, field_name: str) -> None:
+    text = check_text(value, field_name, ScopeError)
+    if len(text.encode()) > MAX_ID_BYTES:
+        raise ScopeError(f"{field_name} is longer than {MAX_ID_BYTES} bytes")

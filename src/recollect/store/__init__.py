@@ -1,0 +1,1 @@
+"""Where it lives: one contract, one logic, two databases."""

@@ -1,0 +1,94 @@
+"""What the shared logic needs of a database: transactions, named queries, four encodings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from importlib import resources
+from typing import Any, Protocol, TypeVar
+
+from recollect.records.message import Message
+from recollect.store.base import Term
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
+class Db(Protocol):
+    """An open transaction."""
+
+    def rows(self, query: str, **values: Any) -> list[Row]: ...
+    def run(self, query: str, **values: Any) -> int:
+        """Run a change and return how many rows it touched."""
+
+    def many(self, query: str, values: Iterable[dict[str, Any]]) -> int: ...
+
+    def next_seqs(self, count: int) -> Sequence[int]:
+        """Rising places in the log that were never given out before."""
+
+    def next_view_passages(self, count: int) -> Sequence[int]:
+        """Ids below zero for passages of derived records."""
+
+    def add_passages(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Store passages and index the words of their text."""
+
+    def pack(self, message: Message) -> dict[str, Any]:
+        """The columns in which this database keeps a message's content."""
+
+    def unpack(self, row: Row) -> Message:
+        """The message in `id, source, message_id, role, created_at` and the columns of `pack`."""
+
+    def text_query(self, owner: str, terms: Sequence[Term]) -> str: ...
+    def nearest(
+        self, narrowed: dict[str, Any], embedder: str, vector: Sequence[float], limit: int
+    ) -> list[tuple[int, float]]: ...
+    def vector(self, values: Sequence[float]) -> Any: ...
+
+
+class Engine(Protocol):
+    """A database: runs work in a transaction that sees one owner's rows."""
+
+    def read(self, owner: str, work: Callable[[Db], T]) -> T: ...
+    def write(self, owner: str, work: Callable[[Db], T]) -> T: ...
+    def across_owners(self, work: Callable[[Db], T]) -> T:
+        """A transaction over the queue, and over nothing else, of all owners."""
+
+    def scrub(self) -> str:
+        """After a forget: remove deleted bytes from files; say what remains, if anything."""
+
+    def check(self) -> dict[str, str]: ...
+    def close(self) -> None: ...
+
+
+def one(rows: list[Row]) -> Row | None:
+    """The only row, if there is one."""
+    return rows[0] if rows else None
+
+
+_LIST = re.compile(r"IN \(:(\w+)\*\)")
+_PIECE = re.compile(r"@(\w+)")
+
+
+def load_queries(dialect: str, list_sql: str) -> dict[str, str]:
+    """The named SQL of a dialect: the shared file, then its own, which wins.
+
+    `list_sql` says how the dialect writes `IN (:names*)`, with the name as `\\1`.
+    """
+    store = resources.files("recollect.store")
+    found: dict[str, str] = {}
+    for file in (store / "queries.sql", store / dialect / "queries.sql"):
+        for block in re.split(r"^-- name: ", file.read_text(), flags=re.MULTILINE)[1:]:
+            name, _, body = block.partition("\n")
+            found[name.strip()] = body.strip()
+
+    def complete(sql: str) -> str:
+        return _LIST.sub(list_sql, _PIECE.sub(lambda piece: found[piece.group(0)], sql))
+
+    return {name: complete(complete(sql)) for name, sql in found.items() if name[0] != "@"}
+
+
+def load_migrations(dialect: str) -> list[tuple[int, str]]:
+    """The numbered migrations of a dialect, in order."""
+    folder = resources.files("recollect.store") / dialect / "migrations"
+    files = sorted(item.name for item in folder.iterdir() if item.name.endswith(".sql"))
+    return [(int(name[:4]), (folder / name).read_text()) for name in files]

@@ -1,0 +1,91 @@
+"""Forgetting in a transaction: the words, their index entries, and all derived from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from recollect.errors import NotFoundError
+from recollect.records.scope import Scope
+from recollect.store.engine import Db
+from recollect.store.sessions import narrowed
+
+
+def forget(db: Db, scope: Scope, message_id: str | None) -> Counter[str]:
+    """Remove one message, or else everything in the scope; count what went."""
+    if message_id is not None:
+        return _forget_message(db, scope, message_id)
+    gone: Counter[str] = Counter()
+    sessions = db.rows("sessions_in_scope", **narrowed(scope))
+    keys = [row[0] for row in sessions]
+    ids = [row[1] for row in sessions]
+    messages = db.rows("messages_in_sessions", owner=scope.owner, sessions=keys) if keys else []
+    gone += _forget_messages(db, scope.owner, messages)
+    gone += _forget_views(db, scope.owner, _views_in(db, scope, ids))
+    if keys:
+        gone["jobs"] += db.run("delete_session_jobs", owner=scope.owner, sessions=keys)
+        db.run("delete_active_sessions", owner=scope.owner, ids=ids)
+        gone["sessions"] += db.run("delete_sessions", owner=scope.owner, sessions=keys)
+    if scope.agent is None and scope.session is None:
+        db.run("delete_embedders", owner=scope.owner)
+        gone["users"] += db.run("delete_owner", owner=scope.owner)
+    return +gone
+
+
+def _forget_message(db: Db, scope: Scope, message_id: str) -> Counter[str]:
+    found = db.rows("messages_by_id", **narrowed(scope), ids=[message_id])
+    if not found:
+        raise NotFoundError("no message with this id in this scope")
+    messages = [(row[0], message_id) for row in found]
+    gone = _forget_messages(db, scope.owner, messages)
+    gone["jobs"] += db.run(
+        "delete_message_jobs", owner=scope.owner, seqs=[seq for seq, _ in messages]
+    )
+    return +gone
+
+
+def _forget_messages(db: Db, owner: str, messages: Sequence[tuple[Any, ...]]) -> Counter[str]:
+    if not messages:
+        return Counter()
+    seqs = [seq for seq, _ in messages]
+    cited = db.rows("views_from_messages", owner=owner, ids=[id_ for _, id_ in messages])
+    gone = _forget_views(db, owner, [view for (view,) in cited])
+    passages, vectors = db.rows("count_passages_of_messages", owner=owner, seqs=seqs)[0]
+    gone["revisions"] += db.run("delete_revisions", owner=owner, seqs=seqs)
+    gone["messages"] += db.run("delete_messages", owner=owner, seqs=seqs)
+    return gone + Counter(passages=passages, vectors=vectors)
+
+
+def _forget_views(db: Db, owner: str, views: list[str]) -> Counter[str]:
+    if not views:
+        return Counter()
+    named = {"owner": owner, "ids": views}
+    passages, vectors = db.rows("count_passages_of_views", **named)[0]
+    agents = [agent for (agent,) in db.rows("note_agents", **named)]
+    db.run("delete_view_passages", **named)
+    db.run("delete_view_sources", **named)
+    if agents:
+        db.run("delete_note_versions", owner=owner, agents=agents)
+    return Counter(
+        memories=db.run("delete_items", **named),
+        facts=db.run("delete_facts", **named),
+        notes=db.run("delete_notes", **named),
+        passages=passages,
+        vectors=vectors,
+    )
+
+
+def _views_in(db: Db, scope: Scope, session_ids: list[str]) -> list[str]:
+    """Derived records that belong to the scope itself, whichever messages they cite."""
+    if scope.session is not None:
+        found = [
+            row
+            for session_id in session_ids
+            for row in db.rows("views_of_session", owner=scope.owner, session_id=session_id)
+        ]
+    elif scope.agent is not None:
+        found = db.rows("views_of_agent", owner=scope.owner, agent=scope.agent)
+    else:
+        found = db.rows("all_views", owner=scope.owner)
+    return [view for (view,) in found]

@@ -1,0 +1,202 @@
+"""PostgreSQL through psycopg: a pool, row-level security, patience with restarts."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import psycopg
+import psycopg_pool
+
+from recollect.errors import (
+    RecollectError,
+    SchemaError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+)
+from recollect.store.engine import Db, Row, load_migrations
+from recollect.store.postgres import pgvector
+from recollect.store.postgres.db import QUERIES, PostgresDb
+
+T = TypeVar("T")
+
+MIGRATIONS = load_migrations("postgres")
+ROLE = "recollect_app"
+_LOCK = 0x7265636F  # the advisory lock under which one process at a time migrates
+_PASSING = (psycopg.OperationalError, psycopg.errors.DeadlockDetected)
+
+
+class PostgresEngine:
+    """Every transaction runs as a role that row-level security binds, for one owner."""
+
+    def __init__(
+        self, url: str, max_connections: int, patience_seconds: float, use_pgvector: bool
+    ) -> None:
+        self._patience = patience_seconds
+        with translated():
+            self._pool = psycopg_pool.ConnectionPool(
+                url, min_size=1, max_size=max_connections, open=True,
+                timeout=patience_seconds, reconnect_timeout=patience_seconds,
+                check=None, kwargs={"application_name": "recollect"},
+            )  # fmt: skip
+        self._role = self._patiently(self._migrate)
+        self.pgvector = (
+            self._patiently(lambda: pgvector.probe(self._pool))
+            if use_pgvector
+            else "off: turned off by the caller"
+        )
+
+    def read(self, owner: str, work: Callable[[Db], T]) -> T:
+        return self.write(owner, work)
+
+    def write(self, owner: str, work: Callable[[Db], T]) -> T:
+        return self._patiently(lambda: self._transact(owner, "", work))
+
+    def across_owners(self, work: Callable[[Db], T]) -> T:
+        return self._patiently(lambda: self._transact("", "on", work))
+
+    def scrub(self) -> str:
+        return (
+            "PostgreSQL keeps deleted rows until VACUUM, and its write-ahead log and backups "
+            "until they are recycled"
+        )
+
+    def check(self) -> dict[str, str]:
+        def ask() -> dict[str, str]:
+            with self._pool.connection() as connection:
+                row = connection.execute(
+                    "SELECT current_database(), current_setting('server_version'),"
+                    " current_setting('synchronous_commit')"
+                ).fetchone()
+                assert row is not None
+                return {
+                    "database": row[0],
+                    "engine": f"PostgreSQL {row[1]}",
+                    "synchronous": row[2],
+                    "schema": str(_schema_version(connection)),
+                    "row-level security": f"as role {self._role}"
+                    if self._role != "none"
+                    else "as the connecting user, who is bound by it",
+                    "vectors": self.pgvector,
+                }
+
+        return self._patiently(ask)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _transact(self, owner: str, worker: str, work: Callable[[Db], T]) -> T:
+        with self._pool.connection() as connection, connection.pipeline() as pipeline:
+            entering = {"role": self._role, "owner": owner, "worker": worker}
+            connection.execute(QUERIES["enter"], entering)
+            result = work(PostgresDb(connection, pipeline, self.pgvector == "pgvector"))
+            connection.commit()
+            return result
+
+    def _patiently(self, attempt: Callable[[], T]) -> T:
+        """Try until it works or patience ends. Work may run twice; its ids make that harmless."""
+        deadline = time.monotonic() + self._patience
+        pause = 0.02
+        while True:
+            try:
+                with translated():
+                    return attempt()
+            except (StoreUnavailableError, StoreBusyError):
+                if time.monotonic() + pause > deadline or self._pool.closed:
+                    raise
+            time.sleep(pause)
+            pause = min(pause * 2, 0.5)
+
+    def _migrate(self) -> str:
+        """Bring the schema up to date; return the role to work as."""
+        with self._pool.connection() as connection:
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            found = _schema_version(connection)
+            known = MIGRATIONS[-1][0]
+            if found > known:
+                raise SchemaError(
+                    f"this database has schema {found}, this Recollect knows up to {known}; "
+                    "it was left untouched: pip install --upgrade recollect"
+                )
+            for version, script in MIGRATIONS[found:]:
+                connection.execute(script.encode())  # bytes: no placeholders are looked for
+                connection.execute(
+                    "INSERT INTO recollect_meta VALUES ('schema', %s)"
+                    " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                    (str(version),),
+                )
+            return _working_role(connection, migrated=found < known)
+
+
+def _schema_version(connection: psycopg.Connection[Row]) -> int:
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS recollect_meta (key text PRIMARY KEY, value text NOT NULL)"
+    )
+    row = connection.execute("SELECT value FROM recollect_meta WHERE key = 'schema'").fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _working_role(connection: psycopg.Connection[Row], *, migrated: bool) -> str:
+    """A role that is neither owner nor superuser; or none, where FORCE alone must do."""
+    try:
+        with connection.transaction():
+            if migrated:
+                _grant(connection)
+            connection.execute(f"SET LOCAL ROLE {ROLE}")
+            connection.execute("RESET ROLE")
+            return ROLE
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue):
+        row = connection.execute(
+            "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+        ).fetchone()
+        if row is None or row[0]:
+            raise StoreError(
+                f"this user is above row-level security and cannot become {ROLE}; "
+                "connect as an ordinary user"
+            ) from None
+        return "none"
+
+
+def _grant(connection: psycopg.Connection[Row]) -> None:
+    exists = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone()
+    if exists is None:
+        connection.execute(f"CREATE ROLE {ROLE} NOLOGIN")
+    connection.execute(
+        f"""
+        GRANT {ROLE} TO CURRENT_USER;
+        GRANT USAGE ON SCHEMA {{schema}} TO {ROLE};
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {{schema}} TO {ROLE};
+        GRANT USAGE ON ALL SEQUENCES IN SCHEMA {{schema}} TO {ROLE};
+        REVOKE ALL ON session_uuids, recollect_meta FROM {ROLE};
+        """.format(schema=_schema(connection)).encode()
+    )
+
+
+def _schema(connection: psycopg.Connection[Row]) -> str:
+    row = connection.execute("SELECT quote_ident(current_schema())").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Turn psycopg's errors into ours."""
+    try:
+        yield
+    except RecollectError:
+        raise
+    except psycopg.errors.DiskFull as error:
+        raise StoreFullError("the server's disk is full; nothing acknowledged was lost") from error
+    except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+        raise StoreBusyError("the database stayed locked; try again") from error
+    except psycopg.errors.SerializationFailure as error:
+        raise StoreBusyError("another transaction was in the way; try again") from error
+    except (psycopg.OperationalError, psycopg_pool.PoolClosed) as error:
+        raise StoreUnavailableError("PostgreSQL cannot be reached") from error
+    except psycopg.Error as error:
+        code = getattr(error, "sqlstate", None)
+        raise StoreError(f"PostgreSQL refused: {type(error).__name__} ({code})") from error

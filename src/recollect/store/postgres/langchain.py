@@ -1,0 +1,80 @@
+"""Messages in the form LangChain keeps in `chat_message_history`, and back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from recollect.errors import MessageError
+from recollect.records.ids import from_micros
+from recollect.records.message import Message, ToolCallMsg
+from recollect.records.text import dump_json
+from recollect.store import codec
+
+_TYPES = {"user": "human", "assistant": "ai", "system": "system", "tool": "tool"}
+_OURS = "recollect"  # under additional_kwargs: JSON text of what LangChain has no place for
+
+
+def to_langchain(message: Message) -> dict[str, Any]:
+    """What `message_to_dict` would give, with our own form beside it so that nothing is lost."""
+    text, extras = codec.split(message)
+    ours = extras or "{}"
+    if text is None and message.content is None:
+        ours = dump_json({**json.loads(ours), "content": None})
+    kind = _TYPES[message.role]
+    content = message.to_wire()["content"]
+    data: dict[str, Any] = {
+        "content": "" if content is None else content,
+        "additional_kwargs": {_OURS: ours},
+        "response_metadata": {},
+        "type": kind,
+        "name": message.name,
+        "id": message.message_id,
+    }
+    if kind == "ai":
+        data |= _langchain_calls(message.tool_calls)
+    elif kind == "tool":
+        data |= {"tool_call_id": message.answered_call_id() or "", "status": "success"}
+    return {"type": kind, "data": data}
+
+
+def from_langchain(stored: dict[str, Any], message_id: str, role: str, created_at: int) -> Message:
+    """The message in a row, whoever wrote it."""
+    data = stored.get("data") or {}
+    ours = (data.get("additional_kwargs") or {}).get(_OURS)
+    if isinstance(ours, str):
+        text = None if '"content":' in ours and "content" in json.loads(ours) else data["content"]
+        return codec.join(message_id, role, created_at, text, ours)
+    fields = {"message_id": message_id, "role": role, "created_at": from_micros(created_at)}
+    try:
+        return Message.from_response_dict(stored, **fields)
+    except MessageError:  # a kind of message we do not know is still kept and shown
+        return Message(content=stored, **fields)
+
+
+def _langchain_calls(calls: Any) -> dict[str, Any]:
+    good: list[dict[str, Any]] = []
+    bad: list[dict[str, Any]] = []
+    for call in calls:
+        arguments = _arguments(call)
+        if arguments is None:
+            bad.append({
+                "name": call.name, "args": call.arguments, "id": call.call_id,
+                "error": None, "type": "invalid_tool_call",
+            })  # fmt: skip
+        else:
+            good.append({
+                "name": call.name, "args": arguments, "id": call.call_id, "type": "tool_call",
+            })  # fmt: skip
+    return {"tool_calls": good, "invalid_tool_calls": bad, "usage_metadata": None}
+
+
+def _arguments(call: ToolCallMsg) -> dict[str, Any] | None:
+    try:
+        arguments = json.loads(call.arguments or "{}")
+        dump_json(arguments).encode()
+    except (ValueError, RecursionError):  # ValueError: also NaN and lone surrogates
+        return None
+    if not isinstance(arguments, dict) or "\\u0000" in call.arguments:
+        return None  # PostgreSQL's jsonb refuses NUL
+    return arguments

@@ -1,0 +1,338 @@
+-- SQL that both databases understand. `:name` is a value, `IN (:names*)` a list of values,
+-- `@name` a piece of SQL that each dialect spells in its own file.
+
+-- name: find_session
+SELECT key, agent_name, created_at FROM sessions
+WHERE owner = :owner AND session_hash = :session_hash
+
+-- name: add_owner
+INSERT INTO owners (owner, tenant, user_id, created_at)
+VALUES (:owner, :tenant, :user_id, :now) ON CONFLICT DO NOTHING
+
+-- name: sessions_in_scope
+SELECT key, session_id, agent_name, created_at FROM sessions
+WHERE owner = :owner
+  AND (CAST(:agent AS TEXT) IS NULL OR agent_name = :agent)
+  AND (CAST(:session_hash AS TEXT) IS NULL OR session_hash = :session_hash)
+ORDER BY created_at, session_id
+
+-- name: active_session
+SELECT active_session_id FROM user_agent_active_sessions
+WHERE owner = :owner AND agent_name = :agent
+
+-- name: activate_session
+INSERT INTO user_agent_active_sessions
+  (owner, user_id, agent_name, active_session_id, last_active_at, created_at)
+VALUES (:owner, :user_id, :agent, :session_id, :now, :now)
+ON CONFLICT (owner, agent_name) DO UPDATE
+SET active_session_id = excluded.active_session_id, last_active_at = excluded.last_active_at
+
+-- name: session_history
+SELECT @message FROM chat_message_history m
+WHERE m.session_id = (SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash)
+  AND m.owner = :owner AND m.id < :before
+ORDER BY m.id DESC LIMIT :last
+
+-- name: history
+SELECT @message, s.session_id FROM chat_message_history m
+JOIN sessions s ON s.owner = m.owner AND s.key = m.session_id
+WHERE m.owner = :owner AND m.id < :before
+  AND (CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent)
+  AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
+  AND (CAST(:role AS TEXT) IS NULL OR m.role = :role)
+ORDER BY m.id DESC LIMIT :last
+
+-- name: messages_by_id
+SELECT @message, s.session_id FROM chat_message_history m
+JOIN sessions s ON s.owner = m.owner AND s.key = m.session_id
+WHERE m.owner = :owner AND m.message_id IN (:ids*)
+  AND (CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent)
+  AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
+ORDER BY m.id
+
+-- name: messages_by_seq
+SELECT @message, s.session_id FROM chat_message_history m
+JOIN sessions s ON s.owner = m.owner AND s.key = m.session_id
+WHERE m.owner = :owner AND m.id IN (:seqs*)
+
+-- name: keep_revision
+INSERT INTO message_revisions (owner, message, replaced_at, @kept)
+SELECT m.owner, m.id, :now, @kept FROM chat_message_history m
+WHERE m.owner = :owner AND m.id = :seq
+
+-- name: revisions
+SELECT @revised FROM message_revisions r
+JOIN chat_message_history m ON m.owner = r.owner AND m.id = r.message
+WHERE r.owner = :owner AND m.message_id = :message_id
+ORDER BY r.message, r.id
+
+-- name: delete_message_passages
+DELETE FROM passages
+WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * 4096 AND CAST(:seq AS BIGINT) * 4096 + 4095
+
+-- name: enqueue
+INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
+VALUES (:owner, 'derive', :session, :first_seq, :last_seq, 0, :now, 0)
+
+-- name: take_jobs
+UPDATE jobs SET lease = :lease, run_at = :until, attempts = attempts + 1
+WHERE id IN (
+  SELECT id FROM jobs WHERE dead = 0 AND run_at <= :now ORDER BY id LIMIT :limit @skip_locked
+)
+RETURNING id
+
+-- name: bury_exhausted
+UPDATE jobs SET dead = 1, lease = NULL, error = 'no worker finished it'
+WHERE dead = 0 AND run_at <= :now AND attempts >= :max_attempts
+
+-- name: jobs_by_id
+SELECT @job FROM jobs j @job_joins
+WHERE j.id IN (:ids*) ORDER BY j.id
+
+-- name: jobs_in_scope
+SELECT @job FROM jobs j @job_joins
+WHERE j.owner = :owner
+  AND (CAST(:dead AS INTEGER) IS NULL OR j.dead = :dead)
+  AND (CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent)
+  AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
+ORDER BY j.id
+
+-- name: @job
+j.id, j.kind, o.tenant, o.user_id, s.agent_name, s.session_id, j.first_seq, j.last_seq,
+j.attempts, j.run_at, j.lease, j.error, j.dead
+
+-- name: @job_joins
+JOIN owners o ON o.owner = j.owner
+JOIN sessions s ON s.owner = j.owner AND s.key = j.session_id
+
+-- name: finish_job
+DELETE FROM jobs WHERE owner = :owner AND id = :id AND lease = :lease AND dead = 0
+
+-- name: postpone_job
+UPDATE jobs SET lease = NULL, run_at = :run_at, error = :error, dead = :dead
+WHERE owner = :owner AND id = :id AND lease = :lease
+
+-- name: revive_job
+UPDATE jobs SET dead = 0, attempts = 0, run_at = :now, lease = NULL
+WHERE owner = :owner AND id = :id AND dead = 1
+
+-- name: add_item
+INSERT INTO memory_items (
+  owner, id, agent_name, session_id, text, kind, category, importance, tags, tier, source,
+  created_at, uses, used_at, expires_at, ended_at, superseded_by, reason)
+VALUES (
+  :owner, :id, :agent, :session_id, :text, :kind, :category, :importance, :tags, :tier, :source,
+  :created_at, :uses, :used_at, :expires_at, :ended_at, :superseded_by, :reason)
+ON CONFLICT DO NOTHING
+
+-- name: add_fact
+INSERT INTO facts (
+  owner, id, agent_name, session_id, topic, subject, predicate, object, valid_from, valid_to,
+  known_from, known_to, confidence, source, superseded_by, reason)
+VALUES (
+  :owner, :id, :agent, :session_id, :topic, :subject, :predicate, :object, :valid_from, :valid_to,
+  :known_from, :known_to, :confidence, :source, :superseded_by, :reason)
+ON CONFLICT DO NOTHING
+
+-- name: add_source
+INSERT INTO view_sources (owner, view, message_id)
+VALUES (:owner, :view, :message_id) ON CONFLICT DO NOTHING
+
+-- name: sources_of
+SELECT view, message_id FROM view_sources
+WHERE owner = :owner AND view IN (:ids*) ORDER BY view, message_id
+
+-- name: reinforce_item
+UPDATE memory_items
+SET uses = uses + 1, used_at = :at, importance = coalesce(CAST(:importance AS @real), importance)
+WHERE owner = :owner AND id = :id
+
+-- name: reinforce_fact
+UPDATE facts SET confidence = coalesce(CAST(:importance AS @real), confidence)
+WHERE owner = :owner AND id = :id
+
+-- name: promote_item
+UPDATE memory_items SET tier = 'long' WHERE owner = :owner AND id = :id
+
+-- name: end_item
+UPDATE memory_items SET ended_at = :at, superseded_by = :superseded_by, reason = :reason
+WHERE owner = :owner AND id = :id AND ended_at IS NULL
+
+-- name: end_fact_validity
+UPDATE facts SET valid_to = :at, superseded_by = :superseded_by, reason = :reason
+WHERE owner = :owner AND id = :id AND valid_to IS NULL
+
+-- name: end_fact_belief
+UPDATE facts SET known_to = :at, superseded_by = :superseded_by, reason = :reason
+WHERE owner = :owner AND id = :id AND known_to IS NULL
+
+-- name: view_exists
+SELECT 'memory' FROM memory_items WHERE owner = :owner AND id = :id
+UNION ALL
+SELECT 'fact' FROM facts WHERE owner = :owner AND id = :id
+
+-- name: items
+SELECT i.id, i.agent_name, i.session_id, i.text, i.kind, i.category, i.importance, i.tags, i.tier,
+  i.source, i.created_at, i.uses, i.used_at, i.expires_at, i.ended_at, i.superseded_by, i.reason
+FROM memory_items i
+WHERE i.owner = :owner
+  AND (CAST(:agent AS TEXT) IS NULL OR i.agent_name = :agent)
+  AND (CAST(:session_id AS TEXT) IS NULL OR i.session_id = :session_id)
+  AND (:current = 0 OR (i.ended_at IS NULL AND (i.expires_at IS NULL OR i.expires_at > :now)))
+ORDER BY i.created_at, i.id
+
+-- name: facts
+SELECT f.id, f.agent_name, f.session_id, f.subject, f.predicate, f.object, f.valid_from, f.valid_to,
+  f.known_from, f.known_to, f.confidence, f.source, f.superseded_by, f.reason
+FROM facts f
+WHERE f.owner = :owner
+  AND (CAST(:agent AS TEXT) IS NULL OR f.agent_name = :agent)
+  AND (CAST(:session_id AS TEXT) IS NULL OR f.session_id = :session_id)
+  AND (CAST(:topic AS TEXT) IS NULL OR f.topic = :topic)
+ORDER BY f.known_from, f.id
+
+-- name: view_texts
+SELECT id, text FROM memory_items WHERE owner = :owner AND id IN (:ids*)
+UNION ALL
+SELECT id, subject || ' ' || predicate || ' ' || object FROM facts WHERE owner = :owner AND id IN (:ids*)
+UNION ALL
+SELECT id, notes FROM agent_long_term_memory WHERE owner = :owner AND id IN (:ids*)
+
+-- name: delete_view_passages
+DELETE FROM passages WHERE owner = :owner AND view_id IN (:ids*)
+
+-- name: note
+SELECT id, version, notes, updated_at FROM agent_long_term_memory
+WHERE owner = :owner AND agent_name = :agent
+
+-- name: note_versions
+SELECT n.id, v.version, v.notes, v.created_at FROM note_versions v
+JOIN agent_long_term_memory n ON n.owner = v.owner AND n.agent_name = v.agent_name
+WHERE v.owner = :owner AND v.agent_name = :agent
+  AND (CAST(:version AS INTEGER) IS NULL OR v.version = :version)
+ORDER BY v.version DESC
+
+-- name: note_attempt
+SELECT attempt FROM note_versions
+WHERE owner = :owner AND agent_name = :agent AND version = :version
+
+-- name: create_note
+INSERT INTO agent_long_term_memory
+  (owner, user_id, agent_name, id, version, notes, created_at, updated_at)
+VALUES (:owner, :user_id, :agent, :id, 1, :text, :now, :now)
+ON CONFLICT DO NOTHING
+
+-- name: update_note
+UPDATE agent_long_term_memory SET notes = :text, version = version + 1, updated_at = :now
+WHERE owner = :owner AND agent_name = :agent AND version = :base_version
+
+-- name: add_note_version
+INSERT INTO note_versions (owner, agent_name, version, attempt, notes, created_at)
+VALUES (:owner, :agent, :version, :attempt, :text, :now)
+
+-- name: put_vector
+INSERT INTO vectors (owner, passage, embedder, embedding)
+SELECT p.owner, p.id, :embedder, :embedding FROM passages p
+WHERE p.owner = :owner AND p.id = :passage
+ON CONFLICT (owner, embedder, passage) DO UPDATE SET embedding = excluded.embedding
+
+-- name: dimensions
+SELECT dimensions FROM embedders WHERE owner = :owner AND embedder = :embedder
+
+-- name: set_dimensions
+INSERT INTO embedders (owner, embedder, dimensions) VALUES (:owner, :embedder, :dimensions)
+ON CONFLICT DO NOTHING
+
+-- name: unembedded
+SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, NULL, NULL
+FROM passages p @passage_joins
+WHERE p.owner = :owner AND @passage_filter
+  AND NOT EXISTS (
+    SELECT 1 FROM vectors v
+    WHERE v.owner = p.owner AND v.embedder = :embedder AND v.passage = p.id)
+ORDER BY p.id LIMIT :limit
+
+-- name: passages_by_id
+SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, s.session_id, NULL
+FROM passages p @passage_joins
+WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter
+
+-- name: @passage_joins
+LEFT JOIN sessions s ON s.owner = p.owner AND s.key = p.session_id
+
+-- name: @passage_filter
+(CAST(:agent AS TEXT) IS NULL OR p.agent_name = :agent)
+  AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
+
+-- name: count_passages_of_messages
+SELECT count(DISTINCT p.id), count(v.passage) FROM chat_message_history m
+JOIN passages p ON p.owner = m.owner AND p.id BETWEEN m.id * 4096 AND m.id * 4096 + 4095
+LEFT JOIN vectors v ON v.owner = p.owner AND v.passage = p.id
+WHERE m.owner = :owner AND m.id IN (:seqs*)
+
+-- name: count_passages_of_views
+SELECT count(DISTINCT p.id), count(v.passage) FROM passages p
+LEFT JOIN vectors v ON v.owner = p.owner AND v.passage = p.id
+WHERE p.owner = :owner AND p.view_id IN (:ids*)
+
+-- name: messages_in_sessions
+SELECT id, message_id FROM chat_message_history WHERE owner = :owner AND session_id IN (:sessions*)
+
+-- name: views_from_messages
+SELECT DISTINCT view FROM view_sources WHERE owner = :owner AND message_id IN (:ids*)
+
+-- name: views_of_agent
+SELECT id FROM memory_items WHERE owner = :owner AND agent_name = :agent
+UNION ALL SELECT id FROM facts WHERE owner = :owner AND agent_name = :agent
+UNION ALL SELECT id FROM agent_long_term_memory WHERE owner = :owner AND agent_name = :agent
+
+-- name: views_of_session
+SELECT id FROM memory_items WHERE owner = :owner AND session_id = :session_id
+UNION ALL SELECT id FROM facts WHERE owner = :owner AND session_id = :session_id
+
+-- name: all_views
+SELECT id FROM memory_items WHERE owner = :owner
+UNION ALL SELECT id FROM facts WHERE owner = :owner
+UNION ALL SELECT id FROM agent_long_term_memory WHERE owner = :owner
+
+-- name: delete_revisions
+DELETE FROM message_revisions WHERE owner = :owner AND message IN (:seqs*)
+
+-- name: delete_messages
+DELETE FROM chat_message_history WHERE owner = :owner AND id IN (:seqs*)
+
+-- name: delete_message_jobs
+DELETE FROM jobs WHERE owner = :owner AND first_seq = last_seq AND first_seq IN (:seqs*)
+
+-- name: delete_session_jobs
+DELETE FROM jobs WHERE owner = :owner AND session_id IN (:sessions*)
+
+-- name: delete_active_sessions
+DELETE FROM user_agent_active_sessions WHERE owner = :owner AND active_session_id IN (:ids*)
+
+-- name: delete_sessions
+DELETE FROM sessions WHERE owner = :owner AND key IN (:sessions*)
+
+-- name: delete_items
+DELETE FROM memory_items WHERE owner = :owner AND id IN (:ids*)
+
+-- name: delete_facts
+DELETE FROM facts WHERE owner = :owner AND id IN (:ids*)
+
+-- name: delete_notes
+DELETE FROM agent_long_term_memory WHERE owner = :owner AND id IN (:ids*)
+
+-- name: delete_note_versions
+DELETE FROM note_versions WHERE owner = :owner AND agent_name IN (:agents*)
+
+-- name: note_agents
+SELECT agent_name FROM agent_long_term_memory WHERE owner = :owner AND id IN (:ids*)
+
+-- name: delete_view_sources
+DELETE FROM view_sources WHERE owner = :owner AND view IN (:ids*)
+
+-- name: delete_embedders
+DELETE FROM embedders WHERE owner = :owner
+
+-- name: delete_owner
+DELETE FROM owners WHERE owner = :owner

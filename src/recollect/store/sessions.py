@@ -1,0 +1,88 @@
+"""Sessions in a transaction: find, open, list."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from recollect.errors import NotFoundError, ScopeError
+from recollect.records.ids import from_micros, new_id
+from recollect.records.scope import Scope
+from recollect.records.session import Session
+from recollect.store.engine import Db, one
+
+
+def session_hash(session_id: str | None) -> str | None:
+    """A short key for a session id of any length."""
+    return None if session_id is None else hashlib.sha256(session_id.encode()).hexdigest()[:32]
+
+
+def narrowed(scope: Scope) -> dict[str, Any]:
+    """The values of the filter that every scoped query shares."""
+    return {
+        "owner": scope.owner,
+        "agent": scope.agent,
+        "session_hash": session_hash(scope.session),
+    }
+
+
+def ensure_session(db: Db, scope: Scope, now: int) -> tuple[Any, str, int]:
+    """Lock the session that `scope` names, making it first if need be: key, agent, birth."""
+    if scope.session is None:
+        raise ScopeError("a message needs a session; name one in the scope")
+    named = {"owner": scope.owner, "session_hash": session_hash(scope.session)}
+    found = one(db.rows("lock_session", **named))
+    if found is None:
+        agent = scope.agent or ""
+        db.run("add_owner", owner=scope.owner, tenant=scope.tenant, user_id=scope.user, now=now)
+        db.rows("create_session", **named, session_id=scope.session, agent=agent, now=now)
+        found = one(db.rows("lock_session", **named))
+        assert found is not None  # just made, and only `forget` removes it
+    key, agent, created_at = found[:3]
+    if scope.agent is not None and scope.agent != agent:
+        raise ScopeError("this session belongs to another agent of the same user")
+    return key, agent, created_at
+
+
+def open_session(db: Db, scope: Scope, claimed: str | None, now: int) -> Session:
+    """The session named, or else the claimed one if it is theirs, the active one, a new one."""
+    chosen = scope.session or _theirs(db, scope, claimed) or _active(db, scope) or new_id()
+    _, agent, created_at = ensure_session(db, scope.within(session=chosen), now)
+    db.run(
+        "activate_session",
+        owner=scope.owner, user_id=scope.user, agent=agent, session_id=chosen, now=now,
+    )  # fmt: skip
+    found = Scope(user=scope.user, tenant=scope.tenant, agent=agent, session=chosen)
+    return Session(scope=found, created_at=from_micros(created_at))
+
+
+def list_sessions(db: Db, scope: Scope) -> list[Session]:
+    """Every session in the scope, oldest first."""
+    return [
+        Session(
+            scope=Scope(user=scope.user, tenant=scope.tenant, agent=agent, session=session_id),
+            created_at=from_micros(created_at),
+        )
+        for _, session_id, agent, created_at in db.rows("sessions_in_scope", **narrowed(scope))
+    ]
+
+
+def session_key(db: Db, scope: Scope) -> Any:
+    """The key of the session that `scope` names, as far as it is this user's."""
+    found = one(db.rows("sessions_in_scope", **narrowed(scope)))
+    if found is None:
+        raise NotFoundError("no such session in this scope")
+    return found[0]
+
+
+def _theirs(db: Db, scope: Scope, claimed: str | None) -> str | None:
+    if claimed is None:
+        return None
+    named = {"owner": scope.owner, "session_hash": session_hash(claimed)}
+    found = one(db.rows("find_session", **named))
+    return claimed if found is not None and found[1] == (scope.agent or "") else None
+
+
+def _active(db: Db, scope: Scope) -> str | None:
+    found = one(db.rows("active_session", owner=scope.owner, agent=scope.agent or ""))
+    return None if found is None else str(found[0])

@@ -1,0 +1,176 @@
+"""SqlStore: the Store contract, once, over any engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+from recollect.errors import InvalidError
+from recollect.records.change import Change
+from recollect.records.fact import Fact
+from recollect.records.ids import new_id, now, to_micros
+from recollect.records.log import Appended, Job, LogEntry, Source
+from recollect.records.memory_item import MemoryItem
+from recollect.records.message import Message
+from recollect.records.note import Note
+from recollect.records.query import Forgotten, Match
+from recollect.records.scope import Scope
+from recollect.records.session import Session
+from recollect.store import forgetting, log, queue, search, sessions, views
+from recollect.store.base import Term
+from recollect.store.engine import Engine
+
+
+class SqlStore:
+    """Each method is one transaction; what happens in it is in the modules beside this one."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], datetime] = now) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    def _now(self) -> int:
+        return to_micros(self._clock())
+
+    def append(
+        self, scope: Scope, messages: Sequence[Message], *, source: Source | None = None
+    ) -> Appended:
+        now = self._now()
+        try:
+            return self._engine.write(
+                scope.owner, lambda db: log.append(db, scope, messages, source, now)
+            )
+        except log.RepeatError:  # rare, so the common case does not pay for looking
+            return self._engine.write(
+                scope.owner, lambda db: log.append_unseen(db, scope, messages, source, now)
+            )
+
+    def history(
+        self,
+        scope: Scope,
+        *,
+        last: int | None = None,
+        before: int | None = None,
+        role: str | None = None,
+    ) -> list[LogEntry]:
+        if last is not None and last < 0:
+            raise InvalidError("last must not be negative")
+        return self._engine.read(
+            scope.owner, lambda db: log.history(db, scope, last, before, role)
+        )
+
+    def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
+        return self._engine.read(scope.owner, lambda db: log.find(db, scope, message_ids))
+
+    def revise(self, scope: Scope, message: Message) -> None:
+        now = self._now()
+        self._engine.write(scope.owner, lambda db: log.revise(db, scope, message, now))
+
+    def revisions(self, scope: Scope, message_id: str) -> list[Message]:
+        return self._engine.read(scope.owner, lambda db: log.revisions(db, scope, message_id))
+
+    def open_session(self, scope: Scope, *, claimed: str | None = None) -> Session:
+        now = self._now()
+        return self._engine.write(
+            scope.owner, lambda db: sessions.open_session(db, scope, claimed, now)
+        )
+
+    def sessions(self, scope: Scope) -> list[Session]:
+        return self._engine.read(scope.owner, lambda db: sessions.list_sessions(db, scope))
+
+    def apply(
+        self, scope: Scope, changes: Sequence[Change], *, done: Job | None = None
+    ) -> None:
+        now = self._now()
+        self._engine.write(scope.owner, lambda db: views.apply(db, scope, changes, done, now))
+
+    def items(self, scope: Scope, *, current: bool = True) -> list[MemoryItem]:
+        now = self._now()
+        return self._engine.read(scope.owner, lambda db: views.items(db, scope, current, now))
+
+    def facts(
+        self,
+        scope: Scope,
+        *,
+        topic: str | None = None,
+        valid_at: datetime | None = None,
+        known_at: datetime | None = None,
+    ) -> list[Fact]:
+        return self._engine.read(
+            scope.owner, lambda db: views.facts(db, scope, topic, valid_at, known_at)
+        )
+
+    def note(self, scope: Scope, *, version: int | None = None) -> Note | None:
+        return self._engine.read(scope.owner, lambda db: views.note(db, scope, version))
+
+    def note_versions(self, scope: Scope) -> list[Note]:
+        return self._engine.read(scope.owner, lambda db: views.note_versions(db, scope))
+
+    def write_note(self, scope: Scope, text: str, *, base_version: int) -> Note:
+        now, attempt = self._now(), new_id()
+        return self._engine.write(
+            scope.owner, lambda db: views.write_note(db, scope, text, base_version, now, attempt)
+        )
+
+    def match_text(self, scope: Scope, terms: Sequence[Term], *, limit: int) -> list[Match]:
+        return self._engine.read(
+            scope.owner, lambda db: search.match_text(db, scope, terms, limit)
+        )
+
+    def match_vector(
+        self, scope: Scope, embedder: str, vector: Sequence[float], *, limit: int
+    ) -> list[Match]:
+        return self._engine.read(
+            scope.owner, lambda db: search.match_vector(db, scope, embedder, vector, limit)
+        )
+
+    def unembedded(self, scope: Scope, embedder: str, *, limit: int) -> dict[int, str]:
+        return self._engine.read(
+            scope.owner, lambda db: search.unembedded(db, scope, embedder, limit)
+        )
+
+    def put_vectors(
+        self, scope: Scope, embedder: str, vectors: Mapping[int, Sequence[float]]
+    ) -> None:
+        self._engine.write(
+            scope.owner, lambda db: search.put_vectors(db, scope, embedder, vectors)
+        )
+
+    def claim(self, *, limit: int = 1, lease_seconds: float = 60) -> list[Job]:
+        now = self._now()
+        return self._engine.across_owners(lambda db: queue.claim(db, limit, lease_seconds, now))
+
+    def fail(self, job: Job, error: str) -> None:
+        now = self._now()
+        self._engine.write(job.scope.owner, lambda db: queue.fail(db, job, error, now))
+
+    def jobs(self, scope: Scope, *, dead: bool | None = None) -> list[Job]:
+        return self._engine.read(scope.owner, lambda db: queue.list_jobs(db, scope, dead))
+
+    def retry(self, scope: Scope, job_id: int) -> None:
+        now = self._now()
+        self._engine.write(scope.owner, lambda db: queue.retry(db, scope, job_id, now))
+
+    def forget(self, scope: Scope, *, message_id: str | None = None) -> Forgotten:
+        gone = self._engine.write(
+            scope.owner, lambda db: forgetting.forget(db, scope, message_id)
+        )
+        return Forgotten(counts=dict(gone), residue=self._engine.scrub())
+
+    def check(self) -> dict[str, str]:
+        return self._engine.check()
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,75 @@
+"""A SQLite transaction as the shared logic sees it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apsw
+
+from recollect.records.message import Message
+from recollect.records.text import fold
+from recollect.store import codec
+from recollect.store.base import Term
+from recollect.store.engine import Row, load_queries
+from recollect.store.vectors import cosines, pack_vector
+
+QUERIES = load_queries("sqlite", r"IN (SELECT value FROM json_each(:\1))")
+
+
+class SqliteDb:
+    """Named queries on one connection."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._execute = connection.execute
+
+    def rows(self, query: str, **values: Any) -> list[Row]:
+        for name, value in values.items():
+            if type(value) is list:
+                values[name] = json.dumps(value)
+        return self._execute(QUERIES[query], values).fetchall()
+
+    def run(self, query: str, **values: Any) -> int:
+        self.rows(query, **values)
+        return self._connection.changes()
+
+    def many(self, query: str, values: Iterable[dict[str, Any]]) -> int:
+        before = self._connection.total_changes()
+        self._connection.executemany(QUERIES[query], values)
+        return self._connection.total_changes() - before
+
+    def next_seqs(self, count: int) -> Sequence[int]:
+        first: int = self.rows("next_seq")[0][0]
+        return range(first, first + count)
+
+    def next_view_passages(self, count: int) -> Sequence[int]:
+        first: int = self.rows("next_view_passage")[0][0]
+        return range(first, first - count, -1)
+
+    def add_passages(self, rows: Sequence[dict[str, Any]]) -> None:
+        for row in rows:
+            if not row["words"].isascii():  # FTS5 folds and splits the rest as we do
+                row["words"] = fold(row["words"])
+        self.many("add_passage", rows)
+        self.many("index_passage", rows)
+
+    def pack(self, message: Message) -> dict[str, Any]:
+        content, extras = codec.split(message)
+        return {"content": content, "extras": extras}
+
+    def unpack(self, row: Row) -> Message:
+        return codec.join(row[2], row[3], row[4], row[5], row[6])
+
+    def text_query(self, owner: str, terms: Sequence[Term]) -> str:
+        quoted = " OR ".join('"' + " ".join(term).replace('"', '""') + '"' for term in terms)
+        return f'owner : "{owner}" AND words : ({quoted})'
+
+    def nearest(
+        self, narrowed: dict[str, Any], embedder: str, vector: Sequence[float], limit: int
+    ) -> list[tuple[int, float]]:
+        return cosines(self.rows("vectors", **narrowed, embedder=embedder), vector, limit)
+
+    def vector(self, values: Sequence[float]) -> bytes:
+        return pack_vector(values)

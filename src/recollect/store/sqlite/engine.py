@@ -1,0 +1,239 @@
+"""SQLite through apsw: one writer at a time, readers beside it, WAL."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import apsw
+
+from recollect.errors import (
+    RecollectError,
+    SchemaError,
+    StoreBusyError,
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+)
+from recollect.store.engine import Db, load_migrations
+from recollect.store.sqlite.db import SqliteDb
+
+T = TypeVar("T")
+
+APPLICATION_ID = 0x7265636F  # "reco", so that no other program's file is taken for ours
+MIGRATIONS = load_migrations("sqlite")
+MERGE_PAGES = 2_000
+
+
+class SqliteEngine:
+    """Connections to one file. The writer is shared under a lock; readers come from a pool."""
+
+    def __init__(self, path: str, durability: str, patience_seconds: float) -> None:
+        if durability not in ("full", "normal"):
+            raise StoreError('durability is "full" or "normal"')
+        self.path = path
+        self._durability = durability
+        self._patience_ms = int(patience_seconds * 1_000)
+        self._lock = threading.RLock()
+        self._closed = False
+        self._open()
+
+    def read(self, owner: str, work: Callable[[Db], T]) -> T:
+        if self._in_memory:
+            return self.write(owner, work)
+        self._check_usable()
+        with translated():
+            reader = self._readers.pop() if self._readers else self._connect()
+        try:
+            with translated():
+                return work(SqliteDb(reader))
+        finally:
+            self._give_back(reader)
+
+    def write(self, owner: str, work: Callable[[Db], T]) -> T:
+        with self._lock:
+            self._check_usable()
+            with translated():
+                self._writer.execute("BEGIN IMMEDIATE")
+                try:
+                    result = work(self._db)
+                    self._writer.execute("COMMIT")
+                except BaseException:
+                    if self._writer.in_transaction:
+                        self._writer.execute("ROLLBACK")
+                    raise
+                return result
+
+    def across_owners(self, work: Callable[[Db], T]) -> T:
+        return self.write("", work)
+
+    def scrub(self) -> str:
+        """Merge deleted words out of the text index, then empty the write-ahead log."""
+        merge = "INSERT INTO passage_words (passage_words, rank) VALUES ('merge', ?)"
+        with self._lock, translated():
+            pages = -MERGE_PAGES
+            while True:  # in steps, so that other writers get their turn
+                before = self._writer.total_changes()
+                self._writer.execute(merge, (pages,))
+                if self._writer.total_changes() - before < 2:
+                    break
+                pages = MERGE_PAGES
+            if self._in_memory:
+                return ""
+            return self._truncate_wal()
+
+    def check(self) -> dict[str, str]:
+        with self._lock, translated():
+            ask = self._writer.pragma
+            return {
+                "database": "memory" if self._in_memory else self.path,
+                "engine": f"SQLite {apsw.sqlite_lib_version()}",
+                "journal": str(ask("journal_mode")),
+                "synchronous": {1: "normal", 2: "full", 3: "extra"}[int(str(ask("synchronous")))],
+                "schema": str(ask("user_version")),
+                "integrity": str(ask("quick_check")),
+                "vectors": "exact",
+            }
+
+    def close(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._pid != os.getpid():
+                return  # a fork's copies: closing them would drop the parent's locks
+            with translated():
+                for connection in (*self._readers, self._writer):
+                    connection.close()
+
+    @property
+    def _in_memory(self) -> bool:
+        return self.path == ":memory:"
+
+    def _open(self) -> None:
+        self._pid = os.getpid()
+        self._readers: list[apsw.Connection] = []
+        with translated():
+            if not self._in_memory:
+                refuse_foreign(self.path)
+                os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
+            self._writer = self._connect()
+            self._db = SqliteDb(self._writer)
+            self._migrate()
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(self.path)
+        connection.set_busy_timeout(self._patience_ms)
+        self._use_wal(connection)
+        connection.pragma("synchronous", self._durability)
+        connection.pragma("secure_delete", "on")
+        return connection
+
+    def _use_wal(self, connection: apsw.Connection) -> None:
+        deadline = time.monotonic() + self._patience_ms / 1_000
+        while not self._in_memory and connection.pragma("journal_mode") != "wal":
+            # Turning WAL on does not wait for others by itself.
+            with contextlib.suppress(apsw.BusyError):
+                connection.pragma("journal_mode", "wal")
+            if time.monotonic() > deadline:
+                raise StoreBusyError("another process keeps the database from switching to WAL")
+
+    def _migrate(self) -> None:
+        for version, script in MIGRATIONS:
+            if int(str(self._writer.pragma("user_version"))) >= version:
+                continue
+            with self._writer_transaction():
+                if int(str(self._writer.pragma("user_version"))) < version:
+                    self._writer.execute(script)
+                    self._writer.pragma("user_version", version)
+                    self._writer.pragma("application_id", APPLICATION_ID)
+
+    @contextlib.contextmanager
+    def _writer_transaction(self) -> Iterator[None]:
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._writer.execute("COMMIT")
+        except BaseException:
+            self._writer.execute("ROLLBACK")
+            raise
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise StoreUnavailableError("the store is closed")
+        if self._pid != os.getpid():  # SQLite connections must not cross a fork
+            self._lock = threading.RLock()
+            self._abandoned = (self._writer, self._readers)  # kept: closing drops the parent's locks
+            self._open()
+
+    def _give_back(self, reader: apsw.Connection) -> None:
+        if self._closed:
+            reader.close()
+        else:
+            self._readers.append(reader)
+
+    def _truncate_wal(self) -> str:
+        deadline = time.monotonic() + self._patience_ms / 1_000
+        while True:
+            try:
+                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                return ""
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    return (
+                        "a long read kept the write-ahead log from being emptied; "
+                        "it empties at the next forget, or when the last process closes the store"
+                    )
+
+
+def refuse_foreign(path: str) -> None:
+    """Raise if the file is not ours to write: another program's, or a newer Recollect's."""
+    if not os.path.exists(path) or os.path.getsize(path) == 0:
+        return
+    look = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        look.set_busy_timeout(5_000)
+        version = int(str(look.pragma("user_version")))
+        ours = int(str(look.pragma("application_id"))) == APPLICATION_ID
+        tables = look.execute("SELECT count(*) FROM sqlite_schema").get
+    finally:
+        look.close()
+    if not ours and tables:
+        raise StoreDamagedError("this SQLite file was not made by Recollect; choose another path")
+    known = MIGRATIONS[-1][0]
+    if version > known:
+        raise SchemaError(
+            f"this database has schema {version}, this Recollect knows up to {known}; "
+            "it was left untouched: pip install --upgrade recollect"
+        )
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Turn apsw's errors into ours."""
+    try:
+        yield
+    except RecollectError:
+        raise
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise StoreBusyError(
+            "the database stayed locked by another process; try again, or raise patience_seconds"
+        ) from error
+    except apsw.FullError as error:
+        raise StoreFullError("the disk is full; nothing acknowledged was lost") from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise StoreDamagedError("the file is damaged or is not a SQLite database") from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        raise StoreUnavailableError(f"the database cannot be opened for writing: {error}") from error
+    except apsw.ConnectionClosedError as error:
+        raise StoreUnavailableError("the store is closed") from error
+    except apsw.Error as error:
+        raise StoreError(f"SQLite refused: {type(error).__name__}") from error
+    except OSError as error:
+        raise StoreUnavailableError(f"the database's folder: {error.strerror}") from error

@@ -1,0 +1,1 @@
+"""The objects agent authors hold."""
