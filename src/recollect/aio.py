@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ParamSpec, Self, TypeVar
 
 from recollect.chat import Chat
 from recollect.memory import Memory, Remembered, Said
@@ -17,6 +16,16 @@ from recollect.records.message import Message
 from recollect.records.query import Forgotten, Recall
 from recollect.records.session import Session
 from recollect.store.base import Store
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def in_thread(call: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """Run a call in a thread and wait for it without blocking the loop."""
+    import asyncio  # here, so that `import recollect` stays light
+
+    return await asyncio.to_thread(call, *args, **named)
 
 
 class AsyncChat:
@@ -31,16 +40,16 @@ class AsyncChat:
         return self._chat.id
 
     async def add(self, role: str, content: Any = None, **fields: Any) -> str:
-        return await asyncio.to_thread(self._chat.add, role, content, **fields)
+        return await in_thread(self._chat.add, role, content, **fields)
 
     async def remember(self, message: Message) -> str:
-        return await asyncio.to_thread(self._chat.remember, message)
+        return await in_thread(self._chat.remember, message)
 
     async def history(self, last: int | None = None) -> list[Message]:
-        return await asyncio.to_thread(self._chat.history, last)
+        return await in_thread(self._chat.history, last)
 
     async def recall(self, question: str, *, limit: int = 10) -> Recall:
-        return await asyncio.to_thread(self._chat.recall, question, limit=limit)
+        return await in_thread(self._chat.recall, question, limit=limit)
 
 
 class AsyncMemory:
@@ -59,10 +68,10 @@ class AsyncMemory:
         self, *, user: str, agent: str = "", id: str | None = None, new: bool = False
     ) -> AsyncChat:
         call = self._memory.session
-        return AsyncChat(await asyncio.to_thread(call, user=user, agent=agent, id=id, new=new))
+        return AsyncChat(await in_thread(call, user=user, agent=agent, id=id, new=new))
 
     async def sessions(self, *, user: str, agent: str | None = None) -> list[Session]:
-        return await asyncio.to_thread(self._memory.sessions, user=user, agent=agent)
+        return await in_thread(self._memory.sessions, user=user, agent=agent)
 
     async def remember(
         self,
@@ -73,8 +82,8 @@ class AsyncMemory:
         session: str | None = None,
         source: Source | None = None,
     ) -> Remembered:
-        named = {"user": user, "agent": agent, "session": session, "source": source}
-        return await asyncio.to_thread(self._memory.remember, said, **named)  # type: ignore[arg-type]
+        call = self._memory.remember
+        return await in_thread(call, said, user=user, agent=agent, session=session, source=source)
 
     async def history(
         self,
@@ -85,8 +94,8 @@ class AsyncMemory:
         last: int | None = None,
         role: str | None = None,
     ) -> list[Message]:
-        named = {"user": user, "agent": agent, "session": session, "last": last, "role": role}
-        return await asyncio.to_thread(self._memory.history, **named)  # type: ignore[arg-type]
+        call = self._memory.history
+        return await in_thread(call, user=user, agent=agent, session=session, last=last, role=role)
 
     async def recall(
         self,
@@ -97,8 +106,8 @@ class AsyncMemory:
         session: str | None = None,
         limit: int = 10,
     ) -> Recall:
-        named = {"user": user, "agent": agent, "session": session, "limit": limit}
-        return await asyncio.to_thread(self._memory.recall, question, **named)  # type: ignore[arg-type]
+        call = self._memory.recall
+        return await in_thread(call, question, user=user, agent=agent, session=session, limit=limit)
 
     async def forget(
         self,
@@ -109,13 +118,13 @@ class AsyncMemory:
         message: str | None = None,
         everything: bool = False,
     ) -> Forgotten:
-        named = {"agent": agent, "session": session, "message": message}
-        return await asyncio.to_thread(
-            self._memory.forget, user=user, everything=everything, **named
+        call = self._memory.forget
+        return await in_thread(
+            call, user=user, agent=agent, session=session, message=message, everything=everything
         )
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._memory.close)
+        await in_thread(self._memory.close)
 
     async def __aenter__(self) -> Self:
         return self

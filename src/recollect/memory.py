@@ -64,9 +64,7 @@ class Memory:
         self.store: Store = store
         self._clock = clock
 
-    def scope(
-        self, *, user: str, agent: str | None = None, session: str | None = None
-    ) -> Scope:
+    def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
         """The scope of a user of this memory's tenant."""
         return Scope(user=user, tenant=self.tenant, agent=agent, session=session)
 
@@ -177,9 +175,7 @@ def open_store(url: str, durability: str = "full", clock: Callable[[], datetime]
             raise MissingExtraError("postgres") from error
         return PostgresStore(url, clock=clock)
     path = url.removeprefix("sqlite:///")
-    return SqliteStore(
-        path, durability="normal" if durability == "normal" else "full", clock=clock
-    )
+    return SqliteStore(path, durability="normal" if durability == "normal" else "full", clock=clock)
 
 
 def _messages(said: Said | Iterable[Said]) -> list[Message]:

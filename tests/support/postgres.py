@@ -165,7 +165,7 @@ def _candidates(vector: bool) -> Iterator[Path]:
 def _installations() -> list[Path]:
     """The program folders of the complete PostgreSQL installations here, newest first."""
     folders = [folder / "bin" for form in PREFIXES for folder in Path("/").glob(form)]
-    if shutil.which("pg_config"):
+    with contextlib.suppress(ServerError):  # there is no pg_config in PATH
         folders.append(Path(_run("pg_config", "--bindir").strip()))
     found = {f.resolve() for f in folders if all((f / name).exists() for name in PROGRAMS)}
     numbers = {f: [int(n) for n in re.findall(r"\d+", _pg_config(f, "version"))] for f in found}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
+from recollect.recall.lexical import search_words
 from recollect.records.query import Hit, Match, Recall, Why
 from recollect.records.scope import Scope
-from recollect.recall.lexical import search_words
 from recollect.store.base import Store
 
 
@@ -21,9 +21,7 @@ def search(store: Store, scope: Scope, question: str, *, limit: int, now: dateti
 
 
 def _hit(match: Match, rank: int, now: datetime) -> Hit:
-    why = Why(
-        ranks={"words": rank}, scores={"words": match.score}, age=now - match.created_at
-    )
+    why = Why(ranks={"words": rank}, scores={"words": match.score}, age=now - match.created_at)
     return Hit(
         kind=match.kind,
         id=match.id,

@@ -43,9 +43,7 @@ def from_micros(micros: int) -> datetime:
     return _EPOCH + timedelta(0, 0, micros)
 
 
-def check_moment(
-    value: object, field: str, error: type[InvalidError] = RecordError
-) -> datetime:
+def check_moment(value: object, field: str, error: type[InvalidError] = RecordError) -> datetime:
     """Return an aware moment in UTC, or raise `error` naming `field`."""
     if not isinstance(value, datetime):
         raise error(f"{field} must be a datetime, got {type(value).__name__}")

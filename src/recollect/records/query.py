@@ -33,7 +33,7 @@ class Why:
 
     def __str__(self) -> str:
         found = ", ".join(
-            f"{channel} #{rank} ({self.scores[channel]:.2f})"
+            f"{channel} #{rank} ({self.scores[channel]:.2g})"
             for channel, rank in self.ranks.items()
         )
         return f"{found}; {_age(self.age)}"

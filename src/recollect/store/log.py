@@ -85,9 +85,7 @@ def revise(db: Db, scope: Scope, message: Message, now: int) -> None:
     at = {"owner": scope.owner, "seq": entry.seq}
     created_at = to_micros(message.created_at)
     db.run("keep_revision", **at, now=now)
-    db.run(
-        "rewrite_message", **at, role=message.role, created_at=created_at, **db.pack(message)
-    )
+    db.run("rewrite_message", **at, role=message.role, created_at=created_at, **db.pack(message))
     db.run("delete_message_passages", **at)
     texts = [(entry.seq, message.text, created_at)]
     index_messages(db, scope.owner, texts, agent=agent, session=key)

@@ -14,7 +14,6 @@ from recollect.store.base import Term
 from recollect.store.engine import Db, Row, one
 from recollect.store.sessions import narrowed
 
-
 PIECES = 4_096  # a message's passages have the ids from PIECES * seq upward
 
 
@@ -35,9 +34,7 @@ def index_messages(
     ])  # fmt: skip
 
 
-def index_view(
-    db: Db, scope: Scope, kind: str, view_id: str, text: str, created_at: int
-) -> None:
+def index_view(db: Db, scope: Scope, kind: str, view_id: str, text: str, created_at: int) -> None:
     """Make something derived findable by its words."""
     spans = passages(text)
     shared = {

@@ -56,9 +56,7 @@ class SqlStore:
     ) -> list[LogEntry]:
         if last is not None and last < 0:
             raise InvalidError("last must not be negative")
-        return self._engine.read(
-            scope.owner, lambda db: log.history(db, scope, last, before, role)
-        )
+        return self._engine.read(scope.owner, lambda db: log.history(db, scope, last, before, role))
 
     def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
         return self._engine.read(scope.owner, lambda db: log.find(db, scope, message_ids))
@@ -79,9 +77,7 @@ class SqlStore:
     def sessions(self, scope: Scope) -> list[Session]:
         return self._engine.read(scope.owner, lambda db: sessions.list_sessions(db, scope))
 
-    def apply(
-        self, scope: Scope, changes: Sequence[Change], *, done: Job | None = None
-    ) -> None:
+    def apply(self, scope: Scope, changes: Sequence[Change], *, done: Job | None = None) -> None:
         now = self._now()
         self._engine.write(scope.owner, lambda db: views.apply(db, scope, changes, done, now))
 
@@ -114,9 +110,7 @@ class SqlStore:
         )
 
     def match_text(self, scope: Scope, terms: Sequence[Term], *, limit: int) -> list[Match]:
-        return self._engine.read(
-            scope.owner, lambda db: search.match_text(db, scope, terms, limit)
-        )
+        return self._engine.read(scope.owner, lambda db: search.match_text(db, scope, terms, limit))
 
     def match_vector(
         self, scope: Scope, embedder: str, vector: Sequence[float], *, limit: int
@@ -133,9 +127,7 @@ class SqlStore:
     def put_vectors(
         self, scope: Scope, embedder: str, vectors: Mapping[int, Sequence[float]]
     ) -> None:
-        self._engine.write(
-            scope.owner, lambda db: search.put_vectors(db, scope, embedder, vectors)
-        )
+        self._engine.write(scope.owner, lambda db: search.put_vectors(db, scope, embedder, vectors))
 
     def claim(self, *, limit: int = 1, lease_seconds: float = 60) -> list[Job]:
         now = self._now()
@@ -153,9 +145,7 @@ class SqlStore:
         self._engine.write(scope.owner, lambda db: queue.retry(db, scope, job_id, now))
 
     def forget(self, scope: Scope, *, message_id: str | None = None) -> Forgotten:
-        gone = self._engine.write(
-            scope.owner, lambda db: forgetting.forget(db, scope, message_id)
-        )
+        gone = self._engine.write(scope.owner, lambda db: forgetting.forget(db, scope, message_id))
         return Forgotten(counts=dict(gone), residue=self._engine.scrub())
 
     def check(self) -> dict[str, str]:

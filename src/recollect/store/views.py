@@ -64,9 +64,7 @@ def note_versions(db: Db, scope: Scope) -> list[Note]:
     return [_note(scope, row) for row in db.rows("note_versions", **place, version=None)]
 
 
-def write_note(
-    db: Db, scope: Scope, text: str, base_version: int, now: int, attempt: str
-) -> Note:
+def write_note(db: Db, scope: Scope, text: str, base_version: int, now: int, attempt: str) -> Note:
     """Write the version after `base_version`, unless someone else has."""
     check_text(text, "note")
     place = {"owner": scope.owner, "agent": scope.agent or ""}
@@ -174,9 +172,7 @@ def _kind_of(db: Db, owner: str, id_: str) -> str:
 
 
 def _cite(db: Db, owner: str, view: str, sources: Sequence[str]) -> None:
-    db.many(
-        "add_source", [{"owner": owner, "view": view, "message_id": id_} for id_ in sources]
-    )
+    db.many("add_source", [{"owner": owner, "view": view, "message_id": id_} for id_ in sources])
 
 
 def _named(scope: Scope) -> dict[str, Any]:
@@ -224,6 +220,4 @@ def _fact(scope: Scope, row: Row, sources: list[str]) -> Fact:
 
 def _note(scope: Scope, row: Row) -> Note:
     id_, version, text, created_at = row
-    return Note(
-        id=id_, scope=scope, version=version, text=text, created_at=from_micros(created_at)
-    )
+    return Note(id=id_, scope=scope, version=version, text=text, created_at=from_micros(created_at))

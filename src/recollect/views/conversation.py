@@ -75,9 +75,7 @@ class ConversationMemory(BaseMemory):
         self._memory = memory or Memory(":memory:")
         self._user, self._agent = user, agent
         self._read_image = read_image
-        self._chat = self._memory.session(
-            user=user, agent=agent, id=session, new=session is None
-        )
+        self._chat = self._memory.session(user=user, agent=agent, id=session, new=session is None)
         if description is not None and not self._chat.history(last=1):
             self._chat.add("system", description)
 

@@ -58,9 +58,7 @@ def _installed(connection: psycopg.Connection[Row]) -> str | None:
 
 
 def _verdict(connection: psycopg.Connection[Row]) -> str | None:
-    row = connection.execute(
-        "SELECT value FROM recollect_meta WHERE key = %s", (_KEY,)
-    ).fetchone()
+    row = connection.execute("SELECT value FROM recollect_meta WHERE key = %s", (_KEY,)).fetchone()
     return None if row is None else str(row[0])
 
 

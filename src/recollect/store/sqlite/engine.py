@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import threading
 import time
@@ -169,7 +168,10 @@ class SqliteEngine:
             raise StoreUnavailableError("the store is closed")
         if self._pid != os.getpid():  # SQLite connections must not cross a fork
             self._lock = threading.RLock()
-            self._abandoned = (self._writer, self._readers)  # kept: closing drops the parent's locks
+            self._abandoned = (
+                self._writer,
+                self._readers,
+            )  # kept: closing drops the parent's locks
             self._open()
 
     def _give_back(self, reader: apsw.Connection) -> None:
@@ -230,7 +232,9 @@ def translated() -> Iterator[None]:
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise StoreDamagedError("the file is damaged or is not a SQLite database") from error
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise StoreUnavailableError(f"the database cannot be opened for writing: {error}") from error
+        raise StoreUnavailableError(
+            f"the database cannot be opened for writing: {error}"
+        ) from error
     except apsw.ConnectionClosedError as error:
         raise StoreUnavailableError("the store is closed") from error
     except apsw.Error as error:

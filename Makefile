@@ -1,0 +1,59 @@
+# Both `make run` and `make test` set up all they need, from a bare Python 3.11 or newer.
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: run test lint format bench prove lock clean
+.DELETE_ON_ERROR:
+
+run: $(VENV)/core-ready  ## A first message, remembered and recalled
+	@echo '$$ recollect remember "I moved to Berlin in March. No more Munich commutes!"'
+	@$(BIN)/recollect remember "I moved to Berlin in March. No more Munich commutes!"
+	@echo '$$ recollect recall "who moved to Berlin?"'
+	@$(BIN)/recollect recall "who moved to Berlin?" --limit 3
+
+test: $(VENV)/dev-ready  ## Every test, on SQLite and on real PostgreSQL servers
+	$(BIN)/python -m pytest -m "not prove"
+
+lint: $(VENV)/dev-ready  ## Style, types, and which room may know which
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/dev-ready
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/dev-ready  ## Speed, as ratios to raw SQLite in the same run
+	$(BIN)/python -m benchmarks.storage
+
+prove: $(VENV)/dev-ready  ## Long runs: crashes, soaks, many examples
+	RECOLLECT_PROVE=1 $(BIN)/python -m pytest
+
+lock: $(VENV)/dev-ready  ## Renew the locked development dependencies
+	$(PIP) install uv
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --extra dev pyproject.toml -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) dist build bench-results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Recollect needs Python 3.11 or newer"; exit 1; }
+	$(PYTHON) -m venv $(VENV) || { echo "no venv module: apt-get install python3-venv"; exit 1; }
+
+$(VENV)/core-ready: requirements.lock pyproject.toml | $(BIN)/python
+	$(PIP) install --require-hashes -r requirements.lock
+	$(PIP) install --no-deps -e .
+	@touch $@
+
+$(VENV)/dev-ready: requirements-dev.lock pyproject.toml | $(BIN)/python
+	$(PIP) install --require-hashes -r requirements-dev.lock
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@ $(VENV)/core-ready

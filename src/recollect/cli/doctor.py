@@ -1,0 +1,95 @@
+"""`recollect doctor`: a real round trip, and what is slow, missing or wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from recollect.cli.show import Database, console, open_memory
+from recollect.errors import RecollectError
+from recollect.memory import Memory
+from recollect.records.ids import new_id
+
+SLOW_MS = {"remember": 50.0, "recall": 50.0, "history": 20.0, "forget": 2_000.0}
+
+Verdict = Literal["ok", "slow", "warning", "fails"]
+_STYLES = {"ok": "green", "slow": "yellow", "warning": "yellow", "fails": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report."""
+
+    name: str
+    verdict: Verdict
+    detail: str
+
+
+def doctor(db: Database = None) -> None:
+    """Check that memory works, by using it: remember, recall, read back, forget."""
+    findings = list(examine(db))
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for finding in findings:
+        verdict = Text(finding.verdict, style=_STYLES[finding.verdict])
+        table.add_row(verdict, finding.name, Text(finding.detail))
+    console.print(table)
+    if any(finding.verdict == "fails" for finding in findings):
+        raise typer.Exit(1)
+
+
+def examine(database: str | None) -> Iterator[Finding]:
+    """Look at the settings and the store, then make the round trip."""
+    try:
+        memory, settings = open_memory(database)
+    except RecollectError as error:
+        yield Finding("store", "fails", f"{type(error).__name__}: {error}")
+        return
+    with memory:
+        try:
+            yield from _about_store(memory)
+            yield from _round_trip(memory)
+            scope = memory.scope(user=settings.user)
+            waiting = len(memory.store.jobs(scope, dead=False))
+            dead = len(memory.store.jobs(scope, dead=True))
+        except RecollectError as error:
+            yield Finding("store", "fails", f"{type(error).__name__}: {error}")
+            return
+    verdict: Verdict = "warning" if dead else "ok"
+    yield Finding("queue", verdict, f"{waiting} waiting, {dead} dead, for user {settings.user}")
+
+
+def _about_store(memory: Memory) -> Iterator[Finding]:
+    for name, value in memory.store.check().items():
+        if name == "integrity" and value != "ok":
+            yield Finding(name, "fails", "the file is damaged; restore it from a backup")
+        elif name == "synchronous" and value in ("normal", "off"):
+            yield Finding(name, "warning", f"{value}: a power cut may take the last messages")
+        elif name == "vectors" and "crashed" in value:
+            yield Finding(name, "warning", f"{value}; install a build for this processor")
+        else:
+            yield Finding(name, "ok", value)
+
+
+def _round_trip(memory: Memory) -> Iterator[Finding]:
+    user = f"doctor-{new_id()}"  # nobody's, so that nobody's memory is touched
+    word = f"canary{new_id().replace('-', '')}"
+    steps: list[tuple[str, Callable[[], bool]]] = [
+        ("remember", lambda: memory.remember(f"a {word} sings", user=user).added == 1),
+        ("recall", lambda: len(memory.recall(word, user=user).hits) == 1),
+        ("history", lambda: memory.history(user=user)[0].content == f"a {word} sings"),
+        ("forget", lambda: memory.forget(user=user, everything=True).counts["messages"] == 1),
+    ]
+    for name, step in steps:
+        started = time.perf_counter()
+        worked = step()
+        took = (time.perf_counter() - started) * 1_000
+        if not worked:
+            yield Finding(name, "fails", "the answer was not what had been stored")
+        else:
+            yield Finding(name, "slow" if took > SLOW_MS[name] else "ok", f"{took:.1f} ms")

@@ -1,0 +1,49 @@
+"""The `recollect` command."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from recollect import __version__
+from recollect.cli.doctor import doctor
+from recollect.cli.history import history
+from recollect.cli.recall import recall
+from recollect.cli.remember import remember
+from recollect.cli.show import errors
+from recollect.errors import RecollectError
+
+app = typer.Typer(
+    help="The memory of AI agents. Keeps every word, finds the right ones.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (remember, recall, history, doctor):
+    app.command()(command)
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and stop."""
+    if wanted:
+        typer.echo(f"recollect {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(
+        False, "--version", callback=show_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    """The memory of AI agents. Keeps every word, finds the right ones."""
+
+
+def main() -> None:
+    """Run the command line; our own errors end it with their text alone."""
+    try:
+        app()
+    except RecollectError as error:
+        errors.print(f"[red]{type(error).__name__}[/]: {error}", highlight=False)
+        sys.exit(1)

@@ -1,0 +1,34 @@
+"""`recollect remember`: store a message."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from recollect.cli.show import Agent, Database, SessionId, User, console, open_memory
+from recollect.records.message import Message
+
+
+def remember(
+    text: Annotated[str, typer.Argument(help="What was said; `-` reads standard input.")],
+    role: Annotated[
+        str, typer.Option("--role", "-r", help="user, assistant, system or tool.")
+    ] = "user",
+    user: User = None,
+    agent: Agent = None,
+    session: SessionId = None,
+    db: Database = None,
+) -> None:
+    """Store a message, durably, before anything else happens to it."""
+    said = sys.stdin.read() if text == "-" else text
+    memory, settings = open_memory(db)
+    with memory:
+        done = memory.remember(
+            Message(role, said),
+            user=user or settings.user,
+            agent=settings.agent if agent is None and session is None else agent,
+            session=session,
+        )
+    console.print(f"remembered [dim]{done.message_ids[0]} in session {done.session_id}[/]")

@@ -1,0 +1,38 @@
+"""What the commands share: options, consoles, and how a moment is shown."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from recollect.config import Settings
+from recollect.memory import Memory, open_store
+
+console = Console()
+errors = Console(stderr=True)
+
+User = Annotated[
+    str | None, typer.Option("--user", "-u", help="Whose memory. Default: RECOLLECT_USER or `me`.")
+]
+Agent = Annotated[str | None, typer.Option("--agent", "-a", help="Only this agent's.")]
+SessionId = Annotated[str | None, typer.Option("--session", "-s", help="Only this session's.")]
+Database = Annotated[
+    str | None,
+    typer.Option("--db", help="A file or a postgresql:// URL. Default: RECOLLECT_URL."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def open_memory(database: str | None) -> tuple[Memory, Settings]:
+    """The memory that the options and the environment name, and the settings it came from."""
+    settings = Settings.from_environment()
+    store = open_store(database or settings.url, settings.durability)
+    return Memory(store, tenant=settings.tenant), settings
+
+
+def moment(at: datetime) -> str:
+    """A moment in the reader's own time zone."""
+    return at.astimezone().strftime("%Y-%m-%d %H:%M")

@@ -1,0 +1,1 @@
+"""The store conformance suite, shipped so that any store can prove itself."""

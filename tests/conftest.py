@@ -1,0 +1,33 @@
+"""What all tests share: real PostgreSQL servers, started once, stopped at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.postgres import Server, start_server
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def vector_server() -> Iterator[Server]:
+    """A PostgreSQL with a pgvector that works."""
+    with contextlib.closing(start_server(vector=True)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def plain_server() -> Iterator[Server]:
+    """A PostgreSQL without pgvector."""
+    with contextlib.closing(start_server(vector=False)) as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(vector_server: Server) -> str:
+    """A new, empty database on the server with pgvector."""
+    return vector_server.create_database(f"test{next(_numbers)}")
