@@ -13,7 +13,7 @@ from recollect.chat import Chat
 from recollect.config import Settings
 from recollect.errors import InvalidError, MissingExtraError
 from recollect.recall.search import search
-from recollect.records.ids import now
+from recollect.records.ids import new_id, now
 from recollect.records.log import Source
 from recollect.records.message import Message
 from recollect.records.query import Forgotten, Recall
@@ -71,11 +71,11 @@ class Memory:
     def session(
         self, *, user: str, agent: str = "", id: str | None = None, new: bool = False
     ) -> Chat:
-        """The user's conversation with an agent: the one named, else the active one, else a new one."""
+        """The conversation named, else the user's active one with this agent, else a new one."""
         if new and id is not None:
             raise InvalidError("give an id or ask for a new session, not both")
         if new:
-            id = Message("user").message_id
+            id = new_id()
         opened = self.store.open_session(self.scope(user=user, agent=agent, session=id))
         return Chat(self, opened)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from recollect.errors import ScopeError
 from recollect.records.text import check_key, check_text
@@ -37,7 +37,12 @@ class Scope:
 
     def within(self, *, agent: str | None = None, session: str | None = None) -> Scope:
         """The same user, narrowed further."""
-        return replace(self, agent=agent or self.agent, session=session or self.session)
+        return Scope(
+            user=self.user,
+            tenant=self.tenant,
+            agent=self.agent if agent is None else agent,
+            session=self.session if session is None else session,
+        )
 
     def whole_user(self) -> Scope:
         """The same user, with agent and session left open."""

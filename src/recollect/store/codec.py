@@ -1,48 +1,42 @@
-"""Messages as columns: plain text apart, all the rest as one JSON text."""
+"""Messages as columns: plain text apart, all the rest as one JSON object."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from recollect.records.ids import from_micros
 from recollect.records.message import AgentCallMsg, Message, ToolCallMsg
-from recollect.records.text import dump_json
 
 _CALL_FIELDS = ("id", "call_id", "type", "name", "arguments")
-_NOTHING: dict[str, Any] = {}
 
 
-def split(message: Message) -> tuple[str | None, str | None]:
-    """A message's text, and JSON of what is not plain text (None if there is nothing)."""
-    content = message.content
-    text = content if isinstance(content, str) else None
-    extras: dict[str, Any] = {}
-    if content is not None and text is None:
-        extras["content"] = content
+def extras(message: Message) -> dict[str, Any]:
+    """What a message holds besides its role, its id, its moment and plain text."""
+    more: dict[str, Any] = {}
+    if not isinstance(message.content, str):
+        more["content"] = message.content
     for name in ("name", "tool_call_id", "structured_data"):
         if (value := getattr(message, name)) is not None:
-            extras[name] = value
+            more[name] = value
     if message.tool_calls:
-        extras["tool_calls"] = [
+        more["tool_calls"] = [
             [getattr(call, name) for name in _CALL_FIELDS] for call in message.tool_calls
         ]
     if message.agent_calls:
-        extras["agent_calls"] = [[call.agent_name, call.request] for call in message.agent_calls]
+        more["agent_calls"] = [[call.agent_name, call.request] for call in message.agent_calls]
     if message.images:
-        extras["images"] = list(message.images)
-    return text, dump_json(extras) if extras else None
+        more["images"] = list(message.images)
+    return more
 
 
 def join(
-    message_id: str, role: str, created_at: int, text: str | None, extras: str | None
+    message_id: str, role: str, created_at: int, text: Any, more: dict[str, Any] | None
 ) -> Message:
-    """The message that was split. It was validated on its way in and is not checked again."""
-    more: dict[str, Any] = json.loads(extras) if extras else _NOTHING
+    """The message with these parts. It was validated on its way in and is not checked again."""
     message = object.__new__(Message)
     message.__dict__.update(
         role=role,
-        content=more.get("content") if text is None else text,
+        content=text,
         message_id=message_id,
         name=None,
         tool_calls=(),
@@ -54,6 +48,7 @@ def join(
     )
     if more:
         message.__dict__.update(
+            content=more.get("content", text),
             name=more.get("name"),
             tool_calls=tuple(ToolCallMsg(*call) for call in more.get("tool_calls", ())),
             agent_calls=tuple(AgentCallMsg(*call) for call in more.get("agent_calls", ())),

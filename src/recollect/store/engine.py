@@ -38,7 +38,9 @@ class Db(Protocol):
     def unpack(self, row: Row) -> Message:
         """The message in `id, source, message_id, role, created_at` and the columns of `pack`."""
 
-    def text_query(self, owner: str, terms: Sequence[Term]) -> str: ...
+    def text_query(self, owner: str, terms: Sequence[Term]) -> str:
+        """A query for any of the terms, whose words are folded: letters and digits only."""
+
     def nearest(
         self, narrowed: dict[str, Any], embedder: str, vector: Sequence[float], limit: int
     ) -> list[tuple[int, float]]: ...

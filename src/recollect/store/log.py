@@ -110,10 +110,11 @@ def _entries(db: Db, rows: Iterable[Row]) -> list[LogEntry]:
 def _unseen(messages: Sequence[Message], seen: dict[str, Message]) -> list[Message]:
     fresh = []
     for message in messages:
-        earlier = seen.setdefault(message.message_id, message)
-        if earlier is message:
+        earlier = seen.get(message.message_id)
+        if earlier is None:
+            seen[message.message_id] = message
             fresh.append(message)
-        elif replace(earlier, created_at=message.created_at) != message:
+        elif earlier is not message and replace(earlier, created_at=message.created_at) != message:
             raise ConflictError(
                 "a message with this id is stored with other content; use revise to change it"
             )

@@ -9,7 +9,7 @@ from recollect.errors import DimensionError, RecordError
 from recollect.records.ids import from_micros
 from recollect.records.query import Match
 from recollect.records.scope import Scope
-from recollect.records.text import check_key, passages
+from recollect.records.text import check_key, fold, passages
 from recollect.store.base import Term
 from recollect.store.engine import Db, Row, one
 from recollect.store.sessions import narrowed
@@ -49,9 +49,11 @@ def index_view(db: Db, scope: Scope, kind: str, view_id: str, text: str, created
 
 def match_text(db: Db, scope: Scope, terms: Sequence[Term], limit: int) -> list[Match]:
     """The passages that hold any of the terms, best first."""
-    if not terms or limit <= 0:
+    folded = [tuple(fold(" ".join(term)).split()) for term in terms]
+    wanted = [term for term in folded if term]
+    if not wanted or limit <= 0:
         return []
-    query = db.text_query(scope.owner, terms)
+    query = db.text_query(scope.owner, wanted)
     return _matches(db, scope, db.rows("match_text", **narrowed(scope), terms=query, limit=limit))
 
 
@@ -111,7 +113,9 @@ def _matches(db: Db, scope: Scope, rows: Sequence[Row]) -> list[Match]:
     found = db.rows("messages_by_seq", owner=scope.owner, seqs=seqs) if seqs else []
     messages = {row[0]: db.unpack(row) for row in found}
     views = [row[2] for row in rows if row[2] is not None]
-    derived = dict(db.rows("view_texts", owner=scope.owner, ids=views)) if views else {}
+    derived: dict[str, str] = (
+        dict(db.rows("view_texts", owner=scope.owner, ids=views)) if views else {}
+    )
     matches = []
     for id_, kind, view, start, stop, created_at, session_id, score in rows:
         message = messages.get(id_ // PIECES)

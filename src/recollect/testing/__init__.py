@@ -1,1 +1,25 @@
-"""The store conformance suite, shipped so that any store can prove itself."""
+"""Tests for stores, shipped so that any store can prove itself.
+
+class TestMyStore(StoreConformance):
+    @pytest.fixture
+    def store(self): return MyStore(...)
+"""
+
+import pytest
+
+pytest.register_assert_rewrite(
+    *(f"recollect.testing.{part}_conformance" for part in ("log", "session", "view", "queue"))
+)
+
+from recollect.testing.log_conformance import LogConformance  # noqa: E402
+from recollect.testing.queue_conformance import ForgetConformance, QueueConformance  # noqa: E402
+from recollect.testing.session_conformance import SessionConformance  # noqa: E402
+from recollect.testing.view_conformance import ViewConformance  # noqa: E402
+
+__all__ = ["StoreConformance"]
+
+
+class StoreConformance(
+    LogConformance, SessionConformance, ViewConformance, QueueConformance, ForgetConformance
+):
+    """Everything `recollect.store.base.Store` promises. Give it a fixture `store`."""

@@ -22,33 +22,25 @@ QUERIES = {
 
 
 class PostgresDb:
-    """Named queries on one connection, several under way at once where none needs an answer."""
+    """Named queries on one connection."""
 
-    def __init__(
-        self,
-        connection: psycopg.Connection[Row],
-        pipeline: psycopg.Pipeline,
-        has_pgvector: bool,
-    ) -> None:
+    def __init__(self, connection: psycopg.Connection[Row], has_pgvector: bool) -> None:
         self._connection = connection
-        self._pipeline = pipeline
         self._has_pgvector = has_pgvector
 
     def rows(self, query: str, **values: Any) -> list[Row]:
         return self._connection.execute(QUERIES[query], values).fetchall()
 
     def run(self, query: str, **values: Any) -> int:
-        cursor = self._connection.execute(QUERIES[query], values)
-        self._pipeline.sync()
-        return cursor.rowcount
+        return self._connection.execute(QUERIES[query], values).rowcount
 
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int:
         rows = list(values)
-        if not rows:
-            return 0
+        if len(rows) == 1:  # by far the most common, and executemany costs more
+            return self.run(query, **rows[0])
         with self._connection.cursor() as cursor:
-            cursor.executemany(QUERIES[query], rows)
-            self._pipeline.sync()
+            if rows:
+                cursor.executemany(QUERIES[query], rows)
             return cursor.rowcount
 
     def next_seqs(self, count: int) -> Sequence[int]:
@@ -67,10 +59,7 @@ class PostgresDb:
         return from_langchain(row[5], row[2], row[3], row[4])
 
     def text_query(self, owner: str, terms: Sequence[Term]) -> str:
-        return " | ".join(
-            "(" + " <-> ".join("'" + word.replace("'", "''") + "'" for word in term) + ")"
-            for term in terms
-        )
+        return " | ".join("(" + " <-> ".join(f"'{word}'" for word in term) + ")" for term in terms)
 
     def nearest(
         self, narrowed: dict[str, Any], embedder: str, vector: Sequence[float], limit: int

@@ -20,14 +20,13 @@ from recollect.errors import (
 )
 from recollect.store.engine import Db, Row, load_migrations
 from recollect.store.postgres import pgvector
-from recollect.store.postgres.db import QUERIES, PostgresDb
+from recollect.store.postgres.db import PostgresDb
 
 T = TypeVar("T")
 
 MIGRATIONS = load_migrations("postgres")
 ROLE = "recollect_app"
 _LOCK = 0x7265636F  # the advisory lock under which one process at a time migrates
-_PASSING = (psycopg.OperationalError, psycopg.errors.DeadlockDetected)
 
 
 class PostgresEngine:
@@ -41,7 +40,7 @@ class PostgresEngine:
             self._pool = psycopg_pool.ConnectionPool(
                 url, min_size=1, max_size=max_connections, open=True,
                 timeout=patience_seconds, reconnect_timeout=patience_seconds,
-                check=None, kwargs={"application_name": "recollect"},
+                kwargs={"application_name": "recollect", "autocommit": True},
             )  # fmt: skip
         self._role = self._patiently(self._migrate)
         self.pgvector = (
@@ -90,11 +89,21 @@ class PostgresEngine:
         self._pool.close()
 
     def _transact(self, owner: str, worker: str, work: Callable[[Db], T]) -> T:
-        with self._pool.connection() as connection, connection.pipeline() as pipeline:
-            entering = {"role": self._role, "owner": owner, "worker": worker}
-            connection.execute(QUERIES["enter"], entering)
-            result = work(PostgresDb(connection, pipeline, self.pgvector == "pgvector"))
-            connection.commit()
+        """Run work as our role and for one owner, which ends with the transaction."""
+        with self._pool.connection() as connection:
+            # In one go: a transaction of five statements should not take eight round trips.
+            # `owner` is hexadecimal and the others are ours, so nothing needs quoting.
+            connection.execute(
+                f"BEGIN; SET LOCAL ROLE {self._role}; SET LOCAL recollect.owner = '{owner}';"
+                f" SET LOCAL recollect.worker = '{worker}'".encode()
+            )
+            try:
+                result = work(PostgresDb(connection, self.pgvector == "pgvector"))
+            except BaseException:
+                if not connection.broken:
+                    connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
             return result
 
     def _patiently(self, attempt: Callable[[], T]) -> T:
@@ -113,7 +122,7 @@ class PostgresEngine:
 
     def _migrate(self) -> str:
         """Bring the schema up to date; return the role to work as."""
-        with self._pool.connection() as connection:
+        with self._pool.connection() as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             found = _schema_version(connection)
             known = MIGRATIONS[-1][0]

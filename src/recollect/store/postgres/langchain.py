@@ -17,15 +17,14 @@ _OURS = "recollect"  # under additional_kwargs: JSON text of what LangChain has 
 
 def to_langchain(message: Message) -> dict[str, Any]:
     """What `message_to_dict` would give, with our own form beside it so that nothing is lost."""
-    text, extras = codec.split(message)
-    ours = extras or "{}"
-    if text is None and message.content is None:
-        ours = dump_json({**json.loads(ours), "content": None})
     kind = _TYPES[message.role]
     content = message.to_wire()["content"]
+    ours = codec.extras(message)
+    if content != message.content:
+        ours["content"] = message.content
     data: dict[str, Any] = {
         "content": "" if content is None else content,
-        "additional_kwargs": {_OURS: ours},
+        "additional_kwargs": {_OURS: dump_json(ours)},
         "response_metadata": {},
         "type": kind,
         "name": message.name,
@@ -43,9 +42,12 @@ def from_langchain(stored: dict[str, Any], message_id: str, role: str, created_a
     data = stored.get("data") or {}
     ours = (data.get("additional_kwargs") or {}).get(_OURS)
     if isinstance(ours, str):
-        text = None if '"content":' in ours and "content" in json.loads(ours) else data["content"]
-        return codec.join(message_id, role, created_at, text, ours)
-    fields = {"message_id": message_id, "role": role, "created_at": from_micros(created_at)}
+        return codec.join(message_id, role, created_at, data.get("content"), json.loads(ours))
+    fields: dict[str, Any] = {
+        "message_id": message_id,
+        "role": role,
+        "created_at": from_micros(created_at),
+    }
     try:
         return Message.from_response_dict(stored, **fields)
     except MessageError:  # a kind of message we do not know is still kept and shown

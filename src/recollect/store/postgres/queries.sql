@@ -23,10 +23,6 @@ FOR UPDATE SKIP LOCKED
 to_timestamp(CAST(:created_at AS bigint) / 1000000)
   + mod(CAST(:created_at AS bigint), 1000000) * interval '1 microsecond'
 
--- name: enter
-SELECT set_config('role', :role, true), set_config('recollect.owner', :owner, true),
-  set_config('recollect.worker', :worker, true)
-
 -- name: lock_session
 SELECT key, agent_name, created_at, pg_advisory_xact_lock(hashtextextended(key::text, 0))
 FROM sessions WHERE owner = :owner AND session_hash = :session_hash

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from recollect.records.message import Message
-from recollect.records.text import fold
+from recollect.records.text import dump_json, fold
 from recollect.store import codec
 from recollect.store.base import Term
 from recollect.store.engine import Row, load_queries
@@ -56,14 +56,16 @@ class SqliteDb:
         self.many("index_passage", rows)
 
     def pack(self, message: Message) -> dict[str, Any]:
-        content, extras = codec.split(message)
-        return {"content": content, "extras": extras}
+        text = message.content if isinstance(message.content, str) else None
+        more = codec.extras(message)
+        return {"content": text, "extras": dump_json(more) if more else None}
 
     def unpack(self, row: Row) -> Message:
-        return codec.join(row[2], row[3], row[4], row[5], row[6])
+        more = json.loads(row[6]) if row[6] else None
+        return codec.join(row[2], row[3], row[4], row[5], more)
 
     def text_query(self, owner: str, terms: Sequence[Term]) -> str:
-        quoted = " OR ".join('"' + " ".join(term).replace('"', '""') + '"' for term in terms)
+        quoted = " OR ".join(f'"{" ".join(term)}"' for term in terms)
         return f'owner : "{owner}" AND words : ({quoted})'
 
     def nearest(

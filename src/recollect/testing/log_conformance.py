@@ -1,0 +1,188 @@
+"""Conformance of the log: what goes in comes out, once, in order, byte for byte."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from recollect.errors import ConflictError, NotFoundError, RecollectError, ScopeError
+from recollect.records.message import Message
+from recollect.records.scope import Scope
+from recollect.store.base import Store
+from recollect.testing.worlds import ODD_TEXTS, fresh_scope, rich_messages, texts
+
+
+class LogConformance:
+    """Needs a fixture `store`."""
+
+    def test_an_appended_message_comes_back_as_it_was(self, store: Store) -> None:
+        scope = fresh_scope()
+        messages = rich_messages()
+        done = store.append(scope, messages)
+        assert done.added == len(messages)
+        assert done.session_id == scope.session
+        assert [entry.message for entry in store.history(scope)] == messages
+
+    @pytest.mark.parametrize("text", ODD_TEXTS.values(), ids=ODD_TEXTS.keys())
+    def test_odd_text_comes_back_byte_for_byte(self, store: Store, text: str) -> None:
+        scope = fresh_scope()
+        message = Message("user", text, structured_data={"inside": [text, {"key": text}]})
+        store.append(scope, [message])
+        [entry] = store.history(scope)
+        assert entry.message == message
+        assert store.match_text(scope, [("nowhere",)], limit=1) == []
+
+    def test_key_order_and_numbers_inside_a_dict_are_kept(self, store: Store) -> None:
+        scope = fresh_scope()
+        content = {"z": 1, "a": [1.0, 1e300, 10**40, True, None], "": {"b": "x", "a": "y"}}
+        store.append(scope, [Message("assistant", content)])
+        [entry] = store.history(scope)
+        assert repr(entry.message.content) == repr(content)
+
+    def test_a_message_of_ten_megabytes_is_kept(self, store: Store) -> None:
+        scope = fresh_scope()
+        text = " ".join(f"word{number}" for number in range(1_000_000))
+        store.append(scope, [Message("user", text)])
+        [entry] = store.history(scope)
+        assert entry.message.content == text
+        [match] = store.match_text(scope, [("word999999",)], limit=3)
+        assert "word999999" in match.text
+        assert len(match.text) <= 20_000
+
+    def test_the_same_message_twice_is_one_message(self, store: Store) -> None:
+        scope = fresh_scope()
+        first, second = Message("user", "one"), Message("user", "two")
+        place = store.append(scope, [first]).seqs
+        again = store.append(scope, [first, second, second])
+        assert again.added == 1
+        assert again.seqs == (place[0], again.seqs[1], again.seqs[1])
+        assert texts(store.history(scope)) == ["one", "two"]
+        assert len(store.match_text(scope, [("one",)], limit=9)) == 1
+
+    def test_the_same_id_with_other_words_is_a_conflict_and_changes_nothing(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope()
+        first = Message("user", "one")
+        store.append(scope, [first])
+        with pytest.raises(ConflictError):
+            store.append(scope, [Message("user", "new"), first.changed(content="other")])
+        assert texts(store.history(scope)) == ["one"]
+
+    def test_two_sessions_may_hold_the_same_message(self, store: Store) -> None:
+        scope = fresh_scope()
+        fork = scope.whole_user().within(session="fork")
+        message = Message("user", "carried over")
+        store.append(scope, [message])
+        store.append(fork, [message])
+        assert texts(store.history(scope)) == texts(store.history(fork)) == ["carried over"]
+        assert len(store.find(scope.whole_user(), [message.message_id])) == 2
+
+    def test_order_is_by_sequence_and_not_by_clock(self, store: Store) -> None:
+        scope = fresh_scope()
+        late = Message("user", "first", created_at=datetime(2099, 1, 1, tzinfo=UTC))
+        early = Message("user", "second", created_at=datetime(1969, 12, 31, 23, 59, tzinfo=UTC))
+        seqs = store.append(scope, [late]).seqs + store.append(scope, [early]).seqs
+        assert seqs[0] < seqs[1]
+        assert texts(store.history(scope)) == ["first", "second"]
+
+    @pytest.mark.parametrize(
+        "moment",
+        [
+            datetime(1, 1, 1, tzinfo=UTC),
+            datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+            datetime(2026, 3, 29, 1, 30, 0, 123_457, tzinfo=UTC),
+            datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+        ],
+        ids=lambda moment: str(moment.year),
+    )
+    def test_a_moment_is_kept_to_the_microsecond(self, store: Store, moment: datetime) -> None:
+        scope = fresh_scope()
+        store.append(scope, [Message("user", "when", created_at=moment)])
+        assert store.history(scope)[0].message.created_at == moment
+
+    def test_history_can_be_paged_from_the_end(self, store: Store) -> None:
+        scope = fresh_scope()
+        store.append(scope, [Message("user", str(number)) for number in range(7)])
+        newest = store.history(scope, last=3)
+        assert texts(newest) == ["4", "5", "6"]
+        older = store.history(scope, last=3, before=newest[0].seq)
+        assert texts(older) == ["1", "2", "3"]
+        assert texts(store.history(scope, last=0)) == []
+        assert texts(store.history(scope, last=100, before=older[0].seq)) == ["0"]
+
+    def test_history_spans_sessions_and_narrows_by_agent_and_role(self, store: Store) -> None:
+        user = fresh_scope().whole_user()
+        store.append(user.within(agent="tutor", session="a"), [Message("user", "1")])
+        store.append(user.within(agent="coach", session="b"), [Message("assistant", "2")])
+        store.append(user.within(agent="tutor", session="c"), [Message("assistant", "3")])
+        assert texts(store.history(user)) == ["1", "2", "3"]
+        assert texts(store.history(user.within(agent="tutor"))) == ["1", "3"]
+        assert texts(store.history(user, role="assistant")) == ["2", "3"]
+        assert [e.session_id for e in store.history(user, last=2)] == ["b", "c"]
+
+    def test_nothing_appended_is_nothing_stored(self, store: Store) -> None:
+        scope = fresh_scope()
+        done = store.append(scope, [])
+        assert (done.added, done.seqs) == (0, ())
+        assert store.history(scope) == []
+        assert store.jobs(scope) == []
+
+    def test_a_message_needs_a_session(self, store: Store) -> None:
+        with pytest.raises(ScopeError):
+            store.append(fresh_scope().whole_user(), [Message("user", "lost")])
+
+    def test_messages_are_found_by_id_within_the_scope_only(self, store: Store) -> None:
+        scope = fresh_scope()
+        messages = [Message("user", "a"), Message("user", "b")]
+        store.append(scope, messages)
+        ids = [message.message_id for message in reversed(messages)]
+        assert texts(store.find(scope, [*ids, "unknown"])) == ["a", "b"]
+        assert store.find(scope.within(session="other"), ids) == []
+        assert store.find(fresh_scope().whole_user(), ids) == []
+        assert store.find(scope, []) == []
+
+    def test_a_revised_message_changes_in_place_and_its_past_is_kept(self, store: Store) -> None:
+        scope = fresh_scope()
+        first, second = Message("user", "I live in Munich"), Message("user", "second")
+        store.append(scope, [first, second])
+        store.revise(scope, first.changed(content="I live in Berlin"))
+        store.revise(scope, first.changed(content="I live in Hamburg", role="assistant"))
+        assert texts(store.history(scope)) == ["I live in Hamburg", "second"]
+        assert store.history(scope)[0].message.role == "assistant"
+        past = store.revisions(scope, first.message_id)
+        assert [message.content for message in past] == ["I live in Munich", "I live in Berlin"]
+        assert past[0] == first
+        assert store.match_text(scope, [("munich",), ("berlin",)], limit=9) == []
+        assert len(store.match_text(scope, [("hamburg",)], limit=9)) == 1
+
+    def test_a_message_of_another_user_cannot_be_revised(self, store: Store) -> None:
+        scope = fresh_scope()
+        message = Message("user", "mine")
+        store.append(scope, [message])
+        stranger = fresh_scope()
+        with pytest.raises(NotFoundError):
+            store.revise(stranger, message.changed(content="theirs"))
+        with pytest.raises(NotFoundError):
+            store.revisions(stranger, message.message_id)
+        assert texts(store.history(scope)) == ["mine"]
+
+    def test_the_source_is_the_role_unless_the_door_says_otherwise(self, store: Store) -> None:
+        scope = fresh_scope()
+        store.append(scope, [Message("user", "a"), Message("tool", "b")])
+        store.append(scope, [Message("user", "c")], source="web")
+        assert [entry.source for entry in store.history(scope)] == ["user", "tool", "web"]
+
+    def test_no_error_carries_what_was_said(self, store: Store) -> None:
+        scope = fresh_scope()
+        message = Message("user", "my secret canary")
+        store.append(scope, [message])
+        for attempt in (
+            lambda: store.append(scope, [message.changed(content="another canary")]),
+            lambda: store.revise(fresh_scope(), message),
+            lambda: store.append(Scope(user="canary"), [message]),
+        ):
+            with pytest.raises(RecollectError) as caught:
+                attempt()
+            assert "canary" not in str(caught.value)

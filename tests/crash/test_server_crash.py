@@ -1,0 +1,96 @@
+"""PostgreSQL crashes under load and comes back; the store that was open goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from recollect.store.sql_store import SqlStore
+from tests.crash.evidence import SCOPE, batch, check_store, open_store
+from tests.support.postgres import URL_VARIABLE, Server, start_server
+
+SEED = 20_260_918
+WRITERS = 4
+BACK_WITHIN_SECONDS = 5.0
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server of this test's own, which it may crash."""
+    monkeypatch.delenv(URL_VARIABLE, raising=False)
+    with contextlib.closing(start_server(vector=True)) as own:
+        yield own
+
+
+def test_three_server_crashes_lose_nothing_and_need_no_reopening(server: Server) -> None:
+    crash_under_load(server, outages_seconds=[0.0, 1.0, 7.5])
+
+
+@pytest.mark.prove
+def test_twenty_server_crashes_lose_nothing_and_need_no_reopening(server: Server) -> None:
+    chance = random.Random(SEED)
+    crash_under_load(server, outages_seconds=[chance.uniform(0, 10) for _ in range(20)])
+
+
+class Writer(threading.Thread):
+    """Appends until told to stop; `acked` counts the appends that returned."""
+
+    def __init__(self, store: SqlStore, name: str, stop: threading.Event) -> None:
+        super().__init__(name=name)
+        self.acked = 0
+        self.error: Exception | None = None
+        self._store, self._stop_now = store, stop
+
+    def run(self) -> None:
+        try:
+            while not self._stop_now.is_set():
+                self._store.append(SCOPE, batch(self.name, self.acked))
+                self.acked += 1
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            self.error = error
+
+
+def crash_under_load(server: Server, outages_seconds: list[float]) -> None:
+    url = server.create_database("crash")
+    stop = threading.Event()
+    with open_store(url) as store:
+        writers = [Writer(store, f"writer{number}", stop) for number in range(WRITERS)]
+        for writer in writers:
+            writer.start()
+        try:
+            wait_for_progress(writers, 10)
+            delays = [crash_once(server, outage, writers) for outage in outages_seconds]
+        finally:
+            stop.set()
+            for writer in writers:
+                writer.join()
+        assert [writer.error for writer in writers] == [None] * WRITERS
+    why = f"{len(outages_seconds)} crashes of seed {SEED}; back after {[round(d, 2) for d in delays]} s"
+    check_store(url, {writer.name: writer.acked for writer in writers}, spare=0, why=why)
+    assert max(delays) < BACK_WITHIN_SECONDS, why
+
+
+def crash_once(server: Server, outage_seconds: float, writers: list[Writer]) -> float:
+    """Crash, wait, restart; return the seconds until every writer was acknowledged again."""
+    server.stop("immediate")
+    time.sleep(outage_seconds)
+    server.start()
+    return wait_for_progress(writers, 60)
+
+
+def wait_for_progress(writers: list[Writer], patience_seconds: float) -> float:
+    """Wait until each writer, or its error, gets ahead of where it is; return the seconds."""
+    began = time.monotonic()
+    before = [writer.acked for writer in writers]
+    while time.monotonic() - began < patience_seconds:
+        if any(writer.error for writer in writers):
+            break
+        if all(writer.acked > start for writer, start in zip(writers, before, strict=True)):
+            break
+        time.sleep(0.01)
+    return time.monotonic() - began

@@ -1,0 +1,69 @@
+"""Several writers at once, as processes and as threads, on one store."""
+
+from __future__ import annotations
+
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from recollect.store.sqlite.engine import refuse_foreign
+from tests.crash.evidence import SCOPE, batch, check_store, open_store
+from tests.crash.processes import finish, read_line, start, tell
+
+APPENDS = 500
+
+
+def test_two_processes_append_to_one_session_at_once(target: str) -> None:
+    names = ["left", "right"]
+    children = [start("writer", target, name, APPENDS) for name in names]
+    check_writers(target, names, children, APPENDS)
+
+
+def test_six_processes_create_and_fill_one_new_store_at_once(target: str) -> None:
+    names = [f"writer{number}" for number in range(6)]
+    children = [start("writer", target, name, 10) for name in names]
+    check_writers(target, names, children, 10)
+
+
+def test_eight_threads_share_one_store_object(target: str) -> None:
+    names = [f"thread{number}" for number in range(8)]
+
+    def write(name: str) -> list[str]:
+        for number in range(60):
+            added = store.append(SCOPE, batch(name, number)).added
+            assert added == len(batch(name, number))
+            if number % 10 == 0:  # reads beside the writes
+                assert store.find(SCOPE, [f"{name}n{number}p0"])
+        return [entry.message.message_id for entry in store.history(SCOPE)]
+
+    with open_store(target) as store, ThreadPoolExecutor(len(names)) as threads:
+        seen = list(threads.map(write, names))
+    check_store(target, dict.fromkeys(names, 60), spare=0, why="eight threads")
+    for name, ids in zip(names, seen, strict=True):  # each saw at least its own, in order
+        own = [id_ for id_ in ids if id_.startswith(f"{name}n")]
+        assert own == [message.message_id for k in range(60) for message in batch(name, k)]
+
+
+def test_a_file_that_another_process_is_just_creating_is_not_called_foreign(
+    tmp_path: Path,
+) -> None:
+    files = 100
+    creator = start("creator", tmp_path, files)
+    for number in range(files):
+        path = tmp_path / f"{number}.db"
+        while not (tmp_path / f"{number}.done").exists() and creator.poll() is None:
+            refuse_foreign(str(path))
+    finish(creator)
+
+
+def check_writers(
+    target: str, names: list[str], children: list[subprocess.Popen[bytes]], count: int
+) -> None:
+    """Let the writers go at once; none may fail, and all they wrote must be there."""
+    for child in children:
+        assert read_line(child) == "ready"
+    for child in children:
+        tell(child)
+    wanted = [str(number) for number in range(count)]
+    assert [finish(child) for child in children] == [wanted] * len(children)
+    check_store(target, dict.fromkeys(names, count), spare=0, why=f"{len(names)} processes")

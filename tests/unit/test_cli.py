@@ -1,0 +1,301 @@
+"""The command line, as a user runs it: a new process each time, on a real file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import recollect
+
+RECOLLECT = Path(sys.executable).parent / "recollect"
+Done = subprocess.CompletedProcess[bytes]
+Run = Callable[..., Done]
+
+
+def clean_environment(home: Path) -> dict[str, str]:
+    """What every shell has, and nothing of whoever runs the tests."""
+    return {"HOME": str(home), "PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"}
+
+
+def start(folder: Path, *arguments: str | bytes, said: bytes = b"", **env: str) -> Done:
+    """Run `recollect` in a folder that is also its user's home."""
+    return subprocess.run(
+        [RECOLLECT, *arguments],
+        input=said,
+        env=clean_environment(folder) | env,
+        cwd=folder,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run `recollect` with m.db in the test's folder for its database."""
+
+    def call(*arguments: str | bytes, **more: Any) -> Done:
+        return start(tmp_path, *arguments, "--db", "m.db", **more)
+
+    return call
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> recollect.Memory:
+    """The same database, seen from Python."""
+    return recollect.Memory(tmp_path / "m.db")
+
+
+def worked(done: Done) -> str:
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout.decode()
+
+
+def failed(done: Done) -> str:
+    """The one line that an error is, with nothing on the standard output."""
+    assert (done.returncode, done.stdout) == (1, b"")
+    line = done.stderr.decode()
+    assert "Traceback" not in line
+    assert line.count("\n") == 1
+    return line.strip()
+
+
+def squeezed(text: str) -> str:
+    """Without the spaces and line breaks that a table puts in."""
+    return "".join(text.split())
+
+
+def test_the_version_is_shown(tmp_path: Path) -> None:
+    assert worked(start(tmp_path, "--version")) == f"recollect {recollect.__version__}\n"
+
+
+def test_a_first_message_is_remembered_and_recalled_with_nothing_set_up(tmp_path: Path) -> None:
+    said = worked(start(tmp_path, "remember", "I moved to Berlin in March."))
+    found = worked(start(tmp_path, "recall", "who moved to Berlin?"))
+    told = worked(start(tmp_path, "history"))
+
+    assert said.startswith("remembered ")
+    assert "I moved to Berlin in March." in found
+    assert "words #1" in found
+    assert "user  I moved to Berlin in March." in told
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["recollect.db"]
+
+
+def test_doctor_finds_a_new_memory_well_and_leaves_nothing_in_it(
+    run: Run, memory: recollect.Memory
+) -> None:
+    report = worked(run("doctor"))
+
+    assert all(f" {step} " in report for step in ("remember", "recall", "history", "forget"))
+    assert "fails" not in report
+    assert "0 waiting, 0 dead" in report
+    assert memory.store.claim() == []
+
+
+def test_what_remember_prints_names_the_message_and_the_session(
+    run: Run, memory: recollect.Memory
+) -> None:
+    line = worked(run("remember", "hello", "--session", "[bold]monday[/bold]"))
+    (message,) = memory.history(user="me", session="[bold]monday[/bold]")
+
+    assert line == f"remembered {message.message_id} in session [bold]monday[/bold]\n"
+
+
+def test_what_remember_prints_is_one_line(run: Run, memory: recollect.Memory) -> None:
+    line = worked(run("remember", "hello", "--role", "assistant", "--user", "ada"))
+    (message,) = memory.history(user="ada", role="assistant")
+    session = memory.session(user="ada").id
+
+    assert line == f"remembered {message.message_id} in session {session}\n"
+
+
+def test_json_of_a_recall_tells_everything_about_each_hit(
+    run: Run, memory: recollect.Memory
+) -> None:
+    memory.remember(recollect.Message("assistant", "Grüße aus 東京 🗼"), user="ada")
+    memory.remember("Grüße aus Berlin", user="bob")
+    (hit,) = json.loads(worked(run("recall", "grusse", "--user", "ada", "--json")))
+
+    names = {"kind", "id", "text", "score", "created_at", "session_id", "role", "why"}
+    assert hit.keys() == names
+    assert (hit["kind"], hit["role"], hit["text"]) == ("message", "assistant", "Grüße aus 東京 🗼")
+
+
+def test_json_goes_out_whatever_the_terminals_encoding(run: Run, memory: recollect.Memory) -> None:
+    memory.remember("Grüße aus 東京 🗼", user="me")
+
+    history = worked(run("history", "--json", PYTHONIOENCODING="ascii"))
+    assert json.loads(history) == [{"role": "user", "content": "Grüße aus 東京 🗼"}]
+    found = worked(run("recall", "grusse", "--json", PYTHONIOENCODING="ascii"))
+    assert json.loads(found)[0]["text"] == "Grüße aus 東京 🗼"
+
+
+def test_options_narrow_to_agent_session_and_number(run: Run, memory: recollect.Memory) -> None:
+    for text, agent in (("one", "tutor"), ("two", "tutor"), ("three", "coach")):
+        memory.remember(text, user="me", agent=agent)
+
+    def told(*options: str) -> list[str]:
+        messages = json.loads(worked(run("history", "--json", *options)))
+        return [message["content"] for message in messages]
+
+    assert told() == ["one", "two", "three"]
+    assert told("--agent", "tutor", "--last", "1") == ["two"]
+    assert told("--session", "none") == []
+
+
+def test_the_environment_names_database_user_tenant_and_agent(tmp_path: Path) -> None:
+    names = {"URL": "other.db", "USER": "ada", "TENANT": "acme", "AGENT": "tutor"}
+    settings: dict[str, Any] = {f"RECOLLECT_{name}": value for name, value in names.items()}
+    worked(start(tmp_path, "remember", "hello", **settings))
+
+    with recollect.Memory(tmp_path / "other.db", tenant="acme") as memory:
+        assert memory.history(user="ada", agent="tutor")[0].content == "hello"
+
+
+MARKUP = "[bold]not bold[/bold] [link=http://x]y[/link] [/] [red :smile: \\[x]"
+LONG_WORD = "https://example.org/" + "x" * 300
+STEERING = "title \x1b]0;pwned\x07 clear \x1b[2J eight-bit \x9b31m back\x08\x08 end"
+
+
+@pytest.fixture(scope="module", params=["history", "recall"])
+def shown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What a terminal is given to show of three texts that try to look different."""
+    folder = tmp_path_factory.mktemp("shown")
+    with recollect.Memory(folder / "m.db") as memory:
+        memory.remember([f"tea {text}" for text in (MARKUP, LONG_WORD, STEERING)], user="me")
+    asked = ["recall", "tea"] if request.param == "recall" else ["history"]
+    return worked(start(folder, *asked, "--db", "m.db"))
+
+
+def test_markup_in_what_was_said_is_shown_as_it_was_typed(shown: str) -> None:
+    for word in MARKUP.split():
+        assert word in squeezed(shown)
+
+
+def test_a_long_word_is_shown_whole(shown: str) -> None:
+    assert shown.count("x") >= 300
+    assert "…" not in shown
+
+
+def test_what_was_said_cannot_steer_the_terminal(shown: str) -> None:
+    assert not {"\x1b", "\x07", "\x08", "\x9b"} & set(shown)
+    assert "end" in shown
+
+
+def test_a_dash_reads_standard_input_to_the_last_character(
+    run: Run, memory: recollect.Memory
+) -> None:
+    text = "first line\n\n  Ünïcödé 🧠 [bold]\tlast line\n"
+    worked(run("remember", "-", said=text.encode()))
+
+    assert [message.content for message in memory.history(user="me")] == [text]
+
+
+def test_input_that_is_not_text_is_refused_in_one_line(run: Run, memory: recollect.Memory) -> None:
+    strict, lenient = "utf-8:strict", "utf-8:surrogateescape"
+    refusals = [
+        run("remember", b"caf\xe9"),
+        run("remember", "-", said=b"caf\xe9", PYTHONIOENCODING=lenient),
+        run("remember", "-", said=b"caf\xe9", PYTHONIOENCODING=strict),
+    ]
+
+    for refusal in refusals:
+        assert failed(refusal).startswith("MessageError: content")
+    assert memory.history(user="me") == []
+
+
+def test_a_wrong_role_is_one_line_and_status_one(run: Run) -> None:
+    line = failed(run("remember", "my secret", "--role", "nobody"))
+
+    assert line == "MessageError: role must be one of user, assistant, system, tool"
+
+
+def test_a_wrong_setting_is_one_line_and_status_one(run: Run) -> None:
+    line = failed(run("history", RECOLLECT_DURABILITY="perhaps"))
+
+    assert line == "ConfigError: RECOLLECT_DURABILITY is one of full, normal"
+
+
+def test_a_database_that_cannot_be_opened_is_one_line_and_status_one(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "m.db").write_text("This is a letter, not a database. " * 100)
+
+    assert failed(run("history")).startswith("StoreDamagedError: ")
+    assert failed(start(tmp_path, "history", "--db", ".")).startswith("StoreUnavailableError: ")
+
+
+def test_the_cure_for_a_missing_driver_is_shown_whole(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['psycopg'] = None; from recollect.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "history", "--db", "postgresql://localhost/x"],
+        env=clean_environment(tmp_path),
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert 'pip install "recollect[postgres]"' in failed(done)
+
+
+def test_finding_nothing_is_no_error(run: Run) -> None:
+    for command, told in (
+        (["recall", "tea"], b"nothing found\n"),
+        (["history"], b"no messages yet\n"),
+    ):
+        done = run(*command)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", told)
+
+
+def test_a_command_without_its_argument_says_how_it_is_used(run: Run) -> None:
+    done = run("remember")
+
+    assert done.returncode == 2
+    assert b"Usage: recollect remember" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def examined(run: Run) -> str:
+    """The report of a doctor who found something wrong."""
+    done = run("doctor")
+    assert done.returncode == 1
+    assert b"Traceback" not in done.stderr
+    assert b"fails" in done.stdout
+    return done.stdout.decode()
+
+
+def test_doctor_says_when_a_file_is_no_database(run: Run, tmp_path: Path) -> None:
+    letter = "This is a letter, not a database. " * 100
+    (tmp_path / "m.db").write_text(letter)
+
+    assert "damaged or is not a SQLite database" in examined(run)
+    assert (tmp_path / "m.db").read_text() == letter
+
+
+@pytest.mark.parametrize("part", ["chat_message_history", "passages", "all but the first page"])
+def test_doctor_says_when_pages_are_damaged_and_does_not_write_to_them(
+    run: Run, tmp_path: Path, memory: recollect.Memory, part: str
+) -> None:
+    memory.remember([f"message {number} " * 30 for number in range(200)], user="me")
+    memory.close()
+    path = tmp_path / "m.db"
+    with contextlib.closing(apsw.Connection(str(path))) as database:
+        size = database.pragma("page_size")
+        root = database.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (part,)).get
+    data = path.read_bytes()
+    first, last = ((root - 1) * size, root * size) if root else (size, len(data))
+    harmed = data[:first] + random.Random(7).randbytes(last - first) + data[last:]
+    path.write_bytes(harmed)
+
+    assert "damaged" in examined(run)
+    assert path.read_bytes() == harmed

@@ -1,0 +1,393 @@
+"""Memory: the first lines a user writes, and the promises behind them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect import (
+    AsyncChat,
+    AsyncMemory,
+    Chat,
+    ConfigError,
+    InvalidError,
+    Memory,
+    Message,
+    MessageError,
+    NotFoundError,
+    RecollectError,
+    ScopeError,
+    StoreUnavailableError,
+)
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody's settings, and nobody's data folder but the test's."""
+    for name in [name for name in os.environ if name.startswith("RECOLLECT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+
+
+@pytest.fixture(params=["memory", "file"])
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    with Memory(":memory:" if request.param == "memory" else tmp_path / "m.db") as opened:
+        yield opened
+
+
+def contents(messages: list[Message]) -> list[Any]:
+    return [message.content for message in messages]
+
+
+def test_the_first_ten_lines_work_with_nothing_configured(tmp_path: Path) -> None:
+    with Memory() as memory:
+        chat = memory.session(user="ada", agent="tutor")
+        chat.add("user", "I moved to Berlin in March. No more Munich commutes!")
+        chat.add("assistant", "How is Berlin treating you?")
+
+        found = memory.recall("who moved to Berlin?", user="ada")
+
+    assert found.hits[0].text == "I moved to Berlin in March. No more Munich commutes!"
+    assert (str(found.hits[0].why)[:8], found.late) == ("words #1", ())
+    files = [path.name for path in (tmp_path / "home").rglob("*") if path.is_file()]
+    assert files == ["recollect.db"]
+
+
+def test_the_same_lines_work_anywhere(memory: Memory) -> None:
+    chat = memory.session(user="ada", agent="tutor")
+    first = chat.add("user", "I moved to Berlin in March.", name="ada")
+    chat.add("assistant", "How is Berlin treating you?")
+
+    assert contents(chat.history())[0] == "I moved to Berlin in March."
+    assert contents(chat.history(last=1)) == ["How is Berlin treating you?"]
+    hit = chat.recall("March", limit=1).hits[0]
+    assert (hit.kind, hit.id, hit.role) == ("message", first, "user")
+    assert hit.session_id == chat.id == chat.session.id
+
+
+def test_a_hit_tells_its_age_by_the_memorys_clock() -> None:
+    times = [datetime(2026, 3, 1, tzinfo=UTC)]
+    memory = Memory(":memory:", clock=lambda: times[-1])
+    memory.remember(Message("user", "Berlin", created_at=times[0]), user="ada")
+    times.append(times[0] + timedelta(days=3, hours=1))
+
+    why = memory.recall("berlin", user="ada").hits[0].why
+    assert (why.age.days, str(why)[-10:]) == (3, "3 days ago")
+
+
+def test_a_session_is_found_again_by_user_and_agent(memory: Memory) -> None:
+    tutor = memory.session(user="ada", agent="tutor")
+
+    assert memory.session(user="ada", agent="tutor").id == tutor.id
+    assert memory.session(user="ada", agent="tutor", id=tutor.id).id == tutor.id
+    for user, agent in (("ada", "coach"), ("bob", "tutor"), ("ada", "")):
+        assert memory.session(user=user, agent=agent).id != tutor.id
+
+
+def test_a_new_session_becomes_the_active_one_and_the_old_one_stays(memory: Memory) -> None:
+    old = memory.session(user="ada")
+    old.add("user", "before")
+    new = memory.session(user="ada", new=True)
+
+    assert new.id != old.id
+    assert new.history() == []
+    assert memory.session(user="ada").id == new.id
+    assert [session.id for session in memory.sessions(user="ada")] == [old.id, new.id]
+    assert contents(memory.history(user="ada", session=old.id)) == ["before"]
+
+
+def test_a_session_can_be_given_a_name(memory: Memory) -> None:
+    assert memory.session(user="ada", id="monday/09:00 %").id == "monday/09:00 %"
+    assert memory.session(user="ada").id == "monday/09:00 %"
+    with pytest.raises(InvalidError, match="not both"):
+        memory.session(user="ada", id="x", new=True)
+
+
+def test_sessions_are_listed_by_agent_and_keep_to_theirs(memory: Memory) -> None:
+    ids = [memory.session(user="ada", agent=agent).id for agent in ("", "tutor", "coach")]
+
+    assert [session.id for session in memory.sessions(user="ada")] == ids
+    assert [session.id for session in memory.sessions(user="ada", agent="tutor")] == [ids[1]]
+    assert [session.id for session in memory.sessions(user="ada", agent="")] == [ids[0]]
+    assert memory.sessions(user="bob") == []
+    tutor = memory.session(user="ada", agent="tutor")
+    with pytest.raises(ScopeError, match="another agent"):
+        memory.remember("hello", user="ada", agent="coach", session=tutor.id)
+    assert tutor.history() == []
+
+
+def test_text_messages_dicts_and_lists_of_them_are_remembered_in_order(memory: Memory) -> None:
+    made = Message("assistant", "a message")
+    call = {"id": "c1", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+    asked: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [call]}
+    memory.remember("text", user="ada")
+    memory.remember(made, user="ada")
+    memory.remember({"role": "user", "content": "a dict"}, user="ada")
+    done = memory.remember(["again", asked, Message("tool", "9", tool_call_id="c1")], user="ada")
+
+    history = memory.history(user="ada")
+    assert contents(history) == ["text", "a message", "a dict", "again", None, "9"]
+    assert [message.role for message in history[::2]] == ["user", "user", "assistant"]
+    assert history[1] == made
+    assert history[4].tool_calls[0].name == "now"
+    assert done.message_ids == tuple(message.message_id for message in history[3:])
+    assert (done.added, done.session_id) == (3, memory.session(user="ada").id)
+
+
+def test_the_dict_of_a_message_keeps_every_field(memory: Memory) -> None:
+    fields: dict[str, Any] = {"role": "assistant", "content": "look", "message_id": "m1"}
+    fields |= {"name": "scout", "structured_data": {"mood": "good"}, "images": ["a.png"]}
+    fields |= {"agent_calls": [{"agent_name": "guide", "request": "go"}]}
+    memory.remember(fields, user="ada")
+
+    (stored,) = memory.history(user="ada")
+    assert stored == Message(**{**fields, "created_at": stored.created_at})
+
+
+def test_a_message_remembered_twice_is_stored_once(memory: Memory) -> None:
+    message = Message("user", "once")
+
+    assert memory.remember(message, user="ada").added == 1
+    assert memory.remember([message, message], user="ada").added == 0
+    assert memory.history(user="ada") == [message]
+
+
+@pytest.mark.parametrize("said", [None, 5, [None], [["nested"]], {"content": "no role"}, b"bytes"])
+def test_what_is_nothing_said_is_refused_as_invalid(memory: Memory, said: Any) -> None:
+    with pytest.raises(InvalidError):
+        memory.remember(said, user="ada")
+    assert memory.history(user="ada") == []
+    with pytest.raises(MessageError, match="role"):
+        memory.remember(["good", {"role": "nobody", "content": "bad"}], user="ada")
+    assert memory.history(user="ada") == []
+
+
+def test_history_is_narrowed_by_role_agent_session_and_number(memory: Memory) -> None:
+    tutor = memory.session(user="ada", agent="tutor")
+    for role, text in (("user", "one"), ("assistant", "two")):
+        tutor.add(role, text)
+    memory.remember("three", user="ada", agent="coach")
+
+    assert contents(memory.history(user="ada")) == ["one", "two", "three"]
+    assert contents(memory.history(user="ada", last=2)) == ["two", "three"]
+    assert contents(memory.history(user="ada", role="user")) == ["one", "three"]
+    assert contents(memory.history(user="ada", agent="coach")) == ["three"]
+    assert contents(memory.history(user="ada", session=tutor.id, role="assistant")) == ["two"]
+
+
+@pytest.mark.parametrize("other", ["%", "*", "ada ", "Ada", "", "ada\n", "a_a"])
+def test_nobody_reads_another_users_words(memory: Memory, other: str) -> None:
+    secret = memory.session(user="ada", id="shared-id")
+    message_id = secret.add("user", "my password is swordfish")
+
+    assert memory.recall("password swordfish", user=other).hits == ()
+    assert memory.recall("swordfish", user=other, session="shared-id").hits == ()
+    assert memory.history(user=other) == []
+    assert memory.session(user=other, id="shared-id").history() == []
+    with pytest.raises(NotFoundError):
+        memory.forget(user=other, message=message_id)
+    assert memory.forget(user=other, everything=True).counts.get("messages") is None
+    assert memory.recall("swordfish", user="ada").hits[0].id == message_id
+
+
+def test_tenants_share_a_file_and_nothing_else(tmp_path: Path) -> None:
+    tenants = ["acme", "umbrella", "default", ""]
+    for tenant in tenants:
+        with Memory(tmp_path / "m.db", tenant=tenant) as memory:
+            memory.remember(f"we are [{tenant}]", user="ada")
+    for tenant in tenants:
+        with Memory(tmp_path / "m.db", tenant=tenant) as memory:
+            assert contents(memory.history(user="ada")) == [f"we are [{tenant}]"]
+
+
+@pytest.mark.parametrize("question", ["", "the", '"', "NEAR(", "a\x00b", "\ud83d", "'; --", "(*"])
+def test_no_question_breaks_recall(memory: Memory, question: str) -> None:
+    memory.remember("hello", user="ada")
+
+    assert memory.recall(question, user="ada").hits == ()
+    assert memory.recall(question + " hello", user="ada").hits[0].text == "hello"
+    assert memory.recall("hello", user="ada", limit=0).hits == ()
+
+
+def test_forgetting_everything_has_to_be_said(memory: Memory) -> None:
+    chat = memory.session(user="ada")
+    chat.add("user", "keep me")
+    unsaid: list[dict[str, Any]] = [{}, {"agent": None}, {"session": None}, {"message": None}]
+    unclear = [{"session": chat.id}, {"agent": ""}, {"message": "m"}]
+    for named in unsaid + [{**one, "everything": True} for one in unclear]:
+        with pytest.raises(InvalidError, match="everything=True"):
+            memory.forget(user="ada", **named)
+
+    assert contents(memory.history(user="ada")) == ["keep me"]
+
+
+def test_a_message_a_session_an_agent_and_a_user_are_forgotten(memory: Memory) -> None:
+    tutor, coach = (memory.session(user="ada", agent=agent) for agent in ("tutor", "coach"))
+    first = tutor.add("user", "tea one")
+    tutor.add("user", "tea two")
+    coach.add("user", "tea three")
+    memory.session(user="ada", agent="coach", new=True).add("user", "tea four")
+
+    def left() -> list[str]:
+        return sorted(hit.text for hit in memory.recall("tea", user="ada").hits)
+
+    assert memory.forget(user="ada", message=first).counts["messages"] == 1
+    assert left() == ["tea four", "tea three", "tea two"]
+    assert memory.forget(user="ada", session=coach.id).counts["messages"] == 1
+    assert left() == ["tea four", "tea two"]
+    assert memory.forget(user="ada", agent="tutor").counts["messages"] == 1
+    assert left() == ["tea four"]
+    assert memory.forget(user="ada", everything=True).counts["messages"] == 1
+    assert memory.sessions(user="ada") == []
+    with pytest.raises(NotFoundError):
+        memory.forget(user="ada", message=first)
+
+
+def test_what_was_remembered_is_there_after_reopening(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "not there yet" / "m.db"
+    with Memory(path) as memory:
+        chat = memory.session(user="ada", agent="tutor")
+        chat.add("user", "I moved to Berlin", structured_data={"mood": "good"})
+        before = chat.history()
+    with Memory(f"sqlite:///{path}") as memory:
+        assert memory.session(user="ada", agent="tutor").history() == before
+        assert memory.recall("berlin", user="ada").hits[0].text == "I moved to Berlin"
+
+
+def test_a_closed_memory_says_so_and_can_be_closed_again(tmp_path: Path) -> None:
+    memory = Memory(tmp_path / "m.db")
+    memory.close()
+    memory.close()
+
+    for late in (memory.history, memory.sessions, memory.session):
+        with pytest.raises(StoreUnavailableError, match="closed"):
+            late(user="ada")
+
+
+def test_the_environment_names_the_store_and_the_tenant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_URL", str(tmp_path / "chosen.db"))
+    monkeypatch.setenv("RECOLLECT_TENANT", "acme")
+    with Memory() as memory:
+        memory.remember("hello", user="ada")
+        assert memory.tenant == "acme"
+    for tenant, found in (("acme", ["hello"]), ("other", [])):
+        with Memory(tmp_path / "chosen.db", tenant=tenant) as memory:
+            assert contents(memory.history(user="ada")) == found
+
+
+def test_durability_is_a_setting_and_a_wrong_one_is_a_config_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_DURABILITY", "normal")
+    with Memory() as memory:
+        assert memory.store.check()["synchronous"] == "normal"
+    monkeypatch.setenv("RECOLLECT_DURABILITY", "perhaps")
+    with pytest.raises(ConfigError, match="RECOLLECT_DURABILITY is one of full, normal"):
+        Memory()
+
+
+@pytest.mark.parametrize("url", ["mysql://host/db", "htp://host", "sqlite://m.db", "redis://x"])
+def test_a_url_of_an_unknown_kind_is_a_config_error_and_no_folder(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError):
+        Memory(url)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_that_cannot_be_a_file_is_an_error_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailableError):
+        Memory(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RecollectError):
+        Memory(tmp_path / "file" / "below.db")
+
+
+def run(code: str, **environment: str) -> str:
+    """What a fresh interpreter prints."""
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-c", code]
+    return subprocess.check_output(command, env=env | environment, text=True, timeout=60)
+
+
+def test_a_missing_driver_names_its_cure() -> None:
+    code = """
+import sys
+sys.modules["psycopg"] = None
+import recollect
+try:
+    recollect.Memory("postgresql://localhost/db")
+except recollect.MissingExtraError as error:
+    print(error.extra, isinstance(error, ImportError), error)
+"""
+    cure = 'this needs an optional part: pip install "recollect[postgres]"'
+    assert run(code).strip() == f"postgres True {cure}"
+
+
+def test_importing_recollect_is_cheap(tmp_path: Path) -> None:
+    code = """
+import json, sys, time
+started = time.process_time()
+import recollect
+spent = time.process_time() - started
+print(json.dumps([spent, sorted(sys.modules)]))
+"""
+    runs = [json.loads(run(code, PYTHONPYCACHEPREFIX=str(tmp_path))) for _ in range(6)][1:]
+    heavy = {"langchain", "langchain_core", "pydantic", "numpy", "psycopg", "typer", "rich"}
+
+    assert heavy.union({"asyncio"}).isdisjoint(runs[0][1])
+    assert min(spent for spent, _ in runs) < 0.150
+
+
+@pytest.mark.parametrize(("sync", "other"), [(Memory, AsyncMemory), (Chat, AsyncChat)])
+def test_the_async_classes_have_the_same_methods_with_the_same_signatures(
+    sync: type, other: type
+) -> None:
+    public = [name for name in vars(sync) if not name.startswith("_")]
+    for name in public:
+        mine, theirs = getattr(sync, name), getattr(other, name)
+        if isinstance(mine, property):
+            assert isinstance(theirs, property), name
+            continue
+        expected, got = inspect.signature(mine), inspect.signature(theirs)
+        assert list(got.parameters.values()) == list(expected.parameters.values()), name
+        assert got.return_annotation.removeprefix("Async") == expected.return_annotation, name
+        assert inspect.iscoroutinefunction(theirs) or name == "scope", name
+    assert {name for name in vars(other) if not name.startswith("_")} == set(public)
+
+
+def test_the_ten_lines_work_with_await(tmp_path: Path) -> None:
+    async def lines() -> None:
+        async with AsyncMemory(tmp_path / "m.db") as memory:
+            chat = await memory.session(user="ada", agent="tutor")
+            await chat.add("user", "I moved to Berlin in March.")
+            await asyncio.gather(*(chat.add("user", f"note {number}") for number in range(20)))
+            await chat.remember(Message("assistant", "How is Berlin?"))
+            done = await memory.remember(["bye"], user="ada", agent="tutor")
+
+            assert done.session_id == chat.id == (await memory.sessions(user="ada"))[0].id
+            assert len(await chat.history()) == len(await memory.history(user="ada")) == 23
+            assert (await memory.recall("march", user="ada")).hits[0].role == "user"
+            assert len((await chat.recall("berlin", limit=1)).hits) == 1
+            gone = await memory.forget(user="ada", everything=True)
+            assert gone.counts["messages"] == 23
+            with pytest.raises(InvalidError):
+                await memory.forget(user="ada")
+        with pytest.raises(StoreUnavailableError):
+            await memory.history(user="ada")
+
+    asyncio.run(lines())
