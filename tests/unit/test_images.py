@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import os
 import threading
 import time
@@ -160,19 +161,21 @@ class Site(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as opened:
+        thread = threading.Thread(target=opened.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{opened.server_port}"
+        opened.shutdown()
+        thread.join()
 
 
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def site(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of the site; a connection that is left open fails the test that left it."""
     monkeypatch.setenv("no_proxy", "*")
+    yield server
+    gc.collect()
 
 
 @pytest.mark.parametrize("page", ["ok.png", "moved.png"])

@@ -181,7 +181,9 @@ class ForgetConformance:
             "messages": 1, "passages": 3, "vectors": 1, "memories": 1, "notes": 1, "jobs": 1,
             "sessions": 2, "users": 1,
         }  # fmt: skip
-        assert store.history(whole) == store.sessions(whole) == store.items(whole) == []
+        assert store.history(whole) == []
+        assert store.sessions(whole) == []
+        assert store.items(whole) == []
         assert store.note(whole) is None
         assert store.note_versions(whole) == []
         assert store.jobs(whole) == []

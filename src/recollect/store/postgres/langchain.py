@@ -39,19 +39,20 @@ def to_langchain(message: Message) -> dict[str, Any]:
 
 def from_langchain(stored: dict[str, Any], message_id: str, role: str, created_at: int) -> Message:
     """The message in a row, whoever wrote it."""
-    data = stored.get("data") or {}
-    ours = (data.get("additional_kwargs") or {}).get(_OURS)
-    if isinstance(ours, str):
-        return codec.join(message_id, role, created_at, data.get("content"), json.loads(ours))
-    fields: dict[str, Any] = {
-        "message_id": message_id,
-        "role": role,
-        "created_at": from_micros(created_at),
-    }
     try:
-        return Message.from_response_dict(stored, **fields)
+        data = stored["data"]
+        ours = json.loads(data["additional_kwargs"][_OURS])
+        return codec.join(message_id, role, created_at, data["content"], ours)
+    except (KeyError, TypeError, ValueError):  # somebody else's row, or made to look like ours
+        return _foreign(stored, message_id, role, created_at)
+
+
+def _foreign(stored: Any, message_id: str, role: str, created_at: int) -> Message:
+    fields: dict[str, Any] = {"message_id": message_id, "created_at": from_micros(created_at)}
+    try:
+        return Message.from_response_dict(stored, role=role, **fields)
     except MessageError:  # a kind of message we do not know is still kept and shown
-        return Message(content=stored, **fields)
+        return Message(role, {"message": stored}, **fields)
 
 
 def _langchain_calls(calls: Any) -> dict[str, Any]:

@@ -230,11 +230,10 @@ CREATE FUNCTION take_in(for_owner uuid, session uuid, seq bigint, message jsonb,
 RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   content jsonb := message #> '{data,content}';
-  said text := CASE jsonb_typeof(content)
-    WHEN 'string' THEN content #>> '{}'
+  said text := coalesce(CASE jsonb_typeof(content)
     WHEN 'array' THEN (SELECT string_agg(coalesce(part ->> 'text', part #>> '{}'), ' ')
                        FROM jsonb_array_elements(content) part)
-    ELSE content #>> '{}' END;
+    ELSE content #>> '{}' END, '');
   micros bigint := (extract(epoch FROM at) * 1000000)::bigint;
   size integer := 20000;
 BEGIN
@@ -245,7 +244,7 @@ BEGIN
     to_tsvector('recollect', regexp_replace(regexp_replace(
       lower(substr(said, piece * size + 1, size)), '[!-/:-@\[-`{-~]+', ' ', 'g'),
       '([\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff])', ' \1 ', 'g'))
-  FROM sessions s, generate_series(0, greatest(0, (length(coalesce(said, '')) - 1) / size)) piece
+  FROM sessions s, generate_series(0, greatest(0, (length(said) - 1) / size)) piece
   WHERE s.owner = for_owner AND s.key = session;
   INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
   VALUES (for_owner, 'derive', session, seq, seq, 0,

@@ -1,0 +1,31 @@
+"""A store that is open when its process forks works in both, and loses nothing of either."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from tests.crash.evidence import check_store
+from tests.crash.processes import finish, start
+
+
+def test_parent_and_forked_child_both_write(tmp_path: Path) -> None:
+    assert play("both_write", tmp_path) == {"parent": 120, "child": 100}
+
+
+def test_forked_child_loses_nothing_when_the_parent_closes_first(tmp_path: Path) -> None:
+    assert play("parent_closes_first", tmp_path) == {"parent": 5, "child": 10}
+
+
+def test_fork_while_another_thread_writes_does_not_hang_the_child(tmp_path: Path) -> None:
+    acked = play("thread_writes", tmp_path)
+    assert all(acked[f"child{number}"] == 2 for number in range(20))
+
+
+def play(scene: str, folder: Path) -> dict[str, int]:
+    """Let a process play a scene; what it and its children were acknowledged must be there."""
+    path = str(folder / "memory.db")
+    lines = finish(start("forker", scene, path))
+    acked = dict(Counter(line.split()[0] for line in lines))
+    check_store(path, acked, spare=0, why=scene)
+    return acked

@@ -1,0 +1,46 @@
+"""A process that works off the queue: `python -m tests.crash.worker TARGET LEASE HOLD`.
+
+For each job it writes "claimed ID", ponders for up to HOLD seconds, remembers one thing for each
+message of the job, and writes "done ID". It ends when the queue is empty.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+
+from recollect.errors import LeaseLostError
+from recollect.records.change import Add
+from recollect.records.log import Job
+from recollect.records.memory_item import MemoryItem
+from recollect.store.sql_store import SqlStore
+from tests.crash.evidence import SCOPE, open_store
+
+
+def derive(store: SqlStore, job: Job) -> list[Add]:
+    """One memory, with an id of its own, of each message: twice done would be twice there."""
+    entries = [e for e in store.history(SCOPE) if job.first_seq <= e.seq <= job.last_seq]
+    return [
+        Add(MemoryItem(scope=SCOPE, text=f"memory of {id_}", sources=(id_,)))
+        for id_ in (entry.message.message_id for entry in entries)
+    ]
+
+
+def main(target: str, lease_seconds: float, hold_seconds: float) -> None:
+    with open_store(target) as store:
+        while store.jobs(SCOPE, dead=False):
+            for job in store.claim(lease_seconds=lease_seconds):
+                os.write(1, b"claimed %d\n" % job.id)
+                time.sleep(random.uniform(hold_seconds / 2, hold_seconds))
+                try:
+                    store.apply(SCOPE, derive(store, job), done=job)
+                    os.write(1, b"done %d\n" % job.id)
+                except LeaseLostError:
+                    os.write(1, b"late %d\n" % job.id)
+            time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], float(sys.argv[2]), float(sys.argv[3]))

@@ -1,0 +1,214 @@
+"""History written with langchain-postgres is read by Recollect, and the reverse."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_postgres import PostgresChatMessageHistory
+
+from recollect import Memory, Message, Scope
+from recollect.store.postgres.store import PostgresStore
+
+TABLE = "chat_message_history"
+TURN: list[BaseMessage] = [
+    SystemMessage("Be kind."),
+    HumanMessage("Weather in Zürich?", id="h1", name="Ada"),
+    AIMessage(
+        "",
+        id="a1",
+        tool_calls=[
+            {"name": "weather", "args": {"city": "Zürich", "days": 2}, "id": "c1"},
+            {"name": "clock", "args": {}, "id": "c2"},
+        ],
+    ),
+    ToolMessage("rain", tool_call_id="c1", name="weather"),
+    ToolMessage("noon", tool_call_id="c2", name="clock"),
+    HumanMessage([{"type": "text", "text": "Umbrella then?"}]),
+]
+
+
+@pytest.fixture
+def connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres_url) as connection:
+        yield connection
+
+
+@pytest.fixture
+def memory(postgres_url: str) -> Iterator[Memory]:
+    with Memory(postgres_url) as memory:
+        yield memory
+
+
+def langchain(connection: psycopg.Connection[Any], session: str) -> PostgresChatMessageHistory:
+    return PostgresChatMessageHistory(TABLE, session, sync_connection=connection)
+
+
+def test_what_langchain_writes_recollect_reads_with_its_tool_calls(
+    memory: Memory, connection: psycopg.Connection[Any]
+) -> None:
+    chat = memory.session(user="ada", agent="tutor")
+    langchain(connection, chat.id).add_messages(TURN)
+    read = chat.history()
+    assert [message.role for message in read] == [
+        "system", "user", "assistant", "tool", "tool", "user",
+    ]  # fmt: skip
+    assert read[1].content == "Weather in Zürich?"
+    assert (read[1].message_id, read[1].name) == ("h1", "Ada")
+    assert [(call.name, call.call_id) for call in read[2].tool_calls] == [
+        ("weather", "c1"),
+        ("clock", "c2"),
+    ]
+    assert read[3].to_wire() == {
+        "role": "tool", "content": "rain", "name": "weather", "tool_call_id": "c1",
+    }  # fmt: skip
+    assert read[5].text == "Umbrella then?"
+
+
+def test_what_langchain_writes_is_searchable_queued_and_forgettable(
+    memory: Memory, connection: psycopg.Connection[Any]
+) -> None:
+    chat = memory.session(user="ada", agent="tutor")
+    langchain(connection, chat.id).add_messages(TURN)
+    assert [hit.text for hit in memory.recall("umbrellas", user="ada").hits] == ["Umbrella then?"]
+    assert memory.recall("umbrella", user="bob").hits == ()
+    assert len(memory.store.jobs(memory.scope(user="ada"))) == len(TURN)
+    assert memory.forget(user="ada", session=chat.id).counts["passages"] == len(TURN)
+    assert langchain(connection, chat.id).messages == []
+
+
+def test_what_recollect_writes_langchain_reads_with_its_tool_calls(
+    memory: Memory, connection: psycopg.Connection[Any]
+) -> None:
+    chat = memory.session(user="ada", agent="tutor")
+    chat.add("system", "Be kind.")
+    chat.add("user", "Weather?", name="Ada")
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "weather", "arguments": '{"n": 2}'},
+    }
+    broken = {"id": "c2", "type": "function", "function": {"name": "bad", "arguments": '{"n": '}}
+    chat.add("assistant", None, tool_calls=[call, broken])
+    chat.add("tool", '{"tool_call_id": "c1", "output": "rain"}', name="weather")
+    chat.add("assistant", {"thought": "hm"})
+    chat.add("user", "Look", images=["https://example.org/a.png"])
+    read = langchain(connection, chat.id).messages
+    assert [message.type for message in read] == ["system", "human", "ai", "tool", "ai", "human"]
+    assert isinstance(read[2], AIMessage)
+    assert read[2].tool_calls == [
+        {"name": "weather", "args": {"n": 2}, "id": "c1", "type": "tool_call"}
+    ]
+    assert [call["name"] for call in read[2].invalid_tool_calls] == ["bad"]
+    assert isinstance(read[3], ToolMessage)
+    assert read[3].tool_call_id == "c1"
+    assert read[4].content == '{"thought":"hm"}'
+    assert read[5].content[1]["image_url"]["url"] == "https://example.org/a.png"  # type: ignore[index]
+
+
+def test_both_write_one_conversation_in_one_order(
+    memory: Memory, connection: psycopg.Connection[Any]
+) -> None:
+    chat = memory.session(user="ada", agent="tutor")
+    history = langchain(connection, chat.id)
+    for number in range(6):
+        if number % 2:
+            history.add_messages([HumanMessage(str(number))])
+        else:
+            chat.add("user", str(number))
+    expected = [str(number) for number in range(6)]
+    assert [message.content for message in chat.history()] == expected
+    assert [message.content for message in history.messages] == expected
+
+
+def test_the_same_langchain_message_twice_is_one_message(
+    memory: Memory, connection: psycopg.Connection[Any]
+) -> None:
+    chat = memory.session(user="ada", agent="tutor")
+    for _ in range(2):
+        langchain(connection, chat.id).add_messages([HumanMessage("once", id="x")])
+    chat.remember(Message("user", "once", message_id="x"))
+    assert [message.content for message in chat.history()] == ["once"]
+
+
+def test_a_session_langchain_began_belongs_to_the_first_who_opens_it(
+    memory: Memory, connection: psycopg.Connection[Any]
+) -> None:
+    session = str(uuid.uuid4())
+    langchain(connection, session).add_messages(TURN)
+    assert memory.history(user="ada") == []
+    ada = memory.session(user="ada", agent="tutor", id=session)
+    assert len(ada.history()) == len(TURN)
+    assert len(memory.recall("umbrella", user="ada").hits) == 1
+    bob = memory.session(user="bob", agent="tutor", id=session)
+    assert bob.history() == []
+    bob.add("user", "planted")
+    assert len(langchain(connection, session).messages) == len(TURN)
+    assert len(ada.history()) == len(TURN)
+
+
+def test_a_table_that_langchain_made_is_taken_over_with_its_messages(postgres_url: str) -> None:
+    session = str(uuid.uuid4())
+    with psycopg.connect(postgres_url) as connection:
+        PostgresChatMessageHistory.create_tables(connection, TABLE)
+        history = langchain(connection, session)
+        history.add_messages(TURN)
+        history.add_messages([HumanMessage("again", id="h1")])
+        connection.commit()
+        with Memory(postgres_url) as memory:
+            chat = memory.session(user="ada", id=session)
+            assert len(chat.history()) == len(TURN) + 1
+            chat.add("user", "and on")
+            history.add_messages([HumanMessage("it goes")])
+            assert [message.content for message in chat.history(last=2)] == ["and on", "it goes"]
+        PostgresChatMessageHistory.create_tables(connection, TABLE)
+
+
+def test_clearing_in_langchain_clears_the_index(
+    memory: Memory, connection: psycopg.Connection[Any]
+) -> None:
+    chat = memory.session(user="ada")
+    chat.add("user", "umbrella")
+    langchain(connection, chat.id).clear()
+    connection.commit()
+    assert chat.history() == []
+    assert memory.recall("umbrella", user="ada").hits == ()
+
+
+def test_a_bound_role_writes_through_langchain_for_one_owner_only(
+    memory: Memory, connection: psycopg.Connection[Any]
+) -> None:
+    ada, bob = memory.session(user="ada"), memory.session(user="bob")
+    connection.execute("SET ROLE recollect_app")
+    connection.execute(f"SET recollect.owner = '{Scope(user='ada').owner}'")
+    langchain(connection, ada.id).add_messages([HumanMessage("mine")])
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        langchain(connection, bob.id).add_messages([HumanMessage("planted")])
+    connection.rollback()
+    assert [message.content for message in ada.history()] == ["mine"]
+    assert bob.history() == []
+
+
+def test_a_row_made_to_look_like_ours_is_still_read(
+    postgres_url: str, connection: psycopg.Connection[Any]
+) -> None:
+    with PostgresStore(postgres_url) as store:
+        scope = store.open_session(Scope(user="ada")).scope
+        odd = [
+            HumanMessage("a", additional_kwargs={"recollect": "not json"}),
+            HumanMessage("b", additional_kwargs={"recollect": '{"tool_calls": [["too few"]]}'}),
+            HumanMessage("c", additional_kwargs={"recollect": 5}),
+        ]
+        langchain(connection, str(scope.session)).add_messages(odd)
+        connection.execute(
+            f"INSERT INTO {TABLE} (session_id, message) VALUES (%s, '[1]'), (%s, '{{}}')",
+            (scope.session, scope.session),
+        )
+        connection.commit()
+        read = store.history(scope)
+        assert [entry.message.text for entry in read[:3]] == ["a", "b", "c"]
+        assert len(read) == 5

@@ -1,0 +1,144 @@
+"""What PostgreSQL itself guards, whatever our queries say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from recollect.errors import StoreError
+from recollect.records.change import Add
+from recollect.records.memory_item import MemoryItem
+from recollect.records.message import Message
+from recollect.records.scope import Scope
+from recollect.store.postgres.store import PostgresStore
+
+ALICE = Scope(user="alice", session="s")
+BOB = Scope(user="bob", session="s")
+GUARDED = """
+    SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
+    AND relname NOT IN ('session_uuids', 'recollect_meta') ORDER BY relname
+"""
+
+
+@pytest.fixture
+def url(postgres_url: str) -> Iterator[str]:
+    with PostgresStore(postgres_url) as store:
+        for scope in (ALICE, BOB):
+            store.append(scope, [Message("user", "secret", message_id="m")])
+            store.apply(scope, [Add(MemoryItem(scope=scope, text="secret", sources=("m",)))])
+            store.revise(scope, Message("user", "revised", message_id="m"))
+            store.write_note(scope, "secret", base_version=0)
+            [passage, *_] = store.unembedded(scope, "e", limit=9)
+            store.put_vectors(scope, "e", {passage: [1.0]})
+        yield postgres_url
+
+
+def _count(connection: psycopg.Connection[tuple[int]], table: str, owner: str | None) -> int:
+    with connection.transaction():
+        connection.execute("SET LOCAL ROLE recollect_app")
+        if owner is not None:
+            connection.execute("SELECT set_config('recollect.owner', %s, true)", (owner,))
+        row = connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # no WHERE
+        assert row is not None
+        return row[0]
+
+
+def test_a_query_without_its_where_sees_one_users_rows(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        tables = [name for (name,) in connection.execute(GUARDED)]
+        assert len(tables) == 14
+        for table in set(tables) - {"user_agent_active_sessions", "facts"}:
+            row = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+            assert row is not None
+            assert _count(connection, table, ALICE.owner) == row[0] // 2 > 0, table
+
+
+def test_a_query_without_an_owner_sees_nothing(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        for (table,) in connection.execute(GUARDED).fetchall():
+            assert _count(connection, table, None) == 0, table
+            assert _count(connection, table, "") == 0, table
+
+
+def test_a_query_without_its_where_changes_one_users_rows(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        with connection.transaction():
+            connection.execute("SET LOCAL ROLE recollect_app")
+            connection.execute("SELECT set_config('recollect.owner', %s, true)", (ALICE.owner,))
+            assert connection.execute("DELETE FROM chat_message_history").rowcount == 1
+            with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.transaction():
+                connection.execute("UPDATE memory_items SET owner = %s", (BOB.owner,))
+        row = connection.execute("SELECT count(*) FROM chat_message_history").fetchone()
+        assert row == (1,)
+
+
+def test_the_setting_does_not_outlive_its_transaction(url: str) -> None:
+    with PostgresStore(url, max_connections=1) as store:
+        store.history(ALICE)
+        pool = store._engine._pool  # type: ignore[attr-defined]
+        with pool.connection() as connection:
+            row = connection.execute(
+                "SELECT current_setting('recollect.owner', true), current_user"
+            ).fetchone()
+        assert row == ("", "postgres")
+
+
+def test_every_table_forces_row_level_security_and_leads_its_keys_with_the_owner(url: str) -> None:
+    with psycopg.connect(url) as connection:
+        loose = connection.execute(
+            "SELECT relname FROM pg_class WHERE relname = ANY(%s)"
+            " AND NOT (relrowsecurity AND relforcerowsecurity)",
+            ([name for (name,) in connection.execute(GUARDED)],),
+        ).fetchall()
+        assert loose == []
+        keys = connection.execute(
+            "SELECT i.indexrelid::regclass::text, a.attname FROM pg_index i"
+            " JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]"
+            " JOIN pg_class c ON c.oid = i.indrelid WHERE c.relname = ANY(%s) AND i.indisunique",
+            ([name for (name,) in connection.execute(GUARDED)],),
+        ).fetchall()
+        assert {column for _, column in keys} == {"owner"}
+
+
+def test_an_ordinary_user_without_rights_to_make_roles_is_bound_by_force(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE plain_user LOGIN PASSWORD 'plain'")
+        connection.execute("GRANT CREATE, USAGE ON SCHEMA public TO plain_user")
+    url = psycopg.conninfo.make_conninfo(postgres_url, user="plain_user", password="plain")
+    with PostgresStore(url) as store:
+        assert "bound by it" in store.check()["row-level security"]
+        store.append(ALICE, [Message("user", "mine")])
+        store.append(BOB, [Message("user", "his")])
+        assert len(store.history(ALICE.whole_user())) == 1
+        assert len(store.claim(limit=9)) == 2
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT * FROM chat_message_history").fetchall() == []
+
+
+def test_a_user_above_row_level_security_who_cannot_step_down_is_refused(
+    postgres_url: str,
+) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE above LOGIN PASSWORD 'above' BYPASSRLS")
+        connection.execute("GRANT CREATE, USAGE ON SCHEMA public TO above")
+    url = psycopg.conninfo.make_conninfo(postgres_url, user="above", password="above")
+    with pytest.raises(StoreError, match="row-level security"):
+        PostgresStore(url)
+
+
+def test_a_pgvector_that_crashed_once_is_not_tried_again(postgres_url: str) -> None:
+    with PostgresStore(postgres_url) as store:
+        assert store.check()["vectors"] == "pgvector"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE recollect_meta SET value = replace(value, 'works', 'trying')"
+            " WHERE key = 'pgvector'"
+        )
+    with PostgresStore(postgres_url) as store:
+        assert "crashed" in store.check()["vectors"]
+        store.append(ALICE, [Message("user", "hello")])
+        [passage] = store.unembedded(ALICE, "e", limit=9)
+        store.put_vectors(ALICE, "e", {passage: [1.0, 0.0]})
+        assert len(store.match_vector(ALICE, "e", [1.0, 1.0], limit=9)) == 1
