@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -117,11 +118,14 @@ class AsyncMemory:
         session: str | None = None,
         message: str | None = None,
         everything: bool = False,
+        scrub: bool = True,
     ) -> Forgotten:
-        call = self._memory.forget
-        return await in_thread(
-            call, user=user, agent=agent, session=session, message=message, everything=everything
-        )
+        named = {"user": user, "agent": agent, "session": session, "message": message}
+        call = partial(self._memory.forget, **named)  # type: ignore[arg-type]
+        return await in_thread(call, everything=everything, scrub=scrub)
+
+    async def scrub(self) -> str:
+        return await in_thread(self._memory.scrub)
 
     async def close(self) -> None:
         await in_thread(self._memory.close)

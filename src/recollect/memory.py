@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
@@ -138,17 +138,24 @@ class Memory:
         session: str | None = None,
         message: str | None = None,
         everything: bool = False,
+        scrub: bool = True,
     ) -> Forgotten:
         """Remove a message, a session, all of an agent's, or everything of a user, for good.
 
         Everything goes only where `everything=True` says so: an id that happens to be None
-        must not empty a memory.
+        must not empty a memory. Scrubbing the bytes takes time in proportion to the store: for
+        many in a row, say `scrub=False` and call `scrub()` after the last.
         """
         named = (agent, session, message)
         if everything != (named == (None, None, None)):
             raise InvalidError("name an agent, session or message, or else say everything=True")
         scope = self.scope(user=user, agent=agent, session=session)
-        return self.store.forget(scope, message_id=message)
+        gone = self.store.forget(scope, message_id=message)
+        return replace(gone, residue=self.store.scrub()) if scrub else gone
+
+    def scrub(self) -> str:
+        """Remove the bytes of all that was forgotten from the store's files; say what remains."""
+        return self.store.scrub()
 
     def close(self) -> None:
         """Close the store. Nothing waits to be written."""

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from functools import partial
 
@@ -26,13 +27,15 @@ def fork(work: Callable[[], None]) -> int:
     """Run work in a forked child, which dies after ten seconds if it hangs."""
     if pid := os.fork():
         return pid
+    status = 1
     try:
         signal.alarm(10)
         work()
-    except BaseException as error:
-        sys.excepthook(type(error), error, error.__traceback__)
-        os._exit(1)
-    os._exit(0)
+        status = 0
+    except Exception:  # noqa: BLE001 - a fork must not go on in its parent's frames
+        traceback.print_exc()
+    finally:
+        os._exit(status)
 
 
 def wait_for(child: int) -> None:

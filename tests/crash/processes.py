@@ -16,7 +16,9 @@ _started: list[subprocess.Popen[bytes]] = []
 def start(module: str, *arguments: object) -> subprocess.Popen[bytes]:
     """Run `tests.crash.<module>`; its stdin and stdout are pipes."""
     command = [sys.executable, "-m", f"tests.crash.{module}", *map(str, arguments)]
-    child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    pipe = subprocess.PIPE
+    # Unbuffered: `communicate` would not see what `readline` has taken ahead.
+    child = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, bufsize=0)
     _started.append(child)
     return child
 
@@ -41,7 +43,6 @@ def tell(child: subprocess.Popen[bytes], line: str = "go") -> None:
     """Write a line to the child, which waits for it."""
     assert child.stdin
     child.stdin.write(f"{line}\n".encode())
-    child.stdin.flush()
 
 
 def kill(child: subprocess.Popen[bytes], after_seconds: float = 0) -> list[str]:

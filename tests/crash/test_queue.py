@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-import time
+import subprocess
 from collections import Counter
 from datetime import datetime, timedelta
 
@@ -16,7 +16,7 @@ from recollect.records.log import MAX_ATTEMPTS, Job
 from recollect.records.memory_item import MemoryItem
 from recollect.store.sql_store import SqlStore
 from tests.crash.evidence import SCOPE, batch, batch_ids, open_store
-from tests.crash.processes import finish, kill, read_line, start
+from tests.crash.processes import finish, kill, read_line, start, tell
 
 SEED = 20_260_919
 KILLS = 10
@@ -38,18 +38,19 @@ class Clock:
 def test_jobs_of_killed_workers_come_back_after_their_lease_and_are_done_once(
     target: str,
 ) -> None:
-    lease_seconds = 2.5
     fill(target, KILLS)
-    workers = [start("worker", target, lease_seconds, 60) for _ in range(KILLS)]
-    claimed = [read_line(worker).removeprefix("claimed ") for worker in workers]
-    last_claim = time.monotonic()
-    for worker in workers:
-        assert kill(worker) == [], "each holds one job"
-    survivors = [start("worker", target, 30, 0.01) for _ in range(2)]
-    lines = [line for survivor in survivors for line in finish(survivor)]
-    assert time.monotonic() - last_claim > lease_seconds * 0.9, "not before the lease ran out"
-    done = Counter(line.removeprefix("done ") for line in lines if line.startswith("done "))
-    assert done == Counter(set(claimed)) == Counter(claimed)
+    doomed = ready_workers(target, KILLS, lease_seconds=1.5, hold_seconds=60)
+    for worker in doomed:
+        tell(worker)
+    claimed = [read_line(worker).split()[1] for worker in doomed]
+    assert len(set(claimed)) == KILLS, "each holds a job of its own"
+    with open_store(target) as store:
+        leases = {str(job.id): job.run_at.timestamp() for job in waiting(store)}
+    assert [line for worker in doomed for line in kill(worker)] == []
+    reports = let_finish(ready_workers(target, 2, lease_seconds=30, hold_seconds=0.01))
+    taken = {id_: float(moment) for what, id_, moment in reports if what == "claimed"}
+    assert all(taken[id_] >= lease for id_, lease in leases.items()), "none before its lease ended"
+    assert Counter(id_ for what, id_, _ in reports if what == "done") == Counter(claimed)
     check_done_once(target, KILLS)
 
 
@@ -57,17 +58,25 @@ def test_workers_killed_at_any_moment_do_no_job_twice_and_lose_none(target: str)
     chance = random.Random(SEED)
     appends = 80
     fill(target, appends)
-    for _ in range(KILLS):
-        worker = start("worker", target, 0.2, 0.002)
+    for worker in ready_workers(target, KILLS, lease_seconds=1, hold_seconds=0.002):
+        tell(worker)
         read_line(worker)
         kill(worker, chance.uniform(0, 0.03))
-    finish(start("worker", target, 30, 0))
+    let_finish(ready_workers(target, 1, lease_seconds=30, hold_seconds=0))
     check_done_once(target, appends)
 
 
+def test_jobs_claimed_by_many_at_once_go_to_one_each(target: str) -> None:
+    fill(target, 40)
+    reports = let_finish(ready_workers(target, 4, lease_seconds=30, hold_seconds=0))
+    done = [id_ for what, id_, _ in reports if what == "done"]
+    assert len(done) == len(set(done)) == 40
+    check_done_once(target, 40)
+
+
 def test_a_worker_whose_lease_ran_out_loses_the_job_and_its_changes(target: str) -> None:
-    clock = Clock()
     fill(target, 1)
+    clock = Clock()
     with open_store(target) as store:
         store._clock = clock
         (slow,) = store.claim(lease_seconds=10)
@@ -88,8 +97,8 @@ def test_a_worker_whose_lease_ran_out_loses_the_job_and_its_changes(target: str)
 
 
 def test_a_job_that_no_worker_survives_is_set_aside_and_can_be_retried(target: str) -> None:
-    clock = Clock()
     fill(target, 1)
+    clock = Clock()
     with open_store(target) as store:
         store._clock = clock
         for attempt in range(1, MAX_ATTEMPTS + 1):
@@ -101,15 +110,6 @@ def test_a_job_that_no_worker_survives_is_set_aside_and_can_be_retried(target: s
         (revived,) = store.claim()
         store.apply(SCOPE, [memory("at last")], done=revived)
         assert store.jobs(SCOPE) == []
-
-
-def test_jobs_claimed_by_many_at_once_go_to_one_each(target: str) -> None:
-    fill(target, 40)
-    workers = [start("worker", target, 30, 0) for _ in range(4)]
-    lines = [line for worker in workers for line in finish(worker)]
-    done = [line for line in lines if line.startswith("done ")]
-    assert len(done) == len(set(done)) == 40
-    check_done_once(target, 40)
 
 
 def memory(text: str) -> Add:
@@ -126,6 +126,23 @@ def fill(target: str, appends: int) -> None:
 
 def waiting(store: SqlStore) -> list[Job]:
     return store.jobs(SCOPE, dead=False)
+
+
+def ready_workers(
+    target: str, count: int, *, lease_seconds: float, hold_seconds: float
+) -> list[subprocess.Popen[bytes]]:
+    """Workers that have opened the store and wait to be told to go."""
+    workers = [start("worker", target, lease_seconds, hold_seconds) for _ in range(count)]
+    for worker in workers:
+        assert read_line(worker) == "ready"
+    return workers
+
+
+def let_finish(workers: list[subprocess.Popen[bytes]]) -> list[list[str]]:
+    """Let workers empty the queue; return what they report, word by word."""
+    for worker in workers:
+        tell(worker)
+    return [line.split() for worker in workers for line in finish(worker)]
 
 
 def check_done_once(target: str, appends: int) -> None:

@@ -70,7 +70,10 @@ def crash_under_load(server: Server, outages_seconds: list[float]) -> None:
             for writer in writers:
                 writer.join()
         assert [writer.error for writer in writers] == [None] * WRITERS
-    why = f"{len(outages_seconds)} crashes of seed {SEED}; back after {[round(d, 2) for d in delays]} s"
+    back = [
+        f"{outage:.1f} → {delay:.1f}" for outage, delay in zip(outages_seconds, delays, strict=True)
+    ]
+    why = f"{len(back)} crashes of seed {SEED}; seconds of outage → until back: {back}"
     check_store(url, {writer.name: writer.acked for writer in writers}, spare=0, why=why)
     assert max(delays) < BACK_WITHIN_SECONDS, why
 

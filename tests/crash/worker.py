@@ -1,7 +1,8 @@
 """A process that works off the queue: `python -m tests.crash.worker TARGET LEASE HOLD`.
 
-For each job it writes "claimed ID", ponders for up to HOLD seconds, remembers one thing for each
-message of the job, and writes "done ID". It ends when the queue is empty.
+It says "ready" and waits for a line. For each job it writes "claimed ID TIME", ponders for up to
+HOLD seconds, remembers one thing for each message of the job, and writes "done ID TIME". It ends
+when the queue is empty.
 """
 
 from __future__ import annotations
@@ -28,17 +29,23 @@ def derive(store: SqlStore, job: Job) -> list[Add]:
     ]
 
 
+def say(what: str, job: Job) -> None:
+    os.write(1, f"{what} {job.id} {time.time()}\n".encode())
+
+
 def main(target: str, lease_seconds: float, hold_seconds: float) -> None:
     with open_store(target) as store:
+        os.write(1, b"ready\n")
+        sys.stdin.readline()
         while store.jobs(SCOPE, dead=False):
             for job in store.claim(lease_seconds=lease_seconds):
-                os.write(1, b"claimed %d\n" % job.id)
+                say("claimed", job)
                 time.sleep(random.uniform(hold_seconds / 2, hold_seconds))
                 try:
                     store.apply(SCOPE, derive(store, job), done=job)
-                    os.write(1, b"done %d\n" % job.id)
+                    say("done", job)
                 except LeaseLostError:
-                    os.write(1, b"late %d\n" % job.id)
+                    say("late", job)
             time.sleep(0.01)
 
 

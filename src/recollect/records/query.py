@@ -66,8 +66,8 @@ class Recall:
 class Forgotten:
     """What a `forget` removed, counted by kind.
 
-    `residue` is empty when no byte of it is left in the database's files. Otherwise it
-    says where copies may remain and what removes them.
+    `residue` is empty when no byte of it is left in the database's files, or when they were
+    not scrubbed. Otherwise it says where copies may remain and what removes them.
     """
 
     counts: dict[str, int]

@@ -3,7 +3,9 @@
 Every method that sees what users said takes a `Scope` and touches that user's rows only;
 its agent and session, where named, narrow it further. Each write is one durable
 transaction, and doing it twice with the same ids is doing it once. `claim` is the one
-method that crosses users: it hands out jobs, which name messages and hold no words.
+method that crosses users: it hands out jobs, which name messages and hold no words. After
+`forget` nothing can be read any more; after `scrub` no byte of it is left in a file either,
+or else the answer says where.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ Term = tuple[str, ...]
 
 
 class Store(Protocol):
+    """What a database must do; see the module."""
+
     # The log
     def append(
         self, scope: Scope, messages: Sequence[Message], *, source: Source | None = None
@@ -74,5 +78,6 @@ class Store(Protocol):
 
     # The end
     def forget(self, scope: Scope, *, message_id: str | None = None) -> Forgotten: ...
+    def scrub(self) -> str: ...
     def check(self) -> dict[str, str]: ...
     def close(self) -> None: ...

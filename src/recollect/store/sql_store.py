@@ -146,7 +146,10 @@ class SqlStore:
 
     def forget(self, scope: Scope, *, message_id: str | None = None) -> Forgotten:
         gone = self._engine.write(scope.owner, lambda db: forgetting.forget(db, scope, message_id))
-        return Forgotten(counts=dict(gone), residue=self._engine.scrub())
+        return Forgotten(counts=dict(gone))
+
+    def scrub(self) -> str:
+        return self._engine.scrub()
 
     def check(self) -> dict[str, str]:
         return self._engine.check()

@@ -73,19 +73,23 @@ class SqliteEngine:
         return self.write("", work)
 
     def scrub(self) -> str:
-        """Merge deleted words out of the text index, then empty the write-ahead log."""
+        """Merge deleted words out of the text index, rewrite the file, empty the log beside it.
+
+        Deleting is not enough, even with secure_delete: a page that was split keeps copies of
+        what moved away, and only VACUUM writes every page anew.
+        """
         merge = "INSERT INTO passage_words (passage_words, rank) VALUES ('merge', ?)"
         with self._lock, translated():
+            self._check_usable()
             pages = -MERGE_PAGES
-            while True:  # in steps, so that other writers get their turn
+            while True:  # in steps, so that other processes' writers get their turn
                 before = self._writer.total_changes()
                 self._writer.execute(merge, (pages,))
                 if self._writer.total_changes() - before < 2:
                     break
                 pages = MERGE_PAGES
-            if self._in_memory:
-                return ""
-            return self._truncate_wal()
+            self._writer.execute("VACUUM")
+            return "" if self._in_memory else self._truncate_wal()
 
     def check(self) -> dict[str, str]:
         with self._lock, translated():
