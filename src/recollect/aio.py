@@ -15,6 +15,7 @@ from recollect.records.ids import now
 from recollect.records.log import Source
 from recollect.records.message import Message
 from recollect.records.query import Forgotten, Recall
+from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.store.base import Store
 
@@ -65,8 +66,11 @@ class AsyncMemory:
     ) -> None:
         self._memory = Memory(store, tenant=tenant, clock=clock)
 
+    def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
+        return self._memory.scope(user=user, agent=agent, session=session)
+
     async def session(
-        self, *, user: str, agent: str = "", id: str | None = None, new: bool = False
+        self, *, user: str, agent: str | None = None, id: str | None = None, new: bool = False
     ) -> AsyncChat:
         call = self._memory.session
         return AsyncChat(await in_thread(call, user=user, agent=agent, id=id, new=new))

@@ -30,8 +30,10 @@ class Chat:
     def remember(self, message: Message) -> str:
         """Store one message durably and return its id."""
         scope = self.session.scope
-        self._memory.remember(message, user=scope.user, agent=scope.agent, session=scope.session)
-        return message.message_id
+        done = self._memory.remember(
+            [message], user=scope.user, agent=scope.agent, session=scope.session
+        )
+        return done.message_ids[0]
 
     def history(self, last: int | None = None) -> list[Message]:
         """The newest `last` messages, or all of them, oldest first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,7 +12,7 @@ from typing import Any, Self
 
 from recollect.chat import Chat
 from recollect.config import Settings
-from recollect.errors import InvalidError, MissingExtraError
+from recollect.errors import ConfigError, InvalidError, MissingExtraError
 from recollect.recall.search import search
 from recollect.records.ids import new_id, now
 from recollect.records.log import Source
@@ -55,7 +56,7 @@ class Memory:
         clock: Callable[[], datetime] = now,
     ) -> None:
         settings = Settings.from_environment() if store is None or tenant is None else None
-        self.tenant = tenant or (settings.tenant if settings else "default")
+        self.tenant = settings.tenant if tenant is None and settings else str(tenant)
         if store is None:
             assert settings is not None  # read just above
             store = open_store(settings.url, settings.durability, clock)
@@ -69,7 +70,7 @@ class Memory:
         return Scope(user=user, tenant=self.tenant, agent=agent, session=session)
 
     def session(
-        self, *, user: str, agent: str = "", id: str | None = None, new: bool = False
+        self, *, user: str, agent: str | None = None, id: str | None = None, new: bool = False
     ) -> Chat:
         """The conversation named, else the user's active one with this agent, else a new one."""
         if new and id is not None:
@@ -182,10 +183,14 @@ def open_store(url: str, durability: str = "full", clock: Callable[[], datetime]
             raise MissingExtraError("postgres") from error
         return PostgresStore(url, clock=clock)
     path = url.removeprefix("sqlite:///")
+    if not path or re.match(r"\w[\w+.-]*://", path):
+        raise ConfigError("the store is a path, :memory:, sqlite:///path or postgresql://…")
     return SqliteStore(path, durability="normal" if durability == "normal" else "full", clock=clock)
 
 
 def _messages(said: Said | Iterable[Said]) -> list[Message]:
+    if not isinstance(said, Iterable | Message):
+        raise InvalidError(f"give messages, dicts with a role, or text, not {type(said).__name__}")
     many = [said] if isinstance(said, str | Message | Mapping) else list(said)
     return [_message(one) for one in many]
 
@@ -196,5 +201,7 @@ def _message(said: Said) -> Message:
     if isinstance(said, str):
         return Message("user", said)
     if isinstance(said, Mapping) and "role" in said:
+        if said.keys() <= Message.__dataclass_fields__.keys():
+            return Message(**said)
         return Message.from_response_dict(dict(said))
     raise InvalidError("give messages, dicts with a role, or text")

@@ -92,7 +92,7 @@ def thread_writes(store: SqliteStore) -> None:
     writer = threading.Thread(target=keep_writing)
     writer.start()
     try:
-        for number in range(20):
+        for number in range(10):
             wait_for(fork(partial(write, store, f"child{number}", 0, 2)))
     finally:
         stop.set()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.crash.evidence import SCOPE, check_file, check_log, check_store, open_store
-from tests.crash.processes import kill, read_line, start
+from tests.crash.processes import kill, read_line, start, tell
 
 SEED = 20_260_917
 
@@ -25,20 +26,23 @@ def test_two_hundred_kills_lose_nothing_acknowledged(tmp_path: Path) -> None:
 def kill_writers(path: str, kills: int) -> None:
     chance = random.Random(SEED)
     acked: dict[str, int] = {}
+    upcoming = start("writer", path, "run0")
     for number in range(kills):
+        writer, upcoming = upcoming, start("writer", path, f"run{number + 1}")  # ahead: it is slow
         name, pause = f"run{number}", chance.uniform(0.005, 0.150)
         why = f"kill {number} of seed {SEED}, after {pause:.3f} s"
-        acked[name] = appends_until_killed(path, name, pause)
+        acked[name] = appends_until_killed(writer, pause)
         check_newest(path, name, acked[name], why)
         if number % 10 == 9:
             check_file(path, why)
     check_store(path, acked, spare=1, why=f"{kills} kills of seed {SEED}")
 
 
-def appends_until_killed(path: str, name: str, pause: float) -> int:
+def appends_until_killed(writer: subprocess.Popen[bytes], pause: float) -> int:
     """Let a writer append for a while after its first; return how many it acknowledged."""
-    child = start("writer", path, name)
-    lines = [read_line(child), *kill(child, pause)]
+    assert read_line(writer) == "ready"
+    tell(writer)
+    lines = [read_line(writer), *kill(writer, pause)]
     assert lines == [str(number) for number in range(len(lines))]
     return len(lines)
 

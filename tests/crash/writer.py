@@ -1,7 +1,7 @@
 """A process that appends and says so: `python -m tests.crash.writer TARGET NAME [COUNT]`.
 
-After each append that returned it writes the append's number. Without COUNT it goes on until
-killed; with it, it first says "ready" and waits for a line, so that several can start at once.
+It says "ready" and waits for a line before it opens the store. After each append that returned
+it writes the append's number. Without COUNT it goes on until killed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from tests.crash.evidence import SCOPE, batch, open_store
 
 def main(target: str, name: str, count: int | None = None) -> None:
     numbers: Iterable[int] = itertools.count() if count is None else range(count)
+    os.write(1, b"ready\n")
+    sys.stdin.readline()
     with open_store(target) as store:
-        if count is not None:
-            os.write(1, b"ready\n")
-            sys.stdin.readline()
         for number in numbers:
             store.append(SCOPE, batch(name, number))
             os.write(1, b"%d\n" % number)

@@ -282,7 +282,9 @@ def test_doctor_says_when_a_file_is_no_database(run: Run, tmp_path: Path) -> Non
     assert (tmp_path / "m.db").read_text() == letter
 
 
-@pytest.mark.parametrize("part", ["chat_message_history", "passages", "all but the first page"])
+@pytest.mark.parametrize(
+    "part", ["chat_message_history", "messages_by_id", "all but the first page"]
+)
 def test_doctor_says_when_pages_are_damaged_and_does_not_write_to_them(
     run: Run, tmp_path: Path, memory: recollect.Memory, part: str
 ) -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.cli.show import Database, console, open_memory
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, StoreDamagedError
 from recollect.memory import Memory
 from recollect.records.ids import new_id
 
@@ -67,7 +67,7 @@ def examine(database: str | None) -> Iterator[Finding]:
 def _about_store(memory: Memory) -> Iterator[Finding]:
     for name, value in memory.store.check().items():
         if name == "integrity" and value != "ok":
-            yield Finding(name, "fails", "the file is damaged; restore it from a backup")
+            raise StoreDamagedError("the file is damaged; restore it from a backup")
         elif name == "synchronous" and value in ("normal", "off"):
             yield Finding(name, "warning", f"{value}: a power cut may take the last messages")
         elif name == "vectors" and "crashed" in value:

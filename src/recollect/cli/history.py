@@ -17,6 +17,7 @@ from recollect.cli.show import (
     User,
     console,
     errors,
+    harmless,
     moment,
     open_memory,
 )
@@ -37,16 +38,18 @@ def history(
             user=user or settings.user, agent=agent, session=session, last=last
         )
     if as_json:
-        print(json.dumps([message.to_wire() for message in messages], ensure_ascii=False))
+        print(json.dumps([message.to_wire() for message in messages]))
         return
     if not messages:
         errors.print("no messages yet", style="dim")
         return
     table = Table(box=None, show_header=False, pad_edge=False)
+    for overflow in ("ellipsis", "ellipsis", "fold"):
+        table.add_column(overflow=overflow)
     for message in messages:
         table.add_row(
             Text(moment(message.created_at), style="dim"),
-            Text(message.name or message.role, style="bold"),
-            Text(message.text),
+            Text(harmless(message.name or message.role), style="bold"),
+            Text(harmless(message.text), overflow="fold"),
         )
     console.print(table)

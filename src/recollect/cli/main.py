@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import typer
+from rich.text import Text
 
 from recollect import __version__
 from recollect.cli.doctor import doctor
@@ -45,5 +46,6 @@ def main() -> None:
     try:
         app()
     except RecollectError as error:
-        errors.print(f"[red]{type(error).__name__}[/]: {error}", highlight=False)
+        line = Text.assemble((type(error).__name__, "red"), f": {error}")
+        errors.print(line, soft_wrap=True)
         sys.exit(1)

@@ -17,6 +17,7 @@ from recollect.cli.show import (
     User,
     console,
     errors,
+    harmless,
     moment,
     open_memory,
 )
@@ -39,7 +40,7 @@ def recall(
             question, user=user or settings.user, agent=agent, session=session, limit=limit
         )
     if as_json:
-        print(json.dumps([_plain(hit) for hit in found.hits], ensure_ascii=False))
+        print(json.dumps([_plain(hit) for hit in found.hits]))
     elif not found.hits:
         errors.print("nothing found", style="dim")
     else:
@@ -53,7 +54,7 @@ def _table(found: Recall) -> Table:
     for hit in found.hits:
         # As Text: what a user said is never markup.
         who = hit.role or hit.kind
-        table.add_row(moment(hit.created_at), who, Text(hit.text), Text(str(hit.why)))
+        table.add_row(moment(hit.created_at), who, Text(harmless(hit.text)), Text(str(hit.why)))
     return table
 
 

@@ -6,8 +6,9 @@ import sys
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from recollect.cli.show import Agent, Database, SessionId, User, console, open_memory
+from recollect.cli.show import Agent, Database, SessionId, User, console, harmless, open_memory
 from recollect.records.message import Message
 
 
@@ -22,7 +23,7 @@ def remember(
     db: Database = None,
 ) -> None:
     """Store a message, durably, before anything else happens to it."""
-    said = sys.stdin.read() if text == "-" else text
+    said = sys.stdin.buffer.read().decode(errors="surrogateescape") if text == "-" else text
     memory, settings = open_memory(db)
     with memory:
         done = memory.remember(
@@ -31,4 +32,5 @@ def remember(
             agent=settings.agent if agent is None and session is None else agent,
             session=session,
         )
-    console.print(f"remembered [dim]{done.message_ids[0]} in session {done.session_id}[/]")
+    where = f"{done.message_ids[0]} in session {done.session_id}"
+    console.print(Text.assemble("remembered ", (harmless(where), "dim")), soft_wrap=True)

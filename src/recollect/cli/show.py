@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated
 
@@ -10,6 +11,8 @@ from rich.console import Console
 
 from recollect.config import Settings
 from recollect.memory import Memory, open_store
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 console = Console()
 errors = Console(stderr=True)
@@ -31,6 +34,11 @@ def open_memory(database: str | None) -> tuple[Memory, Settings]:
     settings = Settings.from_environment()
     store = open_store(database or settings.url, settings.durability)
     return Memory(store, tenant=settings.tenant), settings
+
+
+def harmless(text: str) -> str:
+    """Text that a terminal shows and does not obey."""
+    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def moment(at: datetime) -> str:

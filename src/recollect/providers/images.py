@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import stat
-from pathlib import Path
 
 from recollect.errors import ImageError
 
@@ -27,7 +26,7 @@ def encode_image(source: str, *, max_bytes: int = MAX_BYTES) -> str:
     if source.startswith(("http://", "https://")):
         data = _fetch(source, max_bytes)
     else:
-        data = _read(Path(source), max_bytes)
+        data = _read(source, max_bytes)
     return f"data:{_kind(data)};base64,{base64.b64encode(data).decode()}"
 
 
@@ -38,26 +37,37 @@ def refuse_image(source: str) -> str:
     raise ImageError("images from the network must be data URLs; paths and URLs are not read")
 
 
-def _read(path: Path, max_bytes: int) -> bytes:
+def _read(path: str, max_bytes: int) -> bytes:
+    if "\x00" in path:
+        raise ImageError("images: a path holds a NUL character")
     try:
         # Not to hang on a pipe that somebody left in place of the picture.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)  # not with open(): it refuses a directory and leaves it open
+            raise ImageError("images: a path is not a regular file")
+        with open(descriptor, "rb") as file:
+            return _bounded(file.read(max_bytes + 1), max_bytes)
     except OSError as error:
         raise ImageError(f"images: a file cannot be read ({error.strerror})") from None
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ImageError("images: a path is not a regular file")
-        return _bounded(file.read(max_bytes + 1), max_bytes)
 
 
 def _fetch(url: str, max_bytes: int) -> bytes:
+    import http.client
+    import urllib.error
     import urllib.request  # here, so that `import recollect` stays light
 
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as reply:
-            return _bounded(reply.read(max_bytes + 1), max_bytes)
-    except (OSError, ValueError) as error:
+            data = reply.read(max_bytes + 1)
+            cut = reply.length and len(data) <= max_bytes
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # it is also the reply, with its connection
         raise ImageError(f"images: a URL cannot be fetched ({type(error).__name__})") from None
+    if cut:
+        raise ImageError("images: a URL cannot be fetched (the reply was cut off)")
+    return _bounded(data, max_bytes)
 
 
 def _bounded(data: bytes, max_bytes: int) -> bytes:

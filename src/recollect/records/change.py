@@ -7,7 +7,13 @@ from datetime import datetime
 
 from recollect.records.fact import Fact
 from recollect.records.ids import now
-from recollect.records.memory_item import MemoryItem
+from recollect.records.memory_item import (
+    MemoryItem,
+    check_keys,
+    check_moments,
+    check_share,
+    check_texts,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,12 @@ class Reinforce:
     importance: float | None = None
     at: datetime = field(default_factory=now)
 
+    def __post_init__(self) -> None:
+        check_keys(self, "sources")
+        if self.importance is not None:
+            check_share(self.importance, "importance")
+        check_moments(self, "at")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supersede:
@@ -35,6 +47,10 @@ class Supersede:
     record: MemoryItem | Fact
     reason: str = ""
     at: datetime = field(default_factory=now)
+
+    def __post_init__(self) -> None:
+        check_texts(self, "reason")
+        check_moments(self, "at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +68,10 @@ class Expire:
     reason: str = ""
     at: datetime = field(default_factory=now)
 
+    def __post_init__(self) -> None:
+        check_texts(self, "reason")
+        check_moments(self, "at")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retract:
@@ -60,6 +80,10 @@ class Retract:
     id: str
     reason: str = ""
     at: datetime = field(default_factory=now)
+
+    def __post_init__(self) -> None:
+        check_texts(self, "reason")
+        check_moments(self, "at")
 
 
 Change = Add | Reinforce | Supersede | Promote | Expire | Retract

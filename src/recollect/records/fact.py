@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from recollect.errors import RecordError
 from recollect.records.ids import new_id, now
-from recollect.records.memory_item import check_moments, check_share
+from recollect.records.memory_item import check_keys, check_moments, check_share, check_texts
 from recollect.records.scope import Scope
 from recollect.records.text import check_key, check_text
 
@@ -41,8 +42,8 @@ class Fact:
                 raise RecordError(f"{name} is empty")
         check_key(self.id, "id")
         check_share(self.confidence, "confidence")
-        for source in self.sources:
-            check_key(source, "sources")
+        check_keys(self, "sources")
+        check_texts(self, "source", "superseded_by", "reason")
         check_moments(self, "valid_from", "valid_to", "known_from", "known_to")
         if self.valid_from and self.valid_to and self.valid_to < self.valid_from:
             raise RecordError("valid_to lies before valid_from")
@@ -69,5 +70,6 @@ class Fact:
 
 def topic_of(subject: str, predicate: str) -> str:
     """The key under which facts compete: subject and predicate, without case and spacing."""
-    folded = "\x00".join(" ".join(part.casefold().split()) for part in (subject, predicate))
+    plain = (unicodedata.normalize("NFKC", part).casefold() for part in (subject, predicate))
+    folded = "\x00".join(" ".join(part.split()) for part in plain)
     return hashlib.sha256(folded.encode()).hexdigest()[:32]

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from recollect.errors import InvalidError, RecordError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EXACT = 4 * 10**15  # until 2096 a float tells microseconds apart, and is twice as fast
 _lock = threading.Lock()
 _last = 0
 
@@ -40,6 +41,8 @@ def to_micros(moment: datetime) -> int:
 
 def from_micros(micros: int) -> datetime:
     """The moment `to_micros` was given, in UTC."""
+    if 0 <= micros < _EXACT:
+        return datetime.fromtimestamp(micros / 1_000_000, UTC)
     return _EPOCH + timedelta(0, 0, micros)
 
 
@@ -47,7 +50,7 @@ def check_moment(value: object, field: str, error: type[InvalidError] = RecordEr
     """Return an aware moment in UTC, or raise `error` naming `field`."""
     if not isinstance(value, datetime):
         raise error(f"{field} must be a datetime, got {type(value).__name__}")
-    if value.tzinfo is None:
+    if value.utcoffset() is None:
         raise error(f"{field} has no time zone; use datetime.now(timezone.utc)")
     if value.tzinfo is UTC:
         return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from recollect.errors import RecordError
 from recollect.records.message import Message
@@ -16,8 +16,7 @@ Source = Literal["system", "user", "assistant", "tool", "import", "web"]
 MAX_ATTEMPTS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
+class LogEntry(NamedTuple):
     """A stored message: `seq` gives its place, whatever the clocks said."""
 
     seq: int

@@ -46,10 +46,8 @@ class MemoryItem:
         if self.tier not in get_args(Tier):
             raise RecordError(f"tier must be one of {', '.join(get_args(Tier))}")
         check_share(self.importance, "importance")
-        for tag in self.tags:
-            check_key(tag, "tags")
-        for source in self.sources:
-            check_key(source, "sources")
+        check_keys(self, "tags", "sources")
+        check_texts(self, "source", "superseded_by", "reason")
         check_moments(self, "created_at", "used_at", "expires_at", "ended_at")
 
 
@@ -57,6 +55,22 @@ def check_share(value: float, field_name: str) -> None:
     """Raise unless `value` lies between 0 and 1."""
     if not isinstance(value, int | float) or not 0 <= value <= 1:
         raise RecordError(f"{field_name} must be a number from 0 to 1")
+
+
+def check_keys(record: object, *names: str) -> None:
+    """Turn the named fields of a frozen record into tuples of keys."""
+    for name in names:
+        values = getattr(record, name)
+        if not isinstance(values, list | tuple):
+            raise RecordError(f"{name} must be a list, got {type(values).__name__}")
+        object.__setattr__(record, name, tuple(check_key(value, name) for value in values))
+
+
+def check_texts(record: object, *names: str) -> None:
+    """Raise unless the named fields are text that every store keeps, or None."""
+    for name in names:
+        if (value := getattr(record, name)) is not None:
+            check_text(value, name)
 
 
 def check_moments(record: object, *names: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -14,6 +15,7 @@ from recollect.records.ids import check_moment, new_id, now
 from recollect.records.text import check_json, check_key, check_text, dump_json
 from recollect.records.wire import response_fields
 
+_DATA_URL = re.compile(r"data:[\w.+/-]+;base64,")
 ROLES = ("user", "assistant", "system", "tool")
 
 Content = str | dict[str, Any] | list[Any] | None
@@ -129,20 +131,25 @@ class Message:
         put = object.__setattr__
         if self.role not in ROLES:
             raise MessageError(f"role must be one of {', '.join(ROLES)}")
+        put(self, "role", ROLES[ROLES.index(self.role)])
         put(self, "content", _check_content(self.content))
         if not check_key(self.message_id, "message_id", MessageError):
             raise MessageError("message_id is empty")
-        for name in ("name", "tool_call_id"):
-            if getattr(self, name) is not None:
-                put(self, name, check_text(getattr(self, name), name, MessageError))
-        put(self, "tool_calls", _calls(self.tool_calls, ToolCallMsg, "tool_calls"))
-        put(self, "agent_calls", _calls(self.agent_calls, AgentCallMsg, "agent_calls"))
+        if self.name is not None:
+            check_text(self.name, "name", MessageError)
+        if self.tool_call_id is not None:
+            check_text(self.tool_call_id, "tool_call_id", MessageError)
+        if self.tool_calls != ():
+            put(self, "tool_calls", _calls(self.tool_calls, ToolCallMsg, "tool_calls"))
+        if self.agent_calls != ():
+            put(self, "agent_calls", _calls(self.agent_calls, AgentCallMsg, "agent_calls"))
+        if self.images != ():
+            put(self, "images", _check_images(self.images))
         if self.structured_data is not None:
             if not isinstance(self.structured_data, Mapping):
                 raise MessageError("structured_data must be a dict")
             data = check_json(self.structured_data, "structured_data", MessageError)
             put(self, "structured_data", data)
-        put(self, "images", _check_images(self.images))
         put(self, "created_at", check_moment(self.created_at, "created_at", MessageError))
 
     @property
@@ -183,11 +190,17 @@ class Message:
                 return None
         if not isinstance(content, dict):
             return None
-        call_id = content.get("tool_call_id")
-        return call_id if isinstance(call_id, str) else None
+        try:
+            return check_text(content.get("tool_call_id"), "tool_call_id", MessageError)
+        except MessageError:
+            return None
 
     def _wire_content(self, encode_image: Callable[[str], str] | None) -> Any:
         content = dump_json(self.content) if isinstance(self.content, dict) else self.content
+        if content is None and not self.tool_calls:
+            content = ""  # a model's API takes null only beside tool calls
+        if isinstance(content, list):
+            content = check_json(content, "content")  # a copy: what readers do to it is theirs
         if not self.images:
             return content
         parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else []
@@ -234,9 +247,10 @@ def extract_action_from_message(message: Message) -> dict[str, Any] | None:
 def readable(value: Any) -> str:
     """The words in a JSON value, without its punctuation and without encoded images."""
     if isinstance(value, str):
-        return "" if value.startswith("data:") else value
+        return "" if _DATA_URL.match(value) else value
     if isinstance(value, dict):
-        return " ".join(filter(None, (readable(item) for item in value.values())))
+        words = [readable(item) for key, item in value.items() if key != "type" or len(value) == 1]
+        return " ".join(filter(None, words))
     if isinstance(value, list):
         return " ".join(filter(None, (readable(item) for item in value)))
     return "" if value is None else str(value)
@@ -261,7 +275,7 @@ def _check_content(content: Any) -> Content:
 
 
 def _calls(calls: Any, kind: type[_Call], field_name: str) -> tuple[_Call, ...]:
-    if not calls:
+    if calls is None:
         return ()
     if not isinstance(calls, list | tuple):
         raise MessageError(f"{field_name} must be a list, got {type(calls).__name__}")
@@ -277,7 +291,7 @@ def _calls(calls: Any, kind: type[_Call], field_name: str) -> tuple[_Call, ...]:
 
 
 def _check_images(images: Any) -> tuple[str, ...]:
-    if not images:
+    if images is None:
         return ()
     if not isinstance(images, list | tuple):
         raise MessageError(f"images must be a list, got {type(images).__name__}")

@@ -12,6 +12,7 @@ from recollect.errors import InvalidError, RecordError
 
 MAX_JSON_DEPTH = 64
 MAX_KEY_BYTES = 1_000
+MAX_INT_BITS = 4_096
 
 # Scripts written without spaces between words: every character counts as a word.
 _UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
@@ -26,7 +27,7 @@ def check_text(value: object, field: str, error: type[InvalidError] = RecordErro
     if type(value) is not str:
         if not isinstance(value, str):
             raise error(f"{field} must be a string, got {type(value).__name__}")
-        value = str(value)  # a subclass (an enum, a rich string) is stored as plain text
+        value = str.__str__(value)  # a subclass (an enum, a rich string) is stored as plain text
     if "\x00" in value:
         raise error(f"{field} holds a NUL character, which cannot be stored; remove it")
     try:
@@ -56,6 +57,8 @@ def check_json(
     if isinstance(value, str):
         return check_text(value, field, error)
     if value is None or isinstance(value, bool | int):
+        if value and value.bit_length() > MAX_INT_BITS:
+            raise error(f"{field} holds an integer of more than {MAX_INT_BITS} bits")
         return value
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):

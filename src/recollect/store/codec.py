@@ -34,26 +34,22 @@ def join(
 ) -> Message:
     """The message with these parts. It was validated on its way in and is not checked again."""
     message = object.__new__(Message)
-    message.__dict__.update(
-        role=role,
-        content=text,
-        message_id=message_id,
-        name=None,
-        tool_calls=(),
-        agent_calls=(),
-        structured_data=None,
-        images=(),
-        tool_call_id=None,
-        created_at=from_micros(created_at),
-    )
+    fields = {
+        "role": role,
+        "content": text,
+        "message_id": message_id,
+        "name": None,
+        "tool_calls": (),
+        "agent_calls": (),
+        "structured_data": None,
+        "images": (),
+        "tool_call_id": None,
+        "created_at": from_micros(created_at),
+    }
     if more:
-        message.__dict__.update(
-            content=more.get("content", text),
-            name=more.get("name"),
-            tool_calls=tuple(ToolCallMsg(*call) for call in more.get("tool_calls", ())),
-            agent_calls=tuple(AgentCallMsg(*call) for call in more.get("agent_calls", ())),
-            structured_data=more.get("structured_data"),
-            images=tuple(more.get("images", ())),
-            tool_call_id=more.get("tool_call_id"),
-        )
+        fields |= more
+        fields["tool_calls"] = tuple(ToolCallMsg(*call) for call in more.get("tool_calls", ()))
+        fields["agent_calls"] = tuple(AgentCallMsg(*call) for call in more.get("agent_calls", ()))
+        fields["images"] = tuple(more.get("images", ()))
+    object.__setattr__(message, "__dict__", fields)
     return message

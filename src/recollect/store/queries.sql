@@ -68,7 +68,7 @@ ORDER BY r.message, r.id
 
 -- name: delete_message_passages
 DELETE FROM passages
-WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * 4096 AND CAST(:seq AS BIGINT) * 4096 + 4095
+WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * 1048576 AND CAST(:seq AS BIGINT) * 1048576 + 1048575
 
 -- name: enqueue
 INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
@@ -266,7 +266,7 @@ LEFT JOIN sessions s ON s.owner = p.owner AND s.key = p.session_id
 
 -- name: count_passages_of_messages
 SELECT count(DISTINCT p.id), count(v.passage) FROM chat_message_history m
-JOIN passages p ON p.owner = m.owner AND p.id BETWEEN m.id * 4096 AND m.id * 4096 + 4095
+JOIN passages p ON p.owner = m.owner AND p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575
 LEFT JOIN vectors v ON v.owner = p.owner AND v.passage = p.id
 WHERE m.owner = :owner AND m.id IN (:seqs*)
 

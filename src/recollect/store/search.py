@@ -14,7 +14,7 @@ from recollect.store.base import Term
 from recollect.store.engine import Db, Row, one
 from recollect.store.sessions import narrowed
 
-PIECES = 4_096  # a message's passages have the ids from PIECES * seq upward
+PIECES = 1_048_576  # a message's passages have the ids from PIECES * seq upward
 
 
 def index_messages(

@@ -46,7 +46,13 @@ def ensure_session(db: Db, scope: Scope, now: int) -> tuple[Any, str, int]:
 
 def open_session(db: Db, scope: Scope, claimed: str | None, now: int) -> Session:
     """The session named, or else the claimed one if it is theirs, the active one, a new one."""
-    chosen = scope.session or _theirs(db, scope, claimed) or _active(db, scope) or new_id()
+    chosen = scope.session
+    if chosen is None:
+        chosen = _theirs(db, scope, claimed)
+    if chosen is None:
+        chosen = _active(db, scope)
+    if chosen is None:
+        chosen = new_id()
     _, agent, created_at = ensure_session(db, scope.within(session=chosen), now)
     db.run(
         "activate_session",

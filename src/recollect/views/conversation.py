@@ -88,6 +88,8 @@ class ConversationMemory(BaseMemory):
             if "role" not in fields:
                 raise MessageError("role is missing: give a message, or a role and content")
             message = Message(**fields)
+        if not isinstance(message, Message):
+            raise MessageError(f"message must be a Message, got {type(message).__name__}")
         return self._chat.remember(message)
 
     def update(self, message_id: str, **fields: Any) -> None:
@@ -120,12 +122,15 @@ class ConversationMemory(BaseMemory):
         return True
 
     def reset(self) -> None:
-        """Begin a new session with the system messages of this one, which the log keeps."""
+        """Begin a new session with the system messages of this one.
+
+        The log keeps the old session under its id; `session_id` is the new one.
+        """
         scope = self._chat.session.scope
         kept = self._memory.history(user=scope.user, session=scope.session, role="system")
         self._chat = self._memory.session(user=self._user, agent=self._agent, new=True)
-        for message in kept:
-            self._chat.remember(message)
+        if kept:
+            self._memory.remember(kept, user=self._user, session=self._chat.id)
 
     def _find(self, message_id: str) -> Message | None:
         found = self._memory.store.find(self._chat.session.scope, [message_id])

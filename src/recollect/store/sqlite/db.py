@@ -53,7 +53,6 @@ class SqliteDb:
             if not row["words"].isascii():  # FTS5 folds and splits the rest as we do
                 row["words"] = fold(row["words"])
         self.many("add_passage", rows)
-        self.many("index_passage", rows)
 
     def pack(self, message: Message) -> dict[str, Any]:
         text = message.content if isinstance(message.content, str) else None

@@ -125,7 +125,7 @@ class SqliteEngine:
         with translated():
             if not self._in_memory:
                 refuse_foreign(self.path)
-                os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
+                make_private(self.path)
             self._writer = self._connect()
             self._db = SqliteDb(self._writer)
             self._migrate()
@@ -198,10 +198,19 @@ class SqliteEngine:
                     )
 
 
+def make_private(path: str) -> None:
+    """Make the file, and the folder it lies in, for their owner alone."""
+    os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
 def refuse_foreign(path: str) -> None:
     """Raise if the file is not ours to write: another program's, or a newer Recollect's."""
     if not os.path.exists(path) or os.path.getsize(path) == 0:
         return
+    if os.path.isdir(path):
+        raise StoreUnavailableError("the database's path is a folder; name a file in it")
     look = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
     try:
         look.set_busy_timeout(5_000)

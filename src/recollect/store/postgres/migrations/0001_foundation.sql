@@ -238,7 +238,7 @@ DECLARE
   size integer := 20000;
 BEGIN
   INSERT INTO passages (owner, id, kind, agent_name, session_id, start_at, stop_at, created_at, words)
-  SELECT for_owner, seq * 4096 + piece, 'message', s.agent_name, session,
+  SELECT for_owner, seq * 1048576 + piece, 'message', s.agent_name, session,
     piece * size, CASE WHEN piece = 0 AND length(said) <= size THEN 2147483647
                        ELSE (piece + 1) * size END, micros,
     to_tsvector('recollect', regexp_replace(regexp_replace(
@@ -327,7 +327,7 @@ CREATE TRIGGER adopt AFTER INSERT ON sessions FOR EACH ROW EXECUTE FUNCTION adop
 CREATE FUNCTION message_gone() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
   DELETE FROM passages
-  WHERE owner = OLD.owner AND id BETWEEN OLD.id * 4096 AND OLD.id * 4096 + 4095;
+  WHERE owner = OLD.owner AND id BETWEEN OLD.id * 1048576 AND OLD.id * 1048576 + 1048575;
   DELETE FROM message_revisions WHERE owner = OLD.owner AND message = OLD.id;
   RETURN NULL;
 END $$;

@@ -56,7 +56,7 @@ CREATE TABLE message_revisions (
 CREATE INDEX revisions_by_message ON message_revisions (message, id);
 
 -- What search works on: a span of a message or of something derived. A message's passages have
--- the ids from 4096 times its own upward; those of derived records are negative.
+-- the ids from 1048576 times its own upward; those of derived records are negative.
 CREATE TABLE passages (
   id INTEGER PRIMARY KEY,
   owner TEXT NOT NULL,
@@ -186,9 +186,13 @@ CREATE TABLE given_up (seq INTEGER NOT NULL);
 INSERT INTO given_up VALUES (0);
 
 CREATE TRIGGER message_gone AFTER DELETE ON chat_message_history BEGIN
-  DELETE FROM passages WHERE id BETWEEN OLD.id * 4096 AND OLD.id * 4096 + 4095;
+  DELETE FROM passages WHERE id BETWEEN OLD.id * 1048576 AND OLD.id * 1048576 + 1048575;
   DELETE FROM message_revisions WHERE message = OLD.id;
   UPDATE given_up SET seq = OLD.id WHERE seq < OLD.id;
+END;
+
+CREATE TRIGGER passage_made AFTER INSERT ON passages BEGIN
+  INSERT INTO passage_words (rowid, owner, words) VALUES (NEW.id, NEW.owner, NEW.words);
 END;
 
 CREATE TRIGGER passage_gone AFTER DELETE ON passages BEGIN

@@ -1,0 +1,174 @@
+"""Storage speed beside raw SQLite doing the same work: a row and a full-text entry, durably.
+
+Run with `make bench`. Ours and raw take turns, round by round, so that a busy machine slows
+both; the ratio of the medians is the figure to look at.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from recollect import Memory, Message, SqliteStore
+
+ROUNDS = 9
+ONE_BY_ONE = 200
+BATCH = 1_000
+SIZES = (1_000, 10_000, 100_000)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measure of ours beside the raw one; a rate, or a time if lower is better."""
+
+    name: str
+    ours: float
+    raw: float
+    unit: str
+    aim: str
+
+    @property
+    def ratio(self) -> float:
+        return self.ours / self.raw
+
+
+class Raw:
+    """A table, an index to read a session's end, and a full-text index. WAL, FULL."""
+
+    def __init__(self, path: Path) -> None:
+        self.db = apsw.Connection(str(path))
+        self.db.pragma("journal_mode", "wal")
+        self.db.pragma("synchronous", "full")
+        self.db.execute(
+            "CREATE TABLE m (id INTEGER PRIMARY KEY, session TEXT, role TEXT, content TEXT, at);"
+            "CREATE INDEX m_session ON m (session, id);"
+            "CREATE VIRTUAL TABLE f USING fts5 (content, tokenize = 'porter unicode61')"
+        )
+
+    def append(self, texts: list[str]) -> None:
+        now = time.time_ns() // 1_000
+        self.db.execute("BEGIN IMMEDIATE")
+        first = (self.db.execute("SELECT max(id) FROM m").get or 0) + 1
+        rows = [(first + n, "s", "user", text, now) for n, text in enumerate(texts)]
+        self.db.executemany("INSERT INTO m VALUES (?, ?, ?, ?, ?)", rows)
+        entries = [(row[0], row[3]) for row in rows]
+        self.db.executemany("INSERT INTO f (rowid, content) VALUES (?, ?)", entries)
+        self.db.execute("COMMIT")
+
+    def last(self, count: int) -> int:
+        query = "SELECT id, role, content, at FROM m WHERE session = ? ORDER BY id DESC LIMIT ?"
+        return len(self.db.execute(query, ("s", count)).fetchall())
+
+
+class Ours:
+    """The same through the public door."""
+
+    def __init__(self, path: Path) -> None:
+        self.memory = Memory(SqliteStore(path), tenant="bench")
+        self.memory.session(user="u", id="s")
+
+    def append(self, texts: list[str]) -> None:
+        messages = [Message("user", text) for text in texts]
+        self.memory.remember(messages, user="u", session="s")
+
+    def last(self, count: int) -> int:
+        return len(self.memory.history(user="u", session="s", last=count))
+
+
+def texts(seed: int) -> Iterator[str]:
+    """Sentences of about 150 characters over a vocabulary with a long tail."""
+    chance = random.Random(seed)
+    letters = "etaoinshrdlucmfwypvbgkjqxz"
+    words = ["".join(chance.choices(letters, k=chance.randint(2, 10))) for _ in range(20_000)]
+    weights = list(itertools.accumulate(1 / (rank + 10) for rank in range(len(words))))
+    while True:
+        yield " ".join(chance.choices(words, cum_weights=weights, k=25))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def take_turns(ours: Callable[[], float], raw: Callable[[], float]) -> tuple[float, float]:
+    """The medians of ours and raw over alternating rounds."""
+    both = [(ours(), raw()) for _ in track(range(ROUNDS), transient=True)]
+    return statistics.median(a for a, _ in both), statistics.median(b for _, b in both)
+
+
+def measure_appends(ours: Ours, raw: Raw, source: Iterator[str]) -> list[Figure]:
+    def rate(side: Ours | Raw, size: int, count: int) -> float:
+        batches = [[next(source) for _ in range(size)] for _ in range(count)]
+        return size * count / seconds(lambda: [side.append(batch) for batch in batches])
+
+    single = take_turns(lambda: rate(ours, 1, ONE_BY_ONE), lambda: rate(raw, 1, ONE_BY_ONE))
+    batch = take_turns(lambda: rate(ours, BATCH, 1), lambda: rate(raw, BATCH, 1))
+    return [
+        Figure("append, one by one", *single, "messages/s", "≥ 0.70"),
+        Figure(f"append, batches of {BATCH:,}", *batch, "messages/s", "≥ 0.50"),
+    ]
+
+
+def measure_history(ours: Ours, raw: Raw, size: int) -> Figure:
+    def microseconds(side: Ours | Raw) -> float:
+        return seconds(lambda: [side.last(20) for _ in range(300)]) / 300 * 1e6
+
+    medians = take_turns(lambda: microseconds(ours), lambda: microseconds(raw))
+    return Figure(f"last 20 of {size:,}", *medians, "µs", "≤ 3.0")
+
+
+def grow(ours: Ours, raw: Raw, source: Iterator[str], size: int, held: int) -> None:
+    for _ in track(range((size - held) // BATCH), f"filling to {size:,}", transient=True):
+        batch = [next(source) for _ in range(BATCH)]
+        ours.append(batch)
+        raw.append(batch)
+
+
+def show(figures: list[Figure]) -> None:
+    table = Table(title="Recollect on SQLite beside raw SQLite (WAL, synchronous=FULL)")
+    for name in ("measure", "ours", "raw", "unit", "ratio", "aim"):
+        table.add_column(name, justify="left" if name in ("measure", "unit") else "right")
+    for one in figures:
+        table.add_row(
+            one.name, f"{one.ours:,.0f}", f"{one.raw:,.0f}", one.unit, f"{one.ratio:.2f}", one.aim
+        )
+    Console(width=110).print(table)
+
+
+def main() -> None:
+    """Measure, print, and leave the figures in bench-results/storage.json."""
+    source = texts(seed=1)
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+        ours, raw = Ours(Path(folder) / "ours.db"), Raw(Path(folder) / "raw.db")
+        held = 0
+        for size in SIZES:
+            grow(ours, raw, source, size, held)
+            measured = measure_appends(ours, raw, source)
+            held = size + ROUNDS * (ONE_BY_ONE + BATCH)
+            at = f" at {size:,}"
+            figures += [Figure(f.name + at, f.ours, f.raw, f.unit, f.aim) for f in measured]
+        figures.append(measure_history(ours, raw, SIZES[-1]))
+        ours.memory.close()
+    show(figures)
+    results = Path("bench-results")
+    results.mkdir(exist_ok=True)
+    rows = [{**vars(figure), "ratio": figure.ratio} for figure in figures]
+    (results / "storage.json").write_text(json.dumps(rows, indent=2, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main()
