@@ -23,7 +23,7 @@ from recollect.store.sqlite.store import SqliteStore
 
 SCOPE = Scope(user="ada", agent="tutor", session="crash")
 WORDS = "the tram to Berlin leaves at nine and Grüße from München arrive by 晴れ noon".split()
-PIECES = 4_096  # a message's passages have the ids from this times its own upward
+PIECES = 1_048_576  # a message's passages have the ids from this times its own upward
 
 
 def open_store(target: str, *, patience_seconds: float = 30) -> SqlStore:

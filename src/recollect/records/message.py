@@ -133,12 +133,14 @@ class Message:
             raise MessageError(f"role must be one of {', '.join(ROLES)}")
         put(self, "role", ROLES[ROLES.index(self.role)])
         put(self, "content", _check_content(self.content))
-        if not check_key(self.message_id, "message_id", MessageError):
+        put(self, "message_id", check_key(self.message_id, "message_id", MessageError))
+        if not self.message_id:
             raise MessageError("message_id is empty")
         if self.name is not None:
-            check_text(self.name, "name", MessageError)
+            put(self, "name", check_text(self.name, "name", MessageError))
         if self.tool_call_id is not None:
-            check_text(self.tool_call_id, "tool_call_id", MessageError)
+            call_id = check_text(self.tool_call_id, "tool_call_id", MessageError)
+            put(self, "tool_call_id", call_id)
         if self.tool_calls != ():
             put(self, "tool_calls", _calls(self.tool_calls, ToolCallMsg, "tool_calls"))
         if self.agent_calls != ():
@@ -197,12 +199,11 @@ class Message:
 
     def _wire_content(self, encode_image: Callable[[str], str] | None) -> Any:
         content = dump_json(self.content) if isinstance(self.content, dict) else self.content
-        if content is None and not self.tool_calls:
-            content = ""  # a model's API takes null only beside tool calls
         if isinstance(content, list):
             content = check_json(content, "content")  # a copy: what readers do to it is theirs
         if not self.images:
-            return content
+            # A model's API takes null only beside tool calls.
+            return "" if content is None and not self.tool_calls else content
         parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else []
         if isinstance(content, list):
             parts.extend(content)
