@@ -44,6 +44,14 @@ class Figure:
         return self.ours / self.raw
 
 
+class Batch:
+    """What to store, made before the clock starts."""
+
+    def __init__(self, source: Iterator[str], size: int) -> None:
+        self.texts = list(itertools.islice(source, size))
+        self.messages = [Message("user", text) for text in self.texts]
+
+
 class Raw:
     """A table, an index to read a session's end, and a full-text index. WAL, FULL."""
 
@@ -57,11 +65,11 @@ class Raw:
             "CREATE VIRTUAL TABLE f USING fts5 (content, tokenize = 'porter unicode61')"
         )
 
-    def append(self, texts: list[str]) -> None:
+    def append(self, batch: Batch) -> None:
         now = time.time_ns() // 1_000
         self.db.execute("BEGIN IMMEDIATE")
         first = (self.db.execute("SELECT max(id) FROM m").get or 0) + 1
-        rows = [(first + n, "s", "user", text, now) for n, text in enumerate(texts)]
+        rows = [(first + n, "s", "user", text, now) for n, text in enumerate(batch.texts)]
         self.db.executemany("INSERT INTO m VALUES (?, ?, ?, ?, ?)", rows)
         entries = [(row[0], row[3]) for row in rows]
         self.db.executemany("INSERT INTO f (rowid, content) VALUES (?, ?)", entries)
@@ -79,9 +87,8 @@ class Ours:
         self.memory = Memory(SqliteStore(path), tenant="bench")
         self.memory.session(user="u", id="s")
 
-    def append(self, texts: list[str]) -> None:
-        messages = [Message("user", text) for text in texts]
-        self.memory.remember(messages, user="u", session="s")
+    def append(self, batch: Batch) -> None:
+        self.memory.remember(batch.messages, user="u", session="s")
 
     def last(self, count: int) -> int:
         return len(self.memory.history(user="u", session="s", last=count))
@@ -111,7 +118,7 @@ def take_turns(ours: Callable[[], float], raw: Callable[[], float]) -> tuple[flo
 
 def measure_appends(ours: Ours, raw: Raw, source: Iterator[str]) -> list[Figure]:
     def rate(side: Ours | Raw, size: int, count: int) -> float:
-        batches = [[next(source) for _ in range(size)] for _ in range(count)]
+        batches = [Batch(source, size) for _ in range(count)]
         return size * count / seconds(lambda: [side.append(batch) for batch in batches])
 
     single = take_turns(lambda: rate(ours, 1, ONE_BY_ONE), lambda: rate(raw, 1, ONE_BY_ONE))
@@ -132,7 +139,7 @@ def measure_history(ours: Ours, raw: Raw, size: int) -> Figure:
 
 def grow(ours: Ours, raw: Raw, source: Iterator[str], size: int, held: int) -> None:
     for _ in track(range((size - held) // BATCH), f"filling to {size:,}", transient=True):
-        batch = [next(source) for _ in range(BATCH)]
+        batch = Batch(source, BATCH)
         ours.append(batch)
         raw.append(batch)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from recollect.errors import ScopeError
 from recollect.records.text import check_key, check_text
@@ -31,9 +32,7 @@ class Scope:
             check_key(self.agent, "agent", ScopeError)
         if self.session is not None:
             _check_id(self.session, "session")
-        # Ids hold no NUL, so this pair cannot be spelled in two ways.
-        pair = f"{self.tenant}\x00{self.user}".encode()
-        object.__setattr__(self, "owner", hashlib.sha256(pair).hexdigest()[:32])
+        object.__setattr__(self, "owner", owner_of(self.tenant, self.user))
 
     def within(self, *, agent: str | None = None, session: str | None = None) -> Scope:
         """The same user, narrowed further."""
@@ -49,7 +48,14 @@ class Scope:
         return Scope(user=self.user, tenant=self.tenant)
 
 
+@lru_cache(maxsize=4_096)
+def owner_of(tenant: str, user: str) -> str:
+    """The key of a user's rows: short whatever the ids are, and nobody else's."""
+    # Ids hold no NUL, so the pair cannot be spelled in two ways.
+    return hashlib.sha256(f"{tenant}\x00{user}".encode()).hexdigest()[:32]
+
+
 def _check_id(value: object, field_name: str) -> None:
     text = check_text(value, field_name, ScopeError)
-    if len(text.encode()) > MAX_ID_BYTES:
+    if len(text) * 4 > MAX_ID_BYTES and len(text.encode()) > MAX_ID_BYTES:
         raise ScopeError(f"{field_name} is longer than {MAX_ID_BYTES} bytes")

@@ -8,6 +8,7 @@ from recollect.records.ids import from_micros
 from recollect.records.message import AgentCallMsg, Message, ToolCallMsg
 
 _CALL_FIELDS = ("id", "call_id", "type", "name", "arguments")
+_PLAIN = dict(vars(Message("user")))  # what a message of plain text has in its other fields
 
 
 def extras(message: Message) -> dict[str, Any]:
@@ -34,22 +35,15 @@ def join(
 ) -> Message:
     """The message with these parts. It was validated on its way in and is not checked again."""
     message = object.__new__(Message)
-    fields = {
-        "role": role,
-        "content": text,
-        "message_id": message_id,
-        "name": None,
-        "tool_calls": (),
-        "agent_calls": (),
-        "structured_data": None,
-        "images": (),
-        "tool_call_id": None,
-        "created_at": from_micros(created_at),
-    }
+    fields = message.__dict__
+    fields.update(_PLAIN)
+    fields["role"] = role
+    fields["content"] = text
+    fields["message_id"] = message_id
+    fields["created_at"] = from_micros(created_at)
     if more:
-        fields |= more
+        fields.update(more)
         fields["tool_calls"] = tuple(ToolCallMsg(*call) for call in more.get("tool_calls", ()))
         fields["agent_calls"] = tuple(AgentCallMsg(*call) for call in more.get("agent_calls", ()))
         fields["images"] = tuple(more.get("images", ()))
-    object.__setattr__(message, "__dict__", fields)
     return message

@@ -144,10 +144,8 @@ def _store(
     ]  # fmt: skip
     if db.many("append_message", rows) < len(rows):
         raise RepeatError
-    texts = [
-        (row["seq"], message.text, row["created_at"])
-        for row, message in zip(rows, messages, strict=True)
-    ]
+    moments = (row["created_at"] for row in rows)
+    texts = list(zip(places, (message.text for message in messages), moments, strict=True))
     index_messages(db, scope.owner, texts, agent=agent, session=key)
     db.run(
         "enqueue",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Any
 
 from recollect.errors import NotFoundError, ScopeError
@@ -12,6 +13,7 @@ from recollect.records.session import Session
 from recollect.store.engine import Db, one
 
 
+@lru_cache(maxsize=4_096)
 def session_hash(session_id: str | None) -> str | None:
     """A short key for a session id of any length."""
     return None if session_id is None else hashlib.sha256(session_id.encode()).hexdigest()[:32]

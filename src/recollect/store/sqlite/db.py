@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -18,6 +20,17 @@ from recollect.store.vectors import cosines, pack_vector
 QUERIES = load_queries("sqlite", r"IN (SELECT value FROM json_each(:\1))")
 
 
+def _picker(sql: str) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    """Picks a statement's values in the order it names them: binding by place is faster."""
+    names = list(dict.fromkeys(re.findall(r":(\w+)", sql)))
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda values: tuple(values[name] for name in names)
+
+
+_PICK = {name: _picker(sql) for name, sql in QUERIES.items()}
+
+
 class SqliteDb:
     """Named queries on one connection."""
 
@@ -29,7 +42,7 @@ class SqliteDb:
         for name, value in values.items():
             if type(value) is list:
                 values[name] = json.dumps(value)
-        return self._execute(QUERIES[query], values).fetchall()
+        return self._execute(QUERIES[query], _PICK[query](values)).fetchall()
 
     def run(self, query: str, **values: Any) -> int:
         self.rows(query, **values)
@@ -37,7 +50,7 @@ class SqliteDb:
 
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int:
         before = self._connection.total_changes()
-        self._connection.executemany(QUERIES[query], values)
+        self._connection.executemany(QUERIES[query], map(_PICK[query], values))
         return self._connection.total_changes() - before
 
     def next_seqs(self, count: int) -> Sequence[int]:
@@ -53,6 +66,7 @@ class SqliteDb:
             if not row["words"].isascii():  # FTS5 folds and splits the rest as we do
                 row["words"] = fold(row["words"])
         self.many("add_passage", rows)
+        self.many("index_passage", rows)
 
     def pack(self, message: Message) -> dict[str, Any]:
         text = message.content if isinstance(message.content, str) else None

@@ -12,7 +12,6 @@ from typing import TypeVar
 import apsw
 
 from recollect.errors import (
-    RecollectError,
     SchemaError,
     StoreBusyError,
     StoreDamagedError,
@@ -28,6 +27,8 @@ T = TypeVar("T")
 APPLICATION_ID = 0x7265636F  # "reco", so that no other program's file is taken for ours
 MIGRATIONS = load_migrations("sqlite")
 MERGE_PAGES = 2_000
+CACHE_KIB = 32_768  # SQLite's own 2 MB makes appends slow down as the text index grows
+CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is moved into the file
 
 
 class SqliteEngine:
@@ -47,10 +48,10 @@ class SqliteEngine:
         if self._in_memory:
             return self.write(owner, work)
         self._check_usable()
-        with translated():
+        with TRANSLATED:
             reader = self._readers.pop() if self._readers else self._connect()
         try:
-            with translated():
+            with TRANSLATED:
                 return work(SqliteDb(reader))
         finally:
             self._give_back(reader)
@@ -58,7 +59,7 @@ class SqliteEngine:
     def write(self, owner: str, work: Callable[[Db], T]) -> T:
         with self._lock:
             self._check_usable()
-            with translated():
+            with TRANSLATED:
                 self._writer.execute("BEGIN IMMEDIATE")
                 try:
                     result = work(self._db)
@@ -75,11 +76,11 @@ class SqliteEngine:
     def scrub(self) -> str:
         """Merge deleted words out of the text index, rewrite the file, empty the log beside it.
 
-        Deleting is not enough, even with secure_delete: a page that was split keeps copies of
-        what moved away, and only VACUUM writes every page anew.
+        Deleting is not enough, nor would secure_delete be: a page that was split keeps copies
+        of what moved away, and only VACUUM writes every page anew.
         """
         merge = "INSERT INTO passage_words (passage_words, rank) VALUES ('merge', ?)"
-        with self._lock, translated():
+        with self._lock, TRANSLATED:
             self._check_usable()
             pages = -MERGE_PAGES
             while True:  # in steps, so that other processes' writers get their turn
@@ -92,7 +93,7 @@ class SqliteEngine:
             return "" if self._in_memory else self._truncate_wal()
 
     def check(self) -> dict[str, str]:
-        with self._lock, translated():
+        with self._lock, TRANSLATED:
             ask = self._writer.pragma
             return {
                 "database": "memory" if self._in_memory else self.path,
@@ -111,7 +112,7 @@ class SqliteEngine:
             self._closed = True
             if self._pid != os.getpid():
                 return  # a fork's copies: closing them would drop the parent's locks
-            with translated():
+            with TRANSLATED:
                 for connection in (*self._readers, self._writer):
                     connection.close()
 
@@ -122,7 +123,7 @@ class SqliteEngine:
     def _open(self) -> None:
         self._pid = os.getpid()
         self._readers: list[apsw.Connection] = []
-        with translated():
+        with TRANSLATED:
             if not self._in_memory:
                 refuse_foreign(self.path)
                 make_private(self.path)
@@ -135,7 +136,8 @@ class SqliteEngine:
         connection.set_busy_timeout(self._patience_ms)
         self._use_wal(connection)
         connection.pragma("synchronous", self._durability)
-        connection.pragma("secure_delete", "on")
+        connection.pragma("cache_size", -CACHE_KIB)
+        connection.wal_autocheckpoint(CHECKPOINT_PAGES)
         return connection
 
     def _use_wal(self, connection: apsw.Connection) -> None:
@@ -229,28 +231,38 @@ def refuse_foreign(path: str) -> None:
         )
 
 
-@contextlib.contextmanager
-def translated() -> Iterator[None]:
-    """Turn apsw's errors into ours."""
-    try:
-        yield
-    except RecollectError:
-        raise
-    except (apsw.BusyError, apsw.LockedError) as error:
-        raise StoreBusyError(
-            "the database stayed locked by another process; try again, or raise patience_seconds"
-        ) from error
-    except apsw.FullError as error:
-        raise StoreFullError("the disk is full; nothing acknowledged was lost") from error
-    except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise StoreDamagedError("the file is damaged or is not a SQLite database") from error
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise StoreUnavailableError(
-            f"the database cannot be opened for writing: {error}"
-        ) from error
-    except apsw.ConnectionClosedError as error:
-        raise StoreUnavailableError("the store is closed") from error
-    except apsw.Error as error:
-        raise StoreError(f"SQLite refused: {type(error).__name__}") from error
-    except OSError as error:
-        raise StoreUnavailableError(f"the database's folder: {error.strerror}") from error
+class Translated:
+    """Turns apsw's errors into ours. A class, since it stands on the path of every call."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, apsw.Error | OSError):
+            raise translate(error) from error
+
+
+TRANSLATED = Translated()
+
+
+def translate(error: apsw.Error | OSError) -> StoreError:
+    """Our error for one of SQLite's or of the file system's. Their texts may quote values."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreBusyError(
+                "the database stayed locked by another process; "
+                "try again, or raise patience_seconds"
+            )
+        case apsw.FullError():
+            return StoreFullError("the disk is full; nothing acknowledged was lost")
+        case apsw.NotADBError() | apsw.CorruptError():
+            return StoreDamagedError("the file is damaged or is not a SQLite database")
+        case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
+            return StoreUnavailableError("the database cannot be opened for writing")
+        case apsw.ConnectionClosedError():
+            return StoreUnavailableError("the store is closed")
+        case OSError():
+            return StoreUnavailableError(f"the database's folder: {error.strerror}")
+    return StoreError(f"SQLite refused: {type(error).__name__}")

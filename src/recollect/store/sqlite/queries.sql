@@ -47,6 +47,9 @@ INSERT INTO passages
 VALUES
   (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :created_at, :words)
 
+-- name: index_passage
+INSERT INTO passage_words (rowid, owner, words) VALUES (:id, :owner, :words)
+
 -- name: match_text
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, s.session_id,
   -bm25(passage_words, 0.0, 1.0) AS score

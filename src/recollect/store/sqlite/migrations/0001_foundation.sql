@@ -41,7 +41,7 @@ CREATE TABLE chat_message_history (
   extras TEXT
 );
 CREATE INDEX messages_by_session ON chat_message_history (session_id, id);
-CREATE UNIQUE INDEX messages_by_id ON chat_message_history (owner, message_id, session_id);
+CREATE UNIQUE INDEX messages_by_id ON chat_message_history (session_id, message_id);
 
 CREATE TABLE message_revisions (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -71,11 +71,12 @@ CREATE TABLE passages (
 );
 CREATE INDEX passages_by_view ON passages (owner, view_id) WHERE view_id IS NOT NULL;
 
+-- Filled by our own statement and not by a trigger: FTS5 writes out what it has gathered at every
+-- statement that has one, and a batch would take four times as long.
 -- The owner is a word of the text, so that a search reads one user's postings only.
 CREATE VIRTUAL TABLE passage_words USING fts5 (
   owner, words, content = 'passages', content_rowid = 'id', tokenize = 'porter unicode61'
 );
-INSERT INTO passage_words (passage_words, rank) VALUES ('secure-delete', 1);
 
 CREATE TABLE vectors (
   owner TEXT NOT NULL,
@@ -189,10 +190,6 @@ CREATE TRIGGER message_gone AFTER DELETE ON chat_message_history BEGIN
   DELETE FROM passages WHERE id BETWEEN OLD.id * 1048576 AND OLD.id * 1048576 + 1048575;
   DELETE FROM message_revisions WHERE message = OLD.id;
   UPDATE given_up SET seq = OLD.id WHERE seq < OLD.id;
-END;
-
-CREATE TRIGGER passage_made AFTER INSERT ON passages BEGIN
-  INSERT INTO passage_words (rowid, owner, words) VALUES (NEW.id, NEW.owner, NEW.words);
 END;
 
 CREATE TRIGGER passage_gone AFTER DELETE ON passages BEGIN
