@@ -1,0 +1,51 @@
+"""The README's own lines are run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.fixture
+def empty_home(tmp_path: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if "RECOLLECT" not in name}
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return kept | {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "PATH": programs}
+
+
+def test_the_first_memory_of_the_readme_works(empty_home: dict[str, str], tmp_path: Path) -> None:
+    [code] = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=empty_home, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("I moved to Berlin in March. No more Munich commutes! | words #1")
+    assert (tmp_path / "recollect" / "recollect.db").exists()
+
+
+def test_the_commands_of_the_readme_work(empty_home: dict[str, str]) -> None:
+    commands = re.findall(r"^\$ (recollect [^#\n]*)", README, flags=re.MULTILINE)
+    assert len(commands) == 4
+    outputs = [
+        subprocess.run(
+            shlex.split(command), env=empty_home, capture_output=True, text=True, check=True
+        ).stdout
+        for command in commands
+    ]
+    assert "I moved to Berlin in March." in outputs[1]
+    assert "I moved to Berlin in March." in outputs[2]
+    assert "fails" not in outputs[3]
+
+
+def test_every_file_the_documents_link_to_is_there() -> None:
+    for document in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
+        for target in re.findall(r"\]\((?!http)([^)#]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name} → {target}"
