@@ -44,14 +44,6 @@ class Figure:
         return self.ours / self.raw
 
 
-class Batch:
-    """What to store, made before the clock starts."""
-
-    def __init__(self, source: Iterator[str], size: int) -> None:
-        self.texts = list(itertools.islice(source, size))
-        self.messages = [Message("user", text) for text in self.texts]
-
-
 class Raw:
     """A table, an index to read a session's end, and a full-text index. WAL, FULL."""
 
@@ -60,23 +52,29 @@ class Raw:
         self.db.pragma("journal_mode", "wal")
         self.db.pragma("synchronous", "full")
         self.db.execute(
-            "CREATE TABLE m (id INTEGER PRIMARY KEY, session TEXT, role TEXT, content TEXT, at);"
+            "CREATE TABLE m (id INTEGER PRIMARY KEY, session, message_id, role, content, at);"
             "CREATE INDEX m_session ON m (session, id);"
             "CREATE VIRTUAL TABLE f USING fts5 (content, tokenize = 'porter unicode61')"
         )
 
-    def append(self, batch: Batch) -> None:
+    def append(self, batch: list[Message]) -> None:
         now = time.time_ns() // 1_000
         self.db.execute("BEGIN IMMEDIATE")
         first = (self.db.execute("SELECT max(id) FROM m").get or 0) + 1
-        rows = [(first + n, "s", "user", text, now) for n, text in enumerate(batch.texts)]
-        self.db.executemany("INSERT INTO m VALUES (?, ?, ?, ?, ?)", rows)
-        entries = [(row[0], row[3]) for row in rows]
+        rows = [
+            (first + n, "s", message.message_id, "user", message.content, now)
+            for n, message in enumerate(batch)
+        ]
+        self.db.executemany("INSERT INTO m VALUES (?, ?, ?, ?, ?, ?)", rows)
+        entries = [(row[0], row[4]) for row in rows]
         self.db.executemany("INSERT INTO f (rowid, content) VALUES (?, ?)", entries)
         self.db.execute("COMMIT")
 
     def last(self, count: int) -> int:
-        query = "SELECT id, role, content, at FROM m WHERE session = ? ORDER BY id DESC LIMIT ?"
+        query = (
+            "SELECT id, message_id, role, content, at FROM m"
+            " WHERE session = ? ORDER BY id DESC LIMIT ?"
+        )
         return len(self.db.execute(query, ("s", count)).fetchall())
 
 
@@ -87,8 +85,8 @@ class Ours:
         self.memory = Memory(SqliteStore(path), tenant="bench")
         self.memory.session(user="u", id="s")
 
-    def append(self, batch: Batch) -> None:
-        self.memory.remember(batch.messages, user="u", session="s")
+    def append(self, batch: list[Message]) -> None:
+        self.memory.remember(batch, user="u", session="s")
 
     def last(self, count: int) -> int:
         return len(self.memory.history(user="u", session="s", last=count))
@@ -102,6 +100,10 @@ def texts(seed: int) -> Iterator[str]:
     weights = list(itertools.accumulate(1 / (rank + 10) for rank in range(len(words))))
     while True:
         yield " ".join(chance.choices(words, cum_weights=weights, k=25))
+
+
+def make(source: Iterator[str], size: int) -> list[Message]:
+    return [Message("user", text) for text in itertools.islice(source, size)]
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -118,7 +120,7 @@ def take_turns(ours: Callable[[], float], raw: Callable[[], float]) -> tuple[flo
 
 def measure_appends(ours: Ours, raw: Raw, source: Iterator[str]) -> list[Figure]:
     def rate(side: Ours | Raw, size: int, count: int) -> float:
-        batches = [Batch(source, size) for _ in range(count)]
+        batches = [make(source, size) for _ in range(count)]  # before the clock starts
         return size * count / seconds(lambda: [side.append(batch) for batch in batches])
 
     single = take_turns(lambda: rate(ours, 1, ONE_BY_ONE), lambda: rate(raw, 1, ONE_BY_ONE))
@@ -139,7 +141,7 @@ def measure_history(ours: Ours, raw: Raw, size: int) -> Figure:
 
 def grow(ours: Ours, raw: Raw, source: Iterator[str], size: int, held: int) -> None:
     for _ in track(range((size - held) // BATCH), f"filling to {size:,}", transient=True):
-        batch = Batch(source, BATCH)
+        batch = make(source, BATCH)
         ours.append(batch)
         raw.append(batch)
 

@@ -93,11 +93,12 @@ class Memory:
         session: str | None = None,
         source: Source | None = None,
     ) -> Remembered:
-        """Store messages durably, in order; they can be recalled as soon as this returns."""
+        """Store messages durably, in order; they can be recalled as soon as this returns.
+
+        Without a session they go to the user's active one with this agent, or to a new one.
+        """
         messages = _messages(said)
         scope = self.scope(user=user, agent=agent, session=session)
-        if session is None:
-            scope = self.store.open_session(scope).scope
         done = self.store.append(scope, messages, source=source)
         return Remembered(
             session_id=done.session_id,

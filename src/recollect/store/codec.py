@@ -41,7 +41,7 @@ def join(
     fields["content"] = text
     fields["message_id"] = message_id
     fields["created_at"] = from_micros(created_at)
-    if more:
+    if more is not None:
         fields.update(more)
         fields["tool_calls"] = tuple(ToolCallMsg(*call) for call in more.get("tool_calls", ()))
         fields["agent_calls"] = tuple(AgentCallMsg(*call) for call in more.get("agent_calls", ()))

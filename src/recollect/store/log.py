@@ -13,7 +13,7 @@ from recollect.records.message import Message
 from recollect.records.scope import Scope
 from recollect.store.engine import Db, Row
 from recollect.store.search import index_messages
-from recollect.store.sessions import ensure_session, narrowed, session_hash
+from recollect.store.sessions import ensure_session, narrowed, session_hash, settle
 
 END = 2**62
 
@@ -26,6 +26,7 @@ def append(
     db: Db, scope: Scope, messages: Sequence[Message], source: Source | None, now: int
 ) -> Appended:
     """Store messages that are all new, with their index entries and one job for the lot."""
+    scope = settle(db, scope, now)
     key, agent, _ = ensure_session(db, scope, now)
     places = _store(db, scope, key, agent, messages, source, now)
     return Appended(session_id=scope.session or "", seqs=tuple(places), added=len(places))
@@ -35,6 +36,7 @@ def append_unseen(
     db: Db, scope: Scope, messages: Sequence[Message], source: Source | None, now: int
 ) -> Appended:
     """Store those messages that are new; a repeated id must come with its first words."""
+    scope = settle(db, scope, now)
     key, agent, _ = ensure_session(db, scope, now)
     stored = find(db, scope, [message.message_id for message in messages])
     seqs = {entry.message.message_id: entry.seq for entry in stored}

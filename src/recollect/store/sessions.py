@@ -30,8 +30,7 @@ def narrowed(scope: Scope) -> dict[str, Any]:
 
 def ensure_session(db: Db, scope: Scope, now: int) -> tuple[Any, str, int]:
     """Lock the session that `scope` names, making it first if need be: key, agent, birth."""
-    if scope.session is None:
-        raise ScopeError("a message needs a session; name one in the scope")
+    assert scope.session is not None  # callers settle on one first
     named = {"owner": scope.owner, "session_hash": session_hash(scope.session)}
     found = one(db.rows("lock_session", **named))
     if found is None:
@@ -44,6 +43,16 @@ def ensure_session(db: Db, scope: Scope, now: int) -> tuple[Any, str, int]:
     if scope.agent is not None and scope.agent != agent:
         raise ScopeError("this session belongs to another agent of the same user")
     return key, agent, created_at
+
+
+def settle(db: Db, scope: Scope, now: int) -> Scope:
+    """The scope with its session: the one named, else the active one, else a new one."""
+    if scope.session is not None:
+        return scope
+    active = _active(db, scope)
+    if active is None:
+        return open_session(db, scope, None, now).scope
+    return scope.within(session=active)
 
 
 def open_session(db: Db, scope: Scope, claimed: str | None, now: int) -> Session:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.errors import ConflictError, NotFoundError, RecollectError, ScopeError
+from recollect.errors import ConflictError, NotFoundError, RecollectError
 from recollect.records.message import Message
 from recollect.records.scope import Scope
 from recollect.store.base import Store
@@ -129,9 +129,15 @@ class LogConformance:
         assert store.history(scope) == []
         assert store.jobs(scope) == []
 
-    def test_a_message_needs_a_session(self, store: Store) -> None:
-        with pytest.raises(ScopeError):
-            store.append(fresh_scope().whole_user(), [Message("user", "lost")])
+    def test_without_a_session_messages_go_to_the_active_one(self, store: Store) -> None:
+        user = fresh_scope().whole_user()
+        first = store.append(user, [Message("user", "a")])
+        assert store.append(user, [Message("user", "b")]).session_id == first.session_id
+        named = store.open_session(user.within(session="chosen"))
+        assert store.append(user, [Message("user", "c")]).session_id == named.id
+        other = store.append(user.within(agent="coach"), [Message("user", "d")])
+        assert other.session_id not in (first.session_id, named.id)
+        assert [session.scope.agent for session in store.sessions(user)] == ["", "", "coach"]
 
     def test_messages_are_found_by_id_within_the_scope_only(self, store: Store) -> None:
         scope = fresh_scope()
@@ -181,7 +187,7 @@ class LogConformance:
         for attempt in (
             lambda: store.append(scope, [message.changed(content="another canary")]),
             lambda: store.revise(fresh_scope(), message),
-            lambda: store.append(Scope(user="canary"), [message]),
+            lambda: store.append(Scope(user="canary", session="x" * 70_000), [message]),
         ):
             with pytest.raises(RecollectError) as caught:
                 attempt()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -35,19 +36,27 @@ class PostgresEngine:
     def __init__(
         self, url: str, max_connections: int, patience_seconds: float, use_pgvector: bool
     ) -> None:
+        self._url = url
+        self._max_connections = max_connections
         self._patience = patience_seconds
+        self.pgvector = "off: turned off by the caller"
+        self._open_pool()
+        try:
+            self._role = self._patiently(self._migrate)
+            if use_pgvector:
+                self.pgvector = self._patiently(lambda: pgvector.probe(self._pool))
+        except BaseException:
+            self._pool.close()
+            raise
+
+    def _open_pool(self) -> None:
+        self._pid = os.getpid()
         with translated():
             self._pool = psycopg_pool.ConnectionPool(
-                url, min_size=1, max_size=max_connections, open=True,
-                timeout=patience_seconds, reconnect_timeout=patience_seconds,
+                self._url, min_size=1, max_size=self._max_connections, open=True,
+                timeout=min(self._patience, 5), reconnect_timeout=self._patience,
                 kwargs={"application_name": "recollect", "autocommit": True},
             )  # fmt: skip
-        self._role = self._patiently(self._migrate)
-        self.pgvector = (
-            self._patiently(lambda: pgvector.probe(self._pool))
-            if use_pgvector
-            else "off: turned off by the caller"
-        )
 
     def read(self, owner: str, work: Callable[[Db], T]) -> T:
         return self.write(owner, work)
@@ -90,6 +99,8 @@ class PostgresEngine:
 
     def _transact(self, owner: str, worker: str, work: Callable[[Db], T]) -> T:
         """Run work as our role and for one owner, which ends with the transaction."""
+        if self._pid != os.getpid():  # a forked child must not share its parent's connections
+            self._open_pool()
         with self._pool.connection() as connection:
             # In one go: a transaction of five statements should not take eight round trips.
             # `owner` is hexadecimal and the others are ours, so nothing needs quoting.

@@ -35,7 +35,7 @@ class SqliteDb:
     """Named queries on one connection."""
 
     def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
+        self.connection = connection
         self._execute = connection.execute
 
     def rows(self, query: str, **values: Any) -> list[Row]:
@@ -46,12 +46,12 @@ class SqliteDb:
 
     def run(self, query: str, **values: Any) -> int:
         self.rows(query, **values)
-        return self._connection.changes()
+        return self.connection.changes()
 
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int:
-        before = self._connection.total_changes()
-        self._connection.executemany(QUERIES[query], map(_PICK[query], values))
-        return self._connection.total_changes() - before
+        before = self.connection.total_changes()
+        self.connection.executemany(QUERIES[query], map(_PICK[query], values))
+        return self.connection.total_changes() - before
 
     def next_seqs(self, count: int) -> Sequence[int]:
         first: int = self.rows("next_seq")[0][0]

@@ -49,12 +49,14 @@ class SqliteEngine:
             return self.write(owner, work)
         self._check_usable()
         with TRANSLATED:
-            reader = self._readers.pop() if self._readers else self._connect()
-        try:
-            with TRANSLATED:
-                return work(SqliteDb(reader))
-        finally:
-            self._give_back(reader)
+            try:
+                reader = self._readers.pop()
+            except IndexError:
+                reader = SqliteDb(self._connect())
+            try:
+                return work(reader)
+            finally:
+                self._give_back(reader)
 
     def write(self, owner: str, work: Callable[[Db], T]) -> T:
         with self._lock:
@@ -113,8 +115,8 @@ class SqliteEngine:
             if self._pid != os.getpid():
                 return  # a fork's copies: closing them would drop the parent's locks
             with TRANSLATED:
-                for connection in (*self._readers, self._writer):
-                    connection.close()
+                for db in (*self._readers, self._db):
+                    db.connection.close()
 
     @property
     def _in_memory(self) -> bool:
@@ -122,7 +124,7 @@ class SqliteEngine:
 
     def _open(self) -> None:
         self._pid = os.getpid()
-        self._readers: list[apsw.Connection] = []
+        self._readers: list[SqliteDb] = []
         with TRANSLATED:
             if not self._in_memory:
                 refuse_foreign(self.path)
@@ -180,9 +182,9 @@ class SqliteEngine:
             )  # kept: closing drops the parent's locks
             self._open()
 
-    def _give_back(self, reader: apsw.Connection) -> None:
+    def _give_back(self, reader: SqliteDb) -> None:
         if self._closed:
-            reader.close()
+            reader.connection.close()
         else:
             self._readers.append(reader)
 

@@ -15,6 +15,19 @@ REAL
 -- name: @skip_locked
 
 
+-- The newest of each session first, so that a long log costs no more than a short one.
+-- name: history
+SELECT @message, s.session_id FROM sessions s
+JOIN chat_message_history m ON m.id IN (
+  SELECT r.id FROM chat_message_history r
+  WHERE r.session_id = s.key AND r.id < :before
+    AND (CAST(:role AS TEXT) IS NULL OR r.role = :role)
+  ORDER BY r.id DESC LIMIT :last)
+WHERE s.owner = :owner AND m.owner = :owner
+  AND (CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent)
+  AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
+ORDER BY m.id DESC LIMIT :last
+
 -- name: lock_session
 SELECT key, agent_name, created_at FROM sessions
 WHERE owner = :owner AND session_hash = :session_hash
