@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -23,12 +24,12 @@ from rich.table import Table
 
 from recollect import Memory, Message, SqliteStore
 
-ROUNDS = 10
+ROUNDS = 8
 ONE_BY_ONE = 200
 BATCH = 1_000
-BATCHES = 2
+BATCHES = 1
 READS = 300
-SIZES = (1_000, 30_000, 100_000)
+SIZES = (1_000, 10_000, 100_000)
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,8 @@ def measure_appends(ours: Ours, raw: Raw, source: Iterator[str], size: int) -> l
     ):
         total = batch * count
         taken = take_turns(
-            lambda b=batch, c=count: append_all(ours, source, b, c),
-            lambda b=batch, c=count: append_all(raw, source, b, c),
+            partial(append_all, ours, source, batch, count),
+            partial(append_all, raw, source, batch, count),
         )
         rates = [total / seconds for seconds in taken]
         figures.append(Figure(f"append at {size:,}, {name}", rates[0], rates[1], "messages/s", aim))

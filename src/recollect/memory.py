@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Self
 
@@ -67,7 +68,10 @@ class Memory:
 
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
         """The scope of a user of this memory's tenant."""
-        return Scope(user=user, tenant=self.tenant, agent=agent, session=session)
+        try:
+            return _scope(self.tenant, user, agent, session)
+        except TypeError:  # not to be looked up, so not a string either: let Scope say so
+            return Scope(user=user, tenant=self.tenant, agent=agent, session=session)
 
     def session(
         self, *, user: str, agent: str | None = None, id: str | None = None, new: bool = False
@@ -173,6 +177,11 @@ class Memory:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+@lru_cache(maxsize=1_024)
+def _scope(tenant: str, user: str, agent: str | None, session: str | None) -> Scope:
+    return Scope(user=user, tenant=tenant, agent=agent, session=session)
 
 
 def open_store(url: str, durability: str = "full", clock: Callable[[], datetime] = now) -> Store:

@@ -8,7 +8,6 @@ from recollect.records.ids import from_micros
 from recollect.records.message import AgentCallMsg, Message, ToolCallMsg
 
 _CALL_FIELDS = ("id", "call_id", "type", "name", "arguments")
-_PLAIN = dict(vars(Message("user")))  # what a message of plain text has in its other fields
 
 
 def extras(message: Message) -> dict[str, Any]:
@@ -35,13 +34,12 @@ def join(
 ) -> Message:
     """The message with these parts. It was validated on its way in and is not checked again."""
     message = object.__new__(Message)
-    fields = message.__dict__
-    fields.update(_PLAIN)
+    fields = message.__dict__  # those left out have their defaults, which the class holds
     fields["role"] = role
     fields["content"] = text
     fields["message_id"] = message_id
     fields["created_at"] = from_micros(created_at)
-    if more is not None:
+    if more:
         fields.update(more)
         fields["tool_calls"] = tuple(ToolCallMsg(*call) for call in more.get("tool_calls", ()))
         fields["agent_calls"] = tuple(AgentCallMsg(*call) for call in more.get("agent_calls", ()))

@@ -63,8 +63,7 @@ def history(
             "session_history",
             owner=scope.owner, session_hash=session_hash(scope.session), **bounds,
         )  # fmt: skip
-        session_id = scope.session
-        unpack = db.unpack
+        session_id, unpack = scope.session, db.unpack
         return [LogEntry(row[0], session_id, row[1], unpack(row)) for row in reversed(rows)]
     rows = db.rows("history", **narrowed(scope), role=role, **bounds)
     return _entries(db, reversed(rows))

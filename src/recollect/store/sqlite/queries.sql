@@ -56,9 +56,8 @@ WHERE owner = :owner AND id = :seq
 
 -- name: add_passage
 INSERT INTO passages
-  (id, owner, kind, agent_name, session_id, view_id, start_at, stop_at, created_at, words)
-VALUES
-  (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :created_at, :words)
+  (id, owner, kind, agent_name, session_id, view_id, start_at, stop_at, created_at)
+VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :created_at)
 
 -- name: index_passage
 INSERT INTO passage_words (rowid, owner, words) VALUES (:id, :owner, :words)

@@ -66,8 +66,7 @@ CREATE TABLE passages (
   view_id TEXT,
   start_at INTEGER NOT NULL,
   stop_at INTEGER NOT NULL,
-  created_at INTEGER NOT NULL,
-  words TEXT NOT NULL
+  created_at INTEGER NOT NULL
 );
 CREATE INDEX passages_by_view ON passages (owner, view_id) WHERE view_id IS NOT NULL;
 
@@ -75,7 +74,7 @@ CREATE INDEX passages_by_view ON passages (owner, view_id) WHERE view_id IS NOT 
 -- statement that has one, and a batch would take four times as long.
 -- The owner is a word of the text, so that a search reads one user's postings only.
 CREATE VIRTUAL TABLE passage_words USING fts5 (
-  owner, words, content = 'passages', content_rowid = 'id', tokenize = 'porter unicode61'
+  owner, words, content = '', contentless_delete = 1, tokenize = 'porter unicode61'
 );
 
 CREATE TABLE vectors (
@@ -193,7 +192,6 @@ CREATE TRIGGER message_gone AFTER DELETE ON chat_message_history BEGIN
 END;
 
 CREATE TRIGGER passage_gone AFTER DELETE ON passages BEGIN
-  INSERT INTO passage_words (passage_words, rowid, owner, words)
-  VALUES ('delete', OLD.id, OLD.owner, OLD.words);
+  DELETE FROM passage_words WHERE rowid = OLD.id;
   DELETE FROM vectors WHERE passage = OLD.id;
 END;
