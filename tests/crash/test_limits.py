@@ -35,7 +35,7 @@ def hasty(path: str) -> Iterator[SqliteStore]:
 
 def test_a_full_store_says_so_and_goes_on_when_there_is_room(path: str) -> None:
     with SqliteStore(path) as store:
-        writer = cast(SqliteEngine, store._engine)._writer
+        writer = cast(SqliteEngine, store._engine)._db().connection
         limit = int(str(writer.pragma("page_count"))) + 20
         writer.pragma("max_page_count", limit)
         acked = append_until_full(store)

@@ -212,10 +212,6 @@ WHERE v.owner = :owner AND v.agent_name = :agent
   AND (CAST(:version AS INTEGER) IS NULL OR v.version = :version)
 ORDER BY v.version DESC
 
--- name: note_attempt
-SELECT attempt FROM note_versions
-WHERE owner = :owner AND agent_name = :agent AND version = :version
-
 -- name: create_note
 INSERT INTO agent_long_term_memory
   (owner, user_id, agent_name, id, version, notes, created_at, updated_at)
@@ -227,8 +223,8 @@ UPDATE agent_long_term_memory SET notes = :text, version = version + 1, updated_
 WHERE owner = :owner AND agent_name = :agent AND version = :base_version
 
 -- name: add_note_version
-INSERT INTO note_versions (owner, agent_name, version, attempt, notes, created_at)
-VALUES (:owner, :agent, :version, :attempt, :text, :now)
+INSERT INTO note_versions (owner, agent_name, version, notes, created_at)
+VALUES (:owner, :agent, :version, :text, :now)
 
 -- name: put_vector
 INSERT INTO vectors (owner, passage, embedder, embedding)

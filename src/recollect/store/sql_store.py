@@ -10,7 +10,7 @@ from typing import Self
 from recollect.errors import InvalidError
 from recollect.records.change import Change
 from recollect.records.fact import Fact
-from recollect.records.ids import new_id, now, to_micros
+from recollect.records.ids import now, to_micros
 from recollect.records.log import Appended, Job, LogEntry, Source
 from recollect.records.memory_item import MemoryItem
 from recollect.records.message import Message
@@ -104,9 +104,9 @@ class SqlStore:
         return self._engine.read(scope.owner, lambda db: views.note_versions(db, scope))
 
     def write_note(self, scope: Scope, text: str, *, base_version: int) -> Note:
-        now, attempt = self._now(), new_id()
+        now = self._now()
         return self._engine.write(
-            scope.owner, lambda db: views.write_note(db, scope, text, base_version, now, attempt)
+            scope.owner, lambda db: views.write_note(db, scope, text, base_version, now)
         )
 
     def match_text(self, scope: Scope, terms: Sequence[Term], *, limit: int) -> list[Match]:

@@ -64,14 +64,11 @@ def note_versions(db: Db, scope: Scope) -> list[Note]:
     return [_note(scope, row) for row in db.rows("note_versions", **place, version=None)]
 
 
-def write_note(db: Db, scope: Scope, text: str, base_version: int, now: int, attempt: str) -> Note:
+def write_note(db: Db, scope: Scope, text: str, base_version: int, now: int) -> Note:
     """Write the version after `base_version`, unless someone else has."""
     check_text(text, "note")
     place = {"owner": scope.owner, "agent": scope.agent or ""}
     before = one(db.rows("note", **place))
-    version = base_version + 1
-    if one(db.rows("note_attempt", **place, version=version)) == (attempt,) and before:
-        return _note(scope, before)  # it went through, and only the answer was lost
     db.run("add_owner", owner=scope.owner, tenant=scope.tenant, user_id=scope.user, now=now)
     id_ = before[0] if before else new_id()
     if base_version == 0:
@@ -84,7 +81,8 @@ def write_note(db: Db, scope: Scope, text: str, base_version: int, now: int, att
             f"the note is at version {before[1] if before else 0}, not {base_version}; "
             "read it again and redo the edit"
         )
-    db.run("add_note_version", **place, version=version, attempt=attempt, text=text, now=now)
+    version = base_version + 1
+    db.run("add_note_version", **place, version=version, text=text, now=now)
     db.run("delete_view_passages", owner=scope.owner, ids=[id_])
     index_view(db, scope, "note", id_, text, now)
     return Note(id=id_, scope=scope, version=version, text=text, created_at=from_micros(now))

@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 import psycopg_pool
@@ -28,6 +28,15 @@ T = TypeVar("T")
 MIGRATIONS = load_migrations("postgres")
 ROLE = "recollect_app"
 _LOCK = 0x7265636F  # the advisory lock under which one process at a time migrates
+
+
+class UnsureError(Exception):
+    """The answer to a COMMIT was lost: the transaction's number, and what it would return."""
+
+    def __init__(self, number: Row, result: Any) -> None:
+        super().__init__()
+        self.number = number
+        self.result = result
 
 
 class PostgresEngine:
@@ -54,18 +63,20 @@ class PostgresEngine:
         with translated():
             self._pool = psycopg_pool.ConnectionPool(
                 self._url, min_size=1, max_size=self._max_connections, open=True,
-                timeout=min(self._patience, 5), reconnect_timeout=self._patience,
+                # Short: the pool waits longer after each failure, and patience is our own.
+                timeout=min(self._patience, 1), reconnect_timeout=1,
                 kwargs={"application_name": "recollect", "autocommit": True},
             )  # fmt: skip
 
     def read(self, owner: str, work: Callable[[Db], T]) -> T:
-        return self.write(owner, work)
+        return self._patiently(lambda: self._transact(owner, work))
 
     def write(self, owner: str, work: Callable[[Db], T]) -> T:
-        return self._patiently(lambda: self._transact(owner, "", work))
+        return self._once(lambda: self._transact(owner, work, begin="SELECT pg_current_xact_id()"))
 
     def across_owners(self, work: Callable[[Db], T]) -> T:
-        return self._patiently(lambda: self._transact("", "on", work))
+        begin = "SET LOCAL recollect.worker = 'on'; SELECT pg_current_xact_id()"
+        return self._once(lambda: self._transact("", work, begin))
 
     def scrub(self) -> str:
         return (
@@ -97,28 +108,69 @@ class PostgresEngine:
     def close(self) -> None:
         self._pool.close()
 
-    def _transact(self, owner: str, worker: str, work: Callable[[Db], T]) -> T:
-        """Run work as our role and for one owner, which ends with the transaction."""
-        if self._pid != os.getpid():  # a forked child must not share its parent's connections
+    def _transact(self, owner: str, work: Callable[[Db], T], begin: str = "") -> T:
+        """Run work as our role and for one owner, which ends with the transaction.
+
+        A write gives `begin`, which ends in a query for the transaction's number.
+        """
+        if self._pid != os.getpid():
+            # A forked child must not share its parent's connections, nor end them.
+            self._abandoned = self._pool
             self._open_pool()
         with self._pool.connection() as connection:
             # In one go: a transaction of five statements should not take eight round trips.
-            # `owner` is hexadecimal and the others are ours, so nothing needs quoting.
-            connection.execute(
+            # `owner` is hexadecimal and the rest is ours, so nothing needs quoting.
+            begun = connection.execute(
                 f"BEGIN; SET LOCAL ROLE {self._role}; SET LOCAL recollect.owner = '{owner}';"
-                f" SET LOCAL recollect.worker = '{worker}'".encode()
+                f" {begin}".encode()
             )
+            while begun.nextset():
+                pass
+            number = begun.fetchone() if begin else None
             try:
                 result = work(PostgresDb(connection, self.pgvector == "pgvector"))
             except BaseException:
                 if not connection.broken:
                     connection.execute("ROLLBACK")
                 raise
-            connection.execute("COMMIT")
+            try:
+                connection.execute("COMMIT")
+            except psycopg.OperationalError as error:
+                if number is not None:  # what was read stays read
+                    raise UnsureError(number, result) from error
             return result
 
+    def _once(self, transact: Callable[[], T]) -> T:
+        """Run a transaction until it is done, and never do it twice.
+
+        Where the answer to a COMMIT was lost, the server is asked what became of it.
+        """
+        unsure: UnsureError | None = None
+
+        def attempt() -> T:
+            nonlocal unsure
+            if unsure is not None:
+                if self._is_committed(unsure.number):
+                    result: T = unsure.result
+                    return result
+                unsure = None
+            try:
+                return transact()
+            except UnsureError as error:
+                unsure = error
+                raise StoreUnavailableError("PostgreSQL went away during a COMMIT") from error
+
+        return self._patiently(attempt)
+
+    def _is_committed(self, number: Row) -> bool:
+        with self._pool.connection() as connection:
+            row = connection.execute("SELECT pg_xact_status(%s::xid8)", number).fetchone()
+        if row == ("in progress",):
+            raise StoreUnavailableError("PostgreSQL has not finished a COMMIT yet")
+        return row == ("committed",)
+
     def _patiently(self, attempt: Callable[[], T]) -> T:
-        """Try until it works or patience ends. Work may run twice; its ids make that harmless."""
+        """Try until it works or patience ends."""
         deadline = time.monotonic() + self._patience
         pause = 0.02
         while True:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeVar
 
 import apsw
@@ -20,6 +20,7 @@ from recollect.errors import (
     StoreUnavailableError,
 )
 from recollect.store.engine import Db, load_migrations
+from recollect.store.sqlite import forks
 from recollect.store.sqlite.db import SqliteDb
 
 T = TypeVar("T")
@@ -41,36 +42,36 @@ class SqliteEngine:
         self._durability = durability
         self._patience_ms = int(patience_seconds * 1_000)
         self._lock = threading.RLock()
+        self._pool = threading.Condition()
+        self._readers: list[SqliteDb] = []
+        self._reading = 0
         self._closed = False
-        self._open()
+        self._writer_db: SqliteDb | None = None
+        self._db()
+        forks.watch(self)
 
     def read(self, owner: str, work: Callable[[Db], T]) -> T:
         if self._in_memory:
             return self.write(owner, work)
-        self._check_usable()
         with TRANSLATED:
-            try:
-                reader = self._readers.pop()
-            except IndexError:
-                reader = SqliteDb(self._connect())
+            reader = self._take_reader()
             try:
                 return work(reader)
             finally:
                 self._give_back(reader)
 
     def write(self, owner: str, work: Callable[[Db], T]) -> T:
-        with self._lock:
-            self._check_usable()
-            with TRANSLATED:
-                self._writer.execute("BEGIN IMMEDIATE")
-                try:
-                    result = work(self._db)
-                    self._writer.execute("COMMIT")
-                except BaseException:
-                    if self._writer.in_transaction:
-                        self._writer.execute("ROLLBACK")
-                    raise
-                return result
+        with self._lock, TRANSLATED:
+            db = self._db()
+            db.connection.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(db)
+                db.connection.execute("COMMIT")
+            except BaseException:
+                if db.connection.in_transaction:
+                    db.connection.execute("ROLLBACK")
+                raise
+            return result
 
     def across_owners(self, work: Callable[[Db], T]) -> T:
         return self.write("", work)
@@ -83,20 +84,20 @@ class SqliteEngine:
         """
         merge = "INSERT INTO passage_words (passage_words, rank) VALUES ('merge', ?)"
         with self._lock, TRANSLATED:
-            self._check_usable()
+            writer = self._db().connection
             pages = -MERGE_PAGES
             while True:  # in steps, so that other processes' writers get their turn
-                before = self._writer.total_changes()
-                self._writer.execute(merge, (pages,))
-                if self._writer.total_changes() - before < 2:
+                before = writer.total_changes()
+                writer.execute(merge, (pages,))
+                if writer.total_changes() - before < 2:
                     break
                 pages = MERGE_PAGES
-            self._writer.execute("VACUUM")
-            return "" if self._in_memory else self._truncate_wal()
+            writer.execute("VACUUM")
+            return "" if self._in_memory else self._truncate_wal(writer)
 
     def check(self) -> dict[str, str]:
         with self._lock, TRANSLATED:
-            ask = self._writer.pragma
+            ask = self._db().connection.pragma
             return {
                 "database": "memory" if self._in_memory else self.path,
                 "engine": f"SQLite {apsw.sqlite_lib_version()}",
@@ -108,30 +109,75 @@ class SqliteEngine:
             }
 
     def close(self) -> None:
-        with self._lock:
-            if self._closed:
-                return
+        with self._lock, self._pool:
             self._closed = True
-            if self._pid != os.getpid():
-                return  # a fork's copies: closing them would drop the parent's locks
-            with TRANSLATED:
-                for db in (*self._readers, self._db):
-                    db.connection.close()
+            self._disconnect()
+
+    def pause(self) -> None:
+        """Let go of the file until `resume`: no connection to it may cross a fork."""
+        self._lock.acquire()
+        self._pool.acquire()
+        while self._reading:
+            self._pool.wait()
+        if not self._in_memory:
+            self._disconnect()
+
+    def resume(self) -> None:
+        """Go on, in the parent or in the child; the next call connects anew."""
+        self._pool.release()
+        self._lock.release()
 
     @property
     def _in_memory(self) -> bool:
         return self.path == ":memory:"
 
-    def _open(self) -> None:
-        self._pid = os.getpid()
-        self._readers: list[SqliteDb] = []
+    def _db(self) -> SqliteDb:
+        """The writer, connected first if need be."""
+        if self._writer_db is None:
+            with TRANSLATED:
+                self._check_open()
+                if not self._in_memory:
+                    refuse_foreign(self.path)
+                    make_private(self.path)
+                writer = self._connect()
+                migrate(writer)
+                self._writer_db = SqliteDb(writer)
+        return self._writer_db
+
+    def _disconnect(self) -> None:
+        idle, self._readers = self._readers, []
+        writer, self._writer_db = self._writer_db, None
         with TRANSLATED:
-            if not self._in_memory:
-                refuse_foreign(self.path)
-                make_private(self.path)
-            self._writer = self._connect()
-            self._db = SqliteDb(self._writer)
-            self._migrate()
+            for db in idle:
+                db.connection.close()
+            if writer is not None:
+                writer.connection.close()
+
+    def _take_reader(self) -> SqliteDb:
+        with self._pool:
+            self._check_open()
+            self._reading += 1
+            if self._readers:
+                return self._readers.pop()
+        try:
+            return SqliteDb(self._connect())
+        except BaseException:
+            with self._pool:
+                self._reading -= 1
+            raise
+
+    def _give_back(self, reader: SqliteDb) -> None:
+        with self._pool:
+            self._reading -= 1
+            if self._closed:
+                reader.connection.close()
+            else:
+                self._readers.append(reader)
+            self._pool.notify_all()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailableError("the store is closed")
 
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(self.path)
@@ -151,48 +197,11 @@ class SqliteEngine:
             if time.monotonic() > deadline:
                 raise StoreBusyError("another process keeps the database from switching to WAL")
 
-    def _migrate(self) -> None:
-        for version, script in MIGRATIONS:
-            if int(str(self._writer.pragma("user_version"))) >= version:
-                continue
-            with self._writer_transaction():
-                if int(str(self._writer.pragma("user_version"))) < version:
-                    self._writer.execute(script)
-                    self._writer.pragma("user_version", version)
-                    self._writer.pragma("application_id", APPLICATION_ID)
-
-    @contextlib.contextmanager
-    def _writer_transaction(self) -> Iterator[None]:
-        self._writer.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._writer.execute("COMMIT")
-        except BaseException:
-            self._writer.execute("ROLLBACK")
-            raise
-
-    def _check_usable(self) -> None:
-        if self._closed:
-            raise StoreUnavailableError("the store is closed")
-        if self._pid != os.getpid():  # SQLite connections must not cross a fork
-            self._lock = threading.RLock()
-            self._abandoned = (
-                self._writer,
-                self._readers,
-            )  # kept: closing drops the parent's locks
-            self._open()
-
-    def _give_back(self, reader: SqliteDb) -> None:
-        if self._closed:
-            reader.connection.close()
-        else:
-            self._readers.append(reader)
-
-    def _truncate_wal(self) -> str:
+    def _truncate_wal(self, writer: apsw.Connection) -> str:
         deadline = time.monotonic() + self._patience_ms / 1_000
         while True:
             try:
-                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
                 return ""
             except apsw.BusyError:
                 if time.monotonic() > deadline:
@@ -200,6 +209,23 @@ class SqliteEngine:
                         "a long read kept the write-ahead log from being emptied; "
                         "it empties at the next forget, or when the last process closes the store"
                     )
+
+
+def migrate(writer: apsw.Connection) -> None:
+    """Bring the schema up to date, each step in a transaction of its own."""
+    for version, script in MIGRATIONS:
+        if int(str(writer.pragma("user_version"))) >= version:
+            continue
+        writer.execute("BEGIN IMMEDIATE")
+        try:
+            if int(str(writer.pragma("user_version"))) < version:  # nobody else did meanwhile
+                writer.execute(script)
+                writer.pragma("user_version", version)
+                writer.pragma("application_id", APPLICATION_ID)
+            writer.execute("COMMIT")
+        except BaseException:
+            writer.execute("ROLLBACK")
+            raise
 
 
 def make_private(path: str) -> None:
@@ -211,19 +237,15 @@ def make_private(path: str) -> None:
 
 def refuse_foreign(path: str) -> None:
     """Raise if the file is not ours to write: another program's, or a newer Recollect's."""
-    if not os.path.exists(path) or os.path.getsize(path) == 0:
-        return
     if os.path.isdir(path):
         raise StoreUnavailableError("the database's path is a folder; name a file in it")
-    look = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    if not os.path.exists(path) or os.path.getsize(path) == 0:
+        return
     try:
-        look.set_busy_timeout(5_000)
-        version = int(str(look.pragma("user_version")))
-        ours = int(str(look.pragma("application_id"))) == APPLICATION_ID
-        tables = look.execute("SELECT count(*) FROM sqlite_schema").get
-    finally:
-        look.close()
-    if not ours and tables:
+        version, application, tables = look_at(path, apsw.SQLITE_OPEN_READONLY)
+    except apsw.ReadOnlyError:  # a process died in writing it: SQLite has to repair it first
+        version, application, tables = look_at(path, apsw.SQLITE_OPEN_READWRITE)
+    if tables and application != APPLICATION_ID:
         raise StoreDamagedError("this SQLite file was not made by Recollect; choose another path")
     known = MIGRATIONS[-1][0]
     if version > known:
@@ -231,6 +253,22 @@ def refuse_foreign(path: str) -> None:
             f"this database has schema {version}, this Recollect knows up to {known}; "
             "it was left untouched: pip install --upgrade recollect"
         )
+
+
+def look_at(path: str, flags: int) -> tuple[int, int, int]:
+    """A file's schema version, whose it is, and how many tables it has, without a change."""
+    connection = apsw.Connection(path, flags=flags)
+    try:
+        connection.set_busy_timeout(5_000)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        # In one statement, since another process may be making it this moment.
+        [(version, application, tables)] = connection.execute(
+            "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema)"
+            " FROM pragma_user_version, pragma_application_id"
+        )
+        return int(version), int(application), int(tables)
+    finally:
+        connection.close()
 
 
 class Translated:

@@ -202,7 +202,6 @@ CREATE TABLE note_versions (
   owner uuid NOT NULL,
   agent_name text NOT NULL,
   version integer NOT NULL,
-  attempt text NOT NULL,
   notes text NOT NULL,
   created_at bigint NOT NULL,
   PRIMARY KEY (owner, agent_name, version)

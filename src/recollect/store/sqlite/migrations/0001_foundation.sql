@@ -160,7 +160,6 @@ CREATE TABLE note_versions (
   owner TEXT NOT NULL,
   agent_name TEXT NOT NULL,
   version INTEGER NOT NULL,
-  attempt TEXT NOT NULL,
   notes TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   PRIMARY KEY (owner, agent_name, version)
