@@ -32,10 +32,7 @@ class Why:
     age: timedelta
 
     def __str__(self) -> str:
-        found = ", ".join(
-            f"{channel} #{rank} ({self.scores[channel]:.2g})"
-            for channel, rank in self.ranks.items()
-        )
+        found = ", ".join(f"{channel} #{rank}" for channel, rank in self.ranks.items())
         return f"{found}; {_age(self.age)}"
 
 
