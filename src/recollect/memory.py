@@ -199,15 +199,17 @@ def open_store(url: str, durability: str = "full", clock: Callable[[], datetime]
 
 
 def _messages(said: Said | Iterable[Said]) -> list[Message]:
-    if not isinstance(said, Iterable | Message):
-        raise InvalidError(f"give messages, dicts with a role, or text, not {type(said).__name__}")
-    many = [said] if isinstance(said, str | Message | Mapping) else list(said)
-    return [_message(one) for one in many]
+    if isinstance(said, Message | str | dict):
+        said = [said]
+    elif not isinstance(said, list | tuple):
+        if not isinstance(said, Iterable):
+            kind = type(said).__name__
+            raise InvalidError(f"give messages, dicts with a role, or text, not {kind}")
+        said = [said] if isinstance(said, Mapping) else list(said)
+    return [one if isinstance(one, Message) else _message(one) for one in said]
 
 
-def _message(said: Said) -> Message:
-    if isinstance(said, Message):
-        return said
+def _message(said: Any) -> Message:
     if isinstance(said, str):
         return Message("user", said)
     if isinstance(said, Mapping) and "role" in said:

@@ -8,15 +8,23 @@ import threading
 import time
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 
 from recollect.store.sql_store import SqlStore
-from tests.crash.evidence import SCOPE, batch, check_store, open_store
+from tests.crash.evidence import USER, batch, check_store, open_store
 from tests.support.postgres import URL_VARIABLE, Server, start_server
 
 SEED = 20_260_918
 WRITERS = 4
 BACK_WITHIN_SECONDS = 5.0
+
+# A COMMIT waits this long before it is flushed, so that every crash comes in the middle of some.
+# What they wrote is then gone, and the server gives out their transaction numbers a second time.
+SLOW_COMMITS = (
+    "ALTER SYSTEM SET commit_delay = 20000",
+    "ALTER SYSTEM SET commit_siblings = 0",
+)
 
 
 @pytest.fixture
@@ -24,6 +32,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A server of this test's own, which it may crash."""
     monkeypatch.delenv(URL_VARIABLE, raising=False)
     with contextlib.closing(start_server(vector=True)) as own:
+        with psycopg.connect(own.url, autocommit=True) as connection:
+            for setting in SLOW_COMMITS:
+                connection.execute(setting)
+        own.stop()
+        own.start()
         yield own
 
 
@@ -45,11 +58,12 @@ class Writer(threading.Thread):
         self.acked = 0
         self.error: Exception | None = None
         self._store, self._stop_now = store, stop
+        self._scope = USER.within(session=name)  # one each: in one session, they would take turns
 
     def run(self) -> None:
         try:
             while not self._stop_now.is_set():
-                self._store.append(SCOPE, batch(self.name, self.acked))
+                self._store.append(self._scope, batch(self.name, self.acked))
                 self.acked += 1
         except Exception as error:  # noqa: BLE001 - the test looks at it
             self.error = error

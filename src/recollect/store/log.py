@@ -135,19 +135,18 @@ def _store(
     if not messages:
         return ()
     places = db.next_seqs(len(messages))
-    rows = [
-        {
-            "seq": seq, "owner": scope.owner, "session": key, "message_id": message.message_id,
+    owner, rows, texts = scope.owner, [], []
+    for seq, message in zip(places, messages, strict=True):
+        created_at = to_micros(message.created_at)
+        texts.append((seq, message.text, created_at))
+        rows.append({
+            "seq": seq, "owner": owner, "session": key, "message_id": message.message_id,
             "role": message.role, "source": source_of(message, source),
-            "created_at": to_micros(message.created_at), **db.pack(message),
-        }
-        for seq, message in zip(places, messages, strict=True)
-    ]  # fmt: skip
+            "created_at": created_at, **db.pack(message),
+        })  # fmt: skip
     if db.many("append_message", rows) < len(rows):
         raise RepeatError
-    moments = (row["created_at"] for row in rows)
-    texts = list(zip(places, (message.text for message in messages), moments, strict=True))
-    index_messages(db, scope.owner, texts, agent=agent, session=key)
+    index_messages(db, owner, texts, agent=agent, session=key)
     db.run(
         "enqueue",
         owner=scope.owner, session=key, first_seq=places[0], last_seq=places[-1], now=now,

@@ -36,22 +36,24 @@ class SqliteDb:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
-        self._execute = connection.execute
 
     def rows(self, query: str, **values: Any) -> list[Row]:
-        for name, value in values.items():
-            if type(value) is list:
-                values[name] = json.dumps(value)
-        return self._execute(QUERIES[query], _PICK[query](values)).fetchall()
+        return self._run(query, values).fetchall()
 
     def run(self, query: str, **values: Any) -> int:
-        self.rows(query, **values)
+        self._run(query, values)
         return self.connection.changes()
 
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int:
         before = self.connection.total_changes()
         self.connection.executemany(QUERIES[query], map(_PICK[query], values))
         return self.connection.total_changes() - before
+
+    def _run(self, query: str, values: dict[str, Any]) -> apsw.Cursor:
+        for name, value in values.items():
+            if type(value) is list:
+                values[name] = json.dumps(value)
+        return self.connection.execute(QUERIES[query], _PICK[query](values))
 
     def next_seqs(self, count: int) -> Sequence[int]:
         first: int = self.rows("next_seq")[0][0]
