@@ -10,10 +10,10 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 .DELETE_ON_ERROR:
 
 run: $(VENV)/core-ready  ## A first message, remembered and recalled
-	@echo '$$ recollect remember "I moved to Berlin in March. No more Munich commutes!"'
-	@$(BIN)/recollect remember "I moved to Berlin in March. No more Munich commutes!"
-	@echo '$$ recollect recall "who moved to Berlin?"'
-	@$(BIN)/recollect recall "who moved to Berlin?" --limit 3
+	@echo '$$ recollect remember "I moved to Berlin in March. No more Munich commutes!" --user ada'
+	@$(BIN)/recollect remember "I moved to Berlin in March. No more Munich commutes!" --user ada
+	@echo '$$ recollect recall "who moved to Berlin?" --user ada'
+	@$(BIN)/recollect recall "who moved to Berlin?" --user ada --limit 3
 
 test: $(VENV)/dev-ready  ## Every test, on SQLite and on real PostgreSQL servers
 	$(BIN)/python -m pytest -m "not prove"

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from recollect.chat import Chat
-from recollect.memory import Memory, Remembered, Said
+from recollect.memory import UNSET, Memory, Remembered, Said
 from recollect.records.ids import now
 from recollect.records.log import Source
 from recollect.records.message import Message
@@ -118,15 +118,14 @@ class AsyncMemory:
         self,
         *,
         user: str,
-        agent: str | None = None,
-        session: str | None = None,
-        message: str | None = None,
+        agent: str = UNSET,
+        session: str = UNSET,
+        message: str = UNSET,
         everything: bool = False,
         scrub: bool = True,
     ) -> Forgotten:
-        named = {"user": user, "agent": agent, "session": session, "message": message}
-        call = partial(self._memory.forget, **named)  # type: ignore[arg-type]
-        return await in_thread(call, everything=everything, scrub=scrub)
+        call = partial(self._memory.forget, user=user, everything=everything, scrub=scrub)
+        return await in_thread(call, agent=agent, session=session, message=message)
 
     async def scrub(self) -> str:
         return await in_thread(self._memory.scrub)

@@ -17,12 +17,15 @@ from recollect.errors import ConfigError, InvalidError, MissingExtraError
 from recollect.recall.search import search
 from recollect.records.ids import new_id, now
 from recollect.records.log import Source
-from recollect.records.message import Message
+from recollect.records.message import ROLES, Message
 from recollect.records.query import Forgotten, Recall
 from recollect.records.scope import Scope
 from recollect.records.session import Session
+from recollect.records.text import check_text
 from recollect.store.base import Store
 from recollect.store.sqlite.store import SqliteStore
+
+UNSET: Any = object()  # where None would be a mistake
 
 Said = str | Message | Mapping[str, Any]
 """A message, the dict of one, or the text of one by the user."""
@@ -133,6 +136,7 @@ class Memory:
         limit: int = 10,
     ) -> Recall:
         """What is remembered that bears on the question, best first, each with its reason."""
+        check_text(question, "question", InvalidError)
         scope = self.scope(user=user, agent=agent, session=session)
         return search(self.store, scope, question, limit=limit, now=self._clock())
 
@@ -140,23 +144,26 @@ class Memory:
         self,
         *,
         user: str,
-        agent: str | None = None,
-        session: str | None = None,
-        message: str | None = None,
+        agent: str = UNSET,
+        session: str = UNSET,
+        message: str = UNSET,
         everything: bool = False,
         scrub: bool = True,
     ) -> Forgotten:
         """Remove a message, a session, all of an agent's, or everything of a user, for good.
 
-        Everything goes only where `everything=True` says so: an id that happens to be None
-        must not empty a memory. Scrubbing the bytes takes time in proportion to the store: for
-        many in a row, say `scrub=False` and call `scrub()` after the last.
+        Everything goes only where `everything=True` says so, and an id that happens to be None
+        is an error: it must not empty a memory. Scrubbing the bytes takes time in proportion to
+        the store: for many in a row, say `scrub=False` and call `scrub()` after the last.
         """
-        named = (agent, session, message)
-        if everything != (named == (None, None, None)):
+        given = {"agent": agent, "session": session, "message": message}
+        named = {name: id_ for name, id_ in given.items() if id_ is not UNSET}
+        if everything == bool(named):
             raise InvalidError("name an agent, session or message, or else say everything=True")
-        scope = self.scope(user=user, agent=agent, session=session)
-        gone = self.store.forget(scope, message_id=message)
+        if None in named.values():
+            raise InvalidError("an id to forget by is None")
+        message_id = named.pop("message", None)
+        gone = self.store.forget(self.scope(user=user, **named), message_id=message_id)
         return replace(gone, residue=self.store.scrub()) if scrub else gone
 
     def scrub(self) -> str:
@@ -213,7 +220,8 @@ def _message(said: Any) -> Message:
     if isinstance(said, str):
         return Message("user", said)
     if isinstance(said, Mapping) and "role" in said:
-        if said.keys() <= Message.__dataclass_fields__.keys():
+        ours = said["role"] in ROLES and not isinstance(said.get("content"), list)
+        if ours and said.keys() <= Message.__dataclass_fields__.keys():
             return Message(**said)
         return Message.from_response_dict(dict(said))
     raise InvalidError("give messages, dicts with a role, or text")

@@ -35,7 +35,7 @@ def history(
     memory, settings = open_memory(db)
     with memory:
         messages = memory.history(
-            user=user or settings.user, agent=agent, session=session, last=last
+            user=settings.user if user is None else user, agent=agent, session=session, last=last
         )
     if as_json:
         print(json.dumps([message.to_wire() for message in messages]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 import typer
@@ -43,6 +44,8 @@ def options(
 
 def main() -> None:
     """Run the command line; our own errors end it with their text alone."""
+    # The pool tells of each failed try; our own error tells of the last.
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     try:
         app()
     except RecollectError as error:

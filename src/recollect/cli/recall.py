@@ -37,7 +37,11 @@ def recall(
     memory, settings = open_memory(db)
     with memory:
         found = memory.recall(
-            question, user=user or settings.user, agent=agent, session=session, limit=limit
+            question,
+            user=settings.user if user is None else user,
+            agent=agent,
+            session=session,
+            limit=limit,
         )
     if as_json:
         print(json.dumps([_plain(hit) for hit in found.hits]))

@@ -28,7 +28,7 @@ def remember(
     with memory:
         done = memory.remember(
             Message(role, said),
-            user=user or settings.user,
+            user=settings.user if user is None else user,
             agent=settings.agent if agent is None and session is None else agent,
             session=session,
         )

@@ -20,8 +20,8 @@ errors = Console(stderr=True)
 User = Annotated[
     str | None, typer.Option("--user", "-u", help="Whose memory. Default: RECOLLECT_USER or `me`.")
 ]
-Agent = Annotated[str | None, typer.Option("--agent", "-a", help="Only this agent's.")]
-SessionId = Annotated[str | None, typer.Option("--session", "-s", help="Only this session's.")]
+Agent = Annotated[str | None, typer.Option("--agent", "-a", help="With which agent.")]
+SessionId = Annotated[str | None, typer.Option("--session", "-s", help="In which session.")]
 Database = Annotated[
     str | None,
     typer.Option("--db", help="A file or a postgresql:// URL. Default: RECOLLECT_URL."),
@@ -32,7 +32,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 def open_memory(database: str | None) -> tuple[Memory, Settings]:
     """The memory that the options and the environment name, and the settings it came from."""
     settings = Settings.from_environment()
-    store = open_store(database or settings.url, settings.durability)
+    store = open_store(settings.url if database is None else database, settings.durability)
     return Memory(store, tenant=settings.tenant), settings
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from recollect.records.query import Match
 from recollect.records.scope import Scope
-from recollect.records.text import fold
+from recollect.records.text import UNSPACED, fold
 from recollect.store.base import Store, Term
 
 MAX_TERMS = 64
-_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 # fmt: off
 _STOP = frozenset({
     "a", "about", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did",
@@ -31,11 +29,11 @@ def terms_of(question: str) -> list[Term]:
     terms: list[Term] = []
     for place, word in enumerate(kept):
         after = kept[place + 1] if place + 1 < len(kept) else ""
-        if not _UNSPACED.match(word):
+        if not UNSPACED.match(word):
             terms.append((word,))
-        elif _UNSPACED.match(after):
+        elif UNSPACED.match(after):
             terms.append((word, after))
-        elif not (place and _UNSPACED.match(kept[place - 1])):
+        elif not (place and UNSPACED.match(kept[place - 1])):
             terms.append((word,))
     return list(dict.fromkeys(terms))[:MAX_TERMS]
 

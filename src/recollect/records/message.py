@@ -258,7 +258,7 @@ def readable(value: Any) -> str:
 
 
 def _check_content(content: Any) -> Content:
-    if type(content) is str or isinstance(content, str):
+    if isinstance(content, str):
         return check_text(content, "content", MessageError)
     if content is None:
         return None

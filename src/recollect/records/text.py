@@ -15,7 +15,7 @@ MAX_KEY_BYTES = 1_000
 MAX_INT_BITS = 4_096
 
 # Scripts written without spaces between words: every character counts as a word.
-_UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
+UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
 _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _NO_WORD = re.compile(r"[\W_]+")
 _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
@@ -87,7 +87,7 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.translate(_ASCII)
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
-    spaced = _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFC", plain))
+    spaced = UNSPACED.sub(r" \1 ", unicodedata.normalize("NFC", plain))
     return _NO_WORD.sub(" ", spaced.casefold())
 
 

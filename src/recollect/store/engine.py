@@ -50,8 +50,12 @@ class Db(Protocol):
 class Engine(Protocol):
     """A database: runs work in a transaction that sees one owner's rows."""
 
-    def read(self, owner: str, work: Callable[[Db], T]) -> T: ...
-    def write(self, owner: str, work: Callable[[Db], T]) -> T: ...
+    def read(self, owner: str, work: Callable[[Db], T], *, steady: bool = False) -> T:
+        """Run work that changes nothing; `steady` if all its queries must see one moment."""
+
+    def write(self, owner: str, work: Callable[[Db], T], *, alone: bool = False) -> T:
+        """Run work once, durably; `alone` if nobody else may write for the owner meanwhile."""
+
     def across_owners(self, work: Callable[[Db], T]) -> T:
         """A transaction over the queue, and over nothing else, of all owners."""
 

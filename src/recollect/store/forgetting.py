@@ -12,10 +12,10 @@ from recollect.store.engine import Db
 from recollect.store.sessions import narrowed
 
 
-def forget(db: Db, scope: Scope, message_id: str | None) -> Counter[str]:
+def forget(db: Db, scope: Scope, message_id: str | None, now: int) -> Counter[str]:
     """Remove one message, or else everything in the scope; count what went."""
     if message_id is not None:
-        return _forget_message(db, scope, message_id)
+        return _forget_message(db, scope, message_id, now)
     gone: Counter[str] = Counter()
     sessions = db.rows("sessions_in_scope", **narrowed(scope))
     keys = [row[0] for row in sessions]
@@ -33,15 +33,16 @@ def forget(db: Db, scope: Scope, message_id: str | None) -> Counter[str]:
     return +gone
 
 
-def _forget_message(db: Db, scope: Scope, message_id: str) -> Counter[str]:
+def _forget_message(db: Db, scope: Scope, message_id: str, now: int) -> Counter[str]:
     found = db.rows("messages_by_id", **narrowed(scope), ids=[message_id])
     if not found:
         raise NotFoundError("no message with this id in this scope")
     messages = [(row[0], message_id) for row in found]
+    named = {"owner": scope.owner, "seqs": [seq for seq, _ in messages]}
+    # A worker that has read it already must not bring it back: it has to read again.
+    db.run("void_leases", **named, now=now)
     gone = _forget_messages(db, scope.owner, messages)
-    gone["jobs"] += db.run(
-        "delete_message_jobs", owner=scope.owner, seqs=[seq for seq, _ in messages]
-    )
+    gone["jobs"] += db.run("delete_message_jobs", **named)
     return +gone
 
 

@@ -12,7 +12,7 @@ from recollect.records.log import Appended, LogEntry, Source, source_of
 from recollect.records.message import Message
 from recollect.records.scope import Scope
 from recollect.store.engine import Db, Row
-from recollect.store.search import index_messages
+from recollect.store.search import PIECES, index_messages
 from recollect.store.sessions import ensure_session, narrowed, session_hash, settle
 
 END = 2**62
@@ -40,7 +40,7 @@ def append_unseen(
     key, agent, _ = ensure_session(db, scope, now)
     stored = find(db, scope, [message.message_id for message in messages])
     seqs = {entry.message.message_id: entry.seq for entry in stored}
-    fresh = _unseen(messages, {entry.message.message_id: entry.message for entry in stored})
+    fresh = _unseen(messages, _versions(db, scope, stored))
     places = _store(db, scope, key, agent, fresh, source, now)
     seqs.update(zip((message.message_id for message in fresh), places, strict=True))
     return Appended(
@@ -87,9 +87,13 @@ def revise(db: Db, scope: Scope, message: Message, now: int) -> None:
     created_at = to_micros(message.created_at)
     db.run("keep_revision", **at, now=now)
     db.run("rewrite_message", **at, role=message.role, created_at=created_at, **db.pack(message))
+    # New ids for the new passages: a vector still being made of the old words must not fit.
+    [(last,)] = db.rows("last_piece", **at)
     db.run("delete_message_passages", **at)
+    db.run("void_leases", owner=scope.owner, seqs=[entry.seq], now=now)
     texts = [(entry.seq, message.text, created_at)]
-    index_messages(db, scope.owner, texts, agent=agent, session=key)
+    first = 0 if last is None else last % PIECES + 1
+    index_messages(db, scope.owner, texts, agent=agent, session=key, first_piece=first)
     db.run(
         "enqueue",
         owner=scope.owner, session=key, first_seq=entry.seq, last_seq=entry.seq, now=now,
@@ -108,14 +112,23 @@ def _entries(db: Db, rows: Iterable[Row]) -> list[LogEntry]:
     return [LogEntry(row[0], row[-1], row[1], db.unpack(row)) for row in rows]
 
 
-def _unseen(messages: Sequence[Message], seen: dict[str, Message]) -> list[Message]:
+def _versions(db: Db, scope: Scope, stored: Sequence[LogEntry]) -> dict[str, list[Message]]:
+    """What each stored message says, and what it said before it was revised."""
+    found: dict[str, list[Message]] = {}
+    for entry in stored:
+        id_ = entry.message.message_id
+        found[id_] = [entry.message, *revisions(db, scope, id_)]
+    return found
+
+
+def _unseen(messages: Sequence[Message], seen: dict[str, list[Message]]) -> list[Message]:
     fresh = []
     for message in messages:
-        earlier = seen.get(message.message_id)
-        if earlier is None:
-            seen[message.message_id] = message
+        versions = seen.setdefault(message.message_id, [])
+        if not versions:
             fresh.append(message)
-        elif earlier is not message and replace(earlier, created_at=message.created_at) != message:
+            versions.append(message)
+        elif not any(replace(old, created_at=message.created_at) == message for old in versions):
             raise ConflictError(
                 "a message with this id is stored with other content; use revise to change it"
             )

@@ -112,6 +112,14 @@ DELETE FROM jobs WHERE owner = :owner AND id = :id AND lease = :lease AND dead =
 UPDATE jobs SET lease = NULL, run_at = :run_at, error = :error, dead = :dead
 WHERE owner = :owner AND id = :id AND lease = :lease
 
+-- name: void_leases
+UPDATE jobs SET lease = NULL, run_at = :now
+WHERE owner = :owner AND lease IS NOT NULL AND dead = 0
+  AND EXISTS (
+    SELECT 1 FROM chat_message_history m
+    WHERE m.owner = :owner AND m.id IN (:seqs*) AND m.session_id = jobs.session_id
+      AND m.id BETWEEN jobs.first_seq AND jobs.last_seq)
+
 -- name: revive_job
 UPDATE jobs SET dead = 0, attempts = 0, run_at = :now, lease = NULL
 WHERE owner = :owner AND id = :id AND dead = 1
@@ -159,7 +167,8 @@ UPDATE memory_items SET ended_at = :at, superseded_by = :superseded_by, reason =
 WHERE owner = :owner AND id = :id AND ended_at IS NULL
 
 -- name: end_fact_validity
-UPDATE facts SET valid_to = :at, superseded_by = :superseded_by, reason = :reason
+UPDATE facts SET superseded_by = :superseded_by, reason = :reason,
+  valid_to = CASE WHEN valid_from > :at THEN valid_from ELSE CAST(:at AS BIGINT) END
 WHERE owner = :owner AND id = :id AND valid_to IS NULL
 
 -- name: end_fact_belief
@@ -192,7 +201,8 @@ WHERE f.owner = :owner
 ORDER BY f.known_from, f.id
 
 -- name: view_texts
-SELECT id, text FROM memory_items WHERE owner = :owner AND id IN (:ids*)
+SELECT id, text FROM memory_items
+WHERE owner = :owner AND id IN (:ids*) AND (expires_at IS NULL OR expires_at > :now)
 UNION ALL
 SELECT id, subject || ' ' || predicate || ' ' || object FROM facts WHERE owner = :owner AND id IN (:ids*)
 UNION ALL
@@ -238,6 +248,10 @@ SELECT dimensions FROM embedders WHERE owner = :owner AND embedder = :embedder
 -- name: set_dimensions
 INSERT INTO embedders (owner, embedder, dimensions) VALUES (:owner, :embedder, :dimensions)
 ON CONFLICT DO NOTHING
+
+-- name: last_piece
+SELECT max(id) FROM passages
+WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * 1048576 AND CAST(:seq AS BIGINT) * 1048576 + 1048575
 
 -- name: unembedded
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, NULL, NULL

@@ -28,10 +28,15 @@ def narrowed(scope: Scope) -> dict[str, Any]:
     }
 
 
+def find_by(scope: Scope) -> dict[str, Any]:
+    """The values by which a session is looked up."""
+    return {"owner": scope.owner, "session_hash": session_hash(scope.session)}
+
+
 def ensure_session(db: Db, scope: Scope, now: int) -> tuple[Any, str, int]:
     """Lock the session that `scope` names, making it first if need be: key, agent, birth."""
     assert scope.session is not None  # callers settle on one first
-    named = {"owner": scope.owner, "session_hash": session_hash(scope.session)}
+    named = find_by(scope)
     found = one(db.rows("lock_session", **named))
     if found is None:
         agent = scope.agent or ""
@@ -93,10 +98,13 @@ def session_key(db: Db, scope: Scope) -> Any:
 
 
 def _theirs(db: Db, scope: Scope, claimed: str | None) -> str | None:
-    if claimed is None:
+    try:
+        wanted = None if claimed is None else scope.within(session=claimed)
+    except ScopeError:  # it comes from a browser, and may be anything
+        wanted = None
+    if wanted is None:
         return None
-    named = {"owner": scope.owner, "session_hash": session_hash(claimed)}
-    found = one(db.rows("find_session", **named))
+    found = one(db.rows("find_session", **find_by(wanted)))
     return claimed if found is not None and found[1] == (scope.agent or "") else None
 
 

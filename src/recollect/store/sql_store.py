@@ -18,6 +18,7 @@ from recollect.records.note import Note
 from recollect.records.query import Forgotten, Match
 from recollect.records.scope import Scope
 from recollect.records.session import Session
+from recollect.records.text import check_text
 from recollect.store import forgetting, log, queue, search, sessions, views
 from recollect.store.base import Term
 from recollect.store.engine import Engine
@@ -54,11 +55,13 @@ class SqlStore:
         before: int | None = None,
         role: str | None = None,
     ) -> list[LogEntry]:
-        if last is not None and last < 0:
-            raise InvalidError("last must not be negative")
+        if last is not None and (not isinstance(last, int) or last < 0):
+            raise InvalidError("last must be a number, and not negative")
         return self._engine.read(scope.owner, lambda db: log.history(db, scope, last, before, role))
 
     def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
+        for message_id in message_ids:
+            check_text(message_id, "message_id")
         return self._engine.read(scope.owner, lambda db: log.find(db, scope, message_ids))
 
     def revise(self, scope: Scope, message: Message) -> None:
@@ -110,18 +113,25 @@ class SqlStore:
         )
 
     def match_text(self, scope: Scope, terms: Sequence[Term], *, limit: int) -> list[Match]:
-        return self._engine.read(scope.owner, lambda db: search.match_text(db, scope, terms, limit))
+        now = self._now()
+        return self._engine.read(
+            scope.owner, lambda db: search.match_text(db, scope, terms, limit, now), steady=True
+        )
 
     def match_vector(
         self, scope: Scope, embedder: str, vector: Sequence[float], *, limit: int
     ) -> list[Match]:
+        now = self._now()
         return self._engine.read(
-            scope.owner, lambda db: search.match_vector(db, scope, embedder, vector, limit)
+            scope.owner,
+            lambda db: search.match_vector(db, scope, embedder, vector, limit, now),
+            steady=True,
         )
 
     def unembedded(self, scope: Scope, embedder: str, *, limit: int) -> dict[int, str]:
+        now = self._now()
         return self._engine.read(
-            scope.owner, lambda db: search.unembedded(db, scope, embedder, limit)
+            scope.owner, lambda db: search.unembedded(db, scope, embedder, limit, now), steady=True
         )
 
     def put_vectors(
@@ -135,6 +145,7 @@ class SqlStore:
 
     def fail(self, job: Job, error: str) -> None:
         now = self._now()
+        check_text(error, "error")
         self._engine.write(job.scope.owner, lambda db: queue.fail(db, job, error, now))
 
     def jobs(self, scope: Scope, *, dead: bool | None = None) -> list[Job]:
@@ -145,7 +156,10 @@ class SqlStore:
         self._engine.write(scope.owner, lambda db: queue.retry(db, scope, job_id, now))
 
     def forget(self, scope: Scope, *, message_id: str | None = None) -> Forgotten:
-        gone = self._engine.write(scope.owner, lambda db: forgetting.forget(db, scope, message_id))
+        now = self._now()
+        gone = self._engine.write(
+            scope.owner, lambda db: forgetting.forget(db, scope, message_id, now), alone=True
+        )
         return Forgotten(counts=dict(gone))
 
     def scrub(self) -> str:

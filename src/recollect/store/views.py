@@ -160,6 +160,7 @@ def _end(
         db.run("end_item", **values)
     else:
         db.run("end_fact_belief" if belief else "end_fact_validity", **values)
+    db.run("delete_view_passages", owner=owner, ids=[id_])  # search is for what holds
 
 
 def _kind_of(db: Db, owner: str, id_: str) -> str:

@@ -44,7 +44,7 @@ class BaseMemory(ABC):
 
     @abstractmethod
     def remove(self, message_id: str) -> bool:
-        """Forget one for good; say whether it was there."""
+        """Forget one; say whether it was there. Its bytes go with the next `Memory.scrub`."""
 
     @abstractmethod
     def reset(self) -> None:
@@ -114,9 +114,10 @@ class ConversationMemory(BaseMemory):
         return self._wire(found)
 
     def remove(self, message_id: str) -> bool:
-        scope = self._chat.session.scope
         try:
-            self._memory.forget(user=scope.user, session=scope.session, message=message_id)
+            self._memory.forget(
+                user=self._user, session=self._chat.id, message=message_id, scrub=False
+            )
         except NotFoundError:
             return False
         return True

@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 
 import psycopg
 import psycopg_pool
+from psycopg import sql
 
 from recollect.errors import (
+    ConfigError,
     RecollectError,
     SchemaError,
     StoreBusyError,
@@ -24,9 +26,15 @@ from recollect.store.postgres import pgvector
 from recollect.store.postgres.db import PostgresDb
 
 T = TypeVar("T")
+Pool = psycopg_pool.ConnectionPool[psycopg.Connection[Row]]
 
 MIGRATIONS = load_migrations("postgres")
 ROLE = "recollect_app"
+GUARDED_TABLES = (
+    "owners", "sessions", "user_agent_active_sessions", "chat_message_history",
+    "message_revisions", "passages", "vectors", "embedders", "memory_items", "facts",
+    "view_sources", "agent_long_term_memory", "note_versions", "jobs",
+)  # fmt: skip
 _LOCK = 0x7265636F  # the advisory lock under which one process at a time migrates
 
 
@@ -49,14 +57,27 @@ class PostgresEngine:
         self._max_connections = max_connections
         self._patience = patience_seconds
         self.pgvector = "off: turned off by the caller"
+        self._first_contact()
         self._open_pool()
         try:
-            self._role = self._patiently(self._migrate)
+            self._role, self._search_path = self._patiently(self._migrate)
             if use_pgvector:
                 self.pgvector = self._patiently(lambda: pgvector.probe(self._pool))
         except BaseException:
             self._pool.close()
             raise
+
+    def _first_contact(self) -> None:
+        """Fail at once, and say why, where waiting would not help."""
+        try:
+            with psycopg.connect(self._url, connect_timeout=10) as connection:
+                if connection.info.parameter_status("server_encoding") != "UTF8":
+                    raise StoreError("the database's encoding must be UTF8")
+        except psycopg.OperationalError as error:
+            if not might_pass(error):
+                raise StoreUnavailableError(f"PostgreSQL refused the connection: {error}") from None
+        except psycopg.ProgrammingError as error:
+            raise ConfigError(f"this is not a PostgreSQL URL: {error}") from None
 
     def _open_pool(self) -> None:
         self._pid = os.getpid()
@@ -68,11 +89,14 @@ class PostgresEngine:
                 kwargs={"application_name": "recollect", "autocommit": True},
             )  # fmt: skip
 
-    def read(self, owner: str, work: Callable[[Db], T]) -> T:
-        return self._patiently(lambda: self._transact(owner, work))
+    def read(self, owner: str, work: Callable[[Db], T], *, steady: bool = False) -> T:
+        level = "ISOLATION LEVEL REPEATABLE READ" if steady else ""
+        return self._patiently(lambda: self._transact(owner, work, level=level))
 
-    def write(self, owner: str, work: Callable[[Db], T]) -> T:
-        return self._once(lambda: self._transact(owner, work, begin="SELECT pg_current_xact_id()"))
+    def write(self, owner: str, work: Callable[[Db], T], *, alone: bool = False) -> T:
+        lock = "pg_advisory_xact_lock" if alone else "pg_advisory_xact_lock_shared"
+        begin = f"SELECT {lock}(hashtextextended('{owner}', 1)); SELECT pg_current_xact_id()"
+        return self._once(lambda: self._transact(owner, work, begin))
 
     def across_owners(self, work: Callable[[Db], T]) -> T:
         begin = "SET LOCAL recollect.worker = 'on'; SELECT pg_current_xact_id()"
@@ -86,7 +110,7 @@ class PostgresEngine:
 
     def check(self) -> dict[str, str]:
         def ask() -> dict[str, str]:
-            with self._pool.connection() as connection:
+            with self._here().connection() as connection:
                 row = connection.execute(
                     "SELECT current_database(), current_setting('server_version'),"
                     " current_setting('synchronous_commit')"
@@ -106,23 +130,28 @@ class PostgresEngine:
         return self._patiently(ask)
 
     def close(self) -> None:
-        self._pool.close()
+        if self._pid == os.getpid():  # a forked child must not end its parent's connections
+            self._pool.close()
 
-    def _transact(self, owner: str, work: Callable[[Db], T], begin: str = "") -> T:
+    def _here(self) -> Pool:
+        """The pool of this process: a forked child gets one of its own."""
+        if self._pid != os.getpid():
+            self._abandoned = self._pool  # kept, since dropping it would end what it shares
+            self._open_pool()
+        return self._pool
+
+    def _transact(self, owner: str, work: Callable[[Db], T], begin: str = "", level: str = "") -> T:
         """Run work as our role and for one owner, which ends with the transaction.
 
         A write gives `begin`, which ends in a query for the transaction's number.
         """
-        if self._pid != os.getpid():
-            # A forked child must not share its parent's connections, nor end them.
-            self._abandoned = self._pool
-            self._open_pool()
-        with self._pool.connection() as connection:
+        with self._here().connection() as connection:
             # In one go: a transaction of five statements should not take eight round trips.
             # `owner` is hexadecimal and the rest is ours, so nothing needs quoting.
             begun = connection.execute(
-                f"BEGIN; SET LOCAL ROLE {self._role}; SET LOCAL recollect.owner = '{owner}';"
-                f" {begin}".encode()
+                f"BEGIN {level}; SET LOCAL ROLE {self._role};"
+                f" SET LOCAL search_path = {self._search_path};"
+                f" SET LOCAL recollect.owner = '{owner}'; {begin}".encode()
             )
             while begun.nextset():
                 pass
@@ -163,7 +192,7 @@ class PostgresEngine:
         return self._patiently(attempt)
 
     def _is_committed(self, number: Row) -> bool:
-        with self._pool.connection() as connection:
+        with self._here().connection() as connection:
             row = connection.execute("SELECT pg_xact_status(%s::xid8)", number).fetchone()
         if row == ("in progress",):
             raise StoreUnavailableError("PostgreSQL has not finished a COMMIT yet")
@@ -183,8 +212,8 @@ class PostgresEngine:
             time.sleep(pause)
             pause = min(pause * 2, 0.5)
 
-    def _migrate(self) -> str:
-        """Bring the schema up to date; return the role to work as."""
+    def _migrate(self) -> tuple[str, str]:
+        """Bring the schema up to date; return the role to work as, and where things are."""
         with self._pool.connection() as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             found = _schema_version(connection)
@@ -201,13 +230,15 @@ class PostgresEngine:
                     " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
                     (str(version),),
                 )
-            return _working_role(connection, migrated=found < known)
+            role = _working_role(connection, migrated=found < known)
+            return role, _search_path(connection)
 
 
 def _schema_version(connection: psycopg.Connection[Row]) -> int:
-    connection.execute(
-        "CREATE TABLE IF NOT EXISTS recollect_meta (key text PRIMARY KEY, value text NOT NULL)"
-    )
+    if connection.execute("SELECT to_regclass('recollect_meta')").fetchone() == (None,):
+        connection.execute(
+            "CREATE TABLE recollect_meta (key text PRIMARY KEY, value text NOT NULL)"
+        )
     row = connection.execute("SELECT value FROM recollect_meta WHERE key = 'schema'").fetchone()
     return 0 if row is None else int(row[0])
 
@@ -234,24 +265,46 @@ def _working_role(connection: psycopg.Connection[Row], *, migrated: bool) -> str
 
 
 def _grant(connection: psycopg.Connection[Row]) -> None:
+    """Give the role our own tables, and nothing else that may lie beside them."""
     exists = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone()
     if exists is None:
         connection.execute(f"CREATE ROLE {ROLE} NOLOGIN")
-    connection.execute(
-        f"""
-        GRANT {ROLE} TO CURRENT_USER;
-        GRANT USAGE ON SCHEMA {{schema}} TO {ROLE};
-        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {{schema}} TO {ROLE};
-        GRANT USAGE ON ALL SEQUENCES IN SCHEMA {{schema}} TO {ROLE};
-        REVOKE ALL ON session_uuids, recollect_meta FROM {ROLE};
-        """.format(schema=_schema(connection)).encode()
-    )
+    schema = sql.Identifier(_current_schema(connection))
+    role = sql.Identifier(ROLE)
+    tables = sql.SQL(", ").join(map(sql.Identifier, GUARDED_TABLES))
+    for grant in (
+        "GRANT {role} TO CURRENT_USER",
+        "GRANT USAGE ON SCHEMA {schema} TO {role}",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON {tables} TO {role}",
+        "GRANT SELECT ON recollect_meta TO {role}",
+        "GRANT USAGE ON SEQUENCE message_seq, view_passage_seq TO {role}",
+    ):
+        connection.execute(sql.SQL(grant).format(role=role, schema=schema, tables=tables))
 
 
-def _schema(connection: psycopg.Connection[Row]) -> str:
-    row = connection.execute("SELECT quote_ident(current_schema())").fetchone()
+def _current_schema(connection: psycopg.Connection[Row]) -> str:
+    row = connection.execute("SELECT current_schema()").fetchone()
     assert row is not None
     return str(row[0])
+
+
+def _search_path(connection: psycopg.Connection[Row]) -> str:
+    """Where our tables and pgvector's functions lie, whichever role asks."""
+    found = connection.execute(
+        "SELECT DISTINCT quote_ident(nspname), nspname <> current_schema() FROM pg_namespace"
+        " WHERE nspname IN (current_schema(), 'public')"
+        " OR oid IN (SELECT extnamespace FROM pg_extension WHERE extname = 'vector')"
+        " ORDER BY 2, 1"
+    ).fetchall()
+    return ", ".join(name for name, _ in found)
+
+
+def might_pass(error: psycopg.OperationalError) -> bool:
+    """Whether it is the connection or the server that failed, and trying again may help."""
+    state = error.sqlstate or ""
+    if "password" in str(error) or "does not exist" in str(error) or "translate host" in str(error):
+        return False  # libpq gives no code for what went wrong before the connection stood
+    return not state or (state[:2] in ("08", "57") and state != "57014") or state == "53300"
 
 
 @contextlib.contextmanager
@@ -267,7 +320,11 @@ def translated() -> Iterator[None]:
         raise StoreBusyError("the database stayed locked; try again") from error
     except psycopg.errors.SerializationFailure as error:
         raise StoreBusyError("another transaction was in the way; try again") from error
-    except (psycopg.OperationalError, psycopg_pool.PoolClosed) as error:
+    except psycopg_pool.PoolClosed as error:
+        raise StoreUnavailableError("the store is closed") from error
+    except psycopg.OperationalError as error:
+        if not might_pass(error):
+            raise StoreError(f"PostgreSQL refused: {type(error).__name__}") from error
         raise StoreUnavailableError("PostgreSQL cannot be reached") from error
     except psycopg.Error as error:
         code = getattr(error, "sqlstate", None)

@@ -7,7 +7,7 @@ from typing import Any
 
 from recollect.errors import MessageError
 from recollect.records.ids import from_micros
-from recollect.records.message import Message, ToolCallMsg
+from recollect.records.message import AgentCallMsg, Message, ToolCallMsg
 from recollect.records.text import dump_json
 from recollect.store import codec
 
@@ -33,7 +33,11 @@ def to_langchain(message: Message) -> dict[str, Any]:
     if kind == "ai":
         data |= _langchain_calls(message.tool_calls)
     elif kind == "tool":
-        data |= {"tool_call_id": message.answered_call_id() or "", "status": "success"}
+        status = (message.structured_data or {}).get("status")
+        data |= {
+            "tool_call_id": message.answered_call_id() or "",
+            "status": "error" if status == "error" else "success",
+        }
     return {"type": kind, "data": data}
 
 
@@ -42,9 +46,28 @@ def from_langchain(stored: dict[str, Any], message_id: str, role: str, created_a
     try:
         data = stored["data"]
         ours = json.loads(data["additional_kwargs"][_OURS])
-        return codec.join(message_id, role, created_at, data["content"], ours)
-    except (KeyError, TypeError, ValueError):  # somebody else's row, or made to look like ours
+        message = _ours(ours, data["content"], message_id, role, created_at)
+    except (KeyError, TypeError, ValueError):  # not ours, or only made to look like it
         return _foreign(stored, message_id, role, created_at)
+    if to_langchain(message)["data"]["content"] != data["content"]:  # somebody has edited it
+        return _foreign(stored, message_id, role, created_at)
+    return message
+
+
+def _ours(more: dict[str, Any], text: str, message_id: str, role: str, created_at: int) -> Message:
+    """Our own form, checked like anything from outside: others can write to this table too."""
+    return Message(
+        role,
+        more.get("content", text),
+        message_id,
+        name=more.get("name"),
+        tool_calls=[ToolCallMsg(*call) for call in more.get("tool_calls", ())],
+        agent_calls=[AgentCallMsg(*call) for call in more.get("agent_calls", ())],
+        structured_data=more.get("structured_data"),
+        images=more.get("images", ()),
+        tool_call_id=more.get("tool_call_id"),
+        created_at=from_micros(created_at),
+    )
 
 
 def _foreign(stored: Any, message_id: str, role: str, created_at: int) -> Message:

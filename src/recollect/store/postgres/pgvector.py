@@ -39,7 +39,11 @@ def probe(pool: Pool) -> str:
         with pool.connection() as connection:
             _write_down(connection, f"trying {version}")
         with pool.connection() as connection:
-            connection.execute(_PROBE)
+            try:
+                connection.execute(_PROBE)
+            except psycopg.ProgrammingError as error:  # say, its schema is not in the search path
+                _write_down(connection, "unknown")
+                return f"exact: pgvector {version} is there and cannot be used ({error.sqlstate})"
             _write_down(connection, f"works {version}")
     return "pgvector"
 

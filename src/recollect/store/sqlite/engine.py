@@ -45,33 +45,37 @@ class SqliteEngine:
         self._pool = threading.Condition()
         self._readers: list[SqliteDb] = []
         self._reading = 0
+        self._pausing = False
         self._closed = False
         self._writer_db: SqliteDb | None = None
         self._db()
         forks.watch(self)
 
-    def read(self, owner: str, work: Callable[[Db], T]) -> T:
+    def read(self, owner: str, work: Callable[[Db], T], *, steady: bool = False) -> T:
         if self._in_memory:
             return self.write(owner, work)
         with TRANSLATED:
             reader = self._take_reader()
             try:
-                return work(reader)
+                return self._in_transaction(reader, work, "BEGIN") if steady else work(reader)
             finally:
                 self._give_back(reader)
 
-    def write(self, owner: str, work: Callable[[Db], T]) -> T:
+    def write(self, owner: str, work: Callable[[Db], T], *, alone: bool = False) -> T:
         with self._lock, TRANSLATED:
-            db = self._db()
-            db.connection.execute("BEGIN IMMEDIATE")
-            try:
-                result = work(db)
-                db.connection.execute("COMMIT")
-            except BaseException:
-                if db.connection.in_transaction:
-                    db.connection.execute("ROLLBACK")
-                raise
-            return result
+            return self._in_transaction(self._db(), work, "BEGIN IMMEDIATE")
+
+    @staticmethod
+    def _in_transaction(db: SqliteDb, work: Callable[[Db], T], begin: str) -> T:
+        db.connection.execute(begin)
+        try:
+            result = work(db)
+            db.connection.execute("COMMIT")
+        except BaseException:
+            if db.connection.in_transaction:
+                db.connection.execute("ROLLBACK")
+            raise
+        return result
 
     def across_owners(self, work: Callable[[Db], T]) -> T:
         return self.write("", work)
@@ -117,6 +121,7 @@ class SqliteEngine:
         """Let go of the file until `resume`: no connection to it may cross a fork."""
         self._lock.acquire()
         self._pool.acquire()
+        self._pausing = True
         while self._reading:
             self._pool.wait()
         if not self._in_memory:
@@ -124,6 +129,8 @@ class SqliteEngine:
 
     def resume(self) -> None:
         """Go on, in the parent or in the child; the next call connects anew."""
+        self._pausing = False
+        self._pool.notify_all()
         self._pool.release()
         self._lock.release()
 
@@ -155,6 +162,8 @@ class SqliteEngine:
 
     def _take_reader(self) -> SqliteDb:
         with self._pool:
+            while self._pausing:
+                self._pool.wait()
             self._check_open()
             self._reading += 1
             if self._readers:
@@ -194,8 +203,10 @@ class SqliteEngine:
             # Turning WAL on does not wait for others by itself.
             with contextlib.suppress(apsw.BusyError):
                 connection.pragma("journal_mode", "wal")
+                continue
             if time.monotonic() > deadline:
                 raise StoreBusyError("another process keeps the database from switching to WAL")
+            time.sleep(0.01)
 
     def _truncate_wal(self, writer: apsw.Connection) -> str:
         deadline = time.monotonic() + self._patience_ms / 1_000
@@ -207,8 +218,9 @@ class SqliteEngine:
                 if time.monotonic() > deadline:
                     return (
                         "a long read kept the write-ahead log from being emptied; "
-                        "it empties at the next forget, or when the last process closes the store"
+                        "it empties at the next scrub, or when the last process closes the store"
                     )
+                time.sleep(0.01)
 
 
 def migrate(writer: apsw.Connection) -> None:
@@ -224,7 +236,8 @@ def migrate(writer: apsw.Connection) -> None:
                 writer.pragma("application_id", APPLICATION_ID)
             writer.execute("COMMIT")
         except BaseException:
-            writer.execute("ROLLBACK")
+            if writer.in_transaction:
+                writer.execute("ROLLBACK")
             raise
 
 

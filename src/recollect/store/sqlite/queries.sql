@@ -41,7 +41,7 @@ RETURNING key
 SELECT max(coalesce((SELECT max(id) FROM chat_message_history), 0), seq) + 1 FROM given_up
 
 -- name: next_view_passage
-SELECT min(coalesce((SELECT min(id) FROM passages), 0), 0) - 1
+SELECT min(coalesce((SELECT min(id) FROM passages), 0), view_passage) - 1 FROM given_up
 
 -- name: append_message
 INSERT INTO chat_message_history

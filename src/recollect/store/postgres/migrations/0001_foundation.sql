@@ -80,8 +80,8 @@ ALTER TABLE chat_message_history
   ALTER COLUMN role SET NOT NULL,
   ALTER COLUMN source SET NOT NULL,
   ADD PRIMARY KEY (owner, id);
-CREATE INDEX IF NOT EXISTS idx_chat_message_history_session_id ON chat_message_history (session_id);
-CREATE INDEX messages_by_session ON chat_message_history (session_id, id);
+DROP INDEX IF EXISTS idx_chat_message_history_session_id;  -- LangChain's, without the order
+CREATE INDEX idx_chat_message_history_session_id ON chat_message_history (session_id, id);
 CREATE UNIQUE INDEX messages_by_id ON chat_message_history (owner, message_id, session_id);
 
 CREATE TABLE message_revisions (
@@ -224,6 +224,14 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_waiting ON jobs (id) WHERE dead = 0;
 CREATE INDEX jobs_by_session ON jobs (owner, session_id);
 
+-- As `fold` in records/text.py, for rows that come from elsewhere.
+CREATE FUNCTION folded(said text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT regexp_replace(regexp_replace(replace(normalize(regexp_replace(
+    normalize(lower(said), NFKD), '[\u0300-\u036f]', '', 'g'), NFC), 'ß', 'ss'),
+    '[!-/:-@\[-`{-~]+', ' ', 'g'),
+    '([\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])', ' \1 ', 'g')
+$$;
+
 -- Make a message that came from elsewhere findable, and queue it to be thought about.
 CREATE FUNCTION take_in(for_owner uuid, session uuid, seq bigint, message jsonb, at timestamptz)
 RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -240,9 +248,7 @@ BEGIN
   SELECT for_owner, seq * 1048576 + piece, 'message', s.agent_name, session,
     piece * size, CASE WHEN piece = 0 AND length(said) <= size THEN 2147483647
                        ELSE (piece + 1) * size END, micros,
-    to_tsvector('recollect', regexp_replace(regexp_replace(
-      lower(substr(said, piece * size + 1, size)), '[!-/:-@\[-`{-~]+', ' ', 'g'),
-      '([\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff])', ' \1 ', 'g'))
+    to_tsvector('recollect', folded(substr(said, piece * size + 1, size)))
   FROM sessions s, generate_series(0, greatest(0, (length(said) - 1) / size)) piece
   WHERE s.owner = for_owner AND s.key = session;
   INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
@@ -253,8 +259,10 @@ END $$;
 -- A row from langchain-postgres brings a session UUID and a message; the rest is filled in here.
 CREATE FUNCTION fill_in() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-  NEW.owner := coalesce(owner_of_session(NEW.session_id), '00000000-0000-0000-0000-000000000000');
   PERFORM pg_advisory_xact_lock(hashtextextended(NEW.session_id::text, 0));
+  NEW.owner := coalesce(owner_of_session(NEW.session_id), '00000000-0000-0000-0000-000000000000');
+  -- As every write of ours does: a forget of this owner waits, or is waited for.
+  PERFORM pg_advisory_xact_lock_shared(hashtextextended(replace(NEW.owner::text, '-', ''), 1));
   NEW.id := nextval('message_seq');
   NEW.message_id := id_of(NEW.message);
   NEW.role := role_of(NEW.message);
@@ -286,6 +294,7 @@ DECLARE
 BEGIN
   IF named ~ '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' THEN
     chosen := named::uuid;
+    PERFORM pg_advisory_xact_lock(hashtextextended(named, 0));  -- a row may be on its way in
     INSERT INTO session_uuids VALUES (chosen, for_owner) ON CONFLICT DO NOTHING;
     IF owner_of_session(chosen) = for_owner THEN
       RETURN chosen;
@@ -293,6 +302,10 @@ BEGIN
   END IF;
   chosen := substr(encode(sha256(convert_to(for_owner || '/' || named, 'UTF8')), 'hex'), 1, 32)::uuid;
   INSERT INTO session_uuids VALUES (chosen, for_owner) ON CONFLICT DO NOTHING;
+  IF owner_of_session(chosen) <> for_owner THEN  -- somebody foresaw it and took it
+    chosen := gen_random_uuid();
+    INSERT INTO session_uuids VALUES (chosen, for_owner);
+  END IF;
   RETURN chosen;
 END $$;
 

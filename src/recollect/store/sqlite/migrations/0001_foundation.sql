@@ -180,9 +180,9 @@ CREATE TABLE jobs (
   dead INTEGER NOT NULL
 );
 
--- The highest place ever given up, so that no place in the log is given out twice.
-CREATE TABLE given_up (seq INTEGER NOT NULL);
-INSERT INTO given_up VALUES (0);
+-- The last place in the log and the last passage ever given up: none is given out twice.
+CREATE TABLE given_up (seq INTEGER NOT NULL, view_passage INTEGER NOT NULL);
+INSERT INTO given_up VALUES (0, 0);
 
 CREATE TRIGGER message_gone AFTER DELETE ON chat_message_history BEGIN
   DELETE FROM passages WHERE id BETWEEN OLD.id * 1048576 AND OLD.id * 1048576 + 1048575;
@@ -192,5 +192,6 @@ END;
 
 CREATE TRIGGER passage_gone AFTER DELETE ON passages BEGIN
   DELETE FROM passage_words WHERE rowid = OLD.id;
+  UPDATE given_up SET view_passage = OLD.id WHERE view_passage > OLD.id;
   DELETE FROM vectors WHERE passage = OLD.id;
 END;
