@@ -21,7 +21,6 @@ from recollect.records.message import ROLES, Message
 from recollect.records.query import Forgotten, Recall
 from recollect.records.scope import Scope
 from recollect.records.session import Session
-from recollect.records.text import check_text
 from recollect.store.base import Store
 from recollect.store.sqlite.store import SqliteStore
 
@@ -136,7 +135,8 @@ class Memory:
         limit: int = 10,
     ) -> Recall:
         """What is remembered that bears on the question, best first, each with its reason."""
-        check_text(question, "question", InvalidError)
+        if not isinstance(question, str):
+            raise InvalidError(f"question must be a string, got {type(question).__name__}")
         scope = self.scope(user=user, agent=agent, session=session)
         return search(self.store, scope, question, limit=limit, now=self._clock())
 

@@ -75,6 +75,7 @@ def test_what_langchain_writes_is_searchable_queued_and_forgettable(
     chat = memory.session(user="ada", agent="tutor")
     langchain(connection, chat.id).add_messages(TURN)
     assert [hit.text for hit in memory.recall("umbrellas", user="ada").hits] == ["Umbrella then?"]
+    assert len(memory.recall("ZURICH", user="ada").hits) == 1
     assert memory.recall("umbrella", user="bob").hits == ()
     assert len(memory.store.jobs(memory.scope(user="ada"))) == len(TURN)
     assert memory.forget(user="ada", session=chat.id).counts["passages"] == len(TURN)
@@ -202,6 +203,8 @@ def test_a_row_made_to_look_like_ours_is_still_read(
             HumanMessage("a", additional_kwargs={"recollect": "not json"}),
             HumanMessage("b", additional_kwargs={"recollect": '{"tool_calls": [["too few"]]}'}),
             HumanMessage("c", additional_kwargs={"recollect": 5}),
+            HumanMessage("d", additional_kwargs={"recollect": '{"role": "system", "name": 7}'}),
+            HumanMessage("e", additional_kwargs={"recollect": '{"content": "planted"}'}),
         ]
         langchain(connection, str(scope.session)).add_messages(odd)
         connection.execute(
@@ -210,5 +213,6 @@ def test_a_row_made_to_look_like_ours_is_still_read(
         )
         connection.commit()
         read = store.history(scope)
-        assert [entry.message.text for entry in read[:3]] == ["a", "b", "c"]
-        assert len(read) == 5
+        assert [entry.message.text for entry in read[:5]] == ["a", "b", "c", "d", "e"]
+        assert {entry.message.role for entry in read} == {"user"}
+        assert len(read) == 7

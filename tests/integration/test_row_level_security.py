@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 
-from recollect.errors import StoreError
+from recollect.errors import ConfigError, StoreError, StoreUnavailableError
 from recollect.records.change import Add
 from recollect.records.memory_item import MemoryItem
 from recollect.records.message import Message
@@ -18,7 +20,7 @@ ALICE = Scope(user="alice", session="s")
 BOB = Scope(user="bob", session="s")
 GUARDED = """
     SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
-    AND relname NOT IN ('session_uuids', 'recollect_meta') ORDER BY relname
+    AND relname NOT IN ('session_uuids', 'recollect_meta', 'recollect_writes') ORDER BY relname
 """
 
 
@@ -142,3 +144,45 @@ def test_a_pgvector_that_crashed_once_is_not_tried_again(postgres_url: str) -> N
         [passage] = store.unembedded(ALICE, "e", limit=9)
         store.put_vectors(ALICE, "e", {passage: [1.0, 0.0]})
         assert len(store.match_vector(ALICE, "e", [1.0, 1.0], limit=9)) == 1
+
+
+def test_a_schema_named_after_the_login_is_found_by_the_working_role(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA postgres")
+        connection.execute("CREATE TABLE postgres.not_ours (secret text)")
+    with PostgresStore(postgres_url) as store:
+        store.append(ALICE, [Message("user", "hello")])
+        assert len(store.match_text(ALICE, [("hello",)], limit=9)) == 1
+    with psycopg.connect(postgres_url) as connection:
+        row = connection.execute("SELECT to_regclass('postgres.chat_message_history')").fetchone()
+        assert row != (None,)
+        connection.execute("SET ROLE recollect_app")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("SELECT * FROM postgres.not_ours")
+
+
+def test_a_wrong_password_or_database_is_said_at_once(postgres_url: str) -> None:
+    started = time.monotonic()
+    for wrong in ({"password": "wrong"}, {"dbname": "nowhere"}):
+        with pytest.raises(StoreUnavailableError, match="refused the connection"):
+            PostgresStore(psycopg.conninfo.make_conninfo(postgres_url, **wrong))
+    assert time.monotonic() - started < 10
+    with pytest.raises(ConfigError):
+        PostgresStore("postgresql://[")
+
+
+def test_what_is_appended_while_its_session_is_forgotten_is_there_or_gone_whole(
+    postgres_url: str,
+) -> None:
+    with PostgresStore(postgres_url) as store, ThreadPoolExecutor(4) as threads:
+        for _ in range(20):
+            store.append(ALICE, [Message("user", "first")])
+            work = [threads.submit(store.append, ALICE, [Message("user", "x")]) for _ in range(3)]
+            threads.submit(store.forget, ALICE).result()
+            for one in work:
+                one.result()
+        left = len(store.history(ALICE))
+        assert store.forget(ALICE.whole_user()).counts.get("messages", 0) == left
+    with psycopg.connect(postgres_url) as connection:
+        for table in ("chat_message_history", "passages", "jobs", "sessions", "owners"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table

@@ -70,6 +70,16 @@ class LogConformance:
             store.append(scope, [Message("user", "new"), first.changed(content="other")])
         assert texts(store.history(scope)) == ["one"]
 
+    def test_a_message_appended_again_after_a_revision_is_still_the_same(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope()
+        message = Message("user", "one")
+        store.append(scope, [message])
+        store.revise(scope, message.changed(content="two"))
+        assert store.append(scope, [message]).added == 0
+        assert texts(store.history(scope)) == ["two"]
+
     def test_two_sessions_may_hold_the_same_message(self, store: Store) -> None:
         scope = fresh_scope()
         fork = scope.whole_user().within(session="fork")

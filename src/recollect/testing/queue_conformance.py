@@ -133,6 +133,20 @@ class ForgetConformance:
         with pytest.raises(NotFoundError):
             store.forget(scope, message_id=gone.message_id)
 
+    def test_a_worker_that_has_read_it_cannot_bring_a_forgotten_message_back(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope()
+        secret = Message("user", "the canary")
+        store.append(scope, [secret, Message("user", "fine")])
+        job = take(store, scope, lease_seconds=600)
+        store.forget(scope, message_id=secret.message_id)
+        item = MemoryItem(scope=scope, text="the canary", sources=(secret.message_id,))
+        with pytest.raises(LeaseLostError):
+            store.apply(scope, [Add(item)], done=job)
+        assert store.match_text(scope, [("canary",)], limit=9) == []
+        assert take(store, scope, lease_seconds=600).id == job.id
+
     def test_a_forgotten_session_leaves_the_others(self, store: Store) -> None:
         user = fresh_scope().whole_user()
         gone, kept = user.within(session="gone"), user.within(session="kept")

@@ -47,6 +47,12 @@ class SessionConformance:
         other_agent = store.open_session(agent.whole_user(), claimed=mine.id)
         assert other_agent.id != mine.id
 
+    def test_a_claim_that_is_no_text_is_as_good_as_none(self, store: Store) -> None:
+        user = fresh_scope().whole_user()
+        mine = store.open_session(user)
+        for claimed in ("\ud800", "\x00", "x" * 70_000):
+            assert store.open_session(user, claimed=claimed) == mine
+
     def test_a_named_session_becomes_the_active_one(self, store: Store) -> None:
         agent = fresh_scope().whole_user().within(agent="tutor")
         store.open_session(agent)

@@ -97,6 +97,46 @@ class ViewConformance:
         old = next(fact for fact in store.facts(scope) if fact.object == "Munich")
         assert (old.superseded_by, old.reason) == (berlin.id, "moved")
 
+    def test_a_fact_ended_before_it_began_never_held(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        fact = _lives(scope, "Berlin", JUNE)
+        store.apply(scope, [Add(fact), Expire(id=fact.id, at=MARCH)])
+        assert store.facts(scope, valid_at=JUNE) == []
+        assert [ended.valid_to for ended in store.facts(scope)] == [JUNE]
+
+    def test_what_no_longer_holds_is_not_found_by_search(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        past = datetime.now(UTC) - timedelta(days=1)
+        over = MemoryItem(scope=scope, text="canary over", expires_at=past)
+        ended = MemoryItem(scope=scope, text="canary ended")
+        fact = Fact(scope=scope, subject="canary", predicate="is", object="wrong")
+        kept = MemoryItem(scope=scope, text="canary kept")
+        store.apply(scope, [Add(over), Add(ended), Add(fact), Add(kept)])
+        store.apply(scope, [Expire(id=ended.id), Retract(id=fact.id)])
+        found = store.match_text(scope, [("canary",)], limit=9)
+        assert [match.text for match in found] == ["canary kept"]
+
+    def test_what_was_derived_in_a_session_is_found_in_it(self, store: Store) -> None:
+        scope = fresh_scope()
+        store.append(scope, [Message("user", "hello")])
+        store.apply(scope, [Add(MemoryItem(scope=scope, text="a canary sings"))])
+        assert len(store.match_text(scope, [("canary",)], limit=9)) == 1
+        assert len(store.unembedded(scope, "m", limit=9)) == 2
+        assert store.match_text(scope.within(session="other"), [("canary",)], limit=9) == []
+
+    def test_a_vector_of_old_words_does_not_fit_new_ones(self, store: Store) -> None:
+        scope = fresh_scope()
+        message = Message("user", "tea")
+        store.append(scope, [message])
+        store.write_note(scope, "tea", base_version=0)
+        stale = {id_: [1.0, 0.0] for id_ in store.unembedded(scope.whole_user(), "m", limit=9)}
+        store.revise(scope, message.changed(content="coffee"))
+        store.write_note(scope, "coffee", base_version=1)
+        store.put_vectors(scope, "m", stale)
+        waiting = store.unembedded(scope.whole_user(), "m", limit=9)
+        assert list(waiting.values()) == ["coffee", "coffee"]
+        assert store.match_vector(scope.whole_user(), "m", [1.0, 0.0], limit=9) == []
+
     def test_a_retracted_fact_stays_visible_as_once_believed(self, store: Store) -> None:
         scope = fresh_scope().whole_user()
         fact = _lives(scope, "Paris", MARCH, known_from=MARCH)

@@ -6,7 +6,9 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import psycopg
 import psycopg_pool
@@ -39,12 +41,19 @@ _LOCK = 0x7265636F  # the advisory lock under which one process at a time migrat
 
 
 class UnsureError(Exception):
-    """The answer to a COMMIT was lost: the transaction's number, and what it would return."""
+    """The answer to a COMMIT was lost; this is what the transaction would have returned."""
 
-    def __init__(self, number: Row, result: Any) -> None:
+    def __init__(self, result: Any) -> None:
         super().__init__()
-        self.number = number
         self.result = result
+
+
+@dataclass
+class Counter:
+    """Counts the writes made with it, one at a time, here and in a row of the database."""
+
+    client: str
+    number: int = 0
 
 
 class PostgresEngine:
@@ -57,6 +66,7 @@ class PostgresEngine:
         self._max_connections = max_connections
         self._patience = patience_seconds
         self.pgvector = "off: turned off by the caller"
+        self._counters: list[Counter] = []
         self._first_contact()
         self._open_pool()
         try:
@@ -95,12 +105,12 @@ class PostgresEngine:
 
     def write(self, owner: str, work: Callable[[Db], T], *, alone: bool = False) -> T:
         lock = "pg_advisory_xact_lock" if alone else "pg_advisory_xact_lock_shared"
-        begin = f"SELECT {lock}(hashtextextended('{owner}', 1)); SELECT pg_current_xact_id()"
-        return self._once(lambda: self._transact(owner, work, begin))
+        begin = f"SELECT {lock}(hashtextextended('{owner}', 1))"
+        return self._once(lambda count: self._transact(owner, work, f"{begin}; {count}"))
 
     def across_owners(self, work: Callable[[Db], T]) -> T:
-        begin = "SET LOCAL recollect.worker = 'on'; SELECT pg_current_xact_id()"
-        return self._once(lambda: self._transact("", work, begin))
+        begin = "SET LOCAL recollect.worker = 'on'"
+        return self._once(lambda count: self._transact("", work, f"{begin}; {count}"))
 
     def scrub(self) -> str:
         return (
@@ -137,25 +147,23 @@ class PostgresEngine:
         """The pool of this process: a forked child gets one of its own."""
         if self._pid != os.getpid():
             self._abandoned = self._pool  # kept, since dropping it would end what it shares
+            self._counters = []
             self._open_pool()
         return self._pool
 
     def _transact(self, owner: str, work: Callable[[Db], T], begin: str = "", level: str = "") -> T:
         """Run work as our role and for one owner, which ends with the transaction.
 
-        A write gives `begin`, which ends in a query for the transaction's number.
+        A write gives what it must `begin` with; where its COMMIT is in doubt, that is said.
         """
         with self._here().connection() as connection:
             # In one go: a transaction of five statements should not take eight round trips.
             # `owner` is hexadecimal and the rest is ours, so nothing needs quoting.
-            begun = connection.execute(
+            connection.execute(
                 f"BEGIN {level}; SET LOCAL ROLE {self._role};"
                 f" SET LOCAL search_path = {self._search_path};"
                 f" SET LOCAL recollect.owner = '{owner}'; {begin}".encode()
             )
-            while begun.nextset():
-                pass
-            number = begun.fetchone() if begin else None
             try:
                 result = work(PostgresDb(connection, self.pgvector == "pgvector"))
             except BaseException:
@@ -165,38 +173,58 @@ class PostgresEngine:
             try:
                 connection.execute("COMMIT")
             except psycopg.OperationalError as error:
-                if number is not None:  # what was read stays read
-                    raise UnsureError(number, result) from error
+                if begin:  # what was only read stays read
+                    raise UnsureError(result) from error
             return result
 
-    def _once(self, transact: Callable[[], T]) -> T:
+    def _once(self, transact: Callable[[str], T]) -> T:
         """Run a transaction until it is done, and never do it twice.
 
-        Where the answer to a COMMIT was lost, the server is asked what became of it.
+        Each write counts itself in a row that changes with it. Where the answer to a COMMIT
+        was lost, that row tells what became of it, also after a crash of the server, which
+        may give a lost transaction's number to another one.
         """
+        counter = self._counters.pop() if self._counters else self._patiently(self._new_counter)
+        counter.number += 1
+        # Numbers and UUIDs of our own making, sent along with BEGIN.
+        count = f"UPDATE recollect_writes SET number = {counter.number}, used_at = now()"  # noqa: S608
+        count += f" WHERE client = '{counter.client}'"
         unsure: UnsureError | None = None
 
         def attempt() -> T:
             nonlocal unsure
             if unsure is not None:
-                if self._is_committed(unsure.number):
+                if self._is_done(counter):
                     result: T = unsure.result
                     return result
                 unsure = None
             try:
-                return transact()
+                return transact(count)
             except UnsureError as error:
                 unsure = error
                 raise StoreUnavailableError("PostgreSQL went away during a COMMIT") from error
 
-        return self._patiently(attempt)
+        try:
+            return self._patiently(attempt)
+        finally:
+            if unsure is None:  # else nobody knows what it stands at
+                self._counters.append(counter)
 
-    def _is_committed(self, number: Row) -> bool:
-        with self._here().connection() as connection:
-            row = connection.execute("SELECT pg_xact_status(%s::xid8)", number).fetchone()
-        if row == ("in progress",):
-            raise StoreUnavailableError("PostgreSQL has not finished a COMMIT yet")
-        return row == ("committed",)
+    def _new_counter(self) -> Counter:
+        counter = Counter(str(uuid4()))
+        self._aside(lambda db: db.run("add_counter", client=counter.client))
+        return counter
+
+    def _is_done(self, counter: Counter) -> bool:
+        found = self._aside(lambda db: db.rows("read_counter", client=counter.client))
+        return found == [(counter.number,)]
+
+    def _aside(self, work: Callable[[Db], T]) -> T:
+        """A transaction about counters alone, which may be repeated without harm."""
+        try:
+            return self._transact("", work, "SET LOCAL lock_timeout = '5s'")
+        except UnsureError as error:
+            raise StoreUnavailableError("PostgreSQL went away during a COMMIT") from error
 
     def _patiently(self, attempt: Callable[[], T]) -> T:
         """Try until it works or patience ends."""
@@ -216,6 +244,8 @@ class PostgresEngine:
         """Bring the schema up to date; return the role to work as, and where things are."""
         with self._pool.connection() as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            # By name, since "$user" would be another schema for the role we work as.
+            connection.execute(f"SET LOCAL search_path = {_search_path(connection)}".encode())
             found = _schema_version(connection)
             known = MIGRATIONS[-1][0]
             if found > known:
@@ -277,6 +307,7 @@ def _grant(connection: psycopg.Connection[Row]) -> None:
         "GRANT USAGE ON SCHEMA {schema} TO {role}",
         "GRANT SELECT, INSERT, UPDATE, DELETE ON {tables} TO {role}",
         "GRANT SELECT ON recollect_meta TO {role}",
+        "GRANT SELECT, INSERT, UPDATE ON recollect_writes TO {role}",
         "GRANT USAGE ON SEQUENCE message_seq, view_passage_seq TO {role}",
     ):
         connection.execute(sql.SQL(grant).format(role=role, schema=schema, tables=tables))

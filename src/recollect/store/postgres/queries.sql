@@ -23,6 +23,14 @@ FOR UPDATE SKIP LOCKED
 to_timestamp(CAST(:created_at AS bigint) / 1000000)
   + mod(CAST(:created_at AS bigint), 1000000) * interval '1 microsecond'
 
+-- name: add_counter
+INSERT INTO recollect_writes (client, number, used_at) VALUES (:client, 0, now())
+ON CONFLICT DO NOTHING
+
+-- Locked, since the transaction that counts may still be on its way.
+-- name: read_counter
+SELECT number FROM recollect_writes WHERE client = :client FOR UPDATE
+
 -- name: lock_session
 SELECT key, agent_name, created_at, pg_advisory_xact_lock(hashtextextended(key::text, 0))
 FROM sessions WHERE owner = :owner AND session_hash = :session_hash

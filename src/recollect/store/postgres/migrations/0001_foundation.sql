@@ -285,6 +285,14 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
   SELECT owner FROM session_uuids WHERE key = wanted
 $$;
 
+-- One row for each write a process has under way at a time. It changes with the write, so that
+-- a process which lost the answer to its COMMIT can tell whether it was done.
+CREATE TABLE recollect_writes (
+  client uuid PRIMARY KEY,
+  number bigint NOT NULL,
+  used_at timestamptz NOT NULL
+);
+
 -- A session's rows carry its own id where that is a UUID nobody else has taken, and one made
 -- from owner and id otherwise.
 CREATE FUNCTION claim_session_uuid(for_owner uuid, named text) RETURNS uuid
