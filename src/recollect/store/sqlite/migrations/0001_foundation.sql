@@ -72,7 +72,7 @@ CREATE INDEX passages_by_view ON passages (owner, view_id) WHERE view_id IS NOT 
 
 -- Filled by our own statement and not by a trigger: FTS5 writes out what it has gathered at every
 -- statement that has one, and a batch would take four times as long.
--- The owner is a word of the text, so that a search reads one user's postings only.
+-- The owner is a word of the text, so that a match is narrowed to one user inside the index.
 CREATE VIRTUAL TABLE passage_words USING fts5 (
   owner, words, content = '', contentless_delete = 1, tokenize = 'porter unicode61'
 );
