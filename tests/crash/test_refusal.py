@@ -49,7 +49,7 @@ def test_the_file_that_another_program_has_open_is_refused_and_untouched(tmp_pat
     connection.close()
 
 
-@pytest.mark.parametrize("size", [2, 20, 512, 5_000, 100_000])
+@pytest.mark.parametrize("size", [1, 2, 20, 512, 5_000, 100_000])
 def test_a_text_file_is_refused_and_untouched(tmp_path: Path, size: int) -> None:
     path = tmp_path / "notes.txt"
     path.write_text(("Dear diary, today was a good day.\n" * 3_000)[:size])

@@ -252,8 +252,11 @@ def refuse_foreign(path: str) -> None:
     """Raise if the file is not ours to write: another program's, or a newer Recollect's."""
     if os.path.isdir(path):
         raise StoreUnavailableError("the database's path is a folder; name a file in it")
-    if not os.path.exists(path) or os.path.getsize(path) == 0:
+    size = os.path.getsize(path) if os.path.exists(path) else 0
+    if size == 0:
         return
+    if size < 512:  # SQLite would take it for an empty database
+        raise StoreDamagedError("the file is damaged or is not a SQLite database")
     try:
         version, application, tables = look_at(path, apsw.SQLITE_OPEN_READONLY)
     except apsw.ReadOnlyError:  # a process died in writing it: SQLite has to repair it first
