@@ -32,7 +32,9 @@ class Settings:
         }
         if given.get("durability", "full") not in _DURABILITIES:
             raise ConfigError(f"RECOLLECT_DURABILITY is one of {', '.join(_DURABILITIES)}")
-        return cls(**{"url": str(default_path()), **given})
+        if "url" not in given:
+            given["url"] = str(default_path())
+        return cls(**given)
 
 
 def default_path() -> Path:

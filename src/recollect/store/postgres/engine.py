@@ -184,7 +184,10 @@ class PostgresEngine:
         was lost, that row tells what became of it, also after a crash of the server, which
         may give a lost transaction's number to another one.
         """
-        counter = self._counters.pop() if self._counters else self._patiently(self._new_counter)
+        try:
+            counter = self._counters.pop()
+        except IndexError:
+            counter = self._patiently(self._new_counter)
         counter.number += 1
         # Numbers and UUIDs of our own making, sent along with BEGIN.
         count = f"UPDATE recollect_writes SET number = {counter.number}, used_at = now()"  # noqa: S608
