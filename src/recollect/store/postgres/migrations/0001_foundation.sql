@@ -80,8 +80,8 @@ ALTER TABLE chat_message_history
   ALTER COLUMN role SET NOT NULL,
   ALTER COLUMN source SET NOT NULL,
   ADD PRIMARY KEY (owner, id);
-DROP INDEX IF EXISTS idx_chat_message_history_session_id;  -- LangChain's, without the order
-CREATE INDEX idx_chat_message_history_session_id ON chat_message_history (session_id, id);
+CREATE INDEX IF NOT EXISTS idx_chat_message_history_session_id ON chat_message_history (session_id);
+CREATE INDEX messages_by_session ON chat_message_history (owner, session_id, id);
 CREATE UNIQUE INDEX messages_by_id ON chat_message_history (owner, message_id, session_id);
 
 CREATE TABLE message_revisions (
