@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -29,3 +31,29 @@ def play(scene: str, folder: Path) -> dict[str, int]:
     acked = dict(Counter(line.split()[0] for line in lines))
     check_store(path, acked, spare=0, why=scene)
     return acked
+
+
+POSTGRES_SCENE = """
+import os, sys
+from recollect import Message, Scope
+from recollect.store.postgres.store import PostgresStore
+
+scope = Scope(user="ada", session="s")
+with PostgresStore(sys.argv[1]) as store:
+    store.append(scope, [Message("user", "before")])
+    child = os.fork()
+    for number in range(20):
+        store.append(scope, [Message("user", f"{'parent' if child else 'child'} {number}")])
+    if child:
+        assert os.waitpid(child, 0)[1] == 0
+        store.append(scope, [Message("user", "after")])
+        print(len(store.history(scope)))
+"""
+
+
+def test_parent_and_forked_child_both_write_to_postgres(postgres_url: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", POSTGRES_SCENE, postgres_url],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.split() == ["42"]
