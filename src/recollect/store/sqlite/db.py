@@ -76,8 +76,8 @@ class SqliteDb:
         return {"content": text, "extras": dump_json(more) if more else None}
 
     def unpack(self, row: Row) -> Message:
-        more = json.loads(row[6]) if row[6] else None
-        return codec.join(row[2], row[3], row[4], row[5], more)
+        extras = row[6]
+        return codec.join(row[2], row[3], row[4], row[5], json.loads(extras) if extras else None)
 
     def text_query(self, owner: str, terms: Sequence[Term]) -> str:
         quoted = " OR ".join(f'"{" ".join(term)}"' for term in terms)

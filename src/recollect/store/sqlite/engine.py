@@ -42,7 +42,7 @@ class SqliteEngine:
         self._durability = durability
         self._patience_ms = int(patience_seconds * 1_000)
         self._lock = threading.RLock()
-        self._pool = threading.Condition()
+        self._pool = threading.Condition(threading.Lock())
         self._readers: list[SqliteDb] = []
         self._reading = 0
         self._pausing = False
@@ -182,7 +182,8 @@ class SqliteEngine:
                 reader.connection.close()
             else:
                 self._readers.append(reader)
-            self._pool.notify_all()
+            if self._pausing:
+                self._pool.notify_all()
 
     def _check_open(self) -> None:
         if self._closed:
