@@ -115,46 +115,49 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def take_turns(
-    ours: Callable[[], float], raw: Callable[[], float], rounds: int
-) -> tuple[float, float]:
-    """The mean seconds of ours and of raw over rounds in which each has its turn.
-
-    Means and not medians: the text index merges itself now and then, and that is work too.
-    """
-    both = [(ours(), raw()) for _ in track(range(rounds), transient=True)]
-    return statistics.fmean(a for a, _ in both), statistics.fmean(b for _, b in both)
+    ours: Callable[[], list[float]], raw: Callable[[], list[float]], rounds: int
+) -> tuple[list[float], list[float]]:
+    """The seconds of each call of ours and of raw, over rounds in which each has its turn."""
+    taken: tuple[list[float], list[float]] = ([], [])
+    for _ in track(range(rounds), transient=True):
+        taken[0].extend(ours())
+        taken[1].extend(raw())
+    return taken
 
 
 def measure_appends(ours: Ours, raw: Raw, source: Iterator[str], size: int) -> list[Figure]:
+    """Rates over all appends: the text index merges itself now and then, and that is work too."""
     figures = []
     for name, batch, count, aim in (
         ("one by one", 1, ONE_BY_ONE, "≥ 0.70"),
         (f"batches of {BATCH:,}", BATCH, BATCHES, "≥ 0.50"),
     ):
-        total = batch * count
         taken = take_turns(
             partial(append_all, ours, source, batch, count),
             partial(append_all, raw, source, batch, count),
             ROUNDS[size],
         )
-        rates = [total / seconds for seconds in taken]
-        figures.append(Figure(f"append at {size:,}, {name}", rates[0], rates[1], "messages/s", aim))
+        mine, bare = (batch * len(times) / sum(times) for times in taken)
+        figures.append(Figure(f"append at {size:,}, {name}", mine, bare, "messages/s", aim))
+        if batch == 1:
+            middle, bare = (statistics.median(times) * 1e6 for times in taken)
+            figures.append(Figure(f"append at {size:,}, the median", middle, bare, "µs", ""))
     return figures
 
 
-def append_all(side: Ours | Raw, source: Iterator[str], batch: int, count: int) -> float:
+def append_all(side: Ours | Raw, source: Iterator[str], batch: int, count: int) -> list[float]:
     batches = [make(source, batch) for _ in range(count)]  # before the clock starts
-    return seconds(lambda: [side.append(batch) for batch in batches])
+    return [seconds(partial(side.append, batch)) for batch in batches]
 
 
 def measure_history(ours: Ours, raw: Raw, size: int) -> Figure:
     taken = take_turns(
-        lambda: seconds(lambda: [ours.last(20) for _ in range(READS)]),
-        lambda: seconds(lambda: [raw.last(20) for _ in range(READS)]),
+        lambda: [seconds(partial(ours.last, 20)) for _ in range(READS)],
+        lambda: [seconds(partial(raw.last, 20)) for _ in range(READS)],
         ROUNDS[size],
     )
-    each = [total / READS * 1e6 for total in taken]
-    return Figure(f"last 20 of {size:,}", each[0], each[1], "µs", "≤ 3.0")
+    mine, bare = (statistics.median(times) * 1e6 for times in taken)
+    return Figure(f"last 20 of {size:,}, the median", mine, bare, "µs", "≤ 3.0")
 
 
 def grow(ours: Ours, raw: Raw, source: Iterator[str], count: int) -> None:
