@@ -25,7 +25,7 @@ def _picker(sql: str) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
     names = list(dict.fromkeys(re.findall(r":(\w+)", sql)))
     if len(names) > 1:
         return itemgetter(*names)
-    return lambda values: tuple(values[name] for name in names)
+    return lambda values: (values[names[0]],) if names else ()
 
 
 _PICK = {name: _picker(sql) for name, sql in QUERIES.items()}
