@@ -13,7 +13,7 @@ from recollect.records.message import Message
 from recollect.records.scope import Scope
 from recollect.store.engine import Db, Row
 from recollect.store.search import PIECES, index_messages
-from recollect.store.sessions import ensure_session, narrowed, session_hash, settle
+from recollect.store.sessions import ensure_session, find_by, narrowed, settle
 
 END = 2**62
 
@@ -59,10 +59,7 @@ def history(
         "before": END if before is None else before,
     }
     if scope.session is not None and scope.agent is None and role is None:
-        rows = db.rows(
-            "session_history",
-            owner=scope.owner, session_hash=session_hash(scope.session), **bounds,
-        )  # fmt: skip
+        rows = db.rows("session_history", **find_by(scope), **bounds)
         session_id, unpack = scope.session, db.unpack
         return [LogEntry(row[0], session_id, row[1], unpack(row)) for row in reversed(rows)]
     rows = db.rows("history", **narrowed(scope), role=role, **bounds)
@@ -162,6 +159,6 @@ def _store(
     index_messages(db, owner, texts, agent=agent, session=key)
     db.run(
         "enqueue",
-        owner=scope.owner, session=key, first_seq=places[0], last_seq=places[-1], now=now,
+        owner=owner, session=key, first_seq=places[0], last_seq=places[-1], now=now,
     )  # fmt: skip
     return places

@@ -104,10 +104,11 @@ def put_vectors(
     held = one(db.rows("dimensions", **named))
     assert held is not None  # set the line before
     _check_dimensions(held[0], length)
-    db.many("put_vector", (
-            {**named, "passage": passage, "embedding": db.vector(vector)}
-            for passage, vector in vectors.items()
-        ))  # fmt: skip
+    rows = (
+        {**named, "passage": passage, "embedding": db.vector(vector)}
+        for passage, vector in vectors.items()
+    )
+    db.many("put_vector", rows)
 
 
 def _check_dimensions(held: int, got: int) -> None:

@@ -6,7 +6,7 @@ import hashlib
 from functools import lru_cache
 from typing import Any
 
-from recollect.errors import NotFoundError, ScopeError
+from recollect.errors import ScopeError
 from recollect.records.ids import from_micros, new_id
 from recollect.records.scope import Scope
 from recollect.records.session import Session
@@ -19,18 +19,14 @@ def session_hash(session_id: str | None) -> str | None:
     return None if session_id is None else hashlib.sha256(session_id.encode()).hexdigest()[:32]
 
 
-def narrowed(scope: Scope) -> dict[str, Any]:
-    """The values of the filter that every scoped query shares."""
-    return {
-        "owner": scope.owner,
-        "agent": scope.agent,
-        "session_hash": session_hash(scope.session),
-    }
-
-
 def find_by(scope: Scope) -> dict[str, Any]:
     """The values by which a session is looked up."""
     return {"owner": scope.owner, "session_hash": session_hash(scope.session)}
+
+
+def narrowed(scope: Scope) -> dict[str, Any]:
+    """The values of the filter that every scoped query shares."""
+    return {**find_by(scope), "agent": scope.agent}
 
 
 def ensure_session(db: Db, scope: Scope, now: int) -> tuple[Any, str, int]:
@@ -87,14 +83,6 @@ def list_sessions(db: Db, scope: Scope) -> list[Session]:
         )
         for _, session_id, agent, created_at in db.rows("sessions_in_scope", **narrowed(scope))
     ]
-
-
-def session_key(db: Db, scope: Scope) -> Any:
-    """The key of the session that `scope` names, as far as it is this user's."""
-    found = one(db.rows("sessions_in_scope", **narrowed(scope)))
-    if found is None:
-        raise NotFoundError("no such session in this scope")
-    return found[0]
 
 
 def _theirs(db: Db, scope: Scope, claimed: str | None) -> str | None:

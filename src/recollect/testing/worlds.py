@@ -58,7 +58,7 @@ def rich_messages() -> list[Message]:
         Message("tool", '{"tool_call_id": "call_1", "output": 3}', name="search"),
         Message("tool", "42", tool_call_id="call_2", structured_data={"duration_ms": 12.5}),
         Message("assistant", {"thought": "hm", "next_action": "final_response"}),
-        Message("user", [{"type": "text", "text": "parts"}, {"type": "text", "text": "too"}]),
+        Message("user", [{"type": "text", "text": "parts"}, {"type": "x", "sizes": [1e23, 0.1]}]),
         Message("assistant", None),
         Message("assistant", ""),
         Message("user", {}),

@@ -49,9 +49,16 @@ def from_langchain(stored: dict[str, Any], message_id: str, role: str, created_a
         message = _ours(ours, data["content"], message_id, role, created_at)
     except (KeyError, TypeError, ValueError):  # not ours, or only made to look like it
         return _foreign(stored, message_id, role, created_at)
-    if to_langchain(message)["data"]["content"] != data["content"]:  # somebody has edited it
-        return _foreign(stored, message_id, role, created_at)
+    if _said(to_langchain(message)["data"]["content"]) != _said(data["content"]):
+        return _foreign(stored, message_id, role, created_at)  # somebody has edited it
     return message
+
+
+def _said(content: Any) -> Any:
+    """The texts of LangChain's content. Its numbers may come back from jsonb in another form."""
+    if isinstance(content, str):
+        return content
+    return [part.get("text") if isinstance(part, dict) else part for part in content]
 
 
 def _ours(more: dict[str, Any], text: str, message_id: str, role: str, created_at: int) -> Message:
