@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: run test lint format bench prove lock clean
+.PHONY: run test lint format bench bench-recall bench-scale prove lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/core-ready  ## A first message, remembered and recalled
@@ -30,6 +30,12 @@ format: $(VENV)/dev-ready
 
 bench: $(VENV)/dev-ready  ## Speed, as ratios to raw SQLite in the same run
 	$(BIN)/python -m benchmarks.storage
+
+bench-recall: $(VENV)/dev-ready  ## Recall quality and latency, e.g. ARGS="--only locomo --ablation"
+	$(BIN)/python -m benchmarks.recall $(ARGS)
+
+bench-scale: $(VENV)/dev-ready  ## Recall as memories grow, e.g. ARGS=--million
+	$(BIN)/python -m benchmarks.scale $(ARGS)
 
 prove: $(VENV)/dev-ready  ## Long runs: crashes, soaks, many examples
 	RECOLLECT_PROVE=1 $(BIN)/python -m pytest

@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar, Unpack
 
 from recollect.chat import Chat
 from recollect.memory import UNSET, Memory, Remembered, Said
+from recollect.providers.embedder import Embedder
+from recollect.providers.reranker import Reranker
+from recollect.recall.fusion import DEFAULT_RANKING, Ranking
 from recollect.records.ids import now
 from recollect.records.log import Source
 from recollect.records.message import Message
-from recollect.records.query import Forgotten, Recall
+from recollect.records.query import Forgotten, Only, Recall
 from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.store.base import Store
@@ -50,8 +53,16 @@ class AsyncChat:
     async def history(self, last: int | None = None) -> list[Message]:
         return await in_thread(self._chat.history, last)
 
-    async def recall(self, question: str, *, limit: int = 10) -> Recall:
-        return await in_thread(self._chat.recall, question, limit=limit)
+    async def recall(
+        self,
+        question: str,
+        *,
+        limit: int = 10,
+        deadline_ms: float | None = 50.0,
+        **only: Unpack[Only],
+    ) -> Recall:
+        call = self._chat.recall
+        return await in_thread(call, question, limit=limit, deadline_ms=deadline_ms, **only)
 
 
 class AsyncMemory:
@@ -62,9 +73,14 @@ class AsyncMemory:
         store: Store | str | os.PathLike[str] | None = None,
         *,
         tenant: str | None = None,
+        embedder: Embedder | None = UNSET,
+        reranker: Reranker | None = None,
+        ranking: Ranking = DEFAULT_RANKING,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        self._memory = Memory(store, tenant=tenant, clock=clock)
+        self._memory = Memory(
+            store, tenant=tenant, embedder=embedder, reranker=reranker, ranking=ranking, clock=clock
+        )
 
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
         return self._memory.scope(user=user, agent=agent, session=session)
@@ -110,9 +126,14 @@ class AsyncMemory:
         agent: str | None = None,
         session: str | None = None,
         limit: int = 10,
+        deadline_ms: float | None = 50.0,
+        **only: Unpack[Only],
     ) -> Recall:
-        call = self._memory.recall
-        return await in_thread(call, question, user=user, agent=agent, session=session, limit=limit)
+        call = partial(self._memory.recall, limit=limit, deadline_ms=deadline_ms, **only)
+        return await in_thread(call, question, user=user, agent=agent, session=session)
+
+    async def catch_up(self, timeout_s: float | None = None) -> int:
+        return await in_thread(self._memory.catch_up, timeout_s)
 
     async def forget(
         self,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from recollect.records.message import Message
-from recollect.records.query import Recall
+from recollect.records.query import Only, Recall
 from recollect.records.session import Session
 
 if TYPE_CHECKING:
@@ -40,7 +40,17 @@ class Chat:
         scope = self.session.scope
         return self._memory.history(user=scope.user, session=scope.session, last=last)
 
-    def recall(self, question: str, *, limit: int = 10) -> Recall:
+    def recall(
+        self,
+        question: str,
+        *,
+        limit: int = 10,
+        deadline_ms: float | None = 50.0,
+        **only: Unpack[Only],
+    ) -> Recall:
         """Search this user's memory with this agent, over all their sessions."""
         scope = self.session.scope
-        return self._memory.recall(question, user=scope.user, agent=scope.agent, limit=limit)
+        return self._memory.recall(
+            question, user=scope.user, agent=scope.agent, limit=limit, deadline_ms=deadline_ms,
+            **only,
+        )  # fmt: skip

@@ -16,6 +16,7 @@
     │   ├── StoreDamagedError            not a database, or a damaged one
     │   ├── SchemaError                  made by a newer Recollect; left untouched
     │   └── DimensionError               vectors of another length than the index holds
+    ├── ProviderError                    a model cannot be loaded or reached, or answers badly
     ├── ConfigError                      a setting is wrong
     └── MissingExtraError (also ImportError)
 
@@ -88,6 +89,10 @@ class SchemaError(StoreError):
 
 class DimensionError(StoreError):
     """A vector's length differs from what its embedder gave before."""
+
+
+class ProviderError(RecollectError):
+    """A model cannot be loaded or reached, or its answer cannot be used."""
 
 
 class ConfigError(RecollectError):

@@ -9,16 +9,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from recollect.chat import Chat
 from recollect.config import Settings
 from recollect.errors import ConfigError, InvalidError, MissingExtraError
-from recollect.recall.search import search
+from recollect.providers.embedder import Embedder
+from recollect.providers.minilm import MiniLM
+from recollect.providers.reranker import Reranker
+from recollect.recall.fusion import DEFAULT_RANKING, Ranking
+from recollect.recall.indexer import Indexer
+from recollect.recall.search import Searcher
 from recollect.records.ids import new_id, now
 from recollect.records.log import Source
 from recollect.records.message import ROLES, Message
-from recollect.records.query import Forgotten, Recall
+from recollect.records.query import Filters, Forgotten, Only, Query, Recall
 from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.store.base import Store
@@ -48,7 +53,8 @@ class Memory:
             print(memory.recall("where does she live?", user="ada").hits[0].text)
 
     `store` is a Store, a path, `":memory:"` or a `postgresql://` URL; without one, RECOLLECT_URL
-    or a file in the user's data folder.
+    or a file in the user's data folder. `embedder` is the local MiniLM if none is given;
+    with None, recall goes by words alone.
     """
 
     def __init__(
@@ -56,6 +62,9 @@ class Memory:
         store: Store | str | os.PathLike[str] | None = None,
         *,
         tenant: str | None = None,
+        embedder: Embedder | None = UNSET,
+        reranker: Reranker | None = None,
+        ranking: Ranking = DEFAULT_RANKING,
         clock: Callable[[], datetime] = now,
     ) -> None:
         settings = Settings.from_environment() if store is None or tenant is None else None
@@ -66,7 +75,12 @@ class Memory:
         elif isinstance(store, str | os.PathLike):
             store = open_store(os.fspath(store), "full", clock)
         self.store: Store = store
+        self.embedder = MiniLM() if embedder is UNSET else embedder
         self._clock = clock
+        self._searcher = Searcher(
+            store=store, embedder=self.embedder, reranker=reranker, ranking=ranking
+        )
+        self._indexer = Indexer(store, self.embedder) if self.embedder is not None else None
 
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
         """The scope of a user of this memory's tenant."""
@@ -106,6 +120,8 @@ class Memory:
         messages = _messages(said)
         scope = self.scope(user=user, agent=agent, session=session)
         done = self.store.append(scope, messages, source=source)
+        if self._indexer is not None and done.added:
+            self._indexer.wake()
         return Remembered(
             session_id=done.session_id,
             message_ids=tuple(message.message_id for message in messages),
@@ -133,12 +149,36 @@ class Memory:
         agent: str | None = None,
         session: str | None = None,
         limit: int = 10,
+        deadline_ms: float | None = 50.0,
+        **only: Unpack[Only],
     ) -> Recall:
-        """What is remembered that bears on the question, best first, each with its reason."""
+        """What is remembered that bears on the question, best first, each with its reason.
+
+        A channel that is not done by the deadline is named in the result, which holds what
+        the others found; None waits for all. `only` narrows the search: `kind="fact"`,
+        `role="user"`, `category=…`, `tags=…`, `after=…`, `before=…`, `as_of=…`.
+        """
         if not isinstance(question, str):
             raise InvalidError(f"question must be a string, got {type(question).__name__}")
-        scope = self.scope(user=user, agent=agent, session=session)
-        return search(self.store, scope, question, limit=limit, now=self._clock())
+        if deadline_ms is not None and not deadline_ms > 0:
+            raise InvalidError("deadline_ms must be more than 0, or None to wait")
+        query = Query(
+            scope=self.scope(user=user, agent=agent, session=session),
+            question=question,
+            now=self._clock(),
+            limit=limit,
+            deadline_ms=deadline_ms,
+            filters=Filters.of(only),
+        )
+        return self._searcher.search(query)
+
+    def catch_up(self, timeout_s: float | None = None) -> int:
+        """Wait until all that is stored can be found by its meaning too.
+
+        Nobody needs to: it happens in the background, and words find it until then. Returns
+        how many jobs still wait when the time is over.
+        """
+        return 0 if self._indexer is None else self._indexer.catch_up(timeout_s)
 
     def forget(
         self,
@@ -171,7 +211,10 @@ class Memory:
         return self.store.scrub()
 
     def close(self) -> None:
-        """Close the store. Nothing waits to be written."""
+        """Close the store. What has no vector yet waits in the queue; nothing else waits."""
+        if self._indexer is not None:
+            self._indexer.close()
+        self._searcher.crew.close()
         self.store.close()
 
     def __enter__(self) -> Self:

@@ -20,6 +20,7 @@ from recollect.records.message import Message
 from recollect.records.scope import Scope
 from recollect.store.sql_store import SqlStore
 from recollect.store.sqlite.store import SqliteStore
+from recollect.testing.worlds import worded
 
 SCOPE = Scope(user="ada", agent="tutor", session="crash")
 USER = SCOPE.whole_user()
@@ -82,7 +83,7 @@ def check_jobs(store: SqlStore, entries: Iterable[LogEntry], why: str) -> None:
 def check_words(store: SqlStore, ids: Iterable[str], why: str) -> None:
     """Each of these messages is found by a word that only it holds."""
     for id_ in ids:
-        found = [match.id for match in store.match_text(USER, [(id_,)], limit=5)]
+        found = [match.id for match in worded(store, USER, [(id_,)], limit=5)]
         assert found == [id_], f"{id_} not found by its words; {why}"
 
 

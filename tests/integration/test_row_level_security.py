@@ -15,6 +15,7 @@ from recollect.records.memory_item import MemoryItem
 from recollect.records.message import Message
 from recollect.records.scope import Scope
 from recollect.store.postgres.store import PostgresStore
+from recollect.testing.worlds import near, worded
 
 ALICE = Scope(user="alice", session="s")
 BOB = Scope(user="bob", session="s")
@@ -143,7 +144,7 @@ def test_a_pgvector_that_crashed_once_is_not_tried_again(postgres_url: str) -> N
         store.append(ALICE, [Message("user", "hello")])
         [passage] = store.unembedded(ALICE, "e", limit=9)
         store.put_vectors(ALICE, "e", {passage: [1.0, 0.0]})
-        assert len(store.match_vector(ALICE, "e", [1.0, 1.0], limit=9)) == 1
+        assert len(near(store, ALICE, "e", [1.0, 1.0], limit=9)) == 1
 
 
 def test_a_schema_named_after_the_login_is_found_by_the_working_role(postgres_url: str) -> None:
@@ -152,7 +153,7 @@ def test_a_schema_named_after_the_login_is_found_by_the_working_role(postgres_ur
         connection.execute("CREATE TABLE postgres.not_ours (secret text)")
     with PostgresStore(postgres_url) as store:
         store.append(ALICE, [Message("user", "hello")])
-        assert len(store.match_text(ALICE, [("hello",)], limit=9)) == 1
+        assert len(worded(store, ALICE, [("hello",)], limit=9)) == 1
     with psycopg.connect(postgres_url) as connection:
         row = connection.execute("SELECT to_regclass('postgres.chat_message_history')").fetchone()
         assert row != (None,)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from recollect.records.query import Match
-from recollect.records.scope import Scope
+from recollect.records.query import Found, Query
 from recollect.records.text import UNSPACED, fold
 from recollect.store.base import Store, Term
 
@@ -38,6 +35,7 @@ def terms_of(question: str) -> list[Term]:
     return list(dict.fromkeys(terms))[:MAX_TERMS]
 
 
-def search_words(store: Store, scope: Scope, question: str, limit: int) -> Sequence[Match]:
+def find_words(store: Store, query: Query, depth: int) -> list[Found]:
     """What shares words with the question, best first."""
-    return store.match_text(scope, terms_of(question), limit=limit)
+    terms = terms_of(query.question)
+    return store.match_text(query.scope, terms, limit=depth, filters=query.filters)

@@ -4,36 +4,151 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal, NamedTuple, TypedDict, cast, get_args
+
+from recollect.errors import InvalidError
+from recollect.records.ids import check_moment
+from recollect.records.message import ROLES
+from recollect.records.scope import Scope
+from recollect.records.text import check_key
 
 HitKind = Literal["message", "memory", "fact", "note"]
 
 
+class Only(TypedDict, total=False):
+    """What recall may be narrowed by; `Filters` says what each means."""
+
+    kind: str | tuple[str, ...]
+    category: str | tuple[str, ...]
+    role: str | tuple[str, ...]
+    tags: str | tuple[str, ...]
+    after: datetime
+    before: datetime
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """Which records may be found: those that meet every condition.
+
+    Categories and tags are what memories have, and a memory must carry all the tags; roles
+    are what messages have. `after` and `before` bound when it was said, both included;
+    `as_of` is a `before` that reads well: what was known then.
+    """
+
+    kinds: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    after: datetime | None = None
+    before: datetime | None = None
+
+    @classmethod
+    def of(cls, only: Only) -> Filters:
+        """The filters that keyword arguments ask for, checked."""
+        given = cast(dict[str, Any], only)
+        if unknown := given.keys() - Only.__annotations__.keys():
+            raise InvalidError(f"recall cannot be narrowed by {', '.join(sorted(unknown))}")
+        moments = {
+            name: check_moment(given[name], name, InvalidError)
+            for name in ("after", "before", "as_of")
+            if given.get(name) is not None
+        }
+        ends = [moments[name] for name in ("before", "as_of") if name in moments]
+        return cls(
+            kinds=_names(given.get("kind"), "kind", get_args(HitKind)),
+            categories=_names(given.get("category"), "category"),
+            roles=_names(given.get("role"), "role", ROLES),
+            tags=_names(given.get("tags"), "tags"),
+            after=moments.get("after"),
+            before=min(ends, default=None),
+        )
+
+
+NO_FILTERS = Filters()
+
+
+def _names(given: Any, field: str, known: tuple[str, ...] | None = None) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else given or ()
+    if not isinstance(names, tuple | list):
+        raise InvalidError(f"{field} must be a name or several, got {type(given).__name__}")
+    for name in names:
+        check_key(name, field, InvalidError)
+        if known and name not in known:
+            raise InvalidError(f"{field} must be one of {', '.join(known)}")
+    return tuple(names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A question, where to look for its answer, and how long."""
+
+    scope: Scope
+    question: str
+    now: datetime
+    limit: int = 10
+    deadline_ms: float | None = 50.0
+    filters: Filters = NO_FILTERS
+
+
+class Found(NamedTuple):
+    """What one channel of a store found: a passage, and how well it fits."""
+
+    passage: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A span of a message or of something derived: what ranking knows of it."""
+
+    id: int
+    kind: HitKind
+    record: int | str
+    start: int
+    stop: int
+    created_at: datetime
+    session: Any = None
+    previous: int | None = None
+    role: str | None = None
+    speaker: str | None = None
+    importance: float | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """What one channel of a store found: a passage of a record, and how well it fits."""
+    """A passage with its words and the id of the record they are from."""
 
     passage: int
     kind: HitKind
     id: str
     text: str
-    score: float
+    start: int
     created_at: datetime
     session_id: str | None = None
     role: str | None = None
+    speaker: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """Why something was recalled: its rank and score in each channel that found it."""
+    """Why something was recalled: its place in each channel, and what moved it from there.
+
+    `ranks` and `scores` are the channels' own, `parts` is what each of them and each boost
+    added to the hit's score; `start` and `stop` say which span of the record was found.
+    """
 
     ranks: dict[str, int]
     scores: dict[str, float]
+    parts: dict[str, float]
     age: timedelta
+    start: int = 0
+    stop: int = 0
 
     def __str__(self) -> str:
-        found = ", ".join(f"{channel} #{rank}" for channel, rank in self.ranks.items())
-        return f"{found}; {_age(self.age)}"
+        found = [f"{channel} #{rank}" for channel, rank in self.ranks.items()]
+        moved = [name for name, part in self.parts.items() if name not in self.ranks and part > 0]
+        return "; ".join(filter(None, [", ".join(found), ", ".join(moved), _age(self.age)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,15 +163,21 @@ class Hit:
     why: Why
     session_id: str | None = None
     role: str | None = None
+    speaker: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall:
-    """What was found, how long each channel took, and which were late."""
+    """What was found, how long each channel took, and which gave nothing.
+
+    `late` names the channels that were not done at the deadline, `failed` those that could
+    not do their work, with the reason. Neither keeps the others from answering.
+    """
 
     hits: tuple[Hit, ...]
     timings_ms: dict[str, float] = field(default_factory=dict)
     late: tuple[str, ...] = ()
+    failed: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

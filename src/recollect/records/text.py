@@ -19,7 +19,8 @@ UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\u
 _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _NO_WORD = re.compile(r"[\W_]+")
 _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
-PASSAGE_CHARS = 20_000
+PASSAGE_CHARS = 1_000
+_PAUSES = ("\n\n", "\n", ". ", "? ", "! ", "。", " ")
 
 
 def check_text(value: object, field: str, error: type[InvalidError] = RecordError) -> str:
@@ -92,14 +93,21 @@ def fold(text: str) -> str:
 
 
 def passages(text: str) -> list[tuple[int, int]]:
-    """Cut a text into spans that an index takes, at spaces where there are some."""
+    """Cut a text into spans that an embedder takes whole, where it pauses if it does."""
     spans = []
     start = 0
     while len(text) - start > PASSAGE_CHARS:
-        stop = start + PASSAGE_CHARS
-        space = text.rfind(" ", start + PASSAGE_CHARS // 2, stop)
-        stop = space + 1 if space > 0 else stop
+        stop = start + _pause(text[start : start + PASSAGE_CHARS])
         spans.append((start, stop))
         start = stop
     spans.append((start, len(text)))
     return spans
+
+
+def _pause(window: str) -> int:
+    """Where to cut: after the last paragraph, line, sentence or word in the second half."""
+    half = len(window) // 2
+    for mark in _PAUSES:
+        if (found := window.rfind(mark, half)) > 0:
+            return found + len(mark)
+    return len(window)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from importlib import resources
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from recollect.records.message import Message
 from recollect.store.base import Term
+
+if TYPE_CHECKING:
+    from recollect.store.bm25 import Ids
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -38,13 +41,30 @@ class Db(Protocol):
     def unpack(self, row: Row) -> Message:
         """The message in `id, source, message_id, role, created_at` and the columns of `pack`."""
 
-    def text_query(self, owner: str, terms: Sequence[Term]) -> str:
-        """A query for any of the terms, whose words are folded: letters and digits only."""
+    def places(self, owner: str, terms: Sequence[Term]) -> list[Ids]:
+        """For each term, whose words are folded, the passages it stands in, once each time.
+
+        Where there are too many to read, the commonest terms are left out.
+        """
+
+    def count_records(self, owner: str) -> int:
+        """About how many messages and derived records the owner has."""
+
+    def allowed(self, conditions: dict[str, Any]) -> Ids:
+        """All passages that lie in a scope and pass its filters."""
 
     def nearest(
-        self, narrowed: dict[str, Any], embedder: str, vector: Sequence[float], limit: int
-    ) -> list[tuple[int, float]]: ...
-    def vector(self, values: Sequence[float]) -> Any: ...
+        self,
+        owner: str,
+        embedder: str,
+        vector: Sequence[float],
+        limit: int,
+        allowed: Ids | None,
+    ) -> list[tuple[int, float]]:
+        """The passages whose vectors are nearest, with their cosines, best first."""
+
+    def vector(self, values: Sequence[float]) -> dict[str, Any]:
+        """The columns in which this database keeps a vector."""
 
 
 class Engine(Protocol):

@@ -28,7 +28,9 @@ def forget(db: Db, scope: Scope, message_id: str | None, now: int) -> Counter[st
         db.run("delete_active_sessions", owner=scope.owner, ids=ids)
         gone["sessions"] += db.run("delete_sessions", owner=scope.owner, sessions=keys)
     if scope.agent is None and scope.session is None:
-        db.run("delete_embedders", owner=scope.owner)
+        gone["jobs"] += db.run("delete_owner_jobs", owner=scope.owner)
+        for query in ("delete_embedders", "delete_speakers"):
+            db.run(query, owner=scope.owner)
         gone["users"] += db.run("delete_owner", owner=scope.owner)
     return +gone
 
@@ -66,6 +68,7 @@ def _forget_views(db: Db, owner: str, views: list[str]) -> Counter[str]:
     agents = [agent for (agent,) in db.rows("note_agents", **named)]
     db.run("delete_view_passages", **named)
     db.run("delete_view_sources", **named)
+    db.run("delete_entities", **named)
     if agents:
         db.run("delete_note_versions", owner=owner, agents=agents)
     return Counter(

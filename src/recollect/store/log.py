@@ -11,8 +11,10 @@ from recollect.records.ids import to_micros
 from recollect.records.log import Appended, LogEntry, Source, source_of
 from recollect.records.message import Message
 from recollect.records.scope import Scope
+from recollect.store.bm25 import PIECES
 from recollect.store.engine import Db, Row
-from recollect.store.search import PIECES, index_messages
+from recollect.store.indexing import index_messages
+from recollect.store.queue import enqueue
 from recollect.store.sessions import ensure_session, find_by, narrowed, settle
 
 END = 2**62
@@ -88,13 +90,10 @@ def revise(db: Db, scope: Scope, message: Message, now: int) -> None:
     [(last,)] = db.rows("last_piece", **at)
     db.run("delete_message_passages", **at)
     db.run("void_leases", owner=scope.owner, seqs=[entry.seq], now=now)
-    texts = [(entry.seq, message.text, created_at)]
+    placed = [(entry.seq, message, created_at)]
     first = 0 if last is None else last % PIECES + 1
-    index_messages(db, scope.owner, texts, agent=agent, session=key, first_piece=first)
-    db.run(
-        "enqueue",
-        owner=scope.owner, session=key, first_seq=entry.seq, last_seq=entry.seq, now=now,
-    )  # fmt: skip
+    index_messages(db, scope.owner, placed, agent=agent, session=key, first_piece=first)
+    enqueue(db, scope.owner, "embed", entry.seq, entry.seq, now, session=key)
 
 
 def revisions(db: Db, scope: Scope, message_id: str) -> list[Message]:
@@ -145,10 +144,10 @@ def _store(
     if not messages:
         return ()
     places = db.next_seqs(len(messages))
-    owner, rows, texts = scope.owner, [], []
+    owner, rows, placed = scope.owner, [], []
     for seq, message in zip(places, messages, strict=True):
         created_at = to_micros(message.created_at)
-        texts.append((seq, message.text, created_at))
+        placed.append((seq, message, created_at))
         rows.append({
             "seq": seq, "owner": owner, "session": key, "message_id": message.message_id,
             "role": message.role, "source": source_of(message, source),
@@ -156,9 +155,6 @@ def _store(
         })  # fmt: skip
     if db.many("append_message", rows) < len(rows):
         raise RepeatError
-    index_messages(db, owner, texts, agent=agent, session=key)
-    db.run(
-        "enqueue",
-        owner=owner, session=key, first_seq=places[0], last_seq=places[-1], now=now,
-    )  # fmt: skip
+    index_messages(db, owner, placed, agent=agent, session=key)
+    enqueue(db, owner, "embed", places[0], places[-1], now, session=key)
     return places

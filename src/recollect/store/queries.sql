@@ -72,12 +72,14 @@ WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * 1048576 AND CAST(:seq
 
 -- name: enqueue
 INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
-VALUES (:owner, 'derive', :session, :first_seq, :last_seq, 0, :now, 0)
+VALUES (:owner, :kind, :session, :first_seq, :last_seq, 0, :now, 0)
 
 -- name: take_jobs
 UPDATE jobs SET lease = :lease, run_at = :until, attempts = attempts + 1
 WHERE id IN (
-  SELECT id FROM jobs WHERE dead = 0 AND run_at <= :now ORDER BY id LIMIT :limit @skip_locked
+  SELECT id FROM jobs
+  WHERE dead = 0 AND run_at <= :now AND (:any_kind = 1 OR kind IN (:kinds*))
+  ORDER BY id LIMIT :limit @skip_locked
 )
 RETURNING id
 
@@ -103,7 +105,7 @@ j.attempts, j.run_at, j.lease, j.error, j.dead
 
 -- name: @job_joins
 JOIN owners o ON o.owner = j.owner
-JOIN sessions s ON s.owner = j.owner AND s.key = j.session_id
+LEFT JOIN sessions s ON s.owner = j.owner AND s.key = j.session_id
 
 -- name: finish_job
 DELETE FROM jobs WHERE owner = :owner AND id = :id AND lease = :lease AND dead = 0
@@ -237,17 +239,18 @@ INSERT INTO note_versions (owner, agent_name, version, notes, created_at)
 VALUES (:owner, :agent, :version, :text, :now)
 
 -- name: put_vector
-INSERT INTO vectors (owner, passage, embedder, embedding)
-SELECT p.owner, p.id, :embedder, :embedding FROM passages p
+INSERT INTO vectors (owner, passage, embedder, @vector_columns)
+SELECT p.owner, p.id, :embedder, @vector_values FROM passages p
 WHERE p.owner = :owner AND p.id = :passage
-ON CONFLICT (owner, embedder, passage) DO UPDATE SET embedding = excluded.embedding
+ON CONFLICT DO NOTHING
 
 -- name: dimensions
 SELECT dimensions FROM embedders WHERE owner = :owner AND embedder = :embedder
 
 -- name: set_dimensions
 INSERT INTO embedders (owner, embedder, dimensions) VALUES (:owner, :embedder, :dimensions)
-ON CONFLICT DO NOTHING
+ON CONFLICT (owner, embedder) DO UPDATE SET dimensions = excluded.dimensions
+WHERE embedders.dimensions = 0
 
 -- name: last_piece
 SELECT max(id) FROM passages
@@ -263,9 +266,14 @@ WHERE p.owner = :owner AND @passage_filter
 ORDER BY p.id LIMIT :limit
 
 -- name: passages_by_id
-SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, s.session_id, NULL
+SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_id, p.role, p.speaker,
+  i.importance,
+  (SELECT max(b.id) FROM chat_message_history b
+   WHERE b.owner = :owner AND b.session_id = p.session_id AND b.id < p.id / 1048576)
 FROM passages p @passage_joins
+LEFT JOIN memory_items i ON i.owner = p.owner AND i.id = p.view_id
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter
+  AND (i.expires_at IS NULL OR i.expires_at > :now)
 
 -- name: @passage_joins
 LEFT JOIN sessions s ON s.owner = p.owner AND s.key = p.session_id
@@ -346,3 +354,103 @@ DELETE FROM embedders WHERE owner = :owner
 
 -- name: delete_owner
 DELETE FROM owners WHERE owner = :owner
+
+-- name: renew_job
+UPDATE jobs SET run_at = :until
+WHERE owner = :owner AND id = :id AND lease = :lease AND dead = 0
+
+-- name: advance_job
+UPDATE jobs SET kind = 'derive', lease = NULL, attempts = 0, run_at = :now, error = NULL
+WHERE owner = :owner AND id = :id AND lease = :lease AND dead = 0
+
+-- name: queue_vectors_of_messages
+INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
+SELECT m.owner, 'vectors', m.session_id, min(m.id), max(m.id), 0, :now, 0
+FROM sessions s JOIN chat_message_history m ON m.owner = s.owner AND m.session_id = s.key
+WHERE s.owner = :owner
+GROUP BY m.owner, m.session_id, m.id / 512
+
+-- name: queue_vectors_of_views
+INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
+SELECT p.owner, 'vectors', NULL, min(p.id), max(p.id), 0, :now, 0
+FROM passages p WHERE p.owner = :owner AND p.view_id IS NOT NULL
+GROUP BY p.owner, p.id / 512
+
+-- name: owners_without_embedder
+SELECT o.tenant, o.user_id FROM owners o
+WHERE NOT EXISTS (SELECT 1 FROM embedders e WHERE e.owner = o.owner AND e.embedder = :embedder)
+ORDER BY o.owner LIMIT :limit
+
+-- name: delete_owner_jobs
+DELETE FROM jobs WHERE owner = :owner
+
+-- name: add_speaker
+INSERT INTO speakers (owner, speaker) VALUES (:owner, :speaker) ON CONFLICT DO NOTHING
+
+-- name: speakers
+SELECT speaker FROM speakers WHERE owner = :owner ORDER BY speaker LIMIT 500
+
+-- name: delete_speakers
+DELETE FROM speakers WHERE owner = :owner
+
+-- name: add_entity
+INSERT INTO entities (owner, name, fact) VALUES (:owner, :name, :fact) ON CONFLICT DO NOTHING
+
+-- name: delete_entities
+DELETE FROM entities WHERE owner = :owner AND fact IN (:ids*)
+
+-- name: linked
+WITH near AS (
+  SELECT DISTINCT fact FROM entities WHERE owner = :owner AND name IN (:names*)
+), beyond AS (
+  SELECT DISTINCT n.fact FROM near
+  JOIN entities e ON e.owner = :owner AND e.fact = near.fact
+  JOIN entities n ON n.owner = :owner AND n.name = e.name
+  WHERE NOT EXISTS (SELECT 1 FROM near k WHERE k.fact = n.fact)
+), facts_found AS (
+  SELECT fact, 1.0 AS score FROM near UNION ALL SELECT fact, 0.5 FROM beyond
+)
+SELECT passage, max(score) FROM (
+  SELECT p.id AS passage, f.score FROM facts_found f
+  JOIN passages p ON p.owner = :owner AND p.view_id = f.fact
+  UNION ALL
+  SELECT p.id, f.score * 0.8 FROM facts_found f
+  JOIN facts k ON k.owner = :owner AND k.id = f.fact AND k.known_to IS NULL AND k.valid_to IS NULL
+  JOIN view_sources v ON v.owner = :owner AND v.view = f.fact
+  JOIN @cited_messages
+  JOIN passages p ON p.owner = :owner AND p.id = m.id * 1048576
+) AS found
+GROUP BY passage ORDER BY 2 DESC, 1 DESC LIMIT :limit
+
+-- name: waiting
+SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, NULL, NULL
+FROM passages p @passage_joins
+WHERE p.owner = :owner AND p.id BETWEEN :first AND :last AND @passage_filter
+  AND NOT EXISTS (
+    SELECT 1 FROM vectors v
+    WHERE v.owner = p.owner AND v.embedder = :embedder AND v.passage = p.id)
+ORDER BY p.id LIMIT :limit
+
+-- name: passage_spans
+SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, s.session_id, p.speaker
+FROM passages p @passage_joins
+WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter
+
+-- name: passages_that_pass
+SELECT p.id FROM passages p @passage_joins
+WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter AND @filters
+
+-- name: @filters
+(:any_kind = 1 OR p.kind IN (:kinds*))
+  AND (:any_role = 1 OR p.role IN (:roles*))
+  AND p.created_at BETWEEN :after AND :before
+  AND ((:any_category = 1 AND :any_tag = 1) OR EXISTS (
+    SELECT 1 FROM memory_items i WHERE i.owner = p.owner AND i.id = p.view_id
+      AND (:any_category = 1 OR i.category IN (:categories*)) AND (:any_tag = 1 OR @has_tags)))
+
+-- name: add_embedder
+INSERT INTO embedders (owner, embedder, dimensions) VALUES (:owner, :embedder, 0)
+ON CONFLICT DO NOTHING
+
+-- name: backlog
+SELECT count(*) FROM jobs WHERE dead = 0 AND (:any_kind = 1 OR kind IN (:kinds*))

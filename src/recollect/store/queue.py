@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from recollect.errors import LeaseLostError, NotFoundError
 from recollect.records.ids import from_micros, new_id
 from recollect.records.log import MAX_ATTEMPTS, Job, retry_delay_seconds
@@ -12,18 +15,53 @@ from recollect.store.sessions import narrowed
 SECOND = 1_000_000
 
 
-def claim(db: Db, limit: int, lease_seconds: float, now: int) -> list[Job]:
+def enqueue(
+    db: Db, owner: str, kind: str, first: int, last: int, now: int, *, session: Any = None
+) -> None:
+    """Queue work on messages, or, by numbers below zero, on passages of derived records."""
+    db.run(
+        "enqueue",
+        owner=owner, kind=kind, session=session, first_seq=first, last_seq=last, now=now,
+    )  # fmt: skip
+
+
+def claim(db: Db, kinds: Sequence[str], limit: int, lease_seconds: float, now: int) -> list[Job]:
     """Take jobs that are due. They come back by themselves when the lease runs out."""
     db.run("bury_exhausted", now=now, max_attempts=MAX_ATTEMPTS)
     until = now + int(lease_seconds * SECOND)
-    taken = db.rows("take_jobs", lease=new_id(), now=now, until=until, limit=limit)
+    wanted = {"any_kind": int(not kinds), "kinds": list(kinds)}
+    taken = db.rows("take_jobs", **wanted, lease=new_id(), now=now, until=until, limit=limit)
     return [_job(row) for row in db.rows("jobs_by_id", ids=[row[0] for row in taken])]
 
 
 def finish(db: Db, job: Job) -> None:
     """Take a job off the queue, as part of the transaction that holds its effect."""
-    if not db.run("finish_job", owner=job.scope.owner, id=job.id, lease=job.lease):
+    if not db.run("finish_job", **_named(job)):
         raise LeaseLostError(f"job {job.id} is no longer this worker's; its changes were dropped")
+
+
+def advance(db: Db, job: Job, now: int) -> None:
+    """Pass on a job whose vectors are made: a message is thought about next."""
+    if job.kind != "embed":
+        finish(db, job)
+    elif not db.run("advance_job", **_named(job), now=now):
+        raise LeaseLostError(f"job {job.id} is no longer this worker's")
+
+
+def renew(db: Db, job: Job, lease_seconds: float, now: int) -> None:
+    """Keep a job for longer."""
+    if not db.run("renew_job", **_named(job), until=now + int(lease_seconds * SECOND)):
+        raise LeaseLostError(f"job {job.id} is no longer this worker's")
+
+
+def backlog(db: Db, kinds: Sequence[str]) -> int:
+    """How many jobs wait or are being worked on."""
+    [(count,)] = db.rows("backlog", any_kind=int(not kinds), kinds=list(kinds))
+    return int(count)
+
+
+def _named(job: Job) -> dict[str, Any]:
+    return {"owner": job.scope.owner, "id": job.id, "lease": job.lease}
 
 
 def fail(db: Db, job: Job, error: str, now: int) -> None:
@@ -31,9 +69,7 @@ def fail(db: Db, job: Job, error: str, now: int) -> None:
     delay = retry_delay_seconds(job.attempts)
     kept = db.run(
         "postpone_job",
-        owner=job.scope.owner,
-        id=job.id,
-        lease=job.lease,
+        **_named(job),
         run_at=now + int((delay or 0) * SECOND),
         error=error,
         dead=int(delay is None),

@@ -1,85 +1,159 @@
-"""Search in a transaction: index passages, match words and vectors."""
+"""Search in a transaction: match words, vectors and links, and read what was found."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from recollect.errors import DimensionError, RecordError
-from recollect.records.ids import from_micros
-from recollect.records.query import Match
+from recollect.records.ids import from_micros, to_micros
+from recollect.records.log import Job
+from recollect.records.query import NO_FILTERS, Filters, Found, Match, Passage
 from recollect.records.scope import Scope
-from recollect.records.text import check_key, fold, passages
+from recollect.records.text import check_key, fold
+from recollect.store import bm25
 from recollect.store.base import Term
+from recollect.store.bm25 import PIECES
 from recollect.store.engine import Db, Row, one
-from recollect.store.sessions import find_by, narrowed
+from recollect.store.queue import advance
+from recollect.store.sessions import narrowed
 
-PIECES = 1_048_576  # a message's passages have the ids from PIECES * seq upward
+if TYPE_CHECKING:
+    from recollect.store.bm25 import Ids
 
-
-def index_messages(
-    db: Db,
-    owner: str,
-    texts: Sequence[tuple[int, str, int]],
-    *,
-    agent: str,
-    session: Any,
-    first_piece: int = 0,
-) -> None:
-    """Make messages, given as `(place, text, created_at)`, findable by their words."""
-    shared = {
-        "owner": owner, "kind": "message", "agent": agent, "session": session, "view_id": None,
-    }  # fmt: skip
-    db.add_passages([
-        {
-            **shared, "id": seq * PIECES + piece, "start_at": start, "stop_at": stop,
-            "created_at": created_at, "words": text[start:stop],
-        }
-        for seq, text, created_at in texts
-        for piece, (start, stop) in enumerate(passages(text), start=first_piece)
-    ])  # fmt: skip
+ALL_TIME = 2**62
+FIRST_LOOK = 8  # times as many as wanted are looked at before all that a filter lets through
 
 
-def index_view(db: Db, scope: Scope, kind: str, view_id: str, text: str, created_at: int) -> None:
-    """Make something derived findable by its words."""
-    spans = passages(text)
-    home = scope.session and one(db.rows("find_session", **find_by(scope)))
-    shared = {
-        "owner": scope.owner, "kind": kind, "agent": scope.agent or "",
-        "session": home[0] if home else None,
-        "view_id": view_id, "created_at": created_at,
-    }  # fmt: skip
-    db.add_passages([
-        {**shared, "id": id_, "start_at": start, "stop_at": stop, "words": text[start:stop]}
-        for id_, (start, stop) in zip(db.next_view_passages(len(spans)), spans, strict=True)
-    ])  # fmt: skip
-
-
-def match_text(db: Db, scope: Scope, terms: Sequence[Term], limit: int, now: int) -> list[Match]:
-    """The passages that hold any of the terms, best first."""
+def match_text(
+    db: Db, scope: Scope, terms: Sequence[Term], filters: Filters, limit: int
+) -> list[Found]:
+    """The records that hold any of the terms, best first, each by one of its passages."""
     folded = [tuple(fold(" ".join(term)).split()) for term in terms]
-    wanted = [term for term in folded if term]
-    if not wanted or limit <= 0:
-        return []
-    query = db.text_query(scope.owner, wanted)
-    rows = db.rows("match_text", **narrowed(scope), terms=query, limit=limit)
-    return _matches(db, scope, rows, now)
+    places = db.places(scope.owner, [term for term in folded if term])
+    total = db.count_records(scope.owner) if places else 0
+
+    def lengths_of(records: list[int]) -> dict[int, int]:
+        return dict(db.rows("record_lengths", owner=scope.owner, records=records))
+
+    def find(limit: int, allowed: Ids | None) -> list[Found]:
+        if allowed is None:
+            return bm25.rank(places, total, lengths_of, limit)
+        import numpy as np
+
+        kept = [place[np.isin(place, allowed)] for place in places]
+        return bm25.rank(kept, total, lengths_of, limit)
+
+    return _within(db, scope, filters, find, limit)
 
 
 def match_vector(
-    db: Db, scope: Scope, embedder: str, vector: Sequence[float], limit: int, now: int
-) -> list[Match]:
+    db: Db, scope: Scope, embedder: str, vector: Sequence[float], filters: Filters, limit: int
+) -> list[Found]:
     """The passages nearest in meaning, best first; scores are cosines."""
-    if limit <= 0:
-        return []
     held = one(db.rows("dimensions", owner=scope.owner, embedder=embedder))
-    if held is None:
+    if held is None or not held[0] or limit <= 0:
         return []
     _check_dimensions(held[0], len(vector))
-    near = dict(db.nearest(narrowed(scope), embedder, vector, limit))
-    rows = db.rows("passages_by_id", **narrowed(scope), ids=list(near))
-    scored = sorted(((*row[:7], near[row[0]]) for row in rows), key=lambda row: (-row[7], -row[0]))
-    return _matches(db, scope, scored, now)
+
+    def find(limit: int, allowed: Ids | None) -> list[Found]:
+        near = db.nearest(scope.owner, embedder, vector, limit, allowed)
+        return [Found(passage, score) for passage, score in near]
+
+    return _within(db, scope, filters, find, limit)
+
+
+def match_links(
+    db: Db, scope: Scope, names: Sequence[str], filters: Filters, limit: int
+) -> list[Found]:
+    """Facts about the things named, those one step on, and the messages they came from."""
+    if not names or limit <= 0:
+        return []
+    rows = db.rows("linked", owner=scope.owner, names=list(names), limit=FIRST_LOOK * limit)
+    finds = [Found(passage, float(score)) for passage, score in rows]
+    kept = _filtered(db, scope, filters, finds)
+    return sorted(kept, key=lambda find: (-find.score, -find.passage))[:limit]
+
+
+def newest(db: Db, scope: Scope, filters: Filters, limit: int) -> list[int]:
+    """The last messages of the scope, newest first, by their passages."""
+    return [id_ for (id_,) in db.rows("newest", **conditions(scope, filters), limit=limit)]
+
+
+def _within(
+    db: Db,
+    scope: Scope,
+    filters: Filters,
+    find: Callable[[int, Ids | None], list[Found]],
+    limit: int,
+) -> list[Found]:
+    """The best that lie in the scope and pass the filters; none is lost to either.
+
+    A first look takes the best of all and leaves out what does not belong: that is enough
+    unless most of it does not, or the scope is a session.
+    """
+    if scope.agent is None and scope.session is None and filters == NO_FILTERS:
+        return find(limit, None)
+    if scope.session is None:
+        first = find(FIRST_LOOK * limit, None)
+        kept = _filtered(db, scope, filters, first)
+        if len(kept) >= limit or len(first) < FIRST_LOOK * limit:
+            return kept[:limit]
+    return find(limit, db.allowed(conditions(scope, filters)))
+
+
+def _filtered(db: Db, scope: Scope, filters: Filters, finds: list[Found]) -> list[Found]:
+    ids = [find.passage for find in finds]
+    kept = {id_ for (id_,) in db.rows("passages_that_pass", **conditions(scope, filters), ids=ids)}
+    return [find for find in finds if find.passage in kept]
+
+
+def conditions(scope: Scope, filters: Filters) -> dict[str, Any]:
+    """The values of the filter that every narrowed search shares."""
+    return {
+        **narrowed(scope),
+        "any_kind": int(not filters.kinds), "kinds": list(filters.kinds),
+        "any_role": int(not filters.roles), "roles": list(filters.roles),
+        "any_category": int(not filters.categories), "categories": list(filters.categories),
+        "any_tag": int(not filters.tags), "tags": list(filters.tags),
+        "after": -ALL_TIME if filters.after is None else to_micros(filters.after),
+        "before": ALL_TIME if filters.before is None else to_micros(filters.before),
+    }  # fmt: skip
+
+
+def passages(db: Db, scope: Scope, ids: Sequence[int], now: int) -> list[Passage]:
+    """What ranking must know of passages; those gone, or over, are left out."""
+    rows = db.rows("passages_by_id", **narrowed(scope), ids=list(ids), now=now)
+    return [
+        Passage(
+            id=id_, kind=kind, record=id_ // PIECES if view is None else view, start=start,
+            stop=stop, created_at=from_micros(created_at), session=session, role=role,
+            speaker=speaker, importance=importance, previous=previous,
+        )
+        for id_, kind, view, start, stop, created_at, session, role, speaker, importance, previous
+        in rows
+    ]  # fmt: skip
+
+
+def read(db: Db, scope: Scope, ids: Sequence[int], now: int) -> list[Match]:
+    """The words of passages, in the order asked; those gone, or over, are left out."""
+    rows = {row[0]: row for row in db.rows("passage_spans", **narrowed(scope), ids=list(ids))}
+    return _matches(db, scope, [rows[id_] for id_ in ids if id_ in rows], now)
+
+
+def speakers(db: Db, scope: Scope) -> list[str]:
+    """The names of those who speak in the user's conversations."""
+    return [name for (name,) in db.rows("speakers", owner=scope.owner)]
+
+
+def waiting(db: Db, embedder: str, job: Job, limit: int, now: int) -> dict[int, str]:
+    """The passages of a job that have no vector of this embedder yet, with their texts."""
+    first, last = job.first_seq, job.last_seq
+    if last > 0:
+        first, last = first * PIECES, last * PIECES + PIECES - 1
+    span = {"owner": job.scope.owner, "session_hash": None, "first": first, "last": last}
+    rows = db.rows("waiting", **{**narrowed(job.scope), **span}, embedder=embedder, limit=limit)
+    return {match.passage: match.text for match in _matches(db, job.scope, rows, now)}
 
 
 def unembedded(db: Db, scope: Scope, embedder: str, limit: int, now: int) -> dict[int, str]:
@@ -88,11 +162,30 @@ def unembedded(db: Db, scope: Scope, embedder: str, limit: int, now: int) -> dic
     return {match.passage: match.text for match in _matches(db, scope, rows, now)}
 
 
-def put_vectors(
-    db: Db, scope: Scope, embedder: str, vectors: Mapping[int, Sequence[float]]
-) -> None:
-    """Give passages their vectors. Passages forgotten meanwhile are passed over."""
+def prepare(db: Db, scope: Scope, embedder: str, now: int) -> None:
+    """Queue all that the user has for a new embedder, unless that was done before."""
     check_key(embedder, "embedder")
+    named = {"owner": scope.owner, "embedder": embedder}
+    if db.run("add_embedder", **named):
+        db.run("queue_vectors_of_messages", owner=scope.owner, now=now)
+        db.run("queue_vectors_of_views", owner=scope.owner, now=now)
+
+
+def put_vectors(
+    db: Db,
+    scope: Scope,
+    embedder: str,
+    vectors: Mapping[int, Sequence[float]],
+    done: Sequence[Job],
+    now: int,
+) -> None:
+    """Give passages their vectors, and pass on the jobs that asked for them.
+
+    Passages forgotten meanwhile are passed over.
+    """
+    check_key(embedder, "embedder")
+    for job in done:
+        advance(db, job, now)
     lengths = {len(vector) for vector in vectors.values()}
     if len(lengths) > 1 or 0 in lengths:
         raise RecordError("vectors must all have the same length, of at least 1")
@@ -104,11 +197,10 @@ def put_vectors(
     held = one(db.rows("dimensions", **named))
     assert held is not None  # set the line before
     _check_dimensions(held[0], length)
-    rows = (
-        {**named, "passage": passage, "embedding": db.vector(vector)}
-        for passage, vector in vectors.items()
+    db.many(
+        "put_vector",
+        ({**named, "passage": id_, **db.vector(vector)} for id_, vector in vectors.items()),
     )
-    db.many("put_vector", rows)
 
 
 def _check_dimensions(held: int, got: int) -> None:
@@ -120,7 +212,7 @@ def _check_dimensions(held: int, got: int) -> None:
 
 
 def _matches(db: Db, scope: Scope, rows: Sequence[Row], now: int) -> list[Match]:
-    """Turn `id, kind, view, start, stop, created_at, session, score` into matches."""
+    """Turn `id, kind, view, start, stop, created_at, session, speaker` into matches."""
     seqs = sorted({row[0] // PIECES for row in rows if row[0] > 0})
     found = db.rows("messages_by_seq", owner=scope.owner, seqs=seqs) if seqs else []
     messages = {row[0]: db.unpack(row) for row in found}
@@ -129,21 +221,15 @@ def _matches(db: Db, scope: Scope, rows: Sequence[Row], now: int) -> list[Match]
         dict(db.rows("view_texts", owner=scope.owner, ids=views, now=now)) if views else {}
     )
     matches = []
-    for id_, kind, view, start, stop, created_at, session_id, score in rows:
+    for id_, kind, view, start, stop, created_at, session_id, speaker in rows:
         message = messages.get(id_ // PIECES)
         text = message.text if message else derived.get(view)
         if text is None:
             continue  # its time is over
-        matches.append(
-            Match(
-                passage=id_,
-                kind=kind,
-                id=message.message_id if message else view,
-                text=text[start:stop],
-                score=float(score or 0),
-                created_at=from_micros(created_at),
-                session_id=session_id,
-                role=message.role if message else None,
-            )
-        )
+        match = Match(
+            passage=id_, kind=kind, id=message.message_id if message else view,
+            text=text[start:stop], start=start, created_at=from_micros(created_at),
+            session_id=session_id, role=message.role if message else None, speaker=speaker,
+        )  # fmt: skip
+        matches.append(match)
     return matches

@@ -15,7 +15,7 @@ from recollect.records.log import Appended, Job, LogEntry, Source
 from recollect.records.memory_item import MemoryItem
 from recollect.records.message import Message
 from recollect.records.note import Note
-from recollect.records.query import Forgotten, Match
+from recollect.records.query import NO_FILTERS, Filters, Forgotten, Found, Match, Passage
 from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.records.text import check_text
@@ -112,21 +112,68 @@ class SqlStore:
             scope.owner, lambda db: views.write_note(db, scope, text, base_version, now)
         )
 
-    def match_text(self, scope: Scope, terms: Sequence[Term], *, limit: int) -> list[Match]:
-        now = self._now()
+    def match_text(
+        self, scope: Scope, terms: Sequence[Term], *, limit: int, filters: Filters = NO_FILTERS
+    ) -> list[Found]:
         return self._engine.read(
-            scope.owner, lambda db: search.match_text(db, scope, terms, limit, now), steady=True
+            scope.owner, lambda db: search.match_text(db, scope, terms, filters, limit), steady=True
         )
 
     def match_vector(
-        self, scope: Scope, embedder: str, vector: Sequence[float], *, limit: int
-    ) -> list[Match]:
-        now = self._now()
+        self,
+        scope: Scope,
+        embedder: str,
+        vector: Sequence[float],
+        *,
+        limit: int,
+        filters: Filters = NO_FILTERS,
+    ) -> list[Found]:
         return self._engine.read(
             scope.owner,
-            lambda db: search.match_vector(db, scope, embedder, vector, limit, now),
+            lambda db: search.match_vector(db, scope, embedder, vector, filters, limit),
             steady=True,
         )
+
+    def match_links(
+        self, scope: Scope, names: Sequence[str], *, limit: int, filters: Filters = NO_FILTERS
+    ) -> list[Found]:
+        return self._engine.read(
+            scope.owner,
+            lambda db: search.match_links(db, scope, names, filters, limit),
+            steady=True,
+        )
+
+    def newest(self, scope: Scope, *, limit: int, filters: Filters = NO_FILTERS) -> list[int]:
+        return self._engine.read(scope.owner, lambda db: search.newest(db, scope, filters, limit))
+
+    def passages(self, scope: Scope, ids: Sequence[int]) -> list[Passage]:
+        now = self._now()
+        return self._engine.read(scope.owner, lambda db: search.passages(db, scope, ids, now))
+
+    def read(self, scope: Scope, ids: Sequence[int]) -> list[Match]:
+        now = self._now()
+        return self._engine.read(
+            scope.owner, lambda db: search.read(db, scope, ids, now), steady=True
+        )
+
+    def speakers(self, scope: Scope) -> list[str]:
+        return self._engine.read(scope.owner, lambda db: search.speakers(db, scope))
+
+    def waiting(self, embedder: str, job: Job, *, limit: int) -> dict[int, str]:
+        now = self._now()
+        return self._engine.read(
+            job.scope.owner, lambda db: search.waiting(db, embedder, job, limit, now), steady=True
+        )
+
+    def unprepared(self, embedder: str, *, limit: int = 100) -> list[Scope]:
+        rows = self._engine.across_owners(
+            lambda db: db.rows("owners_without_embedder", embedder=embedder, limit=limit)
+        )
+        return [Scope(tenant=tenant, user=user) for tenant, user in rows]
+
+    def prepare(self, scope: Scope, embedder: str) -> None:
+        now = self._now()
+        self._engine.write(scope.owner, lambda db: search.prepare(db, scope, embedder, now))
 
     def unembedded(self, scope: Scope, embedder: str, *, limit: int) -> dict[int, str]:
         now = self._now()
@@ -135,13 +182,32 @@ class SqlStore:
         )
 
     def put_vectors(
-        self, scope: Scope, embedder: str, vectors: Mapping[int, Sequence[float]]
+        self,
+        scope: Scope,
+        embedder: str,
+        vectors: Mapping[int, Sequence[float]],
+        *,
+        done: Sequence[Job] = (),
     ) -> None:
-        self._engine.write(scope.owner, lambda db: search.put_vectors(db, scope, embedder, vectors))
-
-    def claim(self, *, limit: int = 1, lease_seconds: float = 60) -> list[Job]:
         now = self._now()
-        return self._engine.across_owners(lambda db: queue.claim(db, limit, lease_seconds, now))
+        self._engine.write(
+            scope.owner, lambda db: search.put_vectors(db, scope, embedder, vectors, done, now)
+        )
+
+    def claim(
+        self, *, kinds: Sequence[str] = (), limit: int = 1, lease_seconds: float = 60
+    ) -> list[Job]:
+        now = self._now()
+        return self._engine.across_owners(
+            lambda db: queue.claim(db, kinds, limit, lease_seconds, now)
+        )
+
+    def renew(self, job: Job, *, lease_seconds: float = 60) -> None:
+        now = self._now()
+        self._engine.write(job.scope.owner, lambda db: queue.renew(db, job, lease_seconds, now))
+
+    def backlog(self, kinds: Sequence[str] = ()) -> int:
+        return self._engine.across_owners(lambda db: queue.backlog(db, kinds))
 
     def fail(self, job: Job, error: str) -> None:
         now = self._now()

@@ -16,10 +16,10 @@ from recollect.records.log import Job
 from recollect.records.memory_item import MemoryItem
 from recollect.records.note import Note
 from recollect.records.scope import Scope
-from recollect.records.text import check_text, dump_json
+from recollect.records.text import check_text, dump_json, fold
 from recollect.store.engine import Db, Row, one
+from recollect.store.indexing import index_view
 from recollect.store.queue import finish
-from recollect.store.search import index_view
 
 
 def apply(db: Db, scope: Scope, changes: Sequence[Change], done: Job | None, now: int) -> None:
@@ -28,7 +28,7 @@ def apply(db: Db, scope: Scope, changes: Sequence[Change], done: Job | None, now
         finish(db, done)
     db.run("add_owner", owner=scope.owner, tenant=scope.tenant, user_id=scope.user, now=now)
     for change in changes:
-        _apply_one(db, scope, change)
+        _apply_one(db, scope, change, now)
 
 
 def items(db: Db, scope: Scope, current: bool, now: int) -> list[MemoryItem]:
@@ -84,15 +84,15 @@ def write_note(db: Db, scope: Scope, text: str, base_version: int, now: int) -> 
     version = base_version + 1
     db.run("add_note_version", **place, version=version, text=text, now=now)
     db.run("delete_view_passages", owner=scope.owner, ids=[id_])
-    index_view(db, scope, "note", id_, text, now)
+    index_view(db, scope, "note", id_, text, now, now)
     return Note(id=id_, scope=scope, version=version, text=text, created_at=from_micros(now))
 
 
-def _apply_one(db: Db, scope: Scope, change: Change) -> None:
+def _apply_one(db: Db, scope: Scope, change: Change, now: int) -> None:
     owner = scope.owner
     match change:
         case Add(record):
-            _add(db, scope, record)
+            _add(db, scope, record, now)
         case Reinforce(id=id_, sources=sources, importance=importance, at=at):
             kind = _kind_of(db, owner, id_)
             values = {"owner": owner, "id": id_, "importance": importance}
@@ -102,7 +102,7 @@ def _apply_one(db: Db, scope: Scope, change: Change) -> None:
                 db.run("reinforce_fact", **values)
             _cite(db, owner, id_, sources)
         case Supersede(old_id=old_id, record=record, reason=reason, at=at):
-            _add(db, scope, record)
+            _add(db, scope, record, now)
             _end(db, owner, old_id, at, reason, superseded_by=record.id)
         case Promote(id=id_):
             if not db.run("promote_item", owner=owner, id=id_):
@@ -113,7 +113,7 @@ def _apply_one(db: Db, scope: Scope, change: Change) -> None:
             _end(db, owner, id_, at, reason, belief=True)
 
 
-def _add(db: Db, scope: Scope, record: MemoryItem | Fact) -> None:
+def _add(db: Db, scope: Scope, record: MemoryItem | Fact, now: int) -> None:
     if record.scope.owner != scope.owner:
         raise RecordError("a change may only add records of its own user")
     shared = {
@@ -139,7 +139,11 @@ def _add(db: Db, scope: Scope, record: MemoryItem | Fact) -> None:
         )  # fmt: skip
     if added:
         _cite(db, scope.owner, record.id, record.sources)
-        index_view(db, record.scope, kind, record.id, record.text, created_at)
+        index_view(db, record.scope, kind, record.id, record.text, created_at, now)
+        if isinstance(record, Fact):
+            names = {" ".join(fold(end).split()) for end in (record.subject, record.object)}
+            about = {"owner": scope.owner, "fact": record.id}
+            db.many("add_entity", [{**about, "name": name[:200]} for name in names if name])
 
 
 def _end(

@@ -10,7 +10,7 @@ from recollect.errors import ConflictError, NotFoundError, RecollectError
 from recollect.records.message import Message
 from recollect.records.scope import Scope
 from recollect.store.base import Store
-from recollect.testing.worlds import ODD_TEXTS, fresh_scope, rich_messages, texts
+from recollect.testing.worlds import ODD_TEXTS, fresh_scope, rich_messages, texts, worded
 
 
 class LogConformance:
@@ -31,7 +31,7 @@ class LogConformance:
         store.append(scope, [message])
         [entry] = store.history(scope)
         assert entry.message == message
-        assert store.match_text(scope, [("nowhere",)], limit=1) == []
+        assert worded(store, scope, [("nowhere",)], limit=1) == []
 
     def test_key_order_and_numbers_inside_a_dict_are_kept(self, store: Store) -> None:
         scope = fresh_scope()
@@ -46,7 +46,7 @@ class LogConformance:
         store.append(scope, [Message("user", text)])
         [entry] = store.history(scope)
         assert entry.message.content == text
-        [match] = store.match_text(scope, [("word999999",)], limit=3)
+        [match] = worded(store, scope, [("word999999",)], limit=3)
         assert "word999999" in match.text
         assert len(match.text) <= 20_000
 
@@ -58,7 +58,7 @@ class LogConformance:
         assert again.added == 1
         assert again.seqs == (place[0], again.seqs[1], again.seqs[1])
         assert texts(store.history(scope)) == ["one", "two"]
-        assert len(store.match_text(scope, [("one",)], limit=9)) == 1
+        assert len(worded(store, scope, [("one",)], limit=9)) == 1
 
     def test_the_same_id_with_other_words_is_a_conflict_and_changes_nothing(
         self, store: Store
@@ -170,8 +170,8 @@ class LogConformance:
         past = store.revisions(scope, first.message_id)
         assert [message.content for message in past] == ["I live in Munich", "I live in Berlin"]
         assert past[0] == first
-        assert store.match_text(scope, [("munich",), ("berlin",)], limit=9) == []
-        assert len(store.match_text(scope, [("hamburg",)], limit=9)) == 1
+        assert worded(store, scope, [("munich",), ("berlin",)], limit=9) == []
+        assert len(worded(store, scope, [("hamburg",)], limit=9)) == 1
 
     def test_a_message_of_another_user_cannot_be_revised(self, store: Store) -> None:
         scope = fresh_scope()

@@ -18,6 +18,7 @@ from recollect.records.message import Message
 from recollect.records.scope import Scope
 from recollect.records.text import fold
 from recollect.store.base import Store
+from recollect.testing.worlds import worded
 
 USERS = st.sampled_from(["alice", "alice ", "*", ""])
 SESSIONS = st.sampled_from(["one", "two", "0190a0a0-0000-7000-8000-000000000001"])
@@ -163,7 +164,7 @@ class StoreMachine(RuleBasedStateMachine):
         found = self.same(
             lambda store: sorted(
                 match.text
-                for match in store.match_text(self.scope(user), [term], limit=10_000)
+                for match in worded(store, self.scope(user), [term], limit=10_000)
                 if match.kind == "message"
             )
         )

@@ -13,7 +13,7 @@ from recollect.records.memory_item import MemoryItem
 from recollect.records.message import Message
 from recollect.records.scope import Scope
 from recollect.store.base import Store
-from recollect.testing.worlds import fresh_scope, texts
+from recollect.testing.worlds import fresh_scope, near, texts, worded
 
 
 class QueueConformance:
@@ -28,7 +28,7 @@ class QueueConformance:
         jobs = store.jobs(scope)
         assert [(job.first_seq, job.last_seq) for job in jobs] == [one.seqs, (two.seqs[1],) * 2]
         assert jobs[0].scope == scope.within(agent="")
-        assert (jobs[0].kind, jobs[0].attempts, jobs[0].dead) == ("derive", 0, False)
+        assert (jobs[0].kind, jobs[0].attempts, jobs[0].dead) == ("embed", 0, False)
 
     def test_a_claimed_job_is_nobody_elses_until_its_lease_ends(self, store: Store) -> None:
         scope = fresh_scope()
@@ -125,10 +125,10 @@ class ForgetConformance:
             "jobs": 2,
         }  # fmt: skip
         assert texts(store.history(scope)) == ["the sparrow"]
-        assert store.match_text(scope.whole_user(), [("canary",)], limit=9) == []
+        assert worded(store, scope.whole_user(), [("canary",)], limit=9) == []
         assert [item.text for item in store.items(scope)] == ["sparrow item"]
         assert store.facts(scope) == []
-        left = store.match_vector(scope.whole_user(), "m", [1.0, 2.0], limit=99)
+        left = near(store, scope.whole_user(), "m", [1.0, 2.0], limit=99)
         assert {match.text for match in left} == {"the sparrow", "sparrow item"}
         with pytest.raises(NotFoundError):
             store.forget(scope, message_id=gone.message_id)
@@ -144,7 +144,7 @@ class ForgetConformance:
         item = MemoryItem(scope=scope, text="the canary", sources=(secret.message_id,))
         with pytest.raises(LeaseLostError):
             store.apply(scope, [Add(item)], done=job)
-        assert store.match_text(scope, [("canary",)], limit=9) == []
+        assert worded(store, scope, [("canary",)], limit=9) == []
         assert take(store, scope, lease_seconds=600).id == job.id
 
     def test_a_forgotten_session_leaves_the_others(self, store: Store) -> None:
@@ -160,7 +160,7 @@ class ForgetConformance:
         }  # fmt: skip
         assert [session.id for session in store.sessions(user)] == ["kept"]
         assert texts(store.history(user)) == ["sparrow"]
-        assert store.match_text(user, [("canary",)], limit=9) == []
+        assert worded(store, user, [("canary",)], limit=9) == []
         assert store.note(user) is not None
         store.append(gone, [Message("user", "again")])
         assert texts(store.history(gone)) == ["again"]
@@ -192,7 +192,7 @@ class ForgetConformance:
         whole = scope.whole_user()
         report = store.forget(whole)
         assert report.counts == {
-            "messages": 1, "passages": 3, "vectors": 1, "memories": 1, "notes": 1, "jobs": 1,
+            "messages": 1, "passages": 3, "vectors": 1, "memories": 1, "notes": 1, "jobs": 4,
             "sessions": 2, "users": 1,
         }  # fmt: skip
         assert store.history(whole) == []
@@ -201,7 +201,7 @@ class ForgetConformance:
         assert store.note(whole) is None
         assert store.note_versions(whole) == []
         assert store.jobs(whole) == []
-        assert store.match_vector(whole, "m", [1.0], limit=9) == []
+        assert near(store, whole, "m", [1.0], limit=9) == []
         assert store.forget(whole).total == 0
 
     def test_a_place_in_the_log_is_never_given_out_twice(self, store: Store) -> None:

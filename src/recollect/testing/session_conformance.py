@@ -11,7 +11,7 @@ from recollect.records.memory_item import MemoryItem
 from recollect.records.message import Message
 from recollect.records.scope import Scope
 from recollect.store.base import Store
-from recollect.testing.worlds import HOSTILE_USERS, fresh_scope, texts
+from recollect.testing.worlds import HOSTILE_USERS, fresh_scope, near, texts, worded
 
 
 class SessionConformance:
@@ -94,19 +94,19 @@ class SessionConformance:
         for place, scope in enumerate(scopes):
             whole = scope.whole_user()
             assert texts(store.history(whole)) == [f"secret number{place}"]
-            assert {m.text for m in store.match_text(whole, [("secret",)], limit=99)} == {
+            assert {m.text for m in worded(store, whole, [("secret",)], limit=99)} == {
                 f"secret number{place}"
             }
             assert len(store.find(whole, ["same-id"])) == 1
             assert [item.text for item in store.items(whole)] == [f"item {place}"]
             assert [fact.object for fact in store.facts(whole)] == [f"object {place}"]
             assert len(store.sessions(whole)) == 1
-            assert len(store.jobs(whole)) == 1
+            assert len(store.jobs(whole)) == 4  # the message's, and one for each view's vector
             note = store.note(whole)
             assert note is not None
             assert note.text == f"note {place}"
-            near = store.match_vector(whole, "e", [1.0, 0.0], limit=99)
-            assert [match.id for match in near] == ["same-id"]
+            nearest = near(store, whole, "e", [1.0, 0.0], limit=99)
+            assert [match.id for match in nearest] == ["same-id"]
         changed = scopes[3]
         store.revise(changed, messages[changed].changed(content="revised"))
         with pytest.raises(NotFoundError):

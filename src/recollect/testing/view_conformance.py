@@ -13,7 +13,7 @@ from recollect.records.memory_item import MemoryItem
 from recollect.records.message import Message
 from recollect.records.scope import Scope
 from recollect.store.base import Store
-from recollect.testing.worlds import fresh_scope
+from recollect.testing.worlds import fresh_scope, near, worded
 
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)
 JUNE = datetime(2026, 6, 1, tzinfo=UTC)
@@ -32,7 +32,7 @@ class ViewConformance:
         store.apply(scope, [Add(item)])
         store.apply(scope, [Add(item)])  # twice is once
         assert store.items(scope.whole_user()) == [item]
-        [match] = store.match_text(scope.whole_user(), [("tea",)], limit=9)
+        [match] = worded(store, scope.whole_user(), [("tea",)], limit=9)
         assert (match.kind, match.id, match.text) == ("memory", item.id, item.text)
 
     def test_a_reinforced_memory_counts_its_uses_and_sources(self, store: Store) -> None:
@@ -76,7 +76,7 @@ class ViewConformance:
         )  # fmt: skip
         store.apply(scope, [Add(fact)])
         assert store.facts(scope.whole_user()) == [fact]
-        [match] = store.match_text(scope.whole_user(), [("berlin",)], limit=9)
+        [match] = worded(store, scope.whole_user(), [("berlin",)], limit=9)
         assert (match.kind, match.text) == ("fact", "Ada lives in Berlin")
 
     def test_a_superseded_fact_stays_visible_in_the_past(self, store: Store) -> None:
@@ -113,16 +113,16 @@ class ViewConformance:
         kept = MemoryItem(scope=scope, text="canary kept")
         store.apply(scope, [Add(over), Add(ended), Add(fact), Add(kept)])
         store.apply(scope, [Expire(id=ended.id), Retract(id=fact.id)])
-        found = store.match_text(scope, [("canary",)], limit=9)
+        found = worded(store, scope, [("canary",)], limit=9)
         assert [match.text for match in found] == ["canary kept"]
 
     def test_what_was_derived_in_a_session_is_found_in_it(self, store: Store) -> None:
         scope = fresh_scope()
         store.append(scope, [Message("user", "hello")])
         store.apply(scope, [Add(MemoryItem(scope=scope, text="a canary sings"))])
-        assert len(store.match_text(scope, [("canary",)], limit=9)) == 1
+        assert len(worded(store, scope, [("canary",)], limit=9)) == 1
         assert len(store.unembedded(scope, "m", limit=9)) == 2
-        assert store.match_text(scope.within(session="other"), [("canary",)], limit=9) == []
+        assert worded(store, scope.within(session="other"), [("canary",)], limit=9) == []
 
     def test_a_vector_of_old_words_does_not_fit_new_ones(self, store: Store) -> None:
         scope = fresh_scope()
@@ -135,7 +135,7 @@ class ViewConformance:
         store.put_vectors(scope, "m", stale)
         waiting = store.unembedded(scope.whole_user(), "m", limit=9)
         assert list(waiting.values()) == ["coffee", "coffee"]
-        assert store.match_vector(scope.whole_user(), "m", [1.0, 0.0], limit=9) == []
+        assert near(store, scope.whole_user(), "m", [1.0, 0.0], limit=9) == []
 
     def test_a_retracted_fact_stays_visible_as_once_believed(self, store: Store) -> None:
         scope = fresh_scope().whole_user()
@@ -151,7 +151,7 @@ class ViewConformance:
         with pytest.raises(NotFoundError):
             store.apply(scope, [Add(MemoryItem(scope=scope, text="x")), Promote(id="unknown")])
         assert store.items(scope, current=False) == []
-        assert store.match_text(scope, [("x",)], limit=9) == []
+        assert worded(store, scope, [("x",)], limit=9) == []
         for change in (Reinforce(id="?"), Expire(id="?"), Retract(id="?")):
             with pytest.raises(NotFoundError):
                 store.apply(scope, [change])
@@ -173,8 +173,8 @@ class ViewConformance:
         assert store.note(scope, version=1) == first
         assert store.note(scope, version=9) is None
         assert store.note_versions(scope) == [second, first]
-        assert store.match_text(scope, [("tea",)], limit=9) == []
-        [match] = store.match_text(scope, [("coffee",)], limit=9)
+        assert worded(store, scope, [("tea",)], limit=9) == []
+        [match] = worded(store, scope, [("coffee",)], limit=9)
         assert (match.kind, match.text) == ("note", "likes coffee")
         assert store.note(scope.whole_user().within(agent="coach")) is None
 
@@ -201,7 +201,7 @@ class ViewConformance:
         )
 
         def found(*terms: tuple[str, ...]) -> list[str]:
-            return [match.text[:2] for match in store.match_text(scope, terms, limit=9)]
+            return [match.text[:2] for match in worded(store, scope, terms, limit=9)]
 
         assert found(("move",)) == ["We"]
         assert found(("cafe",)) == found(("zurich",)) == found(("west",)) == ["We"]
@@ -219,22 +219,22 @@ class ViewConformance:
             store.append(scope, [Message("user", f"apple {session}")])
 
         def found(scope: Scope) -> set[str]:
-            return {match.text for match in store.match_text(scope, [("apple",)], limit=9)}
+            return {match.text for match in worded(store, scope, [("apple",)], limit=9)}
 
         assert found(user) == {"apple a", "apple b", "apple c"}
         assert found(user.within(agent="tutor")) == {"apple a", "apple b"}
         assert found(user.within(session="b")) == {"apple b"}
         assert found(user.within(agent="coach", session="b")) == set()
-        assert len(store.match_text(user, [("apple",)], limit=2)) == 2
-        assert store.match_text(user, [("apple",)], limit=0) == []
+        assert len(worded(store, user, [("apple",)], limit=2)) == 2
+        assert worded(store, user, [("apple",)], limit=0) == []
 
     def test_hostile_words_are_words(self, store: Store) -> None:
         scope = fresh_scope()
         store.append(scope, [Message("user", "plain text")])
         hostile = ["'", '"', "a'b", "*", "NEAR(", ")", ":", "\\", "a & b", "!", "AND", "|", "", " "]
         for word in hostile:
-            assert store.match_text(scope, [(word,)], limit=5) == []
-            assert len(store.match_text(scope, [(word,), ("plain",)], limit=5)) == 1
+            assert worded(store, scope, [(word,)], limit=5) == []
+            assert len(worded(store, scope, [(word,), ("plain",)], limit=5)) == 1
 
     def test_vectors_find_by_meaning_and_narrow_by_scope(self, store: Store) -> None:
         scope = fresh_scope()
@@ -248,12 +248,13 @@ class ViewConformance:
         )
         assert store.unembedded(scope, "m1", limit=9) == {}
         assert len(store.unembedded(scope, "m2", limit=9)) == 3
-        near = store.match_vector(scope, "m1", [1, 7], limit=2)
-        assert [match.text for match in near] == ["north", "east"]
-        assert near[0].score == pytest.approx(0.98995, abs=1e-4)
-        assert store.match_vector(scope.within(session="other"), "m1", [1, 7], limit=2) == []
-        assert store.match_vector(scope, "m2", [1, 7], limit=2) == []
-        assert len(store.match_vector(scope, "m1", [0, 0], limit=9)) == 3
+        nearest = near(store, scope, "m1", [1, 7], limit=2)
+        assert [match.text for match in nearest] == ["north", "east"]
+        found = store.match_vector(scope, "m1", [1, 7], limit=2)
+        assert found[0].score == pytest.approx(0.98995, abs=1e-3)
+        assert near(store, scope.within(session="other"), "m1", [1, 7], limit=2) == []
+        assert near(store, scope, "m2", [1, 7], limit=2) == []
+        assert len(near(store, scope, "m1", [0, 0], limit=9)) == 3
 
     def test_vectors_of_another_length_are_refused(self, store: Store) -> None:
         scope = fresh_scope()
@@ -263,10 +264,10 @@ class ViewConformance:
         with pytest.raises(DimensionError):
             store.put_vectors(scope, "m", {two: [1.0, 2.0, 3.0]})
         with pytest.raises(DimensionError):
-            store.match_vector(scope, "m", [1.0], limit=1)
+            near(store, scope, "m", [1.0], limit=1)
         with pytest.raises(RecordError):
             store.put_vectors(scope, "m", {one: [1.0, 2.0], two: [1.0]})
-        assert len(store.match_vector(scope, "m", [1.0, 2.0], limit=9)) == 1
+        assert len(near(store, scope, "m", [1.0, 2.0], limit=9)) == 1
 
 
 def _lives(scope: Scope, city: str, since: datetime, known_from: datetime = MARCH) -> Fact:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from recollect.records.ids import new_id
 from recollect.records.log import LogEntry
 from recollect.records.message import AgentCallMsg, Message, ToolCallMsg
+from recollect.records.query import Match
 from recollect.records.scope import Scope
+from recollect.store.base import Store, Term
 
 HOSTILE_USERS = [
     "*", "%", "_", "alice", "alice ", " alice", "alice\n", "Alice", "a/b", "a", "b", "",
@@ -42,6 +44,19 @@ def fresh_scope() -> Scope:
 def texts(entries: Sequence[LogEntry]) -> list[str]:
     """What the entries say."""
     return [entry.message.text for entry in entries]
+
+
+def worded(store: Store, scope: Scope, terms: Sequence[Term], *, limit: int) -> list[Match]:
+    """What a search by words finds, read."""
+    return store.read(scope, [it.passage for it in store.match_text(scope, terms, limit=limit)])
+
+
+def near(
+    store: Store, scope: Scope, embedder: str, vector: Sequence[float], *, limit: int
+) -> list[Match]:
+    """What a search by meaning finds, read."""
+    found = store.match_vector(scope, embedder, vector, limit=limit)
+    return store.read(scope, [it.passage for it in found])
 
 
 def rich_messages() -> list[Message]:

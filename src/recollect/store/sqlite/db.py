@@ -6,16 +6,22 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from recollect.records.message import Message
-from recollect.records.text import dump_json, fold
+from recollect.records.text import dump_json
 from recollect.store import codec
 from recollect.store.base import Term
 from recollect.store.engine import Row, load_queries
-from recollect.store.vectors import cosines, pack_vector
+from recollect.store.vectors import Shelves, code_of, pack_vector
+from recollect.store.words import stems, term_stem
+
+if TYPE_CHECKING:
+    from recollect.store.bm25 import Ids
+
+MAX_PLACES = 150_000  # of words read for one question
 
 QUERIES = load_queries("sqlite", r"IN (SELECT value FROM json_each(:\1))")
 
@@ -34,8 +40,9 @@ _PICK = {name: _picker(sql) for name, sql in QUERIES.items()}
 class SqliteDb:
     """Named queries on one connection."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, shelves: Shelves) -> None:
         self.connection = connection
+        self._shelves = shelves
 
     def rows(self, query: str, **values: Any) -> list[Row]:
         return self._run(query, values).fetchall()
@@ -64,10 +71,10 @@ class SqliteDb:
         return range(first, first - count, -1)
 
     def add_passages(self, rows: Sequence[dict[str, Any]]) -> None:
-        for row in rows:
-            if not row["words"].isascii():  # FTS5 folds and splits the rest as we do
-                row["words"] = fold(row["words"])
         self.many("add_passage", rows)
+        for row in rows:
+            owner = row["owner"]
+            row["words"] = " ".join([spelled(owner, word) for word in stems(row["words"])])
         self.many("index_passage", rows)
 
     def pack(self, message: Message) -> dict[str, Any]:
@@ -79,14 +86,58 @@ class SqliteDb:
         extras = row[6]
         return codec.join(row[2], row[3], row[4], row[5], json.loads(extras) if extras else None)
 
-    def text_query(self, owner: str, terms: Sequence[Term]) -> str:
-        quoted = " OR ".join(f'"{" ".join(term)}"' for term in terms)
-        return f'owner : "{owner}" AND words : ({quoted})'
+    def places(self, owner: str, terms: Sequence[Term]) -> list[Ids]:
+        wanted = {spelled(owner, term_stem(term)) for term in terms}
+        counts = sorted((self._count(word), word) for word in wanted)
+        found: list[Ids] = []
+        total = 0
+        for count, word in counts:
+            if not count:
+                continue
+            total += count
+            if found and total > MAX_PLACES:
+                break  # what is left stands nearly everywhere
+            found.append(_numbers(self.rows("places", term=word)))
+        return found
+
+    def _count(self, word: str) -> int:
+        row = self.rows("count_places", term=word)
+        return int(row[0][0]) if row else 0
+
+    def count_records(self, owner: str) -> int:
+        return int(self.rows("count_messages", owner=owner)[0][0])
+
+    def allowed(self, conditions: dict[str, Any]) -> Ids:
+        return _numbers(self.rows("allowed", **conditions))
 
     def nearest(
-        self, narrowed: dict[str, Any], embedder: str, vector: Sequence[float], limit: int
+        self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
     ) -> list[tuple[int, float]]:
-        return cosines(self.rows("vectors", **narrowed, embedder=embedder), vector, limit)
+        return self._shelves.search(self, (owner, embedder), vector, limit, allowed)
 
-    def vector(self, values: Sequence[float]) -> bytes:
-        return pack_vector(values)
+    def count_vectors(self, key: tuple[str, str]) -> int:
+        return int(self.rows("count_vectors", owner=key[0], embedder=key[1])[0][0])
+
+    def vectors_since(self, key: tuple[str, str], last: int, coded: bool) -> list[Row]:
+        query = "codes_since" if coded else "vectors_since"
+        return self.rows(query, owner=key[0], embedder=key[1], last=last)
+
+    def vectors_of(self, key: tuple[str, str], passages: list[int]) -> list[Row]:
+        return self.rows("vectors_of", owner=key[0], embedder=key[1], passages=passages)
+
+    def vector(self, values: Sequence[float]) -> dict[str, Any]:
+        packed = pack_vector(values)
+        return {"embedding": packed, "code": code_of(packed)}
+
+
+def spelled(owner: str, word: str) -> str:
+    """A word as one user's: led by a part of the owner, in letters that FTS5 leaves alone."""
+    return f"{owner[:12]}{word}" if word.isascii() else f"{owner[:12]}0x{word.encode().hex()}"
+
+
+def _numbers(rows: list[Row]) -> Ids:
+    """The numbers of a list that SQLite joined by commas: faster than a row for each."""
+    import numpy as np
+
+    joined = rows[0][0]
+    return np.fromstring(joined or "", np.int64, sep=",")

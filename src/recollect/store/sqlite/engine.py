@@ -19,14 +19,18 @@ from recollect.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
+from recollect.records.ids import now, to_micros
 from recollect.store.engine import Db, load_migrations
+from recollect.store.reindexing import reindex
 from recollect.store.sqlite import forks
 from recollect.store.sqlite.db import SqliteDb
+from recollect.store.vectors import EXACT_UP_TO, Shelves
 
 T = TypeVar("T")
 
 APPLICATION_ID = 0x7265636F  # "reco", so that no other program's file is taken for ours
 MIGRATIONS = load_migrations("sqlite")
+REINDEXED_BY = 2  # the migration that drops what search works on, to be made again
 MERGE_PAGES = 2_000
 CACHE_KIB = 32_768  # SQLite's own 2 MB makes appends slow down as the text index grows
 CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is moved into the file
@@ -44,6 +48,7 @@ class SqliteEngine:
         self._lock = threading.RLock()
         self._pool = threading.Condition(threading.Lock())
         self._readers: list[SqliteDb] = []
+        self._shelves = Shelves()
         self._reading = 0
         self._pausing = False
         self._closed = False
@@ -109,7 +114,7 @@ class SqliteEngine:
                 "synchronous": {1: "normal", 2: "full", 3: "extra"}[int(str(ask("synchronous")))],
                 "schema": str(ask("user_version")),
                 "integrity": str(ask("quick_check")),
-                "vectors": "exact",
+                "vectors": f"exact up to {EXACT_UP_TO:,} of a user, by their signs first beyond",
             }
 
     def close(self) -> None:
@@ -147,8 +152,12 @@ class SqliteEngine:
                     refuse_foreign(self.path)
                     make_private(self.path)
                 writer = self._connect()
-                migrate(writer)
-                self._writer_db = SqliteDb(writer)
+                self._writer_db = SqliteDb(writer, self._shelves)
+                try:
+                    migrate(self._writer_db)
+                except BaseException:
+                    self._writer_db = None
+                    raise
         return self._writer_db
 
     def _disconnect(self) -> None:
@@ -169,7 +178,7 @@ class SqliteEngine:
             if self._readers:
                 return self._readers.pop()
         try:
-            return SqliteDb(self._connect())
+            return SqliteDb(self._connect(), self._shelves)
         except BaseException:
             with self._pool:
                 self._reading -= 1
@@ -224,8 +233,9 @@ class SqliteEngine:
                 time.sleep(0.01)
 
 
-def migrate(writer: apsw.Connection) -> None:
+def migrate(db: SqliteDb) -> None:
     """Bring the schema up to date, each step in a transaction of its own."""
+    writer = db.connection
     for version, script in MIGRATIONS:
         if int(str(writer.pragma("user_version"))) >= version:
             continue
@@ -233,6 +243,8 @@ def migrate(writer: apsw.Connection) -> None:
         try:
             if int(str(writer.pragma("user_version"))) < version:  # nobody else did meanwhile
                 writer.execute(script)
+                if version == REINDEXED_BY:
+                    reindex(db, to_micros(now()))
                 writer.pragma("user_version", version)
                 writer.pragma("application_id", APPLICATION_ID)
             writer.execute("COMMIT")

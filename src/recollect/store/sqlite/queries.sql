@@ -56,20 +56,95 @@ WHERE owner = :owner AND id = :seq
 
 -- name: add_passage
 INSERT INTO passages
-  (id, owner, kind, agent_name, session_id, view_id, start_at, stop_at, created_at)
-VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :created_at)
+  (id, owner, kind, agent_name, session_id, view_id, start_at, stop_at, created_at, role, speaker)
+VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :created_at, :role,
+  :speaker)
 
 -- name: index_passage
-INSERT INTO passage_words (rowid, owner, words) VALUES (:id, :owner, :words)
+INSERT INTO passage_words (rowid, words) VALUES (:id, :words)
 
--- name: match_text
-SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, s.session_id,
-  -bm25(passage_words, 0.0, 1.0) AS score
-FROM passage_words JOIN passages p ON p.id = passage_words.rowid @passage_joins
-WHERE passage_words MATCH :terms AND p.owner = :owner AND @passage_filter
-ORDER BY score DESC, p.id DESC LIMIT :limit
+-- name: places
+SELECT group_concat(doc) FROM word_places WHERE term = :term
 
--- name: vectors
-SELECT v.passage, v.embedding FROM vectors v
-JOIN passages p ON p.id = v.passage @passage_joins
-WHERE v.owner = :owner AND v.embedder = :embedder AND @passage_filter
+-- name: count_places
+SELECT cnt FROM word_counts WHERE term = :term
+
+-- name: count_messages
+SELECT count(*) FROM sessions s JOIN chat_message_history m ON m.session_id = s.key
+WHERE s.owner = :owner
+
+-- name: record_lengths
+SELECT k.value, max(p.stop_at) FROM json_each(:records) k
+JOIN passages p ON p.id BETWEEN CASE WHEN k.value > 0 THEN k.value * 1048576 ELSE k.value END
+  AND CASE WHEN k.value > 0 THEN k.value * 1048576 + 1048575 ELSE k.value END
+WHERE p.owner = :owner GROUP BY 1
+
+-- name: @own_passages
+(
+  SELECT p.* FROM sessions s JOIN chat_message_history m ON m.session_id = s.key
+  JOIN passages p ON p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575
+  WHERE s.owner = :owner AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
+  UNION ALL
+  SELECT p.* FROM passages p WHERE p.owner = :owner AND p.view_id IS NOT NULL) p
+
+-- name: allowed
+SELECT group_concat(p.id) FROM @own_passages @passage_joins
+WHERE p.owner = :owner AND @passage_filter AND @filters
+
+-- name: unembedded
+SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, NULL, NULL
+FROM @own_passages @passage_joins
+WHERE p.owner = :owner AND @passage_filter
+  AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage = p.id AND v.embedder = :embedder)
+ORDER BY p.id LIMIT :limit
+
+-- name: @has_tags
+NOT EXISTS (
+  SELECT 1 FROM json_each(:tags) t WHERE t.value NOT IN (SELECT value FROM json_each(i.tags)))
+
+-- name: @cited_messages
+chat_message_history m
+    ON m.owner = :owner AND m.message_id = v.message_id
+    AND m.session_id IN (SELECT key FROM sessions WHERE owner = :owner)
+
+-- name: @vector_columns
+code, embedding
+
+-- name: @vector_values
+:code, :embedding
+
+-- name: count_vectors
+SELECT count(*) FROM vectors WHERE owner = :owner AND embedder = :embedder
+
+-- name: vectors_since
+SELECT id, passage, embedding FROM vectors
+WHERE owner = :owner AND embedder = :embedder AND id > :last ORDER BY id LIMIT 5000
+
+-- name: codes_since
+SELECT id, passage, code FROM vectors
+WHERE owner = :owner AND embedder = :embedder AND id > :last ORDER BY id LIMIT 50000
+
+-- name: vectors_of
+SELECT passage, embedding FROM vectors
+WHERE passage IN (:passages*) AND embedder = :embedder AND owner = :owner
+
+-- name: messages_after
+SELECT @message, m.owner, m.session_id, s.agent_name FROM chat_message_history m
+JOIN sessions s ON s.key = m.session_id
+WHERE m.id > :last ORDER BY m.id LIMIT :limit
+
+-- name: views_that_hold
+SELECT o.tenant, o.user_id, v.agent_name, v.session_id, v.kind, v.id, v.text, v.at FROM (
+  SELECT owner, agent_name, session_id, 'memory' AS kind, id, text, created_at AS at FROM memory_items
+  WHERE ended_at IS NULL
+  UNION ALL
+  SELECT owner, agent_name, session_id, 'fact', id, subject || ' ' || predicate || ' ' || object,
+    known_from FROM facts WHERE known_to IS NULL AND valid_to IS NULL
+  UNION ALL
+  SELECT owner, agent_name, NULL, 'note', id, notes, updated_at FROM agent_long_term_memory
+) v JOIN owners o ON o.owner = v.owner
+
+-- Only what came lately to the whole store is looked at: the rest has its vectors.
+-- name: newest
+SELECT p.id FROM (SELECT * FROM passages WHERE id > 0 ORDER BY id DESC LIMIT 1000) p @passage_joins
+WHERE p.owner = :owner AND @passage_filter AND @filters ORDER BY p.id DESC LIMIT :limit

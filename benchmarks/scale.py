@@ -1,0 +1,175 @@
+"""Recall as memories grow: one user holding all of them, and a thousand users sharing them.
+
+Run with `make bench-scale`, or `python -m benchmarks.scale --help`. Texts and vectors are made
+up, the time to embed a question is the default model's own. Times are measured by a process of
+its own, without a deadline unless it says so; aims stand beside them and nothing fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from benchmarks.report import publish
+from benchmarks.scale_corpus import Corpus, TopicEmbedder
+from benchmarks.scale_probe import TENANT, Figures, Probe, measure, user_of
+from benchmarks.scale_report import grids_of
+from recollect import Memory, Message, SqliteStore
+
+SIZES = (1_000, 10_000, 100_000)
+MILLION = 1_000_000
+USERS = 1_000
+SESSION = 200
+BUSY_AT = 100_000
+WRITES_PER_S = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A store being filled for one user or many, and the plain index beside it."""
+
+    name: str
+    users: int
+    path: Path
+    memory: Memory
+    corpus: Corpus
+    plain: apsw.Connection | None = None
+
+    def grow(self, start: int, stop: int) -> Figures:
+        """Remember these texts, and give each its vector; how long both took."""
+        began = time.perf_counter()
+        for user, session, numbers in shares(start, stop, self.users):
+            said = [Message("user", self.corpus.text(n), message_id=f"m{n}") for n in numbers]
+            self.memory.remember(said, user=user, session=session)
+        stored = time.perf_counter()
+        while waiting := self.memory.catch_up(timeout_s=20):
+            print(f"{self.name}: {waiting:,} of {stop:,} wait for their vectors", flush=True)
+        done = time.perf_counter()
+        if self.plain:
+            rows = enumerate(self.corpus.texts(start, stop), start=start)
+            with self.plain:
+                self.plain.executemany("INSERT INTO plain (rowid, words) VALUES (?, ?)", rows)
+        return {
+            "remember_per_s": (stop - start) / (stored - began),
+            "vectors_per_s": (stop - start) / (done - stored),
+            "fill_s": done - began,
+        }
+
+    def bytes(self) -> int:
+        """The size of the store's file, with all of its log moved into it."""
+        db = apsw.Connection(str(self.path))
+        db.set_busy_timeout(10_000)
+        db.execute("SELECT 1 FROM sqlite_schema").fetchall()  # until it has read, it sees no log
+        db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        db.close()
+        return self.path.stat().st_size
+
+
+def shares(start: int, stop: int, users: int) -> Iterator[tuple[str, str, range]]:
+    """Whose the texts are and in which session; a session's come one after the other."""
+    for first in range(start, start + min(users, stop - start)):
+        numbers = range(first, stop, users)
+        for place in range(0, len(numbers), SESSION):
+            part = numbers[place : place + SESSION]
+            yield user_of(first, users), f"s{part[0] // users // SESSION}", part
+
+
+def open_layout(name: str, users: int, folder: Path) -> Layout:
+    """An empty store, filled with less care for power cuts than a user's would be."""
+    corpus, path = Corpus(), folder / f"{users}.db"
+    store = SqliteStore(path, durability="normal")
+    memory = Memory(store, tenant=TENANT, embedder=TopicEmbedder(corpus))
+    plain = None
+    if users == 1:
+        plain = apsw.Connection(str(folder / "plain.db"))
+        plain.pragma("journal_mode", "wal")
+        tokenizer = "tokenize = 'porter unicode61'"
+        plain.execute(f"CREATE VIRTUAL TABLE plain USING fts5 (words, {tokenizer})")
+    return Layout(name, users, path, memory, corpus, plain)
+
+
+def run(layout: Layout, sizes: list[int], asks: int) -> list[Figures]:
+    """Grow through the sizes, and measure at each."""
+    found, held = [], 0
+    for size in sizes:
+        print(f"{layout.name}: filling up to {size:,}", flush=True)
+        figures = layout.grow(held, size)
+        held = size
+        plain = str(layout.path.parent / "plain.db") if layout.plain else None
+        probe = Probe(str(layout.path), size, layout.users, asks, plain)
+        figures |= {"bytes": layout.bytes(), **in_process(probe)}
+        if layout.users == 1 and size == BUSY_AT:
+            figures["busy"], wrote = under_writes(layout, probe)
+            held += wrote
+        found.append({"layout": layout.name, "size": size, **figures})
+    return found
+
+
+def in_process(probe: Probe) -> Figures:
+    """Measure in a process of its own, which begins with nothing loaded."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measure, probe).result()
+
+
+def under_writes(layout: Layout, probe: Probe) -> tuple[Figures, int]:
+    """The same while this process writes, fifty messages a second; and how many it wrote."""
+    stop, wrote = threading.Event(), [0]
+
+    def write() -> None:
+        began = time.perf_counter()
+        while not stop.wait(max(0.0, began + wrote[0] / WRITES_PER_S - time.perf_counter())):
+            text = layout.corpus.text(probe.size + wrote[0])
+            said = Message("user", text, message_id=f"m{probe.size + wrote[0]}")
+            layout.memory.remember(said, user=user_of(0, 1), session="busy")
+            wrote[0] += 1
+
+    writer = threading.Thread(target=write)
+    began = time.perf_counter()
+    writer.start()
+    try:
+        figures = in_process(replace(probe, plain=None, cold=False))
+    finally:
+        stop.set()
+        writer.join()
+    figures["writes_per_s"] = wrote[0] / (time.perf_counter() - began)
+    return figures, wrote[0]
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="make bench-scale", description=__doc__)
+    made.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), metavar="N")
+    made.add_argument("--million", action="store_true", help="also at 1,000,000")
+    made.add_argument("--asks", type=int, default=300, metavar="N", help="recalls per figure")
+    made.add_argument("--users", choices=("one", "many", "both"), default="both")
+    made.add_argument("--out", type=Path, default=Path("bench-results"), metavar="DIR")
+    return made
+
+
+def main() -> None:
+    """Measure, print, and leave the figures in the folder of results."""
+    options = parser().parse_args()
+    sizes = sorted({*options.sizes, *([MILLION] if options.million else [])})
+    layouts = {"one": ("one user", 1), "many": (f"{USERS:,} users", USERS)}
+    found: list[dict[str, Any]] = []
+    for key, (name, users) in layouts.items():
+        if options.users in (key, "both"):
+            with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+                layout = open_layout(name, users, Path(folder))
+                with layout.memory:
+                    found += run(layout, sizes, options.asks)
+    grids, notes = grids_of(found)
+    publish(grids, notes, options.out / "scale", found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""JSON over HTTP to a model's server, with patience and without telling secrets."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from recollect.errors import ConfigError, ProviderError
+
+if TYPE_CHECKING:
+    from http.client import HTTPMessage
+    from urllib.error import HTTPError
+
+MAX_BYTES = 64_000_000
+ATTEMPTS = 4
+FIRST_WAIT_S = 0.5  # doubled by each attempt
+LONGEST_WAIT_S = 30.0
+_PASSING = {408, 409, 425, 429, 500, 502, 503, 504, 529}
+_HOPELESS = {"insufficient_quota"}  # comes as a 429, but waiting does not pay the bill
+_CURES = {
+    400: "it may not know this model or these dimensions, or find a text too long",
+    401: "check the API key",
+    403: "check the API key",
+    404: "check base_url and the model's name",
+    413: "send shorter texts",
+}
+
+
+class _Passing(Exception):
+    """Worth another attempt, perhaps after so many seconds."""
+
+    def __init__(self, reason: str, wait_s: float | None = None) -> None:
+        super().__init__(reason)
+        self.wait_s = wait_s
+
+
+class Endpoint:
+    """An address that takes and gives JSON; the key never shows."""
+
+    def __init__(self, url: str, *, api_key: str = "", timeout_s: float = 30.0) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+            raise ConfigError("base_url must be http:// or https:// and a host, without a user")
+        if not (api_key.isascii() and api_key.isprintable()):
+            raise ConfigError("api_key holds characters that no HTTP header can carry")
+        self._url = url
+        self._who = f"{parts.scheme}://{parts.netloc}"
+        self._timeout_s = timeout_s
+        self._headers = {"Content-Type": "application/json", "User-Agent": "recollect"}
+        if api_key:
+            self._headers["Authorization"] = f"Bearer {api_key}"
+
+    def __repr__(self) -> str:
+        return self._who
+
+    def post(self, body: Mapping[str, object], *, attempts: int = ATTEMPTS) -> object:
+        """The server's answer; errors that pass are waited for, others are raised."""
+        wait_s = FIRST_WAIT_S
+        for left in reversed(range(attempts)):
+            try:
+                return self._parse(self._send(json.dumps(body).encode()))
+            except _Passing as error:
+                if not left:
+                    times = f"{attempts} times" if attempts > 1 else "once"
+                    raise ProviderError(f"{self} failed, asked {times}: {error}") from None
+                asked = wait_s if error.wait_s is None else error.wait_s
+                time.sleep(min(asked, LONGEST_WAIT_S))
+                wait_s *= 2
+        raise ValueError("attempts must be at least 1")
+
+    def _send(self, body: bytes) -> bytes:
+        import http.client
+        import urllib.error
+        import urllib.request  # here, so that `import recollect` stays light
+
+        request = urllib.request.Request(self._url, body, self._headers, method="POST")
+        opener = urllib.request.build_opener(_no_redirects())
+        try:
+            with opener.open(request, timeout=self._timeout_s) as reply:
+                data: bytes = reply.read(MAX_BYTES + 1)
+                cut = reply.length and len(data) <= MAX_BYTES
+        except urllib.error.HTTPError as error:
+            with error:  # it is also the reply, with its connection
+                raise self._explain(error) from None
+        except (OSError, http.client.HTTPException) as error:
+            reason = getattr(error, "reason", error)
+            raise _Passing(f"{type(reason).__name__}; is it running?") from None
+        if cut:
+            raise _Passing("the answer was cut off")
+        if len(data) > MAX_BYTES:
+            raise ProviderError(f"{self} answered with more than {MAX_BYTES:,} bytes")
+        return data
+
+    def _explain(self, error: HTTPError) -> Exception:
+        code = _error_code(error)
+        said = f"HTTP {error.code}" + (f" ({code})" if code else "")
+        if error.code in _PASSING and code not in _HOPELESS:
+            return _Passing(said, _retry_after(error.headers))
+        cure = _CURES.get(error.code, "see the server's log")
+        if 300 <= error.code < 400:
+            cure = "it points elsewhere; give base_url the final address"
+        return ProviderError(f"{self} refused with {said}: {cure}")
+
+    def _parse(self, data: bytes) -> object:
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError):
+            raise ProviderError(f"{self} answered with no JSON: check base_url") from None
+
+
+def _no_redirects() -> object:
+    from urllib.request import HTTPRedirectHandler
+
+    class NoRedirects(HTTPRedirectHandler):
+        """Following one would hand the key and the texts to a host nobody named."""
+
+        def redirect_request(self, *_: object) -> None:
+            return None
+
+    return NoRedirects()
+
+
+def _error_code(error: HTTPError) -> str:
+    """The provider's own word for the error, unless it could be a sentence that quotes."""
+    try:
+        told = json.loads(error.read(MAX_BYTES))["error"]
+        code = str(told.get("code") or told.get("type") or "")
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return ""
+    return code if re.fullmatch(r"[a-zA-Z_]{1,40}", code) else ""
+
+
+def _retry_after(headers: HTTPMessage) -> float | None:
+    """Seconds to wait, told as a number or as a date."""
+    from email.utils import parsedate_to_datetime
+
+    told = headers.get("Retry-After")
+    if told is None:
+        return None
+    if re.fullmatch(r"\d{1,9}(\.\d*)?", told.strip()):
+        return float(told)
+    try:
+        return max(0.0, parsedate_to_datetime(told).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,139 @@
+"""The indexer: gives what was stored its vectors, in the background, for whoever stored it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+
+from recollect.errors import LeaseLostError, ProviderError, RecollectError
+from recollect.providers.embedder import Embedder
+from recollect.records.log import Job
+from recollect.store.base import Store
+
+KINDS = ("embed", "vectors")
+JOBS = 32  # taken at once
+PASSAGES = 64  # embedded at once
+LEASE_SECONDS = 120.0
+PREPARE_SECONDS = 60.0  # between two looks for users that this embedder has not seen
+LONGEST_PAUSE = 15.0
+GATHER_SECONDS = 0.05  # what is stored together is embedded together, and writers go first
+
+log = logging.getLogger("recollect")
+
+
+class Indexer:
+    """A thread that takes embedding jobs from the queue. Several may share one store."""
+
+    def __init__(self, store: Store, embedder: Embedder) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._woken = threading.Event()
+        self._closing = False
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._prepared_at = float("-inf")
+
+    def wake(self) -> None:
+        """There may be work."""
+        if self._thread is None or self._pid != os.getpid():
+            self._begin()
+        self._woken.set()
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._closing or (self._thread is not None and self._pid == os.getpid()):
+                return
+            self._pid = os.getpid()
+            self._thread = threading.Thread(target=self._run, name="recollect-indexer", daemon=True)
+            self._thread.start()
+
+    def catch_up(self, timeout_s: float | None = None) -> int:
+        """Wait until nothing waits for its vector; return how many jobs still do."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        self.wake()
+        while left := self._store.backlog(KINDS):
+            if self._closing or (deadline is not None and time.monotonic() >= deadline):
+                return left
+            time.sleep(0.01)
+        return 0
+
+    def close(self) -> None:
+        """Stop after the batch at hand; what is left stays in the queue."""
+        self._closing = True
+        self._woken.set()
+        thread = self._thread
+        if thread is not None and self._pid == os.getpid():
+            thread.join(timeout=5)
+
+    def _run(self) -> None:
+        pause = GATHER_SECONDS
+        while not self._closing:
+            try:
+                worked = self.step()
+            except RecollectError as error:
+                log.warning("embedding pauses: %s", error)
+                worked = False
+            pause = GATHER_SECONDS if worked else min(pause * 2, LONGEST_PAUSE)
+            if not worked and self._woken.wait(pause):
+                self._woken.clear()
+                pause = GATHER_SECONDS
+                time.sleep(pause)
+
+    def step(self) -> bool:
+        """Take some jobs and do them; say whether there were any."""
+        if time.monotonic() - self._prepared_at > PREPARE_SECONDS:
+            self._prepare()
+        jobs = self._store.claim(kinds=KINDS, limit=JOBS, lease_seconds=LEASE_SECONDS)
+        by_owner = defaultdict(list)
+        for job in jobs:
+            by_owner[job.scope.owner].append(job)
+        for theirs in by_owner.values():
+            self._embed(theirs)
+        return bool(jobs)
+
+    def _prepare(self) -> None:
+        """Queue all of a user's past for an embedder that is new to it."""
+        while scopes := self._store.unprepared(self._embedder.name):
+            for scope in scopes:
+                self._store.prepare(scope, self._embedder.name)
+        self._prepared_at = time.monotonic()
+
+    def _embed(self, jobs: Sequence[Job]) -> None:
+        """Do the jobs of one user; those that fail are tried again later, alone."""
+        try:
+            self._do(jobs)
+        except LeaseLostError:
+            log.info("another worker took over %d embedding jobs", len(jobs))
+        except ProviderError as error:
+            if len(jobs) > 1:
+                for job in jobs:
+                    self._embed([job])
+            else:
+                self._store.fail(jobs[0], str(error))
+
+    def _do(self, jobs: Sequence[Job]) -> None:
+        name = self._embedder.name
+        gathered: dict[int, str] = {}
+        ready: list[Job] = []
+        for job in jobs:
+            while len(texts := self._store.waiting(name, job, limit=PASSAGES)) == PASSAGES:
+                self._put(job, texts)
+                self._store.renew(job, lease_seconds=LEASE_SECONDS)
+                if self._closing:
+                    return
+            gathered |= texts
+            ready.append(job)
+            if len(gathered) >= PASSAGES:
+                self._put(job, gathered, done=ready)
+                gathered, ready = {}, []
+        if ready:
+            self._put(ready[0], gathered, done=ready)
+
+    def _put(self, job: Job, texts: dict[int, str], done: Sequence[Job] = ()) -> None:
+        vectors = dict(zip(texts, self._embedder.embed(list(texts.values())), strict=True))
+        self._store.put_vectors(job.scope, self._embedder.name, vectors, done=done)

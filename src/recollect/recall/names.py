@@ -1,0 +1,35 @@
+"""Names of people in a question: whom it asks about, and the question as they would put it.
+
+With a name in it, an embedder finds where that person is talked to. What they say of themselves
+says "I": so the name goes out of the question, and becomes a boost for what they said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_WORD = re.compile(r"[\w’'-]+")
+
+
+def asked_about(question: str, speakers: Iterable[str]) -> frozenset[str]:
+    """The speakers a question names, by their whole name or the first part of it."""
+    said = set(_WORD.findall(re.sub(r"['’]s\b", "", question)))
+    if question.islower():  # typed in haste: any spelling of a name counts
+        speakers = list(speakers)
+        return frozenset(name for name in speakers if _first(name).lower() in said)
+    return frozenset(name for name in speakers if _first(name) in said)
+
+
+def in_first_person(question: str, names: Iterable[str]) -> str:
+    """The question with each name turned into "I", and what is theirs into "my"."""
+    for name in sorted(names, key=len, reverse=True):
+        first, rest = _first(name), name.split()[1:]
+        spelled = re.escape(first) + (f"(?: {re.escape(' '.join(rest))})?" if rest else "")
+        question = re.sub(rf"\b{spelled}['’]s?(?!\w)", "my", question, flags=re.IGNORECASE)
+        question = re.sub(rf"\b{spelled}\b", "I", question, flags=re.IGNORECASE)
+    return question
+
+
+def _first(name: str) -> str:
+    return name.split()[0] if name.split() else name

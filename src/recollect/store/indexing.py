@@ -1,0 +1,89 @@
+"""Indexing in a transaction: messages and derived records become passages that can be found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from recollect.records.ids import from_micros
+from recollect.records.message import Message
+from recollect.records.scope import Scope
+from recollect.records.text import passages
+from recollect.store.bm25 import PIECES
+from recollect.store.engine import Db, one
+from recollect.store.queue import enqueue
+from recollect.store.sessions import find_by
+
+DAY = 86_400_000_000  # microseconds
+# A transcript's line: one to three capitalised words, a colon, and what was said.
+_SPOKEN = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): \S")
+_MONTHS = (
+    "January February March April May June July August September October November December"
+).split()
+
+
+def speaker_of(message: Message) -> str | None:
+    """Who speaks: the message's name, or the one a transcript's line begins with."""
+    if message.name:
+        return message.name
+    if ": " in message.text[:96] and (found := _SPOKEN.match(message.text)):
+        name = found[1]
+        return name if all(part[0].isupper() for part in name.split()) else None
+    return None
+
+
+@lru_cache(maxsize=1_024)
+def date_words(day: int) -> str:
+    """A day since 1970 as people write it, so that its words find what was said on it."""
+    moment = from_micros(day * DAY)
+    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
+
+
+def index_messages(
+    db: Db,
+    owner: str,
+    messages: Sequence[tuple[int, Message, int]],
+    *,
+    agent: str,
+    session: Any,
+    first_piece: int = 0,
+) -> None:
+    """Make messages, given with their place and moment, findable by their words."""
+    rows, speakers = [], set()
+    for seq, message, created_at in messages:
+        speaker, text = speaker_of(message), message.text
+        about = f"{speaker or ''} {date_words(created_at // DAY)}"
+        if speaker:
+            speakers.add(speaker)
+        for piece, (start, stop) in enumerate(passages(text)):
+            rows.append({
+                "owner": owner, "kind": "message", "agent": agent, "session": session,
+                "view_id": None, "id": seq * PIECES + first_piece + piece, "start_at": start,
+                "stop_at": stop, "created_at": created_at, "role": message.role,
+                "speaker": speaker,
+                "words": text[start:stop] if piece else f"{about} {text[start:stop]}",
+            })  # fmt: skip
+    db.add_passages(rows)
+    if speakers:
+        db.many("add_speaker", [{"owner": owner, "speaker": name} for name in sorted(speakers)])
+
+
+def index_view(
+    db: Db, scope: Scope, kind: str, view_id: str, text: str, created_at: int, now: int
+) -> None:
+    """Make something derived findable by its words, and queue it for its vector."""
+    spans = passages(text)
+    home = scope.session and one(db.rows("find_session", **find_by(scope)))
+    shared = {
+        "owner": scope.owner, "kind": kind, "agent": scope.agent or "",
+        "session": home[0] if home else None, "view_id": view_id, "created_at": created_at,
+        "role": None, "speaker": None,
+    }  # fmt: skip
+    ids = db.next_view_passages(len(spans))
+    db.add_passages([
+        {**shared, "id": id_, "start_at": start, "stop_at": stop, "words": text[start:stop]}
+        for id_, (start, stop) in zip(ids, spans, strict=True)
+    ])  # fmt: skip
+    enqueue(db, scope.owner, "vectors", min(ids), max(ids), now)

@@ -1,0 +1,112 @@
+"""What the benchmarks are made with: kept vectors, made-up talk, and a run from end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from benchmarks.asking import Clock, ask_shuffled, fill
+from benchmarks.embedding import CachedEmbedder
+from benchmarks.locomo import Locomo
+from benchmarks.metrics import recall_at
+from benchmarks.scale import shares
+from benchmarks.scale_corpus import COMMON, Corpus, QueryEmbedder, TopicEmbedder
+
+from recollect import Memory
+from tests.unit.test_benchmark_metrics import TALK
+
+if TYPE_CHECKING:
+    from recollect.providers.embedder import Vectors
+
+
+class Counting:
+    """An embedder that counts what it is asked."""
+
+    name = "counting"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        self.asked += texts
+        return np.array([[len(text), 1] for text in texts], np.float32)
+
+    def embed_query(self, text: str) -> Vectors:
+        vector: Vectors = self.embed([text])[0]
+        return vector
+
+
+def test_a_kept_vector_is_not_made_again_and_is_the_same(tmp_path: Path) -> None:
+    first, second = Counting(), Counting()
+    made = CachedEmbedder(first, tmp_path).embed(["a", "bb", "a"])
+    assert first.asked == ["a", "bb"]
+    cached = CachedEmbedder(second, tmp_path)
+    assert np.array_equal(cached.embed(["bb", "ccc", "a"]), [[2, 1], [3, 1], [1, 1]])
+    assert second.asked == ["ccc"]
+    assert made.tolist() == [[1, 1], [2, 1], [1, 1]]
+    assert (cached.made, cached.cached) == (1, 2)
+
+
+def test_a_question_is_embedded_every_time(tmp_path: Path) -> None:
+    inner = Counting()
+    cached = CachedEmbedder(inner, tmp_path)
+    for _ in range(2):
+        cached.embed_query("why?")
+    assert inner.asked == ["why?", "why?"]
+
+
+def test_made_up_talk_is_the_same_in_every_process() -> None:
+    texts = list(Corpus().texts(990, 1_010))
+    assert texts == [Corpus().text(number) for number in range(990, 1_010)]
+    assert all(8 <= len(text.split()) <= 30 for text in texts)
+    assert len(set(Corpus().words)) == 8_000
+
+
+def test_small_words_are_frequent_and_the_others_rare() -> None:
+    texts = [set(text.split()) for text in Corpus().texts(0, 1_000)]
+    assert sum("the" in text for text in texts) > 300
+    assert sum(Corpus().words[4_000] in text for text in texts) < 20
+
+
+def test_a_question_lies_near_the_text_it_is_from() -> None:
+    corpus = Corpus()
+    embedder = TopicEmbedder(corpus)
+    matrix = embedder.embed(list(corpus.texts(0, 1_000)))
+    assert np.allclose(np.linalg.norm(matrix, axis=1), 1, atol=1e-5)
+    for number, question in corpus.questions(1_000, 10, seed=1):
+        scores = matrix @ embedder.embed_query(question)
+        assert scores[number] >= np.sort(scores)[-30]
+        assert set(question.strip("?").split()) - set(COMMON) <= set(corpus.text(number).split())
+
+
+def test_a_free_question_does_not_ask_the_real_model() -> None:
+    model = Counting()
+    embedder = QueryEmbedder(Corpus(), model)
+    paid = embedder.embed_query("what was it?")
+    embedder.is_free = True
+    assert np.array_equal(embedder.embed_query("what was it?"), paid)
+    assert model.asked == ["what was it?"]
+
+
+@pytest.mark.parametrize(("start", "stop", "users"), [(0, 450, 1), (0, 30, 10), (30, 57, 10)])
+def test_every_text_is_somebodys_once(start: int, stop: int, users: int) -> None:
+    parts = list(shares(start, stop, users))
+    assert sorted(n for _, _, numbers in parts for n in numbers) == list(range(start, stop))
+    assert all(f"u{n % users}" == user for user, _, numbers in parts for n in numbers)
+
+
+def test_a_question_set_runs_through_the_public_door(tmp_path: Path) -> None:
+    locomo, clock = Locomo([TALK]), Clock()
+    with Memory(tmp_path / "m.db", tenant="locomo", clock=clock, embedder=None) as memory:
+        assert fill(memory, locomo, locomo.questions) == 3
+        assert fill(memory, locomo, locomo.questions) == 0
+        first = locomo.questions[0]
+        asked = replace(first, text="who has a red bike?")
+        [answer] = ask_shuffled(memory, clock, [asked])
+    assert answer.found[0].id == "D1:2"
+    assert answer.found[0].session == "session_1"
+    assert recall_at(1, [found.id for found in answer.found], first.turns) == 0.5
