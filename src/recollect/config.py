@@ -9,7 +9,7 @@ from pathlib import Path
 
 from recollect.errors import ConfigError
 
-_DURABILITIES = ("full", "normal")
+_CHOICES = {"durability": ("full", "normal"), "embedder": ("minilm", "static", "none")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,17 +21,19 @@ class Settings:
     user: str = "me"
     agent: str = ""
     durability: str = "full"
+    embedder: str = "minilm"
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """Read RECOLLECT_URL, _TENANT, _USER, _AGENT and _DURABILITY."""
+        """Read RECOLLECT_URL, _TENANT, _USER, _AGENT, _DURABILITY and _EMBEDDER."""
         given = {
             name: environment[f"RECOLLECT_{name.upper()}"]
             for name in cls.__dataclass_fields__
             if environment.get(f"RECOLLECT_{name.upper()}")
         }
-        if given.get("durability", "full") not in _DURABILITIES:
-            raise ConfigError(f"RECOLLECT_DURABILITY is one of {', '.join(_DURABILITIES)}")
+        for name, choices in _CHOICES.items():
+            if given.get(name, choices[0]) not in choices:
+                raise ConfigError(f"RECOLLECT_{name.upper()} is one of {', '.join(choices)}")
         if "url" not in given:
             given["url"] = str(default_path())
         return cls(**given)

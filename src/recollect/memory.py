@@ -53,8 +53,8 @@ class Memory:
             print(memory.recall("where does she live?", user="ada").hits[0].text)
 
     `store` is a Store, a path, `":memory:"` or a `postgresql://` URL; without one, RECOLLECT_URL
-    or a file in the user's data folder. `embedder` is the local MiniLM if none is given;
-    with None, recall goes by words alone.
+    or a file in the user's data folder. `embedder` is the local MiniLM unless RECOLLECT_EMBEDDER
+    says otherwise; with None, recall goes by words and links alone.
     """
 
     def __init__(
@@ -67,15 +67,14 @@ class Memory:
         ranking: Ranking = DEFAULT_RANKING,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        settings = Settings.from_environment() if store is None or tenant is None else None
-        self.tenant = settings.tenant if tenant is None and settings else str(tenant)
+        settings = Settings.from_environment()
+        self.tenant = settings.tenant if tenant is None else str(tenant)
         if store is None:
-            assert settings is not None  # read just above
             store = open_store(settings.url, settings.durability, clock)
         elif isinstance(store, str | os.PathLike):
             store = open_store(os.fspath(store), "full", clock)
         self.store: Store = store
-        self.embedder = MiniLM() if embedder is UNSET else embedder
+        self.embedder = open_embedder(settings.embedder) if embedder is UNSET else embedder
         self._clock = clock
         self._searcher = Searcher(
             store=store, embedder=self.embedder, reranker=reranker, ranking=ranking
@@ -172,6 +171,11 @@ class Memory:
         )
         return self._searcher.search(query)
 
+    def warm_up(self) -> None:
+        """Load now what the first recall of a process would else be late for: the model."""
+        if self.embedder is not None:
+            self.embedder.embed_query("")
+
     def catch_up(self, timeout_s: float | None = None) -> int:
         """Wait until all that is stored can be found by its meaning too.
 
@@ -246,6 +250,15 @@ def open_store(url: str, durability: str = "full", clock: Callable[[], datetime]
     if not path or re.match(r"\w[\w+.-]*://", path):
         raise ConfigError("the store is a path, :memory:, sqlite:///path or postgresql://…")
     return SqliteStore(path, durability="normal" if durability == "normal" else "full", clock=clock)
+
+
+def open_embedder(name: str) -> Embedder | None:
+    """One of the embedders that need no key, by its name in RECOLLECT_EMBEDDER."""
+    if name == "static":
+        from recollect.providers.static import StaticEmbedder
+
+        return StaticEmbedder()
+    return MiniLM() if name == "minilm" else None
 
 
 def _messages(said: Said | Iterable[Said]) -> list[Message]:

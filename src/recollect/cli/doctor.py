@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recollect.cli.show import Database, console, open_memory
-from recollect.errors import RecollectError, StoreDamagedError
+from recollect.errors import ProviderError, RecollectError, StoreDamagedError
 from recollect.memory import Memory
 from recollect.records.ids import new_id
 
@@ -53,6 +53,7 @@ def examine(database: str | None) -> Iterator[Finding]:
     with memory:
         try:
             yield from _about_store(memory)
+            yield _about_embedder(memory)
             yield from _round_trip(memory)
             scope = memory.scope(user=settings.user)
             waiting = len(memory.store.jobs(scope, dead=False))
@@ -76,12 +77,30 @@ def _about_store(memory: Memory) -> Iterator[Finding]:
             yield Finding(name, "ok", value)
 
 
+def _about_embedder(memory: Memory) -> Finding:
+    if memory.embedder is None:
+        return Finding("embedder", "ok", "none: recall goes by words and links")
+    try:
+        loaded, asked = (_took_ms(memory.warm_up) for _ in range(2))
+    except ProviderError as error:
+        return Finding("embedder", "warning", f"recall goes by words and links: {error}")
+    waiting = memory.store.backlog(("embed", "vectors"))
+    detail = f"{memory.embedder.name}: loaded in {loaded:.0f} ms, a question in {asked:.1f} ms"
+    return Finding("embedder", "ok", f"{detail}, {waiting} jobs waiting")
+
+
+def _took_ms(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return (time.perf_counter() - started) * 1_000
+
+
 def _round_trip(memory: Memory) -> Iterator[Finding]:
     user = f"doctor-{new_id()}"  # nobody's, so that nobody's memory is touched
     word = f"canary{new_id().replace('-', '')}"
     steps: list[tuple[str, Callable[[], bool]]] = [
         ("remember", lambda: memory.remember(f"a {word} sings", user=user).added == 1),
-        ("recall", lambda: len(memory.recall(word, user=user).hits) == 1),
+        ("recall", lambda: memory.recall(word, user=user).hits[0].text == f"a {word} sings"),
         ("history", lambda: memory.history(user=user)[0].content == f"a {word} sings"),
         ("forget", lambda: _forget(memory, user) == 1),
     ]

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from recollect.config import Settings
-from recollect.memory import Memory, open_store
+from recollect.memory import Memory, open_embedder, open_store
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -33,7 +33,8 @@ def open_memory(database: str | None) -> tuple[Memory, Settings]:
     """The memory that the options and the environment name, and the settings it came from."""
     settings = Settings.from_environment()
     store = open_store(settings.url if database is None else database, settings.durability)
-    return Memory(store, tenant=settings.tenant), settings
+    embedder = open_embedder(settings.embedder)
+    return Memory(store, tenant=settings.tenant, embedder=embedder), settings
 
 
 def harmless(text: str) -> str:

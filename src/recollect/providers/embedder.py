@@ -17,7 +17,8 @@ class Embedder(Protocol):
     """Turns texts into vectors; texts that mean the same lie near each other.
 
     `name` says which model in which variant: vectors of two names are never compared. Both
-    methods may be called from several threads. They raise ProviderError when they cannot.
+    methods may be called from several threads. They raise ProviderError when they cannot. One
+    that reads its model from this machine has a method `load` for it, called ahead of the rest.
     """
 
     @property

@@ -38,7 +38,7 @@ class LangChainEmbedder:
             return np.empty((0, self._width or 0), np.float32)
         try:
             rows: object = self._embeddings.embed_documents(list(texts))
-        except Exception as error:  # whatever its own libraries raise
+        except Exception as error:  # noqa: BLE001 - whatever its own libraries raise
             raise self._failure(error) from None
         return self._check(rows, len(texts))
 
@@ -46,9 +46,10 @@ class LangChainEmbedder:
         """The vector of a question."""
         try:
             row = self._embeddings.embed_query(text)
-        except Exception as error:  # whatever its own libraries raise
+        except Exception as error:  # noqa: BLE001 - whatever its own libraries raise
             raise self._failure(error) from None
-        return self._check([row], 1)[0]
+        vector: Vectors = self._check([row], 1)[0]
+        return vector
 
     def _check(self, rows: object, count: int) -> Vectors:
         vectors = unit_rows(rows, count, self.name, self._width)

@@ -55,7 +55,12 @@ class MiniLM:
 
     def embed_query(self, text: str) -> Vectors:
         """The vector of a question."""
-        return self.embed([text])[0]
+        vector: Vectors = self.embed([text])[0]
+        return vector
+
+    def load(self) -> None:
+        """Read the model now, and not with the first text."""
+        self._load()
 
     def _load(self) -> tuple[WordPiece, Forward]:
         if self._loaded is None:
@@ -100,11 +105,11 @@ def _mean(forward: Forward, windows: Sequence[Sequence[int]]) -> Vectors:
     """
     import numpy as np
 
-    vectors = [forward(np.array([window], np.int32))[0] for window in windows]
-    if len(vectors) == 1:
-        return vectors[0]
-    total = np.average(vectors, axis=0, weights=[len(window) for window in windows])
-    return (total / np.linalg.norm(total)).astype(np.float32)
+    total = np.zeros(WIDTH, np.float32)
+    for window in windows:
+        total += len(window) * forward(np.array([window], np.int32))[0]
+    vector: Vectors = total / np.linalg.norm(total)
+    return vector
 
 
 def _windows(pieces: WordPiece, text: str) -> Iterator[list[int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class NumpyMiniLM:
         return result
 
 
-def _read_arrays(folder: Path) -> dict[str, NDArray[np.generic]]:
+def _read_arrays(folder: Path) -> dict[str, NDArray[Any]]:
     data = np.memmap(folder / "weights.bin", np.uint8, "r")
     arrays = {}
     for name, (dtype, shape, offset) in json.loads((folder / "weights.json").read_text()).items():
@@ -86,13 +86,15 @@ def _attend(heads: Floats) -> Floats:
     scores = query @ key.swapaxes(2, 3) / np.float32(np.sqrt(query.shape[-1]))
     scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
     mixed = scores / scores.sum(axis=-1, keepdims=True) @ value
-    return mixed.transpose(0, 2, 1, 3).reshape(batch, length, width // 3)
+    joined: Floats = mixed.transpose(0, 2, 1, 3).reshape(batch, length, width // 3)
+    return joined
 
 
 def _norm(values: Floats, gain: Floats, bias: Floats) -> Floats:
     centred = values - values.mean(axis=-1, keepdims=True)
     spread = np.square(centred).mean(axis=-1, keepdims=True)
-    return centred / np.sqrt(spread + EPSILON) * gain + bias
+    normed: Floats = centred / np.sqrt(spread + EPSILON) * gain + bias
+    return normed
 
 
 def _gelu(values: Floats) -> Floats:
@@ -106,4 +108,5 @@ def erf(values: Floats) -> Floats:
     total = np.float32(1.061405429) * step
     for factor in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
         total = (total + np.float32(factor)) * step
-    return np.copysign(1 - total * np.exp(-size * size), values)
+    result: Floats = np.copysign(1 - total * np.exp(-size * size), values)
+    return result

@@ -38,7 +38,8 @@ class _RemoteEmbedder:
 
     def embed_query(self, text: str) -> Vectors:
         """The vector of a question; asked once, since somebody waits for it."""
-        return self._embed([text], attempts=1)[0]
+        vector: Vectors = self._embed([text], attempts=1)[0]
+        return vector
 
     def _embed(self, texts: Sequence[str], attempts: int) -> Vectors:
         import numpy as np

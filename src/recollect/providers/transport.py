@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 from recollect.errors import ConfigError, ProviderError
 
 if TYPE_CHECKING:
-    from http.client import HTTPMessage
+    from email.message import Message
     from urllib.error import HTTPError
+    from urllib.request import BaseHandler
 
 MAX_BYTES = 64_000_000
 ATTEMPTS = 4
@@ -112,7 +113,7 @@ class Endpoint:
             raise ProviderError(f"{self} answered with no JSON: check base_url") from None
 
 
-def _no_redirects() -> object:
+def _no_redirects() -> BaseHandler:
     from urllib.request import HTTPRedirectHandler
 
     class NoRedirects(HTTPRedirectHandler):
@@ -134,7 +135,7 @@ def _error_code(error: HTTPError) -> str:
     return code if re.fullmatch(r"[a-zA-Z_]{1,40}", code) else ""
 
 
-def _retry_after(headers: HTTPMessage) -> float | None:
+def _retry_after(headers: Message) -> float | None:
     """Seconds to wait, told as a number or as a date."""
     from email.utils import parsedate_to_datetime
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from recollect.errors import ProviderError
@@ -29,7 +30,8 @@ def unit_rows(rows: object, count: int, who: str, width: int | None = None) -> V
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
     if not np.isfinite(lengths).all() or not lengths.all():
         raise ProviderError(f"{who} answered with a vector that is zero or not finite")
-    return (matrix / lengths).astype(np.float32)
+    vectors: Vectors = (matrix / lengths).astype(np.float32)
+    return vectors
 
 
 def embed_in_windows(
@@ -48,11 +50,12 @@ def embed_in_windows(
         return vectors
     sums = np.zeros((len(texts), vectors.shape[1]), np.float32)
     np.add.at(sums, owners, vectors * np.array([[len(part)] for part in parts], np.float32))
-    return sums / np.linalg.norm(sums, axis=1, keepdims=True)
+    means: Vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+    return means
 
 
 def cut_text(text: str, size: int) -> list[str]:
     """Parts of equal length, none longer than `size`; together they are the text."""
     count = -(-len(text) // size) or 1
     bounds = [len(text) * part // count for part in range(count + 1)]
-    return [text[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False)]
+    return [text[start:stop] for start, stop in pairwise(bounds)]

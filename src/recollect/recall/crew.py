@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+IDLE_SECONDS = 30.0  # after which a thread goes
 
 
 class Task(Generic[T]):
-    """Work handed to a crew: its result or its error, and how long it took."""
+    """Work for a crew: its result or its error, and how long it took."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
@@ -22,8 +24,17 @@ class Task(Generic[T]):
         self._result: T
         self.error: Exception | None = None
         self.took_ms: float | None = None
+        self.dropped = False
+
+    def drop(self) -> None:
+        """Nobody waits for it any more: if it was not begun, it need not be."""
+        self.dropped = True
 
     def run(self) -> None:
+        """Do the work, and keep what came of it."""
+        if self.dropped:
+            return
+        self._started = time.perf_counter()
         try:
             self._result = self._work()
         except Exception as error:  # noqa: BLE001 - it is given to whoever asks for the result
@@ -32,7 +43,7 @@ class Task(Generic[T]):
         self._done.set()
 
     def elapsed_ms(self) -> float:
-        """Milliseconds since it was handed over."""
+        """Milliseconds since it was begun, or made."""
         return (time.perf_counter() - self._started) * 1_000
 
     def wait(self, seconds: float | None) -> bool:
@@ -56,36 +67,69 @@ class Crew:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._tasks: queue.SimpleQueue[Task[object] | None] = queue.SimpleQueue()
-        self._threads = self._free = 0
+        self._lanes: queue.SimpleQueue[tuple[Task[Any], ...] | None] = queue.SimpleQueue()
+        self._threads = 0
+        self._free = 0  # idle threads; below zero, lanes that wait for one
 
-    def start(self, work: Callable[[], T]) -> Task[T]:
-        """Hand work over. While all threads hang, it is never done, and so it is late."""
+    def start(self, *tasks: Task[Any]) -> None:
+        """Have a thread do tasks one after the other, as soon as one is free.
+
+        While all threads hang, they are not begun at all: then they are late.
+        """
         if self._pid != os.getpid():  # threads do not cross a fork
             self._begin()
-        task = Task(work)
         with self._lock:
-            if self._free == 0 and self._threads == self._size:
-                return task
-            if self._free == 0:
-                self._threads += 1
+            if self._free <= 0 and self._threads < self._size:
                 threading.Thread(target=self._serve, name="recollect-recall", daemon=True).start()
-            else:
-                self._free -= 1
-            self._tasks.put(task)  # type: ignore[arg-type]
-        return task
+                self._threads += 1
+                self._free += 1
+            self._free -= 1
+            self._lanes.put(tasks)
+            if self._free < -self._size:
+                self._sweep()
 
     def close(self) -> None:
-        """Let idle threads go."""
+        """Let idle threads go; busy ones go when they have been idle for a while."""
         with self._lock:
             for _ in range(self._free):
-                self._tasks.put(None)
-            self._threads -= self._free
-            self._free = 0
+                self._lanes.put(None)
+            self._threads -= max(self._free, 0)
+            self._free = min(self._free, 0)
+
+    def _sweep(self) -> None:
+        """Take out lanes that nobody waits for any more: while threads hang, they pile up."""
+        kept = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                lane = self._lanes.get_nowait()
+                if lane is None or not all(task.dropped for task in lane):
+                    kept.append(lane)
+                else:
+                    self._free += 1
+        for lane in kept:
+            self._lanes.put(lane)
 
     def _serve(self) -> None:
-        while (task := self._tasks.get()) is not None:
-            task.run()
-            del task  # an idle thread must not keep what it found
+        while True:
+            try:
+                lane = self._lanes.get(timeout=IDLE_SECONDS)
+            except queue.Empty:
+                if self._leave():
+                    return
+                continue
+            if lane is None:
+                return
+            for task in lane:
+                task.run()
+            del lane, task  # an idle thread must not keep what it found
             with self._lock:
                 self._free += 1
+
+    def _leave(self) -> bool:
+        """Whether an idle thread may go: not if something was put down for it just now."""
+        with self._lock:
+            if self._free <= 0:
+                return False
+            self._free -= 1
+            self._threads -= 1
+            return True

@@ -6,10 +6,20 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from recollect.records.query import Found, Passage
 
 DAY = 86_400
+BEST_OF_SESSION = 3
+CHANNELS = ("words", "meaning", "links", "recency")  # the last knows least which span it is
+
+
+class Asked(NamedTuple):
+    """Whom a question asks about: the speakers it names, and the role whose words answer it."""
+
+    names: frozenset[str] = frozenset()
+    role: str = "user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +35,9 @@ class Ranking:
     links: float = 0.2
     neighbours: float = 0.3
     short_chars: int = 300
+    session: float = 0.25
     speaker: float = 0.3
-    user: float = 0.3
+    role: float = 0.3
     importance: float = 0.1
     recency: float = 0.02
     half_life_days: float = 30.0
@@ -41,13 +52,15 @@ class Candidate:
     """A record that some channel found, with what adds up to its score."""
 
     passage: Passage
+    score: float = 0.0
     scores: dict[str, float] = field(default_factory=dict)
     ranks: dict[str, int] = field(default_factory=dict)
     parts: dict[str, float] = field(default_factory=dict)
 
-    @property
-    def score(self) -> float:
-        return sum(self.parts.values())
+    def add(self, name: str, part: float) -> None:
+        """Let something count towards the score."""
+        self.parts[name] = self.parts.get(name, 0.0) + part
+        self.score += part
 
 
 def fuse(
@@ -55,17 +68,17 @@ def fuse(
     passages: Mapping[int, Passage],
     ranking: Ranking,
     *,
-    names: frozenset[str],
+    asked: Asked,
     now: datetime,
 ) -> list[Candidate]:
-    """Every record that was found, best first; `names` are the speakers asked about."""
+    """Every record that was found, best first."""
     candidates: dict[int | str, Candidate] = {}
-    for channel, finds in found.items():
-        known = [find for find in finds if find.passage in passages]
+    for channel in filter(found.__contains__, CHANNELS):
+        known = [find for find in found[channel] if find.passage in passages]
         _gather(candidates, channel, known, passages, getattr(ranking, channel))
     _lend(candidates, ranking)
     for candidate in candidates.values():
-        _boost(candidate, ranking, names, now)
+        _boost(candidate, ranking, asked, now)
     return _spread(candidates.values(), ranking.spread)
 
 
@@ -88,7 +101,7 @@ def _gather(
             held.passage = passage
         held.scores[channel] = find.score
         held.ranks[channel] = rank
-        held.parts[channel] = weight * share
+        held.add(channel, weight * share)
 
 
 def shares(scores: Sequence[float]) -> list[float]:
@@ -102,10 +115,19 @@ def shares(scores: Sequence[float]) -> list[float]:
 
 
 def _lend(candidates: dict[int | str, Candidate], ranking: Ranking) -> None:
-    """Short messages say little alone: one is helped by a short one beside it that fits."""
-    own = {
-        record: candidate.score * _shortness(candidate.passage, ranking.short_chars)
-        for record, candidate in candidates.items()
+    """Short messages say little alone: one that fits helps a short one beside it, and the
+    best of a session help all the short ones in it.
+    """
+    own = {}
+    sessions = defaultdict(list)
+    for record, candidate in candidates.items():
+        score, passage = candidate.score, candidate.passage
+        own[record] = score * _shortness(passage, ranking.short_chars)
+        if passage.session is not None:
+            sessions[passage.session].append(score)
+    best = {
+        session: sum(sorted(scores)[-BEST_OF_SESSION:]) / BEST_OF_SESSION
+        for session, scores in sessions.items()
     }
     lent: defaultdict[int | str, float] = defaultdict(float)
     for record, candidate in candidates.items():
@@ -113,26 +135,28 @@ def _lend(candidates: dict[int | str, Candidate], ranking: Ranking) -> None:
         if before is not None and before in candidates:
             lent[record] += own[before]
             lent[before] += own[record]
-    for record, share in lent.items():
-        held = candidates[record]
+    for record, held in candidates.items():
         gate = _shortness(held.passage, ranking.short_chars)
-        held.parts["neighbours"] = ranking.neighbours * share * gate
+        if record in lent:
+            held.add("neighbours", ranking.neighbours * lent[record] * gate)
+        if held.passage.session in best:
+            held.add("session", ranking.session * best[held.passage.session] * gate)
 
 
 def _shortness(passage: Passage, short_chars: int) -> float:
     return min(1.0, short_chars / max(passage.stop, 1))
 
 
-def _boost(candidate: Candidate, ranking: Ranking, names: frozenset[str], now: datetime) -> None:
-    passage, parts = candidate.passage, candidate.parts
-    if passage.role == "user":
-        parts["user"] = ranking.user
-    if passage.speaker is not None and passage.speaker.casefold() in names:
-        parts["speaker"] = ranking.speaker
+def _boost(candidate: Candidate, ranking: Ranking, asked: Asked, now: datetime) -> None:
+    passage = candidate.passage
+    if passage.role == asked.role:
+        candidate.add("role", ranking.role)
+    if passage.speaker in asked.names:
+        candidate.add("speaker", ranking.speaker)
     if passage.importance is not None:
-        parts["importance"] = ranking.importance * passage.importance
+        candidate.add("importance", ranking.importance * passage.importance)
     days = max((now - passage.created_at).total_seconds(), 0) / DAY
-    parts["recency"] = ranking.recency * 0.5 ** (days / ranking.half_life_days)
+    candidate.add("recency", ranking.recency * 0.5 ** (days / ranking.half_life_days))
 
 
 def _spread(candidates: Collection[Candidate], step: float) -> list[Candidate]:
@@ -141,7 +165,7 @@ def _spread(candidates: Collection[Candidate], step: float) -> list[Candidate]:
     for candidate in sorted(candidates, key=_order):
         session = candidate.passage.session
         if step and session is not None:
-            candidate.parts["spread"] = -step * seen[session]
+            candidate.add("spread", -step * seen[session])
             seen[session] += 1
     return sorted(candidates, key=_order)
 

@@ -8,11 +8,15 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from recollect.errors import LeaseLostError, ProviderError, RecollectError
 from recollect.providers.embedder import Embedder
 from recollect.records.log import Job
 from recollect.store.base import Store
+
+if TYPE_CHECKING:
+    from recollect.providers.embedder import Vectors
 
 KINDS = ("embed", "vectors")
 JOBS = 32  # taken at once
@@ -135,5 +139,21 @@ class Indexer:
             self._put(ready[0], gathered, done=ready)
 
     def _put(self, job: Job, texts: dict[int, str], done: Sequence[Job] = ()) -> None:
-        vectors = dict(zip(texts, self._embedder.embed(list(texts.values())), strict=True))
+        vectors = dict(zip(texts, self._ask(list(texts.values())), strict=True)) if texts else {}
         self._store.put_vectors(job.scope, self._embedder.name, vectors, done=done)
+
+    def _ask(self, texts: list[str]) -> Vectors:
+        """The embedder's vectors. It is foreign code: whatever it does, the thread goes on."""
+        import numpy as np
+
+        try:
+            vectors = self._embedder.embed(texts)
+        except RecollectError:
+            raise
+        except Exception as error:
+            raise ProviderError(f"the embedder raised {type(error).__name__}") from error
+        if len(vectors) != len(texts):
+            raise ProviderError(f"the embedder gave {len(vectors)} vectors for {len(texts)} texts")
+        if not np.isfinite(vectors).all():
+            raise ProviderError("the embedder gave a vector that is not finite")
+        return vectors

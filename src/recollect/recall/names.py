@@ -12,9 +12,21 @@ from collections.abc import Iterable
 _WORD = re.compile(r"[\w’'-]+")
 
 
+# Of "you" it is told what they did: "you recommended", "you have told me".
+_YOU_DID = re.compile(
+    r"\byou(?:['’]ve)?(?: \w+)? (?:\w+ed|told|said|gave|wrote|made|sent|found|chose|came)\b", re.I
+)
+
+
+def role_asked_about(question: str) -> str:
+    """Whose words answer the question: the user's own, unless it asks what "you" did."""
+    return "assistant" if _YOU_DID.search(question) else "user"
+
+
 def asked_about(question: str, speakers: Iterable[str]) -> frozenset[str]:
     """The speakers a question names, by their whole name or the first part of it."""
-    said = set(_WORD.findall(re.sub(r"['’]s\b", "", question)))
+    words = _WORD.findall(re.sub(r"['’]s\b", "", question))
+    said = {word.strip("'’-") for word in words} - {""}
     if question.islower():  # typed in haste: any spelling of a name counts
         speakers = list(speakers)
         return frozenset(name for name in speakers if _first(name).lower() in said)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from recollect.errors import RecollectError
+from recollect.errors import ProviderError, RecollectError
 from recollect.providers.embedder import Embedder
 from recollect.providers.reranker import Reranker
 from recollect.recall.crew import Crew, Task
-from recollect.recall.fusion import DEFAULT_RANKING, Candidate, Ranking, fuse
+from recollect.recall.fusion import DEFAULT_RANKING, Asked, Candidate, Ranking, fuse
 from recollect.recall.graph import find_links
 from recollect.recall.lexical import find_words
-from recollect.recall.names import asked_about
+from recollect.recall.names import asked_about, role_asked_about
 from recollect.recall.recent import find_recent
 from recollect.recall.vector import find_meaning
 from recollect.records.query import Found, Hit, Match, Query, Recall, Why
@@ -36,80 +37,98 @@ class Searcher:
     reranker: Reranker | None = None
     ranking: Ranking = DEFAULT_RANKING
     crew: Crew = field(default_factory=Crew)
+    models: Crew = field(default_factory=Crew)  # apart: when one hangs, the store still answers
 
     def search(self, query: Query) -> Recall:
         """The best hits that are found in time, each with its reason."""
         if query.limit <= 0:
             return Recall(hits=())
+        self._load()
         clock = Clock(query.deadline_ms)
-        names = self.crew.start(lambda: asked_about(query.question, self._speakers(query)))
-        tasks = self._start(query, names)
+        names = Task(lambda: asked_about(query.question, self.store.speakers(query.scope)))
+        tasks = self._channels(query, names, clock)
+        quick = [task for name, task in tasks.items() if name != "meaning"]
+        # Two lanes: what only asks the store would spend its time on waiting for each other.
+        self.crew.start(names, *quick)
+        if "meaning" in tasks:
+            self.models.start(tasks["meaning"])
+        early = None
+        if not _done(tasks, clock.left(share=0.5)):  # something is slow: have an answer at hand
+            early = self._answer(query, _results(tasks), names)
+            _done(tasks, clock.left(keep=FINISH_SECONDS))
+        names.drop()
         for task in tasks.values():
-            task.wait(clock.left(keep=FINISH_SECONDS))
+            task.drop()
         found, outcome = _sort_out(tasks)
-        finish = self.crew.start(lambda: self._finish(query, found, _known(names), clock, outcome))
-        if not finish.wait(clock.left(keep=-GRACE_SECONDS)):
-            outcome.late.append("store")
-            hits: tuple[Hit, ...] = ()
-        elif finish.error is not None:
-            outcome.failed["store"] = _reason(finish.error)
-            hits = ()
-        else:
-            hits = finish.result()
+        answer = early
+        if answer is None or answer.channels < found.keys():
+            answer = self._answer(query, found, names)
+        hits = _first_done(answer, early, clock, outcome)
+        hits = self._rerank(query, hits, clock, outcome)
         outcome.timings["total"] = clock.elapsed_ms()
-        return outcome.report(hits)
+        return outcome.report(tuple(hits[: query.limit]))
 
-    def _speakers(self, query: Query) -> list[str]:
-        return self.store.speakers(query.scope)
+    def _load(self) -> None:
+        """Once in a process, before its time is counted: what is read from this machine."""
+        import numpy  # noqa: F401
 
-    def _start(self, query: Query, names: Task[frozenset[str]]) -> dict[str, Task[list[Found]]]:
+        if self.embedder is not None and (load := getattr(self.embedder, "load", None)):
+            with contextlib.suppress(ProviderError):  # the channel will tell
+                load()
+
+    def _answer(
+        self, query: Query, found: dict[str, list[Found]], names: Task[frozenset[str]]
+    ) -> Answer:
+        task = Task(lambda: self._finish(query, found, _known(names)))
+        self.crew.start(task)
+        return Answer(frozenset(found), task)
+
+    def _channels(
+        self, query: Query, names: Task[frozenset[str]], clock: Clock
+    ) -> dict[str, Task[list[Found]]]:
         store, embedder, depth = self.store, self.embedder, max(DEPTH, query.limit)
-        channels: dict[str, Callable[[], list[Found]]] = {
-            "words": lambda: find_words(store, query, depth),
-            "links": lambda: find_links(store, query, depth),
-            "recency": lambda: find_recent(store, query),
+        channels = {
+            "recency": Task(lambda: find_recent(store, query)),
+            "words": Task(lambda: find_words(store, query, depth)),
+            "links": Task(lambda: find_links(store, query, depth)),
         }
         if embedder is not None:
 
             def meaning() -> list[Found]:
-                names.wait(None)
-                return find_meaning(store, embedder, query, names.result(), depth)
+                names.wait(clock.left())
+                return find_meaning(store, embedder, query, _known(names), depth)
 
-            channels["meaning"] = meaning
-        return {name: self.crew.start(work) for name, work in channels.items()}
+            channels["meaning"] = Task(meaning)
+        return channels
 
     def _finish(
-        self,
-        query: Query,
-        found: dict[str, list[Found]],
-        names: frozenset[str],
-        clock: Clock,
-        outcome: Outcome,
-    ) -> tuple[Hit, ...]:
+        self, query: Query, found: dict[str, list[Found]], names: frozenset[str]
+    ) -> list[Hit]:
         ids = {find.passage for finds in found.values() for find in finds}
         if not ids:
-            return ()
+            return []
         passages = {it.id: it for it in self.store.passages(query.scope, sorted(ids))}
-        ranked = fuse(found, passages, self.ranking, names=names, now=query.now)
+        asked = Asked(names, role_asked_about(query.question))
+        ranked = fuse(found, passages, self.ranking, asked=asked, now=query.now)
         chosen = ranked[: max(query.limit, 2 * query.limit if self.reranker else 0)]
         texts = self.store.read(query.scope, [it.passage.id for it in chosen])
         by_passage = {match.passage: match for match in texts}
-        hits = [
+        return [
             _hit(candidate, by_passage[candidate.passage.id], query)
             for candidate in chosen
             if candidate.passage.id in by_passage
         ]
-        return tuple(self._rerank(query, hits, clock, outcome)[: query.limit])
 
-    def _rerank(
-        self, query: Query, hits: Sequence[Hit], clock: Clock, outcome: Outcome
-    ) -> Sequence[Hit]:
+    def _rerank(self, query: Query, hits: list[Hit], clock: Clock, outcome: Outcome) -> list[Hit]:
         """The hits in the reranker's order, if it gives one in the time that is left."""
         reranker = self.reranker
         if reranker is None or not hits:
             return hits
-        task = self.crew.start(lambda: reranker.score(query.question, [hit.text for hit in hits]))
+        texts = [hit.text for hit in hits]
+        task = Task(lambda: [float(score) for score in reranker.score(query.question, texts)])
+        self.models.start(task)
         done = task.wait(clock.left())
+        task.drop()
         outcome.timings["rerank"] = task.took_ms or task.elapsed_ms()
         if not done:
             outcome.late.append("rerank")
@@ -121,18 +140,28 @@ class Searcher:
         return [hits[place] for _, place in order]
 
 
+class Answer(NamedTuple):
+    """Hits on their way, and the channels they are from."""
+
+    channels: frozenset[str]
+    task: Task[list[Hit]]
+
+
 class Clock:
     """The time of one search."""
 
     def __init__(self, deadline_ms: float | None) -> None:
         self._started = time.perf_counter()
-        self._deadline = None if deadline_ms is None else self._started + deadline_ms / 1_000
+        self._seconds = None if deadline_ms is None else deadline_ms / 1_000
 
-    def left(self, keep: float = 0.0) -> float | None:
-        """Seconds until the deadline, less those to keep; None where there is no deadline."""
-        if self._deadline is None:
+    def left(self, *, keep: float = 0.0, share: float = 1.0) -> float | None:
+        """Seconds until the deadline, or until a share of it, less those to keep.
+
+        None where there is no deadline.
+        """
+        if self._seconds is None:
             return None
-        return max(self._deadline - keep - time.perf_counter(), 0.0)
+        return max(self._started + share * self._seconds - keep - time.perf_counter(), 0.0)
 
     def elapsed_ms(self) -> float:
         return (time.perf_counter() - self._started) * 1_000
@@ -154,6 +183,35 @@ class Outcome:
                 len(hits), ", ".join(self.late) or "none", self.failed or "none",
             )  # fmt: skip
         return Recall(hits=hits, timings_ms=self.timings, late=tuple(self.late), failed=self.failed)
+
+
+def _done(tasks: dict[str, Task[list[Found]]], seconds: float | None) -> bool:
+    """Whether all are done within so many seconds."""
+    until = None if seconds is None else time.perf_counter() + seconds
+    return all(
+        task.wait(None if until is None else max(until - time.perf_counter(), 0.0))
+        for task in tasks.values()
+    )
+
+
+def _results(tasks: dict[str, Task[list[Found]]]) -> dict[str, list[Found]]:
+    done = {name: task for name, task in tasks.items() if task.took_ms is not None}
+    return {name: task.result() for name, task in done.items() if task.error is None}
+
+
+def _first_done(answer: Answer, early: Answer | None, clock: Clock, outcome: Outcome) -> list[Hit]:
+    """The hits of the answer, or of the early one where that is all there is in time."""
+    in_time = answer.task.wait(clock.left(keep=-GRACE_SECONDS))
+    answer.task.drop()
+    if not in_time:
+        outcome.late.append("store")
+        if early is None or early.task.took_ms is None:
+            return []
+        answer = early
+    if answer.task.error is not None:
+        outcome.failed["store"] = _reason(answer.task.error)
+        return []
+    return answer.task.result()
 
 
 def _sort_out(tasks: dict[str, Task[list[Found]]]) -> tuple[dict[str, list[Found]], Outcome]:

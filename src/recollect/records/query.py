@@ -98,9 +98,11 @@ class Found(NamedTuple):
     score: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
-    """A span of a message or of something derived: what ranking knows of it."""
+class Passage(NamedTuple):
+    """A span of a message or of something derived: what ranking knows of it.
+
+    A tuple, since hundreds are made for every question.
+    """
 
     id: int
     kind: HitKind

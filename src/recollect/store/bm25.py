@@ -46,7 +46,7 @@ def rank(
         counts[row, np.searchsorted(records, held)] = count
     found = np.array([len(held) for held, _ in counted], np.float32)
     idf = np.log1p((max(total, len(records)) - found + 0.5) / (found + 0.5))[:, None]
-    pool = _best((idf * counts / (counts + K1)).sum(axis=0), max(POOL, limit))
+    pool = np.sort(_best((idf * counts / (counts + K1)).sum(axis=0), max(POOL, limit)))
     by_record = lengths_of(records[pool].tolist())
     known = np.array([by_record.get(record, 0) for record in records[pool].tolist()], np.float32)
     counts = counts[:, pool]
@@ -69,7 +69,9 @@ def _best(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
     import numpy as np
 
     if len(scores) > limit:
-        chosen = np.argpartition(-scores, limit)[:limit]
+        bar = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+        above, equal = np.flatnonzero(scores > bar), np.flatnonzero(scores == bar)
+        chosen = np.concatenate([above, equal[len(above) - limit :]])
     else:
         chosen = np.arange(len(scores))
     return chosen[np.lexsort((-chosen, -scores[chosen]))]

@@ -126,9 +126,8 @@ def passages(db: Db, scope: Scope, ids: Sequence[int], now: int) -> list[Passage
     rows = db.rows("passages_by_id", **narrowed(scope), ids=list(ids), now=now)
     return [
         Passage(
-            id=id_, kind=kind, record=id_ // PIECES if view is None else view, start=start,
-            stop=stop, created_at=from_micros(created_at), session=session, role=role,
-            speaker=speaker, importance=importance, previous=previous,
+            id_, kind, id_ // PIECES if view is None else view, start, stop,
+            from_micros(created_at), session, previous, role, speaker, importance,
         )
         for id_, kind, view, start, stop, created_at, session, role, speaker, importance, previous
         in rows

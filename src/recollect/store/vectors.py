@@ -130,10 +130,22 @@ class Shelf:
             kept = np.flatnonzero(np.isin(passages, allowed))
             passages = passages[kept]
             values = values[:, kept] if self.coded else values[kept]
-        scores = _likeness(values, vector) if self.coded else values @ _unit(vector)
+        scores = _likeness(values, vector) if self.coded else _dots(values, _unit(vector))
         chosen = _highest(scores, limit)
         chosen = chosen[np.lexsort((-passages[chosen], -scores[chosen]))][:limit]
         return list(zip(passages[chosen].tolist(), scores[chosen].tolist(), strict=True))
+
+
+def _dots(
+    rows: NDArray[np.float32], vector: NDArray[np.float32], block: int = 1_000
+) -> NDArray[np.float32]:
+    """Each row times the vector, in blocks too small for BLAS to start threads on."""
+    import numpy as np
+
+    scores = np.empty(len(rows), np.float32)
+    for start in range(0, len(rows), block):
+        np.dot(rows[start : start + block], vector, out=scores[start : start + block])
+    return scores
 
 
 def _codes(packed: Sequence[bytes]) -> NDArray[np.uint64]:
@@ -186,13 +198,16 @@ class Shelves:
     ) -> list[tuple[int, float]]:
         """The passages nearest to the vector, by cosine."""
         lock, shelf = self._shelf(db, key)
-        with lock:
-            self._catch_up(db, key, shelf)
-            found = shelf.search(vector, max(RESCORED, limit) if shelf.coded else limit, allowed)
-        rows = db.vectors_of(key, [passage for passage, _ in found])
-        if len(rows) < len(found):
-            shelf.missing += len(found) - len(rows)
-        return cosines(rows, vector, limit)
+        wanted = max(RESCORED, limit) if shelf.coded else limit
+        while True:
+            with lock:
+                self._catch_up(db, key, shelf)
+                found = shelf.search(vector, wanted, allowed)
+            rows = db.vectors_of(key, [passage for passage, _ in found])
+            if len(rows) >= limit or len(found) < wanted:
+                shelf.missing += len(found) - len(rows)
+                return cosines(rows, vector, limit)
+            wanted *= 4  # what was forgotten must not stand before what is there
 
     def describe(self, key: tuple[str, str]) -> str:
         """How the vectors of a key are searched."""

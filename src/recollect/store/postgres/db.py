@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
@@ -13,7 +14,21 @@ from recollect.records.text import dump_json, fold
 from recollect.store.base import Term
 from recollect.store.engine import Row, load_queries
 from recollect.store.postgres.langchain import from_langchain, to_langchain
-from recollect.store.vectors import cosines, pack_vector
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from recollect.store.bm25 import Ids
+
+MAX_PLACES = 60_000  # of words read for one question
+COUNTED_ANEW = 10_000  # records up to which they are counted for every question
+
+MAX_COUNTS = 1_000
+_HEAD = 20  # bytes before the first element of an array on the wire
+
+Counts = dict[str, tuple[int, float]]
+"""How many records large users have, and until when that is near enough."""
 
 QUERIES = {
     name: re.sub(r"(?<!:):(\w+)", r"%(\1)s", sql)
@@ -24,9 +39,12 @@ QUERIES = {
 class PostgresDb:
     """Named queries on one connection."""
 
-    def __init__(self, connection: psycopg.Connection[Row], has_pgvector: bool) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Row], has_pgvector: bool, counts: Counts
+    ) -> None:
         self._connection = connection
         self._has_pgvector = has_pgvector
+        self._counts = counts
 
     def rows(self, query: str, **values: Any) -> list[Row]:
         return self._connection.execute(QUERIES[query], values).fetchall()
@@ -58,18 +76,84 @@ class PostgresDb:
     def unpack(self, row: Row) -> Message:
         return from_langchain(row[5], row[2], row[3], row[4])
 
-    def text_query(self, owner: str, terms: Sequence[Term]) -> str:
-        return " | ".join("(" + " <-> ".join(f"'{word}'" for word in term) + ")" for term in terms)
+    def places(self, owner: str, terms: Sequence[Term]) -> list[Ids]:
+        joined = sorted({"".join(term) for term in terms})
+        rows = self.rows("places", owner=owner, terms=joined, most=MAX_PLACES)
+        found: list[Ids] = []
+        total = 0
+        for place in sorted((_ids(sent) for (sent,) in rows), key=len):
+            total += len(place)
+            if found and total > MAX_PLACES:
+                break  # what is left stands nearly everywhere
+            found.append(place)
+        return found
+
+    def count_records(self, owner: str) -> int:
+        count, until = self._counts.get(owner, (0, 0.0))
+        if time.monotonic() >= until:
+            count = int(self.rows("count_messages", owner=owner)[0][0])
+            self._counts.pop(owner, None)
+            if count > COUNTED_ANEW:
+                # The more there are, the longer counting takes, and the less a few more matter.
+                if len(self._counts) >= MAX_COUNTS:
+                    self._counts.clear()
+                self._counts[owner] = count, time.monotonic() + count / 1_000
+        return count
+
+    def allowed(self, conditions: dict[str, Any]) -> Ids:
+        return _ids(self.rows("allowed", **conditions)[0][0])
 
     def nearest(
-        self, narrowed: dict[str, Any], embedder: str, vector: Sequence[float], limit: int
+        self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
     ) -> list[tuple[int, float]]:
-        named = {**narrowed, "embedder": embedder}
+        named: dict[str, Any] = {"owner": owner, "embedder": embedder}
+        if allowed is not None:
+            named["allowed"] = allowed.tolist()
         if self._has_pgvector:
-            rows = self.rows("nearest", **named, vector=self.vector(vector), limit=limit)
+            query = "nearest" if allowed is None else "nearest_of"
+            rows = self.rows(query, **named, vector=_floats(vector), limit=limit)
             return [(passage, float(score)) for passage, score in rows]
-        held = [(id_, pack_vector(values)) for id_, values in self.rows("vectors", **named)]
-        return cosines(held, vector, limit)
+        return _cosines(
+            self.rows("vectors" if allowed is None else "vectors_of", **named), vector, limit
+        )
 
-    def vector(self, values: Sequence[float]) -> list[float]:
-        return [float(value) for value in values]
+    def vector(self, values: Sequence[float]) -> dict[str, Any]:
+        return {"embedding": _floats(values)}
+
+
+def _floats(values: Sequence[float]) -> list[float]:
+    return [float(value) for value in values]
+
+
+def _ids(sent: bytes | None) -> Ids:
+    """The numbers of an array as PostgreSQL sends it: a head, then each with its size."""
+    import numpy as np
+
+    if sent is None:
+        return np.empty(0, np.int64)
+    listed = np.frombuffer(sent, [("size", ">i4"), ("id", ">i8")], offset=_HEAD)
+    return listed["id"].astype(np.int64)
+
+
+def _cosines(rows: Sequence[Row], vector: Sequence[float], limit: int) -> list[tuple[int, float]]:
+    """The nearest of `(passage, vector as PostgreSQL sends it)`, best first."""
+    import numpy as np
+
+    if not rows or limit <= 0:
+        return []
+    sent = np.frombuffer(b"".join([row[1] for row in rows]), ">f4").reshape(len(rows), -1)
+    held = sent[:, _HEAD // 4 + 1 :: 2].astype(np.float32)  # each number follows its size
+    passages = np.array([row[0] for row in rows], np.int64)
+    scores = _units(held) @ _units(np.asarray([vector], np.float32))[0]
+    best = np.lexsort((-passages, -scores))[:limit]
+    return list(zip(passages[best].tolist(), scores[best].tolist(), strict=True))
+
+
+def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Each row with length 1, or as it is where it has none."""
+    import numpy as np
+
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    lengths[lengths == 0] = 1
+    units: NDArray[np.float32] = vectors / lengths
+    return units

@@ -25,7 +25,7 @@ from recollect.errors import (
 )
 from recollect.store.engine import Db, Row, load_migrations
 from recollect.store.postgres import pgvector
-from recollect.store.postgres.db import PostgresDb
+from recollect.store.postgres.db import Counts, PostgresDb
 
 T = TypeVar("T")
 Pool = psycopg_pool.ConnectionPool[psycopg.Connection[Row]]
@@ -35,7 +35,8 @@ ROLE = "recollect_app"
 GUARDED_TABLES = (
     "owners", "sessions", "user_agent_active_sessions", "chat_message_history",
     "message_revisions", "passages", "vectors", "embedders", "memory_items", "facts",
-    "view_sources", "agent_long_term_memory", "note_versions", "jobs",
+    "view_sources", "agent_long_term_memory", "note_versions", "jobs", "speakers", "entities",
+    "passage_words",
 )  # fmt: skip
 _LOCK = 0x7265636F  # the advisory lock under which one process at a time migrates
 
@@ -67,6 +68,7 @@ class PostgresEngine:
         self._patience = patience_seconds
         self.pgvector = "off: turned off by the caller"
         self._counters: list[Counter] = []
+        self._counts: Counts = {}
         self._first_contact()
         self._open_pool()
         try:
@@ -165,7 +167,7 @@ class PostgresEngine:
                 f" SET LOCAL recollect.owner = '{owner}'; {begin}".encode()
             )
             try:
-                result = work(PostgresDb(connection, self.pgvector == "pgvector"))
+                result = work(PostgresDb(connection, self.pgvector == "pgvector", self._counts))
             except BaseException:
                 if not connection.broken:
                     connection.execute("ROLLBACK")

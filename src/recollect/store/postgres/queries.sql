@@ -59,28 +59,70 @@ SET role = :role, created_at = @stamp, message = CAST(:message AS jsonb)
 WHERE owner = :owner AND id = :seq
 
 -- name: add_passage
-INSERT INTO passages
-  (id, owner, kind, agent_name, session_id, view_id, start_at, stop_at, created_at, words)
-VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :created_at,
-  to_tsvector('recollect', :words))
+WITH passage AS (
+  INSERT INTO passages
+    (id, owner, kind, agent_name, session_id, view_id, start_at, stop_at, created_at, role, speaker)
+  VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :created_at, :role,
+    :speaker))
+INSERT INTO passage_words (owner, id, words)
+VALUES (:owner, :id, word_keys(CAST(:owner AS uuid), stems_of(:words)))
 
--- name: match_text
-SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, s.session_id,
-  ts_rank(p.words, query) AS score
-FROM passages p @passage_joins, to_tsquery('recollect', :terms) AS query
-WHERE p.owner = :owner AND p.words @@ query AND @passage_filter
-ORDER BY score DESC, p.id DESC LIMIT :limit
+-- name: places
+SELECT word_places(CAST(:owner AS uuid), CAST(:terms AS text[]), :most)
 
+-- name: count_messages
+SELECT count(*) FROM chat_message_history WHERE owner = :owner
+
+-- A message from elsewhere whose length is not known counts as one of middling length.
+-- name: record_lengths
+SELECT k, max(CASE WHEN p.stop_at = 2147483647 THEN p.start_at + 200 ELSE p.stop_at END)
+FROM unnest(CAST(:records AS bigint[])) k
+JOIN passages p ON p.owner = :owner
+  AND p.id BETWEEN CASE WHEN k > 0 THEN k * 1048576 ELSE k END
+    AND CASE WHEN k > 0 THEN k * 1048576 + 1048575 ELSE k END
+GROUP BY k
+
+-- name: allowed
+SELECT array_send(array_agg(p.id)) FROM passages p @passage_joins
+WHERE p.owner = :owner AND @passage_filter AND @filters
+
+-- name: newest
+SELECT p.id FROM passages p @passage_joins
+WHERE p.owner = :owner AND p.id > 0 AND @passage_filter AND @filters
+ORDER BY p.id DESC LIMIT :limit
+
+-- As PostgreSQL sends them, which numpy reads at once.
 -- name: vectors
-SELECT v.passage, v.embedding FROM vectors v
-JOIN passages p ON p.owner = v.owner AND p.id = v.passage @passage_joins
-WHERE v.owner = :owner AND v.embedder = :embedder AND @passage_filter
+SELECT v.passage, array_send(v.embedding) FROM vectors v
+WHERE v.owner = :owner AND v.embedder = :embedder
 
--- name: nearest
+-- name: vectors_of
+SELECT v.passage, array_send(v.embedding) FROM vectors v
+WHERE v.owner = :owner AND v.embedder = :embedder AND v.passage IN (:allowed*)
+
+-- name: @has_tags
+i.tags::jsonb ?& CAST(:tags AS text[])
+
+-- name: @cited_messages
+chat_message_history m ON m.owner = :owner AND m.message_id = v.message_id
+
+-- name: @vector_columns
+embedding
+
+-- name: @vector_values
+CAST(:embedding AS real[])
+
+-- name: @nearest
 SELECT passage, CASE WHEN distance = 'NaN' THEN 0 ELSE 1 - distance END FROM (
   SELECT v.passage, v.embedding::vector <=> CAST(:vector AS real[])::vector AS distance
-  FROM vectors v
-  JOIN passages p ON p.owner = v.owner AND p.id = v.passage @passage_joins
-  WHERE v.owner = :owner AND v.embedder = :embedder AND @passage_filter
+  FROM vectors v WHERE v.owner = :owner AND v.embedder = :embedder
+
+-- name: @nearest_first
 ) AS measured
 ORDER BY nullif(distance, 'NaN'), passage DESC LIMIT :limit
+
+-- name: nearest
+@nearest @nearest_first
+
+-- name: nearest_of
+@nearest AND v.passage IN (:allowed*) @nearest_first

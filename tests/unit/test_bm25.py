@@ -1,0 +1,118 @@
+"""BM25 over places: worked by hand, and the properties it is chosen for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from recollect.store import bm25
+from recollect.store.bm25 import PIECES, rank, records_of
+
+Lengths = Callable[[list[int]], dict[int, int]]
+
+
+def at(*records: int) -> NDArray[np.int64]:
+    """The first passages of messages, once for each time a word stands in them."""
+    return np.array([record * PIECES if record > 0 else record for record in records], np.int64)
+
+
+def all_of(length: int) -> Lengths:
+    return lambda records: dict.fromkeys(records, length)
+
+
+def test_a_small_example_comes_out_as_worked_by_hand() -> None:
+    # Four messages of 100, 100, 200 and 100 characters. "tea" stands twice in the first and
+    # once in the third; "oolong" once in the third.
+    lengths = {1: 100, 2: 100, 3: 200, 4: 100}
+    found = rank([at(1, 1, 3), at(3)], 4, lambda ids: {id_: lengths[id_] for id_ in ids}, 9)
+    idf_tea, idf_oolong = math.log(1 + 2.5 / 2.5), math.log(1 + 3.5 / 1.5)
+    # Lengths of those found: mean 150, deviation 50, so that a share of 1.2 / 3 counts.
+    share = 1.2 * 50 / 150
+    short, long = 1 - share + share * 100 / 150, 1 - share + share * 200 / 150
+    expected = {
+        3: idf_tea * 1 / (1 + long) + idf_oolong * 1 / (1 + long),
+        1: idf_tea * 2 / (2 + short),
+    }
+    assert [find.passage // PIECES for find in found] == [3, 1]
+    for find in found:
+        assert find.score == pytest.approx(expected[find.passage // PIECES], rel=1e-5)
+
+
+def test_of_two_messages_that_say_it_once_the_shorter_stands_first() -> None:
+    lengths = {1: 2_000, 2: 60, 3: 500}
+    found = rank([at(1, 2, 3)], 9, lambda _: lengths, 9)
+    assert [find.passage // PIECES for find in found] == [2, 3, 1]
+
+
+def test_among_messages_of_one_length_the_length_does_not_count() -> None:
+    [first, second] = rank([at(1, 2)], 9, all_of(100), 9)
+    assert first.score == pytest.approx(second.score)
+
+
+def test_a_rare_word_counts_more_than_a_common_one() -> None:
+    common, rare = at(*range(1, 90)), at(95)
+    found = rank([common, rare], 100, all_of(100), 3)
+    assert found[0].passage // PIECES == 95
+    assert found[0].score > 5 * found[1].score
+
+
+def test_saying_it_again_helps_ever_less() -> None:
+    places = at(*[1] * 1, *[2] * 2, *[3] * 4, *[4] * 400)
+    scores = {find.passage // PIECES: find.score for find in rank([places], 9, all_of(9), 9)}
+    assert scores[1] < scores[2] < scores[3] < scores[4] < 2 * scores[1]
+
+
+def test_a_message_with_several_passages_is_one_record() -> None:
+    first, second = 5 * PIECES, 5 * PIECES + 1
+    places = np.array([first, second, second], np.int64)
+    assert list(records_of(places)) == [5, 5, 5]
+    [only] = rank([places], 9, all_of(100), 9)
+    [alone] = rank([at(5, 5, 5)], 9, all_of(100), 9)
+    assert only == alone
+
+
+def test_the_passage_with_the_rarest_word_stands_for_its_message() -> None:
+    common = np.array([5 * PIECES, 5 * PIECES + 1, 6 * PIECES, 7 * PIECES], np.int64)
+    rare = np.array([5 * PIECES + 2], np.int64)
+    found = rank([common, rare], 9, all_of(100), 9)
+    assert found[0].passage == 5 * PIECES + 2
+
+
+def test_derived_records_stand_for_themselves_beside_messages() -> None:
+    places = np.array([-2, -1, 3 * PIECES], np.int64)
+    assert list(records_of(places)) == [-2, -1, 3]
+    found = rank([places], 2, all_of(100), 9)  # more records than messages counted
+    assert {find.passage for find in found} == {-2, -1, 3 * PIECES}
+    assert all(find.score > 0 for find in found)
+
+
+def test_of_equals_the_newest_stand_first_and_the_limit_holds() -> None:
+    found = rank([at(*range(1, 500))], 500, all_of(100), 3)
+    assert [find.passage // PIECES for find in found] == [499, 498, 497]
+    assert len(rank([at(*range(1, 500))], 500, all_of(100), 900)) == 499
+    few = rank([at(1, 2, 3)], 9, all_of(100), 9)
+    assert [find.passage // PIECES for find in few] == [3, 2, 1]
+
+
+def test_lengths_are_asked_only_of_the_best_by_words() -> None:
+    asked: list[int] = []
+
+    def lengths_of(records: list[int]) -> dict[int, int]:
+        asked.extend(records)
+        return dict.fromkeys(records, 50)
+
+    rank([at(*range(1, 5_000)), at(7)], 9_999, lengths_of, 10)
+    assert len(asked) == bm25.POOL
+    assert 7 in asked
+
+
+def test_no_word_no_place_and_no_limit_find_nothing() -> None:
+    nothing = np.array([], np.int64)
+    assert rank([], 9, all_of(1), 9) == []
+    assert rank([nothing, nothing], 9, all_of(1), 9) == []
+    assert rank([at(1)], 9, all_of(1), 0) == []
+    assert len(rank([nothing, at(1)], 0, lambda _: {}, 9)) == 1

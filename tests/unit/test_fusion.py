@@ -1,0 +1,234 @@
+"""Fusion: what several channels found becomes one ranking that explains itself."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.recall.fusion import DEFAULT_RANKING, Asked, Candidate, Ranking, fuse, shares
+from recollect.records.query import Found, Passage
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+NOBODY = Asked(frozenset(), "nobody")
+QUIET = replace(
+    Ranking(**{part.name: 0 for part in fields(Ranking)}),
+    words=1.0, meaning=1.0, links=1.0, short_chars=300, half_life_days=30.0,
+)  # fmt: skip
+Finds = dict[str, list[Found]]
+
+
+def passage(
+    id_: int,
+    *,
+    record: int | str | None = None,
+    session: str | None = None,
+    previous: int | None = None,
+    stop: int = 100,
+    speaker: str | None = None,
+) -> Passage:
+    return Passage(
+        id=id_, kind="message", record=id_ if record is None else record, start=0, stop=stop,
+        created_at=NOW, session=session, previous=previous, role="assistant", speaker=speaker,
+    )  # fmt: skip
+
+
+def ranked(
+    found: Finds, *passages: Passage, ranking: Ranking = QUIET, asked: Asked = NOBODY
+) -> dict[int | str, Candidate]:
+    known = {it.id: it for it in passages}
+    fused = fuse(found, known, ranking, asked=asked, now=NOW)
+    return {it.passage.record: it for it in fused}
+
+
+def finds(*pairs: tuple[int, float]) -> list[Found]:
+    return [Found(*pair) for pair in pairs]
+
+
+def test_shares_lie_between_the_worst_and_the_best() -> None:
+    assert shares([]) == []
+    assert shares([4.0, 2.0, 3.0]) == [1.0, 0.0, 0.5]
+    assert shares([-0.5, -1.5]) == [1.0, 0.0]
+    assert shares([2.0, 2.0]) == [1.0, 1.0]
+
+
+def test_one_find_alone_is_worth_all_of_its_channel() -> None:
+    fused = ranked({"words": finds((1, 0.003))}, passage(1), ranking=replace(QUIET, words=0.4))
+    assert fused[1].parts["words"] == fused[1].score == 0.4
+    assert (fused[1].ranks, fused[1].scores) == ({"words": 1}, {"words": 0.003})
+
+
+def test_what_two_channels_find_stands_before_what_one_finds() -> None:
+    found = {
+        "words": finds((1, 9.0), (2, 8.0), (3, 1.0)),
+        "meaning": finds((2, 0.9), (3, 0.8), (1, 0.1)),
+    }
+    fused = ranked(found, passage(1), passage(2), passage(3))
+    assert list(fused) == [2, 1, 3]
+    assert fused[2].parts["words"] == pytest.approx(7 / 8)
+    assert fused[2].ranks == {"words": 2, "meaning": 1}
+    assert fused[2].score == pytest.approx(1 + 7 / 8)
+
+
+def test_when_no_channel_found_anything_there_is_nothing() -> None:
+    assert ranked({}) == {}
+    assert ranked({"words": [], "meaning": [], "links": [], "recency": []}, passage(1)) == {}
+
+
+def test_a_passage_that_is_gone_meanwhile_is_passed_over() -> None:
+    fused = ranked({"words": finds((1, 9.0), (2, 5.0), (3, 1.0))}, passage(2), passage(3))
+    assert list(fused) == [2, 3]
+    assert fused[2].parts["words"] == 1.0
+    assert fused[2].ranks == {"words": 1}
+
+
+def test_several_passages_of_one_record_count_once_and_ranks_count_records() -> None:
+    pieces = [passage(id_, record="long") for id_ in (10, 11, 12)]
+    found = {"words": finds((11, 9.0), (10, 8.0), (12, 7.0), (20, 5.0))}
+    fused = ranked(found, *pieces, passage(20))
+    assert fused["long"].scores == {"words": 9.0}
+    assert fused["long"].parts["words"] == 1.0
+    assert fused["long"].passage.id == 11
+    assert fused[20].ranks == {"words": 2}
+
+
+def test_the_span_shown_is_the_one_that_the_best_judge_of_it_found() -> None:
+    pieces = [passage(id_, record="long") for id_ in (10, 11, 12)]
+    found = {"recency": finds((12, 1.0)), "words": finds((10, 9.0)), "meaning": finds((11, 0.4))}
+    assert ranked(found, *pieces)["long"].passage.id == 11
+    del found["meaning"]
+    assert ranked(found, *pieces)["long"].passage.id == 10
+    del found["words"]
+    assert ranked(found, *pieces)["long"].passage.id == 12
+
+
+def test_short_messages_that_follow_each_other_lend_to_each_other() -> None:
+    ranking = replace(QUIET, neighbours=0.5)
+    found = {"words": finds((1, 9.0), (2, 5.0), (3, 1.0))}
+    talk = [passage(1), passage(2, previous=1), passage(3, previous=2)]
+    fused = ranked(found, *talk, ranking=ranking)
+    assert fused[1].parts["neighbours"] == pytest.approx(0.5 * 0.5)
+    assert fused[2].parts["neighbours"] == pytest.approx(0.5 * (1.0 + 0.0))
+    assert fused[3].parts["neighbours"] == pytest.approx(0.5 * 0.5)
+
+
+def test_nothing_is_lent_by_what_was_not_found_or_does_not_stand_beside() -> None:
+    ranking = replace(QUIET, neighbours=0.5)
+    apart = [passage(1), passage(2), passage(3, previous=99)]
+    fused = ranked({"words": finds((1, 9.0), (2, 5.0), (3, 1.0))}, *apart, ranking=ranking)
+    assert not any("neighbours" in candidate.parts for candidate in fused.values())
+
+
+def test_long_messages_speak_for_themselves() -> None:
+    ranking = replace(QUIET, neighbours=1.0)
+    essays = [passage(1, stop=30_000), passage(2, previous=1, stop=30_000)]
+    fused = ranked({"words": finds((1, 9.0), (2, 1.0))}, *essays, ranking=ranking)
+    assert fused[2].parts["neighbours"] == pytest.approx(0.0001)
+    turns = [passage(1, stop=30_000), passage(2, previous=1, stop=20)]
+    fused = ranked({"words": finds((1, 9.0), (2, 1.0))}, *turns, ranking=ranking)
+    assert fused[2].parts["neighbours"] == pytest.approx(0.01)
+
+
+def test_the_words_of_whoever_is_asked_about_are_lifted() -> None:
+    ranking = replace(QUIET, speaker=0.3)
+    found = {"words": finds((1, 9.0), (2, 8.9), (3, 1.0))}
+    talk = [passage(1, speaker="Ben"), passage(2, speaker="Ada Byron"), passage(3)]
+    asked = Asked(frozenset({"Ada Byron"}), "nobody")
+    fused = ranked(found, *talk, ranking=ranking, asked=asked)
+    assert list(fused) == [2, 1, 3]
+    assert fused[2].parts["speaker"] == 0.3
+    assert "speaker" not in fused[1].parts
+    assert "speaker" not in fused[3].parts
+
+
+def test_the_role_asked_about_importance_and_youth_lift_and_nothing_keeps_out() -> None:
+    ranking = replace(QUIET, role=0.3, importance=0.1, recency=0.02)
+    old = NOW - timedelta(days=30)
+    many = [
+        replace(passage(1), role="user"),
+        replace(passage(2), importance=0.8),
+        replace(passage(3), created_at=old),
+        replace(passage(4), created_at=NOW + timedelta(days=9)),
+    ]
+    found = {"words": finds((1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0))}
+    fused = ranked(found, *many, ranking=ranking, asked=Asked(frozenset(), "user"))
+    assert fused[1].parts["role"] == 0.3
+    assert "role" not in fused[2].parts
+    assert fused[2].parts["importance"] == pytest.approx(0.08)
+    assert fused[3].parts["recency"] == pytest.approx(0.01)
+    assert fused[4].parts["recency"] == 0.02
+    assert len(fused) == 4
+
+
+def test_results_are_spread_over_sessions() -> None:
+    ranking = replace(QUIET, spread=0.1)
+    talk = [passage(id_, session="monday") for id_ in (1, 2, 3)]
+    other = [passage(4, session="tuesday"), passage(5), passage(6)]
+    found = {"words": finds((1, 1.0), (2, 0.99), (3, 0.98), (4, 0.95), (5, 0.1), (6, 0.0))}
+    fused = ranked(found, *talk, *other, ranking=ranking)
+    assert list(fused) == [1, 4, 2, 3, 5, 6]
+    assert [fused[id_].parts.get("spread") for id_ in (1, 2, 3)] == [0, -0.1, -0.2]
+    assert fused[4].parts["spread"] == 0
+    assert "spread" not in fused[5].parts
+
+
+def test_equals_stand_newest_first_in_whatever_order_they_were_found() -> None:
+    ids = list(range(1, 20))
+    for seed in range(5):
+        random.Random(seed).shuffle(ids)
+        fused = ranked({"words": finds(*((id_, 1.0) for id_ in ids))}, *map(passage, ids))
+        assert list(fused) == sorted(ids, reverse=True)
+
+
+IDS = st.integers(1, 30)
+SCORES = st.floats(-1, 20, allow_nan=False)
+FOUND = st.dictionaries(
+    st.sampled_from(["words", "meaning", "links", "recency"]),
+    st.lists(st.builds(Found, IDS, SCORES), max_size=15),
+)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> list[Passage]:
+    return [
+        Passage(
+            id=id_, kind=draw(st.sampled_from(["message", "memory"])), record=id_ // 2, start=0,
+            stop=draw(st.integers(0, 5_000)), created_at=NOW - timedelta(days=id_),
+            session=draw(st.sampled_from([None, "a", "b"])),
+            role=draw(st.sampled_from([None, "user"])),
+            previous=draw(st.sampled_from([None, id_ // 2 - 1])),
+            speaker=draw(st.sampled_from([None, "Ada"])),
+            importance=draw(st.sampled_from([None, 0.0, 1.0])),
+        )
+        for id_ in draw(st.sets(IDS))
+    ]  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
+@given(FOUND, worlds())
+def test_every_record_found_is_ranked_once_with_parts_that_make_its_score(
+    found: Finds, world: list[Passage]
+) -> None:
+    for each in found.values():
+        each.sort(key=lambda find: -find.score)
+    known = {it.id: it for it in world}
+    asked = Asked(frozenset({"Ada"}), "user")
+    fused = fuse(found, known, DEFAULT_RANKING, asked=asked, now=NOW)
+    expected = {
+        known[find.passage].record
+        for each in found.values()
+        for find in each
+        if find.passage in known
+    }
+    assert sorted(str(it.passage.record) for it in fused) == sorted(map(str, expected))
+    for candidate in fused:
+        assert candidate.score == pytest.approx(sum(candidate.parts.values()))
+        assert candidate.ranks.keys() == candidate.scores.keys()
+        assert candidate.ranks.keys() <= candidate.parts.keys()
+        assert set(candidate.ranks.values()) <= set(range(1, 16))
+    order = [candidate.score for candidate in fused]
+    assert order == sorted(order, reverse=True)

@@ -1,0 +1,89 @@
+"""Words as the index holds them: what is written and what is asked meet at the same stem."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from recollect.recall.graph import MAX_NAMES, names_in
+from recollect.recall.lexical import MAX_TERMS, terms_of
+from recollect.records.text import fold
+from recollect.store.words import stem, stems, term_stem
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        "move moved moves moving",
+        "city cities",
+        "run running runs",
+        "happy happiness",
+        "переехал переехала переехали",
+        "книга книги книгу",
+    ],
+)
+def test_forms_of_a_word_have_one_stem(forms: str) -> None:
+    assert len({stem(form) for form in forms.split()}) == 1
+
+
+@pytest.mark.parametrize("word", ["straße", "émigré", "ελλάδα", "שלום", "日", "2026", "x"])
+def test_words_of_other_scripts_and_numbers_stay_as_they_are(word: str) -> None:
+    assert stem(word) == word
+
+
+def test_a_word_too_long_to_be_one_is_kept_whole() -> None:
+    long = "running" * 10_000
+    assert stem(long) == long
+    assert stems(long) == [long]
+
+
+def test_ideographs_are_found_alone_and_in_pairs() -> None:
+    assert stems("搬到了") == ["搬", "搬到", "到", "到了", "了"]
+    assert stems("I moved 搬到 Berlin") == ["i", "move", "搬", "搬到", "到", "berlin"]
+    assert stems("日 a 本") == ["日", "a", "本"]
+
+
+def test_a_text_and_a_question_about_it_meet() -> None:
+    text = "Я переехала в Zürich-West, Straße 5; 我三月搬到了柏林. Running!"
+    held = set(stems(text))
+    for question in ("переехал", "zurich", "ZÜRICH", "strasse", "柏林", "月", "runs", "west"):
+        wanted = [term_stem(tuple(fold(" ".join(term)).split())) for term in terms_of(question)]
+        assert wanted
+        assert set(wanted) <= held, question
+
+
+def test_every_word_is_stemmed_alike_from_any_thread() -> None:
+    words = [f"{root}{end}" for root in ("walk", "talk", "work", "играл", "стран") * 40
+             for end in ("", "ing", "ed", "s", "а", "и", "ых")]  # fmt: skip
+    expected = [stem(word) for word in words]
+    results: list[list[str]] = []
+    begin = threading.Barrier(8)
+
+    def run() -> None:
+        begin.wait(20)
+        results.append([stem.__wrapped__(word) for word in words])
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert results == [expected] * 8
+
+
+def test_a_question_becomes_the_words_worth_looking_for() -> None:
+    assert terms_of("Where did she move to, and when did SHE move?") == [("move",)]
+    assert terms_of("what is it") == [("what",), ("is",), ("it",)]
+    assert terms_of("我三月 in 柏林") == [("我", "三"), ("三", "月"), ("月", "柏"), ("柏", "林")]
+    assert terms_of("日") == [("日",)]
+    assert terms_of(" ?! ") == terms_of("") == []
+    assert len(terms_of(" ".join(f"word{number}" for number in range(500)))) == MAX_TERMS
+
+
+def test_a_question_may_name_a_thing_by_up_to_four_words() -> None:
+    names = names_in("Where is the New York City Marathon?")
+    assert {"new york city", "new york city marathon", "york", "the new york"} <= set(names)
+    assert not {"where", "is", "where is", "is the"} & set(names)
+    assert names_in("") == []
+    assert len(names_in(" ".join(f"word{number}" for number in range(500)))) == MAX_NAMES
