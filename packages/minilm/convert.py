@@ -21,7 +21,7 @@ from onnx import TensorProto, helper
 
 SOURCE = "sentence-transformers__all-MiniLM-L6-v2/"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-LAYERS, HEADS, WIDTH, INNER, POSITIONS = 6, 12, 384, 1536, 512
+LAYERS, HEADS, WIDTH = 6, 12, 384
 EPSILON = 1e-12
 ALIGNMENT = 64
 PARTS = ("heads", "mix", "up", "down")

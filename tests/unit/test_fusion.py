@@ -149,10 +149,10 @@ def test_the_role_asked_about_importance_and_youth_lift_and_nothing_keeps_out() 
     ranking = replace(QUIET, role=0.3, importance=0.1, recency=0.02)
     old = NOW - timedelta(days=30)
     many = [
-        replace(passage(1), role="user"),
-        replace(passage(2), importance=0.8),
-        replace(passage(3), created_at=old),
-        replace(passage(4), created_at=NOW + timedelta(days=9)),
+        passage(1)._replace(role="user"),
+        passage(2)._replace(importance=0.8),
+        passage(3)._replace(created_at=old),
+        passage(4)._replace(created_at=NOW + timedelta(days=9)),
     ]
     found = {"words": finds((1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0))}
     fused = ranked(found, *many, ranking=ranking, asked=Asked(frozenset(), "user"))

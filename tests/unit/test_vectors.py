@@ -91,7 +91,8 @@ def test_cosines_are_of_the_nearest_best_first() -> None:
 def test_an_exact_shelf_finds_what_looking_at_each_would() -> None:
     rows = clustered(3_000, 32)
     shelf = shelf_of(rows, coded=False, step=700)
-    for query, limit in zip(clustered(8, 32, seed=2), (1, 3, 10, 40, 100, 500, 3_000, 9_000)):
+    limits = (1, 3, 10, 40, 100, 500, 3_000, 9_000)
+    for query, limit in zip(clustered(len(limits), 32, seed=2), limits, strict=True):
         best = np.argsort(-(rows @ query), kind="stable")[:limit]
         found = shelf.search(query.tolist(), limit, None)
         assert len(found) == min(limit, 3_000)

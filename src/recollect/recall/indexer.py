@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 KINDS = ("embed", "vectors")
 JOBS = 32  # taken at once
 PASSAGES = 64  # embedded at once
+MOST = 10_000  # looked at one by one when a job fails
+FUTILE = 3  # refused in a row before any was taken
 LEASE_SECONDS = 120.0
 PREPARE_SECONDS = 60.0  # between two looks for users that this embedder has not seen
 LONGEST_PAUSE = 15.0
@@ -118,7 +121,26 @@ class Indexer:
                 for job in jobs:
                     self._embed([job])
             else:
-                self._store.fail(jobs[0], str(error))
+                self._give_up(jobs[0], error)
+
+    def _give_up(self, job: Job, error: ProviderError) -> None:
+        """Try a job again later; those of its texts that can have their vector get it now."""
+        with contextlib.suppress(LeaseLostError):
+            self._embed_each(job)
+            self._store.fail(job, str(error))
+
+    def _embed_each(self, job: Job) -> None:
+        done = refused = 0
+        for id_, text in self._store.waiting(self._embedder.name, job, limit=MOST).items():
+            try:
+                self._put(job, {id_: text})
+                done += 1
+            except ProviderError:
+                refused += 1
+            if self._closing or (refused == FUTILE and not done):  # it is not about the texts
+                return
+            if (done + refused) % PASSAGES == 0:
+                self._store.renew(job, lease_seconds=LEASE_SECONDS)
 
     def _do(self, jobs: Sequence[Job]) -> None:
         name = self._embedder.name

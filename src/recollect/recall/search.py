@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -161,7 +162,8 @@ class Clock:
         """
         if self._seconds is None:
             return None
-        return max(self._started + share * self._seconds - keep - time.perf_counter(), 0.0)
+        left = self._started + share * self._seconds - keep - time.perf_counter()
+        return min(max(left, 0.0), threading.TIMEOUT_MAX)
 
     def elapsed_ms(self) -> float:
         return (time.perf_counter() - self._started) * 1_000

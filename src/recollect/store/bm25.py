@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 PIECES = 1_048_576  # a message's passages have the ids from PIECES * seq upward
 K1 = 1.0
+CANDIDATES = 20_000  # places of the rarest terms that make the candidates; the others only count
 POOL = 400  # so many records, best by their words alone, have their lengths looked at
 
 
@@ -31,28 +32,36 @@ def rank(
     """The best records for terms that stand at these places, once for each time.
 
     A message is one record however many passages it has; the first one that holds the rarest
-    of the terms stands for it.
+    of the terms stands for it. Where terms stand in many places, a record must hold one of the
+    rarer ones.
     """
     import numpy as np
 
     places = sorted((place for place in places if len(place)), key=len)
     if not places or limit <= 0:
         return []
-    counted = [np.unique(records_of(place), return_counts=True) for place in places]
-    records, first = np.unique(np.concatenate([records_of(it) for it in places]), return_index=True)
-    passages = np.concatenate(places)[first]
-    counts = np.zeros((len(counted), len(records)), np.float32)
-    for row, (held, count) in enumerate(counted):
-        counts[row, np.searchsorted(records, held)] = count
-    found = np.array([len(held) for held, _ in counted], np.float32)
-    idf = np.log1p((max(total, len(records)) - found + 0.5) / (found + 0.5))[:, None]
+    read = np.cumsum([len(place) for place in places])
+    rare = np.concatenate(places[: max(int(np.searchsorted(read, CANDIDATES, "right")), 1)])
+    records, first = np.unique(records_of(rare), return_index=True)
+    held = [np.sort(records_of(place)) for place in places]
+    counts = np.array([_counts(records, each) for each in held], np.float32)
+    found = np.array([1 + np.count_nonzero(np.diff(each)) for each in held], np.float32)
+    idf = np.log1p((max(total, found.max()) - found + 0.5) / (found + 0.5))[:, None]
     pool = np.sort(_best((idf * counts / (counts + K1)).sum(axis=0), max(POOL, limit)))
     by_record = lengths_of(records[pool].tolist())
     known = np.array([by_record.get(record, 0) for record in records[pool].tolist()], np.float32)
     counts = counts[:, pool]
     scores = (idf * counts / (counts + K1 * _length_norm(known))).sum(axis=0)
     best = _best(scores, limit)
-    return [Found(int(passages[pool[it]]), float(scores[it])) for it in best]
+    chosen = rare[first[pool[best]]]
+    return [Found(*pair) for pair in zip(chosen.tolist(), scores[best].tolist(), strict=True)]
+
+
+def _counts(records: Ids, held: Ids) -> Ids:
+    """How often each of some records stands in a sorted list."""
+    import numpy as np
+
+    return np.searchsorted(held, records, "right") - np.searchsorted(held, records, "left")
 
 
 def _length_norm(lengths: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from recollect.records.message import Message
-from recollect.records.text import dump_json, fold
+from recollect.records.text import dump_json
 from recollect.store.base import Term
 from recollect.store.engine import Row, load_queries
 from recollect.store.postgres.langchain import from_langchain, to_langchain
+from recollect.store.words import stems, term_stem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 MAX_PLACES = 60_000  # of words read for one question
 COUNTED_ANEW = 10_000  # records up to which they are counted for every question
 
+MAX_TIMES = 4  # a word in a passage is counted; more hardly count in a rank
 MAX_COUNTS = 1_000
 _HEAD = 20  # bytes before the first element of an array on the wire
 
@@ -68,7 +72,9 @@ class PostgresDb:
         return [row[0] for row in self.rows("next_view_passages", count=count)]
 
     def add_passages(self, rows: Sequence[dict[str, Any]]) -> None:
-        self.many("add_passage", ({**row, "words": fold(row["words"])} for row in rows))
+        for row in rows:
+            row["words"] = word_keys(row["owner"], stems(row["words"]))
+        self.many("add_passage", rows)
 
     def pack(self, message: Message) -> dict[str, Any]:
         return {"message": dump_json(to_langchain(message))}
@@ -77,8 +83,9 @@ class PostgresDb:
         return from_langchain(row[5], row[2], row[3], row[4])
 
     def places(self, owner: str, terms: Sequence[Term]) -> list[Ids]:
-        joined = sorted({"".join(term) for term in terms})
-        rows = self.rows("places", owner=owner, terms=joined, most=MAX_PLACES)
+        wanted = {"".join(term): term_stem(term) for term in terms}
+        named = {"words": list(wanted), "stems": list(wanted.values())}
+        rows = self.rows("places", owner=owner, **named, most=MAX_PLACES)
         found: list[Ids] = []
         total = 0
         for place in sorted((_ids(sent) for (sent,) in rows), key=len):
@@ -119,6 +126,17 @@ class PostgresDb:
 
     def vector(self, values: Sequence[float]) -> dict[str, Any]:
         return {"embedding": _floats(values)}
+
+
+def word_keys(owner: str, words: Sequence[str]) -> list[int]:
+    """What words are found by: a number for each, and more for one that stands there again."""
+    from_owner, times, keys = bytes.fromhex(owner), Counter[str](), []
+    for word in words:
+        times[word] += 1
+        if times[word] <= MAX_TIMES:
+            said = sha256(from_owner + f"{times[word]} {word}".encode()).digest()
+            keys.append(int.from_bytes(said[:8], "big", signed=True))
+    return keys
 
 
 def _floats(values: Sequence[float]) -> list[float]:

@@ -65,22 +65,23 @@ WITH passage AS (
   VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :created_at, :role,
     :speaker))
 INSERT INTO passage_words (owner, id, words)
-VALUES (:owner, :id, word_keys(CAST(:owner AS uuid), stems_of(:words)))
+VALUES (:owner, :id, CAST(:words AS bigint[]))
 
 -- name: places
-SELECT word_places(CAST(:owner AS uuid), CAST(:terms AS text[]), :most)
+SELECT word_places(
+  CAST(:owner AS uuid), CAST(:words AS text[]), CAST(:stems AS text[]), :most)
 
 -- name: count_messages
 SELECT count(*) FROM chat_message_history WHERE owner = :owner
 
 -- A message from elsewhere whose length is not known counts as one of middling length.
 -- name: record_lengths
-SELECT k, max(CASE WHEN p.stop_at = 2147483647 THEN p.start_at + 200 ELSE p.stop_at END)
-FROM unnest(CAST(:records AS bigint[])) k
-JOIN passages p ON p.owner = :owner
-  AND p.id BETWEEN CASE WHEN k > 0 THEN k * 1048576 ELSE k END
-    AND CASE WHEN k > 0 THEN k * 1048576 + 1048575 ELSE k END
-GROUP BY k
+SELECT k, l.length FROM unnest(CAST(:records AS bigint[])) k, LATERAL (
+  SELECT max(CASE WHEN p.stop_at = 2147483647 THEN p.start_at + 200 ELSE p.stop_at END) AS length
+  FROM passages p
+  WHERE p.owner = :owner AND p.id >= CASE WHEN k > 0 THEN k * 1048576 ELSE k END
+    AND p.id < CASE WHEN k > 0 THEN k * 1048576 + 1048576 ELSE k + 1 END) l
+WHERE l.length IS NOT NULL
 
 -- name: allowed
 SELECT array_send(array_agg(p.id)) FROM passages p @passage_joins

@@ -21,7 +21,7 @@ from recollect.store.words import stems, term_stem
 if TYPE_CHECKING:
     from recollect.store.bm25 import Ids
 
-MAX_PLACES = 150_000  # of words read for one question
+MAX_PLACES = 60_000  # of words read for one question
 
 QUERIES = load_queries("sqlite", r"IN (SELECT value FROM json_each(:\1))")
 
@@ -87,22 +87,22 @@ class SqliteDb:
         return codec.join(row[2], row[3], row[4], row[5], json.loads(extras) if extras else None)
 
     def places(self, owner: str, terms: Sequence[Term]) -> list[Ids]:
-        wanted = {spelled(owner, term_stem(term)) for term in terms}
-        counts = sorted((self._count(word), word) for word in wanted)
-        found: list[Ids] = []
-        total = 0
-        for count, word in counts:
-            if not count:
-                continue
-            total += count
-            if found and total > MAX_PLACES:
-                break  # what is left stands nearly everywhere
-            found.append(_numbers(self.rows("places", term=word)))
-        return found
+        words = sorted({spelled(owner, term_stem(term)) for term in terms})
+        if self.count_records(owner) * len(words) > MAX_PLACES:
+            words = self._rarest(words)
+        return [_numbers(self.rows("places", term=word)) for word in words]
 
-    def _count(self, word: str) -> int:
-        row = self.rows("count_places", term=word)
-        return int(row[0][0]) if row else 0
+    def _rarest(self, words: Sequence[str]) -> list[str]:
+        """Those that stand in few places; what is left out stands nearly everywhere."""
+        counted = [(row[0], word) for word in words for row in self.rows("count_places", term=word)]
+        chosen: list[str] = []
+        total = 0
+        for count, word in sorted(counted):
+            total += count
+            if chosen and total > MAX_PLACES:
+                break
+            chosen.append(word)
+        return chosen
 
     def count_records(self, owner: str) -> int:
         return int(self.rows("count_messages", owner=owner)[0][0])

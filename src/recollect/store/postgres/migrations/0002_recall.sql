@@ -34,7 +34,7 @@ CREATE TABLE passage_words (
   FOREIGN KEY (owner, id) REFERENCES passages (owner, id) ON DELETE CASCADE
 );
 
--- As `stem` in store/words.py.
+-- As `stem` in store/words.py, for rows that come from elsewhere.
 CREATE TEXT SEARCH DICTIONARY recollect_russian (TEMPLATE = snowball, LANGUAGE = russian);
 CREATE FUNCTION stem_of(word text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT CASE
@@ -51,15 +51,13 @@ CREATE FUNCTION stems_of(said text) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
   WHERE word <> ''
 $$;
 
--- A word of an owner as a number. By SHA-256, since PostgreSQL's own hashes may change.
+-- As `word_keys` in store/postgres/db.py. A stem that was made here is led by a mark: this
+-- server's stemmers are of another release than ours, and stem some words in another way.
 CREATE FUNCTION word_key(for_owner uuid, word text, nth bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
   SELECT ('x' || encode(substr(sha256(
-    convert_to(for_owner || ' ' || nth || ' ' || word, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint
+    uuid_send(for_owner) || convert_to(nth || ' ' || word, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint
 $$;
-
--- What a passage is found by: its words, each pair of ideographs, and once more, up to four
--- times, what stands in it again: how often a word is there is then a matter of the index too.
 CREATE FUNCTION word_keys(for_owner uuid, stems text[]) RETURNS bigint[]
 LANGUAGE sql IMMUTABLE AS $$
   WITH said AS (
@@ -74,7 +72,8 @@ LANGUAGE sql IMMUTABLE AS $$
   ), counted AS (
     SELECT word, row_number() OVER (PARTITION BY word) AS nth FROM findable
   )
-  SELECT coalesce(array_agg(word_key(for_owner, word, nth)), '{}') FROM counted WHERE nth <= 4
+  SELECT coalesce(array_agg(word_key(for_owner, '~' || word, nth)), '{}')
+  FROM counted WHERE nth <= 4
 $$;
 
 -- The speaker and the date, which the words of a message's first passage begin with.
@@ -133,17 +132,17 @@ END $$;
 -- Where terms stand: for each that is there, the passages, once for each time. What is looked for
 -- goes into a setting, because row-level security lets no condition of a query's own use an index
 -- of words; a condition of the policy may. Planned anew each time, for users of all sizes.
-CREATE FUNCTION word_places(for_owner uuid, terms text[], most integer) RETURNS SETOF bytea
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION word_places(for_owner uuid, words text[], stems text[], most integer)
+RETURNS SETOF bytea LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
-  term text;
   places bigint[];
   found bigint[];
 BEGIN
-  FOREACH term IN ARRAY terms LOOP
+  FOR term IN 1..cardinality(words) LOOP
     places := '{}';
     FOR nth IN 1..4 LOOP
-      PERFORM set_config('recollect.words', word_key(for_owner, stem_of(term), nth)::text, true);
+      PERFORM set_config('recollect.words', word_key(for_owner, stems[term], nth) || ' ' ||
+        word_key(for_owner, '~' || stem_of(words[term]), nth), true);
       EXECUTE 'SELECT array_agg(id) FROM (SELECT id FROM passage_words LIMIT $1) AS those'
         INTO found USING most;
       EXIT WHEN found IS NULL;
@@ -201,7 +200,8 @@ DO $$
 DECLARE
   guarded text;
   mine text := $q$ (owner = nullif(current_setting('recollect.owner', true), '')::uuid) $q$;
-  asked text := $q$ words @> ARRAY[nullif(current_setting('recollect.words', true), '')::bigint] $q$;
+  asked text := $q$ words && string_to_array(
+    current_setting('recollect.words', true), ' ')::bigint[] $q$;
   worker text := $q$ (current_setting('recollect.worker', true) = 'on') $q$;
 BEGIN
   FOREACH guarded IN ARRAY ARRAY['speakers', 'entities', 'passage_words',
