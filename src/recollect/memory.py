@@ -218,7 +218,7 @@ class Memory:
         """Close the store. What has no vector yet waits in the queue; nothing else waits."""
         if self._indexer is not None:
             self._indexer.close()
-        self._searcher.crew.close()
+        self._searcher.close()
         self.store.close()
 
     def __enter__(self) -> Self:

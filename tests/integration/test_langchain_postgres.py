@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_postgres import PostgresChatMessageHistory
 
-from recollect import Memory, Message, Scope
+from recollect import Hit, Memory, Message, Scope
 from recollect.store.postgres.store import PostgresStore
 
 TABLE = "chat_message_history"
@@ -40,8 +40,14 @@ def connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
 
 @pytest.fixture
 def memory(postgres_url: str) -> Iterator[Memory]:
-    with Memory(postgres_url) as memory:
+    with Memory(postgres_url, embedder=None) as memory:
         yield memory
+
+
+def worded(memory: Memory, question: str, user: str) -> list[Hit]:
+    """What recall finds by its words; it finds what was said last too."""
+    hits = memory.recall(question, user=user, deadline_ms=None).hits
+    return [hit for hit in hits if "words" in hit.why.ranks]
 
 
 def langchain(connection: psycopg.Connection[Any], session: str) -> PostgresChatMessageHistory:
@@ -74,12 +80,58 @@ def test_what_langchain_writes_is_searchable_queued_and_forgettable(
 ) -> None:
     chat = memory.session(user="ada", agent="tutor")
     langchain(connection, chat.id).add_messages(TURN)
-    assert [hit.text for hit in memory.recall("umbrellas", user="ada").hits] == ["Umbrella then?"]
-    assert len(memory.recall("ZURICH", user="ada").hits) == 1
+    assert [hit.text for hit in worded(memory, "umbrellas", "ada")] == ["Umbrella then?"]
+    [hit] = worded(memory, "ZURICH", "ada")
+    assert (hit.role, hit.speaker) == ("user", "Ada")
     assert memory.recall("umbrella", user="bob").hits == ()
-    assert len(memory.store.jobs(memory.scope(user="ada"))) == len(TURN)
+    jobs = memory.store.jobs(memory.scope(user="ada"))
+    assert [job.kind for job in jobs] == ["embed"] * len(TURN)
     assert memory.forget(user="ada", session=chat.id).counts["passages"] == len(TURN)
     assert langchain(connection, chat.id).messages == []
+
+
+def test_what_langchain_writes_is_found_by_stem_speaker_date_and_how_often_it_says_so(
+    memory: Memory, connection: psycopg.Connection[Any]
+) -> None:
+    chat = memory.session(user="ada")
+    said = [
+        "added to the international university", "Новая столица", "我三月搬到了柏林",
+        "ship, ship, ship", "one ship among other things here",
+    ]  # fmt: skip
+    langchain(connection, chat.id).add_messages([HumanMessage(it, name="Zoë") for it in said])
+    connection.execute(
+        f"INSERT INTO {TABLE} (created_at, session_id, message) VALUES (%s, %s, %s)",
+        ("2023-05-08 12:00Z", chat.id, '{"type": "human", "data": {"content": "hello"}}'),
+    )
+    connection.commit()
+    scope, store = memory.scope(user="ada"), memory.store
+
+    def texts(*term: str) -> list[str]:
+        found = store.match_text(scope, [term], limit=9)
+        return [match.text for match in store.read(scope, [it.passage for it in found])]
+
+    for word in ("adding", "international", "universities"):
+        assert texts(word) == said[:1]
+    assert texts("столицы") == said[1:2]
+    assert texts("柏", "林") == said[2:3]
+    assert texts("ships") == said[3:]
+    assert texts("may") == ["hello"]
+    assert sorted(texts("zoe")) == sorted(said)
+    assert store.speakers(scope) == ["Zoë"]
+
+
+def test_a_long_message_from_langchain_is_cut_where_its_text_is_and_lost_nowhere(
+    memory: Memory, connection: psycopg.Connection[Any]
+) -> None:
+    chat = memory.session(user="ada")
+    long = "".join(f"word{number} 𝔸 " for number in range(400))
+    langchain(connection, chat.id).add_messages([HumanMessage(long), TURN[2], HumanMessage("")])
+    scope, store = memory.scope(user="ada"), memory.store
+    pieces = store.read(scope, list(store.unembedded(scope, "e", limit=99)))
+    assert "".join(it.text for it in pieces[:-2]) == long
+    assert [len(it.text) <= 1_000 for it in pieces] == [True] * len(pieces)
+    assert pieces[-2].text == chat.history()[1].text
+    assert [it.stop for it in store.passages(scope, [pieces[-3].passage])] == [len(long)]
 
 
 def test_what_recollect_writes_langchain_reads_with_its_tool_calls(
@@ -144,7 +196,7 @@ def test_a_session_langchain_began_belongs_to_the_first_who_opens_it(
     assert memory.history(user="ada") == []
     ada = memory.session(user="ada", agent="tutor", id=session)
     assert len(ada.history()) == len(TURN)
-    assert len(memory.recall("umbrella", user="ada").hits) == 1
+    assert len(worded(memory, "umbrella", "ada")) == 1
     bob = memory.session(user="bob", agent="tutor", id=session)
     assert bob.history() == []
     bob.add("user", "planted")

@@ -11,9 +11,11 @@ import pytest
 
 from recollect.errors import ConfigError, StoreError, StoreUnavailableError
 from recollect.records.change import Add
+from recollect.records.fact import Fact
 from recollect.records.memory_item import MemoryItem
 from recollect.records.message import Message
 from recollect.records.scope import Scope
+from recollect.store.postgres.db import word_keys
 from recollect.store.postgres.store import PostgresStore
 from recollect.testing.worlds import near, worded
 
@@ -29,8 +31,10 @@ GUARDED = """
 def url(postgres_url: str) -> Iterator[str]:
     with PostgresStore(postgres_url) as store:
         for scope in (ALICE, BOB):
-            store.append(scope, [Message("user", "secret", message_id="m")])
-            store.apply(scope, [Add(MemoryItem(scope=scope, text="secret", sources=("m",)))])
+            store.append(scope, [Message("user", "secret", message_id="m", name="Al")])
+            fact = Fact(scope=scope, subject="he", predicate="keeps", object="a secret")
+            item = MemoryItem(scope=scope, text="secret", sources=("m",))
+            store.apply(scope, [Add(item), Add(fact)])
             store.revise(scope, Message("user", "revised", message_id="m"))
             store.write_note(scope, "secret", base_version=0)
             [passage, *_] = store.unembedded(scope, "e", limit=9)
@@ -51,8 +55,9 @@ def _count(connection: psycopg.Connection[tuple[int]], table: str, owner: str | 
 def test_a_query_without_its_where_sees_one_users_rows(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         tables = [name for (name,) in connection.execute(GUARDED)]
-        assert len(tables) == 14
-        for table in set(tables) - {"user_agent_active_sessions", "facts"}:
+        assert len(tables) == 17
+        # Nobody is active in the first; the second shows what is asked for, and no more.
+        for table in set(tables) - {"user_agent_active_sessions", "passage_words"}:
             row = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
             assert row is not None
             assert _count(connection, table, ALICE.owner) == row[0] // 2 > 0, table
@@ -75,6 +80,39 @@ def test_a_query_without_its_where_changes_one_users_rows(url: str) -> None:
                 connection.execute("UPDATE memory_items SET owner = %s", (BOB.owner,))
         row = connection.execute("SELECT count(*) FROM chat_message_history").fetchone()
         assert row == (1,)
+
+
+def test_words_are_found_in_the_owners_passages_however_they_are_asked_for(url: str) -> None:
+    def found(connection: psycopg.Connection[tuple[int]], *keys: int) -> int:
+        asked = " ".join(map(str, keys))
+        connection.execute("SELECT set_config('recollect.words', %s, true)", (asked,))
+        row = connection.execute("SELECT count(*) FROM passage_words").fetchone()
+        assert row is not None
+        return row[0]
+
+    [hers], [his] = word_keys(ALICE.owner, ["secret"]), word_keys(BOB.owner, ["secret"])
+    with psycopg.connect(url) as connection:
+        connection.execute("SET LOCAL ROLE recollect_app")
+        assert found(connection, hers, his) == 0
+        connection.execute("SELECT set_config('recollect.owner', %s, true)", (ALICE.owner,))
+        assert found(connection) == 0
+        assert found(connection, his) == 0
+        assert found(connection, hers) == found(connection, hers, his) == 3
+        ask = "SELECT word_places(%s, ARRAY['secret'], ARRAY['secret'], 99)"
+        assert connection.execute(ask, (BOB.owner,)).fetchall() == []
+        assert len(connection.execute(ask, (ALICE.owner,)).fetchall()) == 1
+        assert connection.execute("DELETE FROM passage_words").rowcount == 0
+        assert connection.execute("UPDATE passage_words SET words = '{}'").rowcount == 0
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("INSERT INTO passage_words VALUES (%s, 1, '{}')", (BOB.owner,))
+
+
+def test_words_are_found_by_their_index_also_by_those_whom_security_binds(url: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute("SET LOCAL enable_seqscan = off")  # there are too few rows to need it
+        connection.execute("SET LOCAL ROLE recollect_app")
+        plan = connection.execute("EXPLAIN SELECT id FROM passage_words").fetchall()
+        assert "passages_by_word" in str(plan)
 
 
 def test_the_setting_does_not_outlive_its_transaction(url: str) -> None:
@@ -185,5 +223,5 @@ def test_what_is_appended_while_its_session_is_forgotten_is_there_or_gone_whole(
         left = len(store.history(ALICE))
         assert store.forget(ALICE.whole_user()).counts.get("messages", 0) == left
     with psycopg.connect(postgres_url) as connection:
-        for table in ("chat_message_history", "passages", "jobs", "sessions", "owners"):
+        for table in ("chat_message_history", "passages", "passage_words", "jobs", "sessions"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table

@@ -215,8 +215,10 @@ def test_tenants_share_a_file_and_nothing_else(tmp_path: Path) -> None:
 def test_no_question_breaks_recall(memory: Memory, question: str) -> None:
     memory.remember("hello", user="ada")
 
-    assert memory.recall(question, user="ada").hits == ()
-    assert memory.recall(question + " hello", user="ada").hits[0].text == "hello"
+    assert "words" not in memory.recall(question, user="ada").hits[0].why.ranks
+    found = memory.recall(question + " hello", user="ada")
+    assert found.hits[0].why.ranks["words"] == 1
+    assert found.failed == {}
     assert memory.recall("hello", user="ada", limit=0).hits == ()
 
 

@@ -31,7 +31,7 @@ SLACK = 0.5  # seconds beyond a deadline that a busy machine may take
 class Troubled(SqliteStore):
     """A real store, of which some methods do something else first."""
 
-    trouble: dict[str, Callable[[], None]] = {}
+    trouble: dict[str, Callable[[], None]]
 
     def _meet(self, method: str) -> None:
         self.trouble.get(method, lambda: None)()

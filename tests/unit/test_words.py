@@ -27,7 +27,9 @@ def test_forms_of_a_word_have_one_stem(forms: str) -> None:
     assert len({stem(form) for form in forms.split()}) == 1
 
 
-@pytest.mark.parametrize("word", ["straße", "émigré", "ελλάδα", "שלום", "日", "2026", "x"])
+@pytest.mark.parametrize(
+    "word", ["straße", "émigré", "ελλάδα", "שלום", "日", "2026", "x", "word12s", "a1b2ing"]
+)
 def test_words_of_other_scripts_and_numbers_stay_as_they_are(word: str) -> None:
     assert stem(word) == word
 

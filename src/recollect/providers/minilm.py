@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -72,6 +73,9 @@ class MiniLM:
 
 
 def _open_model(folder: Path, threads: int) -> Forward:
+    # Its builds of 2026 report home and leave an id in the user's cache unless told before.
+    for name in ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED"):
+        os.environ.setdefault(name, "1")
     try:
         import onnxruntime
     except ImportError:  # it has no wheel for Intel Macs and musl

@@ -1,4 +1,4 @@
-"""Search: run the channels side by side until the deadline, and rank what they found."""
+"""Search: run the channels until the deadline, and rank what they found."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import contextlib
 import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any
 
 from recollect.errors import ProviderError, RecollectError
 from recollect.providers.embedder import Embedder
@@ -18,7 +19,7 @@ from recollect.recall.graph import find_links
 from recollect.recall.lexical import find_words
 from recollect.recall.names import asked_about, role_asked_about
 from recollect.recall.recent import find_recent
-from recollect.recall.vector import find_meaning
+from recollect.recall.vector import embed_question, find_meaning
 from recollect.records.query import Found, Hit, Match, Query, Recall, Why
 from recollect.store.base import Store
 
@@ -45,29 +46,12 @@ class Searcher:
         if query.limit <= 0:
             return Recall(hits=())
         self._load()
-        clock = Clock(query.deadline_ms)
-        names = Task(lambda: asked_about(query.question, self.store.speakers(query.scope)))
-        tasks = self._channels(query, names, clock)
-        quick = [task for name, task in tasks.items() if name != "meaning"]
-        # Two lanes: what only asks the store would spend its time on waiting for each other.
-        self.crew.start(names, *quick)
-        if "meaning" in tasks:
-            self.models.start(tasks["meaning"])
-        early = None
-        if not _done(tasks, clock.left(share=0.5)):  # something is slow: have an answer at hand
-            early = self._answer(query, _results(tasks), names)
-            _done(tasks, clock.left(keep=FINISH_SECONDS))
-        names.drop()
-        for task in tasks.values():
-            task.drop()
-        found, outcome = _sort_out(tasks)
-        answer = early
-        if answer is None or answer.channels < found.keys():
-            answer = self._answer(query, found, names)
-        hits = _first_done(answer, early, clock, outcome)
-        hits = self._rerank(query, hits, clock, outcome)
-        outcome.timings["total"] = clock.elapsed_ms()
-        return outcome.report(tuple(hits[: query.limit]))
+        return Search(self, query).run()
+
+    def close(self) -> None:
+        """Let idle threads go."""
+        self.crew.close()
+        self.models.close()
 
     def _load(self) -> None:
         """Once in a process, before its time is counted: what is read from this machine."""
@@ -77,42 +61,89 @@ class Searcher:
             with contextlib.suppress(ProviderError):  # the channel will tell
                 load()
 
-    def _answer(
-        self, query: Query, found: dict[str, list[Found]], names: Task[frozenset[str]]
-    ) -> Answer:
-        task = Task(lambda: self._finish(query, found, _known(names)))
-        self.crew.start(task)
-        return Answer(frozenset(found), task)
 
-    def _channels(
-        self, query: Query, names: Task[frozenset[str]], clock: Clock
-    ) -> dict[str, Task[list[Found]]]:
-        store, embedder, depth = self.store, self.embedder, max(DEPTH, query.limit)
-        channels = {
-            "recency": Task(lambda: find_recent(store, query)),
-            "words": Task(lambda: find_words(store, query, depth)),
-            "links": Task(lambda: find_links(store, query, depth)),
+class Search:
+    """One search.
+
+    A thread asks the store for one channel after the other and then ranks: side by side they
+    would spend their time on waiting for each other, since Python runs one at a time. Only the
+    embedder works beside it. Whoever asked waits for both, and no longer than the deadline.
+    """
+
+    def __init__(self, tools: Searcher, query: Query) -> None:
+        self._tools = tools
+        self._query = query
+        self._clock = Clock(query.deadline_ms)
+        self._names = Task(lambda: asked_about(query.question, tools.store.speakers(query.scope)))
+        self._vector = Task(self._embed)
+        self._channels = {name: Task(work) for name, work in self._works().items()}
+        self._answer = Task(self._rank)
+        self._timings: dict[str, float] = {}
+        self._late: list[str] = []
+        self._failed: dict[str, str] = {}
+
+    def run(self) -> Recall:
+        """Start, wait, and tell what came of it."""
+        tools = self._tools
+        lane: list[Task[Any]] = [self._names, *self._channels.values(), self._answer]
+        if tools.embedder is not None:
+            lane.insert(1, Task(lambda: tools.models.start(self._vector)))
+        tools.crew.start(*lane)
+        answer = self._answer
+        if not answer.wait(self._clock.left(keep=FINISH_SECONDS)):
+            # Something is slow: answer with what is there, beside the thread that waits for it.
+            for task in lane:
+                task.drop()
+            answer = Task(self._rank)
+            tools.crew.start(answer)
+            answer.wait(self._clock.left(keep=-GRACE_SECONDS))
+            answer.drop()
+        hits = self._rerank(self._sort_out(answer))
+        self._timings["total"] = self._clock.elapsed_ms()
+        return self._report(tuple(hits[: self._query.limit]))
+
+    def _works(self) -> dict[str, Callable[[], list[Found]]]:
+        store, query = self._tools.store, self._query
+        depth = max(DEPTH, query.limit)
+        works: dict[str, Callable[[], list[Found]]] = {
+            "recency": lambda: find_recent(store, query),
+            "words": lambda: find_words(store, query, depth),
+            "links": lambda: find_links(store, query, depth),
         }
-        if embedder is not None:
+        if (embedder := self._tools.embedder) is not None:
 
             def meaning() -> list[Found]:
-                names.wait(clock.left())
-                return find_meaning(store, embedder, query, _known(names), depth)
+                if not self._vector.wait(self._clock.left(keep=2 * FINISH_SECONDS)):
+                    raise _LateError
+                return find_meaning(store, embedder.name, self._vector.result(), query, depth)
 
-            channels["meaning"] = Task(meaning)
-        return channels
+            works["meaning"] = meaning
+        return works
 
-    def _finish(
-        self, query: Query, found: dict[str, list[Found]], names: frozenset[str]
-    ) -> list[Hit]:
+    def _embed(self) -> list[float]:
+        assert self._tools.embedder is not None  # else it is not started
+        return embed_question(self._tools.embedder, self._query.question, self._asked().names)
+
+    def _asked(self) -> Asked:
+        done = self._names.took_ms is not None and self._names.error is None
+        names = self._names.result() if done else frozenset()
+        return Asked(names, role_asked_about(self._query.question))
+
+    def _rank(self) -> list[Hit]:
+        """The best of what the channels that are done have found."""
+        store, query = self._tools.store, self._query
+        found = {
+            name: task.result()
+            for name, task in self._channels.items()
+            if task.took_ms is not None and task.error is None
+        }
         ids = {find.passage for finds in found.values() for find in finds}
         if not ids:
             return []
-        passages = {it.id: it for it in self.store.passages(query.scope, sorted(ids))}
-        asked = Asked(names, role_asked_about(query.question))
-        ranked = fuse(found, passages, self.ranking, asked=asked, now=query.now)
-        chosen = ranked[: max(query.limit, 2 * query.limit if self.reranker else 0)]
-        texts = self.store.read(query.scope, [it.passage.id for it in chosen])
+        passages = {it.id: it for it in store.passages(query.scope, sorted(ids))}
+        ranked = fuse(found, passages, self._tools.ranking, asked=self._asked(), now=query.now)
+        chosen = ranked[: query.limit * (2 if self._tools.reranker else 1)]
+        texts = store.read(query.scope, [it.passage.id for it in chosen])
         by_passage = {match.passage: match for match in texts}
         return [
             _hit(candidate, by_passage[candidate.passage.id], query)
@@ -120,32 +151,56 @@ class Searcher:
             if candidate.passage.id in by_passage
         ]
 
-    def _rerank(self, query: Query, hits: list[Hit], clock: Clock, outcome: Outcome) -> list[Hit]:
+    def _sort_out(self, answer: Task[list[Hit]]) -> list[Hit]:
+        """Note what was late or failed, and take the hits."""
+        for name, task in self._channels.items():
+            self._timings[name] = task.elapsed_ms() if task.took_ms is None else task.took_ms
+            if task.took_ms is None or isinstance(task.error, _LateError):
+                self._late.append(name)
+            elif task.error is not None:
+                self._failed[name] = _reason(task.error)
+        if answer.took_ms is None:
+            self._late.append("store")
+            return []
+        if answer.error is not None:
+            self._failed["store"] = _reason(answer.error)
+            return []
+        return answer.result()
+
+    def _rerank(self, hits: list[Hit]) -> list[Hit]:
         """The hits in the reranker's order, if it gives one in the time that is left."""
-        reranker = self.reranker
+        reranker = self._tools.reranker
         if reranker is None or not hits:
             return hits
-        texts = [hit.text for hit in hits]
-        task = Task(lambda: [float(score) for score in reranker.score(query.question, texts)])
-        self.models.start(task)
-        done = task.wait(clock.left())
+        question, texts = self._query.question, [hit.text for hit in hits]
+        task = Task(lambda: [float(score) for score in reranker.score(question, texts)])
+        self._tools.models.start(task)
+        done = task.wait(self._clock.left())
         task.drop()
-        outcome.timings["rerank"] = task.took_ms or task.elapsed_ms()
+        self._timings["rerank"] = task.took_ms or task.elapsed_ms()
         if not done:
-            outcome.late.append("rerank")
+            self._late.append("rerank")
             return hits
         if task.error is not None or len(task.result()) != len(hits):
-            outcome.failed["rerank"] = _reason(task.error) if task.error else "wrong length"
+            self._failed["rerank"] = _reason(task.error) if task.error else "wrong length"
             return hits
         order = sorted(zip(task.result(), range(len(hits)), strict=True), key=lambda it: -it[0])
         return [hits[place] for _, place in order]
 
+    def _report(self, hits: tuple[Hit, ...]) -> Recall:
+        """The answer; a warning is logged if something kept it from being whole."""
+        if self._failed or (self._late and not hits):
+            log.warning(
+                "recall answered with %d hits; late: %s; failed: %s",
+                len(hits), ", ".join(self._late) or "none", self._failed or "none",
+            )  # fmt: skip
+        return Recall(
+            hits=hits, timings_ms=self._timings, late=tuple(self._late), failed=self._failed
+        )
 
-class Answer(NamedTuple):
-    """Hits on their way, and the channels they are from."""
 
-    channels: frozenset[str]
-    task: Task[list[Hit]]
+class _LateError(Exception):
+    """The embedder was not done in time."""
 
 
 class Clock:
@@ -153,85 +208,17 @@ class Clock:
 
     def __init__(self, deadline_ms: float | None) -> None:
         self._started = time.perf_counter()
-        self._seconds = None if deadline_ms is None else deadline_ms / 1_000
+        self._deadline = None if deadline_ms is None else self._started + deadline_ms / 1_000
 
-    def left(self, *, keep: float = 0.0, share: float = 1.0) -> float | None:
-        """Seconds until the deadline, or until a share of it, less those to keep.
-
-        None where there is no deadline.
-        """
-        if self._seconds is None:
+    def left(self, *, keep: float = 0.0) -> float | None:
+        """Seconds until the deadline, less those to keep; None where there is no deadline."""
+        if self._deadline is None:
             return None
-        left = self._started + share * self._seconds - keep - time.perf_counter()
+        left = self._deadline - keep - time.perf_counter()
         return min(max(left, 0.0), threading.TIMEOUT_MAX)
 
     def elapsed_ms(self) -> float:
         return (time.perf_counter() - self._started) * 1_000
-
-
-@dataclass(slots=True)
-class Outcome:
-    """How the channels did."""
-
-    timings: dict[str, float] = field(default_factory=dict)
-    late: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
-
-    def report(self, hits: tuple[Hit, ...]) -> Recall:
-        """The answer; a warning is logged if something kept it from being whole."""
-        if self.failed or (self.late and not hits):
-            log.warning(
-                "recall answered with %d hits; late: %s; failed: %s",
-                len(hits), ", ".join(self.late) or "none", self.failed or "none",
-            )  # fmt: skip
-        return Recall(hits=hits, timings_ms=self.timings, late=tuple(self.late), failed=self.failed)
-
-
-def _done(tasks: dict[str, Task[list[Found]]], seconds: float | None) -> bool:
-    """Whether all are done within so many seconds."""
-    until = None if seconds is None else time.perf_counter() + seconds
-    return all(
-        task.wait(None if until is None else max(until - time.perf_counter(), 0.0))
-        for task in tasks.values()
-    )
-
-
-def _results(tasks: dict[str, Task[list[Found]]]) -> dict[str, list[Found]]:
-    done = {name: task for name, task in tasks.items() if task.took_ms is not None}
-    return {name: task.result() for name, task in done.items() if task.error is None}
-
-
-def _first_done(answer: Answer, early: Answer | None, clock: Clock, outcome: Outcome) -> list[Hit]:
-    """The hits of the answer, or of the early one where that is all there is in time."""
-    in_time = answer.task.wait(clock.left(keep=-GRACE_SECONDS))
-    answer.task.drop()
-    if not in_time:
-        outcome.late.append("store")
-        if early is None or early.task.took_ms is None:
-            return []
-        answer = early
-    if answer.task.error is not None:
-        outcome.failed["store"] = _reason(answer.task.error)
-        return []
-    return answer.task.result()
-
-
-def _sort_out(tasks: dict[str, Task[list[Found]]]) -> tuple[dict[str, list[Found]], Outcome]:
-    found, outcome = {}, Outcome()
-    for name, task in tasks.items():
-        took = task.took_ms
-        outcome.timings[name] = task.elapsed_ms() if took is None else took
-        if took is None:
-            outcome.late.append(name)
-        elif task.error is not None:
-            outcome.failed[name] = _reason(task.error)
-        else:
-            found[name] = task.result()
-    return found, outcome
-
-
-def _known(names: Task[frozenset[str]]) -> frozenset[str]:
-    return names.result() if names.took_ms is not None and names.error is None else frozenset()
 
 
 def _reason(error: Exception) -> str:

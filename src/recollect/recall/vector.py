@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from recollect.providers.embedder import Embedder
 from recollect.recall.names import in_first_person
@@ -10,12 +10,16 @@ from recollect.records.query import Found, Query
 from recollect.store.base import Store
 
 
+def embed_question(embedder: Embedder, question: str, names: Iterable[str]) -> list[float]:
+    """The question's vector, asked as those it names would ask it."""
+    vector: list[float] = (
+        embedder.embed_query(in_first_person(question, names)).reshape(-1).tolist()
+    )
+    return vector
+
+
 def find_meaning(
-    store: Store, embedder: Embedder, query: Query, names: Iterable[str], depth: int
+    store: Store, embedder: str, vector: Sequence[float], query: Query, depth: int
 ) -> list[Found]:
     """The passages nearest to the question, best first."""
-    asked = in_first_person(query.question, names)
-    vector = embedder.embed_query(asked).reshape(-1).tolist()
-    return store.match_vector(
-        query.scope, embedder.name, vector, limit=depth, filters=query.filters
-    )
+    return store.match_vector(query.scope, embedder, vector, limit=depth, filters=query.filters)

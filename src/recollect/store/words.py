@@ -23,7 +23,7 @@ def _stemmer(language: str) -> Callable[[str], str]:
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """The stem of a folded word: English of Latin letters, Russian of Cyrillic ones."""
-    if len(word) > _LONGEST:
+    if len(word) > _LONGEST or not word.isalpha():  # numbers and codes have no other forms
         return word
     cyrillic = "\u0400" <= word[0] <= "\u04ff"
     if not cyrillic and not word.isascii():

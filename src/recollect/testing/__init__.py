@@ -8,11 +8,15 @@ class TestMyStore(StoreConformance):
 import pytest
 
 pytest.register_assert_rewrite(
-    *(f"recollect.testing.{part}_conformance" for part in ("log", "session", "view", "queue"))
+    *(
+        f"recollect.testing.{part}_conformance"
+        for part in ("log", "session", "view", "queue", "recall")
+    )
 )
 
 from recollect.testing.log_conformance import LogConformance  # noqa: E402
 from recollect.testing.queue_conformance import ForgetConformance, QueueConformance  # noqa: E402
+from recollect.testing.recall_conformance import RecallConformance  # noqa: E402
 from recollect.testing.session_conformance import SessionConformance  # noqa: E402
 from recollect.testing.view_conformance import ViewConformance  # noqa: E402
 
@@ -20,6 +24,11 @@ __all__ = ["StoreConformance"]
 
 
 class StoreConformance(
-    LogConformance, SessionConformance, ViewConformance, QueueConformance, ForgetConformance
+    LogConformance,
+    SessionConformance,
+    ViewConformance,
+    QueueConformance,
+    ForgetConformance,
+    RecallConformance,
 ):
     """Everything `recollect.store.base.Store` promises. Give it a fixture `store`."""
