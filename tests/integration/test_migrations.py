@@ -81,8 +81,8 @@ def fill(scope: Scope, key: Any, insert: Insert, message: Insert, passage: Inser
     for number, (table, row, (kind, id_, text)) in enumerate(views_of(scope), start=first):
         insert(table, row)
         if kind:
-            span = {"id": -number, "view_id": id_, "start_at": 0, "stop_at": len(text)}
-            passage(text, {**shared, **span, "kind": kind})
+            whole = {"id": -number, "view_id": id_, "start_at": 0, "stop_at": len(text)}
+            passage(text, {**shared, **whole, "kind": kind})
     insert("view_sources", {**owner, "view": "f1", "message_id": "m1"})
     insert("jobs", {
         **owner, "kind": "derive", "session_id": key, "first_seq": first, "last_seq": first + 2,

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,7 @@ class MiniLM:
         return self._loaded
 
 
+@cache  # the embedders of a process share one model
 def _open_model(folder: Path, threads: int) -> Forward:
     # Its builds of 2026 report home and leave an id in the user's cache unless told before.
     for name in ("ORT_DISABLE_TELEMETRY", "ORT_TELEMETRY_DISABLED"):

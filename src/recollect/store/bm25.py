@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PIECES = 1_048_576  # a message's passages have the ids from PIECES * seq upward
 K1 = 1.0
-CANDIDATES = 20_000  # places of the rarest terms that make the candidates; the others only count
+CANDIDATES = 8_000  # places of the rarest terms that make the candidates; the others only count
 POOL = 400  # so many records, best by their words alone, have their lengths looked at
 
 
@@ -29,7 +29,7 @@ def records_of(passages: Ids) -> Ids:
 def rank(
     places: Sequence[Ids], total: int, lengths_of: Callable[[list[int]], dict[int, int]], limit: int
 ) -> list[Found]:
-    """The best records for terms that stand at these places, once for each time.
+    """The best records for terms that stand at these rising places, once for each time.
 
     A message is one record however many passages it has; the first one that holds the rarest
     of the terms stands for it. Where terms stand in many places, a record must hold one of the
@@ -40,10 +40,11 @@ def rank(
     places = sorted((place for place in places if len(place)), key=len)
     if not places or limit <= 0:
         return []
+    held = [records_of(place) for place in places]
     read = np.cumsum([len(place) for place in places])
-    rare = np.concatenate(places[: max(int(np.searchsorted(read, CANDIDATES, "right")), 1)])
-    records, first = np.unique(records_of(rare), return_index=True)
-    held = [np.sort(records_of(place)) for place in places]
+    rarer = max(int(np.searchsorted(read, CANDIDATES, "right")), 1)
+    records = np.sort(np.concatenate(held[:rarer]))
+    records = records[np.diff(records, prepend=records[0] - 1) != 0]
     counts = np.array([_counts(records, each) for each in held], np.float32)
     found = np.array([1 + np.count_nonzero(np.diff(each)) for each in held], np.float32)
     idf = np.log1p((max(total, found.max()) - found + 0.5) / (found + 0.5))[:, None]
@@ -53,15 +54,28 @@ def rank(
     counts = counts[:, pool]
     scores = (idf * counts / (counts + K1 * _length_norm(known))).sum(axis=0)
     best = _best(scores, limit)
-    chosen = rare[first[pool[best]]]
-    return [Found(*pair) for pair in zip(chosen.tolist(), scores[best].tolist(), strict=True)]
+    chosen = records[pool[best]]
+    passages = _first_places(chosen, places, held)
+    return [Found(*pair) for pair in zip(passages.tolist(), scores[best].tolist(), strict=True)]
 
 
-def _counts(records: Ids, held: Ids) -> Ids:
-    """How often each of some records stands in a sorted list."""
+def _first_places(records: Ids, places: Sequence[Ids], held: Sequence[Ids]) -> Ids:
+    """For each record a passage of it: the first that holds the rarest of its terms."""
     import numpy as np
 
-    return np.searchsorted(held, records, "right") - np.searchsorted(held, records, "left")
+    chosen = np.zeros(len(records), np.int64)
+    for place, each in zip(reversed(places), reversed(held), strict=True):
+        at = np.minimum(np.searchsorted(each, records), len(each) - 1)
+        chosen = np.where(each[at] == records, place[at], chosen)
+    return chosen
+
+
+def _counts(records: Ids, held: Ids) -> NDArray[np.intp]:
+    """How often each of some sorted records stands in a list."""
+    import numpy as np
+
+    at = np.minimum(np.searchsorted(records, held), len(records) - 1)
+    return np.bincount(at[records[at] == held], minlength=len(records))
 
 
 def _length_norm(lengths: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -42,7 +42,7 @@ class Db(Protocol):
         """The message in `id, source, message_id, role, created_at` and the columns of `pack`."""
 
     def places(self, owner: str, terms: Sequence[Term]) -> list[Ids]:
-        """For each term, whose words are folded, the passages it stands in, once each time.
+        """For each term, whose words are folded, the passages it stands in, once each time, rising.
 
         Where there are too many to read, the commonest terms are left out.
         """

@@ -78,14 +78,14 @@ VALUES (:owner, :kind, :session, :first_seq, :last_seq, 0, :now, 0)
 UPDATE jobs SET lease = :lease, run_at = :until, attempts = attempts + 1
 WHERE id IN (
   SELECT id FROM jobs
-  WHERE dead = 0 AND run_at <= :now AND (:any_kind = 1 OR kind IN (:kinds*))
+  WHERE kind IN (:kinds*) AND dead = 0 AND run_at <= :now
   ORDER BY id LIMIT :limit @skip_locked
 )
 RETURNING id
 
 -- name: bury_exhausted
 UPDATE jobs SET dead = 1, lease = NULL, error = 'no worker finished it'
-WHERE dead = 0 AND run_at <= :now AND attempts >= :max_attempts
+WHERE kind IN (:kinds*) AND dead = 0 AND run_at <= :now AND attempts >= :max_attempts
 
 -- name: jobs_by_id
 SELECT @job FROM jobs j @job_joins
@@ -453,4 +453,4 @@ INSERT INTO embedders (owner, embedder, dimensions) VALUES (:owner, :embedder, 0
 ON CONFLICT DO NOTHING
 
 -- name: backlog
-SELECT count(*) FROM jobs WHERE dead = 0 AND (:any_kind = 1 OR kind IN (:kinds*))
+SELECT count(*) FROM jobs WHERE kind IN (:kinds*) AND dead = 0

@@ -13,6 +13,7 @@ from recollect.store.engine import Db, Row
 from recollect.store.sessions import narrowed
 
 SECOND = 1_000_000
+KINDS = ("embed", "vectors", "derive")  # a message's job goes from the first to the last
 
 
 def enqueue(
@@ -27,10 +28,11 @@ def enqueue(
 
 def claim(db: Db, kinds: Sequence[str], limit: int, lease_seconds: float, now: int) -> list[Job]:
     """Take jobs that are due. They come back by themselves when the lease runs out."""
-    db.run("bury_exhausted", now=now, max_attempts=MAX_ATTEMPTS)
+    wanted = list(kinds or KINDS)
+    db.run("bury_exhausted", kinds=wanted, now=now, max_attempts=MAX_ATTEMPTS)
     until = now + int(lease_seconds * SECOND)
-    wanted = {"any_kind": int(not kinds), "kinds": list(kinds)}
-    taken = db.rows("take_jobs", **wanted, lease=new_id(), now=now, until=until, limit=limit)
+    named = {"kinds": wanted, "lease": new_id(), "now": now, "until": until, "limit": limit}
+    taken = db.rows("take_jobs", **named)
     return [_job(row) for row in db.rows("jobs_by_id", ids=[row[0] for row in taken])]
 
 
@@ -56,7 +58,7 @@ def renew(db: Db, job: Job, lease_seconds: float, now: int) -> None:
 
 def backlog(db: Db, kinds: Sequence[str]) -> int:
     """How many jobs wait or are being worked on."""
-    [(count,)] = db.rows("backlog", any_kind=int(not kinds), kinds=list(kinds))
+    [(count,)] = db.rows("backlog", kinds=list(kinds or KINDS))
     return int(count)
 
 

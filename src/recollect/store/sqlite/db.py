@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from recollect.store.bm25 import Ids
 
 MAX_PLACES = 60_000  # of words read for one question
+COUNT_SECONDS = 30.0  # for how long a count of an owner's records is good
+WORTH_KEEPING = 5_000
 
 QUERIES = load_queries("sqlite", r"IN (SELECT value FROM json_each(:\1))")
 
@@ -43,6 +46,7 @@ class SqliteDb:
     def __init__(self, connection: apsw.Connection, shelves: Shelves) -> None:
         self.connection = connection
         self._shelves = shelves
+        self._counts: dict[str, tuple[float, int]] = {}
 
     def rows(self, query: str, **values: Any) -> list[Row]:
         return self._run(query, values).fetchall()
@@ -105,7 +109,12 @@ class SqliteDb:
         return chosen
 
     def count_records(self, owner: str) -> int:
-        return int(self.rows("count_messages", owner=owner)[0][0])
+        counted_at, count = self._counts.get(owner, (0.0, 0))
+        if time.monotonic() - counted_at > COUNT_SECONDS:
+            count = int(self.rows("count_messages", owner=owner)[0][0])
+            if count > WORTH_KEEPING:
+                self._counts[owner] = time.monotonic(), count
+        return count
 
     def allowed(self, conditions: dict[str, Any]) -> Ids:
         return _numbers(self.rows("allowed", **conditions))

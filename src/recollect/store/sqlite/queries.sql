@@ -103,9 +103,35 @@ NOT EXISTS (
   SELECT 1 FROM json_each(:tags) t WHERE t.value NOT IN (SELECT value FROM json_each(i.tags)))
 
 -- name: @cited_messages
-chat_message_history m
-    ON m.owner = :owner AND m.message_id = v.message_id
-    AND m.session_id IN (SELECT key FROM sessions WHERE owner = :owner)
+chat_message_history m ON m.owner = :owner
+
+-- Joined crosswise, which SQLite does in the order written: from what is few to what is many.
+-- name: linked
+WITH near AS (
+  SELECT DISTINCT fact FROM entities WHERE owner = :owner AND name IN (:names*)
+), beyond AS (
+  SELECT DISTINCT n.fact FROM near CROSS JOIN entities e CROSS JOIN entities n
+  WHERE e.owner = :owner AND e.fact = near.fact AND n.owner = :owner AND n.name = e.name
+    AND n.fact NOT IN (SELECT fact FROM near)
+), facts_found AS (
+  SELECT fact, 1.0 AS score FROM near UNION ALL SELECT fact, 0.5 FROM beyond
+)
+SELECT passage, max(score) FROM (
+  SELECT p.id AS passage, f.score FROM facts_found f CROSS JOIN passages p
+  WHERE p.owner = :owner AND p.view_id = f.fact
+  UNION ALL
+  SELECT p.id, f.score * 0.8 FROM facts_found f CROSS JOIN facts k CROSS JOIN view_sources v
+  CROSS JOIN sessions s CROSS JOIN chat_message_history m CROSS JOIN passages p
+  WHERE k.owner = :owner AND k.id = f.fact AND k.known_to IS NULL AND k.valid_to IS NULL
+    AND v.owner = :owner AND v.view = f.fact
+    AND s.owner = :owner AND m.session_id = s.key AND m.message_id = v.message_id
+    AND p.id = m.id * 1048576
+) AS found
+GROUP BY passage ORDER BY 2 DESC, 1 DESC LIMIT :limit
+
+-- name: messages_by_seq
+SELECT @message, s.session_id FROM chat_message_history m CROSS JOIN sessions s
+WHERE m.id IN (:seqs*) AND m.owner = :owner AND s.key = m.session_id
 
 -- name: @vector_columns
 code, embedding
@@ -126,7 +152,7 @@ WHERE owner = :owner AND embedder = :embedder AND id > :last ORDER BY id LIMIT 5
 
 -- name: vectors_of
 SELECT passage, embedding FROM vectors
-WHERE passage IN (:passages*) AND embedder = :embedder AND owner = :owner
+WHERE passage IN (:passages*) AND embedder = :embedder AND +owner = :owner
 
 -- name: messages_after
 SELECT @message, m.owner, m.session_id, s.agent_name FROM chat_message_history m

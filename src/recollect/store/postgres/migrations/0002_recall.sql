@@ -73,7 +73,7 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT word, row_number() OVER (PARTITION BY word) AS nth FROM findable
   )
   SELECT coalesce(array_agg(word_key(for_owner, '~' || word, nth)), '{}')
-  FROM counted WHERE nth <= 4
+  FROM counted WHERE nth <= 8
 $$;
 
 -- The speaker and the date, which the words of a message's first passage begin with.
@@ -140,7 +140,7 @@ DECLARE
 BEGIN
   FOR term IN 1..cardinality(words) LOOP
     places := '{}';
-    FOR nth IN 1..4 LOOP
+    FOR nth IN 1..8 LOOP
       PERFORM set_config('recollect.words', word_key(for_owner, stems[term], nth) || ' ' ||
         word_key(for_owner, '~' || stem_of(words[term]), nth), true);
       EXECUTE 'SELECT array_agg(id) FROM (SELECT id FROM passage_words LIMIT $1) AS those'
@@ -188,6 +188,7 @@ CREATE INDEX passages_by_word ON passage_words USING gin (words)
 
 -- Work on derived records belongs to no session. What waits to be thought about gets vectors first.
 ALTER TABLE jobs ALTER COLUMN session_id DROP NOT NULL;
+CREATE INDEX jobs_by_kind ON jobs (kind, id) WHERE dead = 0;
 UPDATE jobs SET kind = 'embed' WHERE kind = 'derive';
 -- An embedder that a user has already is not prepared again: what it has not seen is queued here.
 INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)

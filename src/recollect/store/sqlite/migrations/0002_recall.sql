@@ -62,7 +62,7 @@ CREATE TABLE entities (
   fact TEXT NOT NULL,
   PRIMARY KEY (owner, name, fact)
 ) WITHOUT ROWID;
-CREATE INDEX entities_by_fact ON entities (owner, fact);
+CREATE INDEX entities_by_fact ON entities (fact, owner);
 
 -- Work on derived records belongs to no session.
 ALTER TABLE jobs RENAME TO old_jobs;
@@ -82,6 +82,7 @@ CREATE TABLE jobs (
 INSERT INTO jobs SELECT id, owner, 'embed', session_id, first_seq, last_seq, attempts, run_at,
   lease, error, dead FROM old_jobs;
 DROP TABLE old_jobs;
+CREATE INDEX jobs_by_kind ON jobs (kind) WHERE dead = 0;
 
 CREATE TRIGGER message_gone AFTER DELETE ON chat_message_history BEGIN
   DELETE FROM passages WHERE id BETWEEN OLD.id * 1048576 AND OLD.id * 1048576 + 1048575;
