@@ -17,8 +17,8 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 run: $(VENV)/core-ready  ## A first message, remembered and recalled
 	@echo '$$ recollect remember "I moved to Berlin in March. No more Munich commutes!" --user ada'
 	@$(BIN)/recollect remember "I moved to Berlin in March. No more Munich commutes!" --user ada
-	@echo '$$ recollect recall "who moved to Berlin?" --user ada'
-	@$(BIN)/recollect recall "who moved to Berlin?" --user ada --limit 3
+	@echo '$$ recollect recall "where does she live?" --user ada --explain'
+	@$(BIN)/recollect recall "where does she live?" --user ada --limit 1 --explain
 
 test: $(VENV)/dev-ready  ## Every test, on SQLite and on real PostgreSQL servers
 	$(BIN)/python -m pytest -m "not prove"

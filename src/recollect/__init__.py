@@ -24,6 +24,10 @@ from recollect.errors import (
     StoreUnavailableError,
 )
 from recollect.memory import Memory, Remembered, open_store
+from recollect.providers.embedder import Embedder
+from recollect.providers.minilm import MiniLM
+from recollect.providers.reranker import Reranker
+from recollect.recall.fusion import Ranking
 from recollect.records.article import Article
 from recollect.records.change import Add, Change, Expire, Promote, Reinforce, Retract, Supersede
 from recollect.records.fact import Fact
@@ -37,7 +41,17 @@ from recollect.records.message import (
     extract_action_from_message,
 )
 from recollect.records.note import Note
-from recollect.records.query import Forgotten, Hit, Match, Recall, Why
+from recollect.records.query import (
+    Filters,
+    Forgotten,
+    Found,
+    Hit,
+    Match,
+    Passage,
+    Query,
+    Recall,
+    Why,
+)
 from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.store.base import Store
@@ -60,9 +74,12 @@ __all__ = [
     "ConflictError",
     "ConversationMemory",
     "DimensionError",
+    "Embedder",
     "Expire",
     "Fact",
+    "Filters",
     "Forgotten",
+    "Found",
     "Hit",
     "ImageError",
     "InvalidError",
@@ -75,16 +92,21 @@ __all__ = [
     "Message",
     "MessageContent",
     "MessageError",
+    "MiniLM",
     "MissingExtraError",
     "NotFoundError",
     "Note",
+    "Passage",
     "Promote",
     "ProviderError",
+    "Query",
+    "Ranking",
     "Recall",
     "RecollectError",
     "RecordError",
     "Reinforce",
     "Remembered",
+    "Reranker",
     "Retract",
     "SchemaError",
     "Scope",

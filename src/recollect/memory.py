@@ -50,7 +50,7 @@ class Memory:
         with Memory() as memory:
             chat = memory.session(user="ada", agent="tutor")
             chat.add("user", "I moved to Berlin in March.")
-            print(memory.recall("where does she live?", user="ada").hits[0].text)
+            print(memory.recall("where does she live now?", user="ada").hits[0].text)
 
     `store` is a Store, a path, `":memory:"` or a `postgresql://` URL; without one, RECOLLECT_URL
     or a file in the user's data folder. `embedder` is the local MiniLM unless RECOLLECT_EMBEDDER

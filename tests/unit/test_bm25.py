@@ -42,6 +42,13 @@ def test_a_small_example_comes_out_as_worked_by_hand() -> None:
         assert find.score == pytest.approx(expected[find.passage // PIECES], rel=1e-5)
 
 
+def test_an_empty_message_found_by_its_date_is_a_number_too() -> None:
+    lengths = {1: 0, 2: 5_000, 3: 100, 4: 9_000}
+    found = rank([at(1, 2, 3), at(4)], 9, lambda _: lengths, 9)
+    assert len(found) == 4
+    assert all(0 < find.score < 9 for find in found)
+
+
 def test_of_two_messages_that_say_it_once_the_shorter_stands_first() -> None:
     lengths = {1: 2_000, 2: 60, 3: 500}
     found = rank([at(1, 2, 3)], 9, lambda _: lengths, 9)

@@ -379,6 +379,7 @@ def test_vectors_made_by_another_process_are_found_by_this_one(tmp_path: Path) -
         memory.remember("good night", user="ada", session="talk")
         memory.catch_up(30)
         assert memory.recall("treasure", user="ada", deadline_ms=None).hits[0].text == "good night"
+        memory._indexer.close()  # type: ignore[union-attr] # it might do the other's work
         command = [sys.executable, "-c", OTHER_PROCESS, str(path)]
         subprocess.run(command, check=True, timeout=60)
         hit = memory.recall("treasure", user="ada", deadline_ms=None).hits[0]

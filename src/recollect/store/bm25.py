@@ -51,6 +51,7 @@ def rank(
     pool = np.sort(_best((idf * counts / (counts + K1)).sum(axis=0), max(POOL, limit)))
     by_record = lengths_of(records[pool].tolist())
     known = np.array([by_record.get(record, 0) for record in records[pool].tolist()], np.float32)
+    known = np.maximum(known, 1)  # what says nothing is found by its date
     counts = counts[:, pool]
     scores = (idf * counts / (counts + K1 * _length_norm(known))).sum(axis=0)
     best = _best(scores, limit)
