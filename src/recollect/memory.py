@@ -159,8 +159,12 @@ class Memory:
         """
         if not isinstance(question, str):
             raise InvalidError(f"question must be a string, got {type(question).__name__}")
-        if deadline_ms is not None and not deadline_ms > 0:
-            raise InvalidError("deadline_ms must be more than 0, or None to wait")
+        if not isinstance(limit, int):
+            raise InvalidError(f"limit must be a whole number, got {type(limit).__name__}")
+        if deadline_ms is not None and not (
+            isinstance(deadline_ms, int | float) and deadline_ms > 0
+        ):
+            raise InvalidError("deadline_ms must be a number above 0, or None to wait")
         query = Query(
             scope=self.scope(user=user, agent=agent, session=session),
             question=question,

@@ -231,9 +231,9 @@ def test_a_postgres_database_of_the_first_schema_is_brought_up_to_date(
         assert store.check()["schema"] == "2"
         check(store, ADA, len(MESSAGES) + 1)
         check(store, BOB)
-        for scope in (ADA, BOB):  # the old vectors are still found, and the rest is queued
+        for scope in (ADA, BOB):  # the old vectors are still found, and the rest will be made
             assert [hit.id for hit in near(store, scope, "e", [1.0, 0.0], limit=5)] == ["m1"]
-            assert [job.kind for job in store.jobs(scope.whole_user())][-1] == "vectors"
+            assert scope.whole_user() in store.unprepared("e")
         [hit] = worded(store, ADA, [("umbrella",)], limit=5)
         assert hit.text == "Umbrellas, please"
         [passage] = store.passages(ADA, [hit.passage])

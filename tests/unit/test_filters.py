@@ -116,7 +116,6 @@ def test_a_small_set_is_found_among_thousands_that_fit_better(memory: Memory) ->
         assert all({"words", "meaning"} <= hit.why.ranks.keys() for hit in found.hits)
 
 
-@pytest.mark.xfail(strict=True, reason="links are cut to a first look before they are filtered")
 def test_a_small_set_of_links_is_found_among_many(memory: Memory) -> None:
     facts = [
         Fact(scope=ADA, subject="Ada", predicate="knows", object=f"person {number}",

@@ -49,11 +49,12 @@ def finds(*pairs: tuple[int, float]) -> list[Found]:
     return [Found(*pair) for pair in pairs]
 
 
-def test_shares_lie_between_the_worst_and_the_best() -> None:
-    assert shares([]) == []
-    assert shares([4.0, 2.0, 3.0]) == [1.0, 0.0, 0.5]
-    assert shares([-0.5, -1.5]) == [1.0, 0.0]
-    assert shares([2.0, 2.0]) == [1.0, 1.0]
+def test_shares_lie_between_the_lowest_and_the_best() -> None:
+    assert shares([], 0.0) == []
+    assert shares([4.0, 2.0, 3.0], 2.0) == [1.0, 0.0, 0.5]
+    assert shares([4.0, 2.0, 3.0], 0.0) == [1.0, 0.5, 0.75]
+    assert shares([-0.5, -1.5], -1.5) == [1.0, 0.0]
+    assert shares([2.0, 2.0], 2.0) == [1.0, 1.0]
 
 
 def test_one_find_alone_is_worth_all_of_its_channel() -> None:
@@ -69,9 +70,9 @@ def test_what_two_channels_find_stands_before_what_one_finds() -> None:
     }
     fused = ranked(found, passage(1), passage(2), passage(3))
     assert list(fused) == [2, 1, 3]
-    assert fused[2].parts["words"] == pytest.approx(7 / 8)
+    assert fused[2].parts["words"] == pytest.approx(8 / 9)
     assert fused[2].ranks == {"words": 2, "meaning": 1}
-    assert fused[2].score == pytest.approx(1 + 7 / 8)
+    assert fused[2].score == pytest.approx(1 + 8 / 9)
 
 
 def test_when_no_channel_found_anything_there_is_nothing() -> None:

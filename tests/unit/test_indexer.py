@@ -176,7 +176,6 @@ def test_two_embedders_on_one_store_never_mix(store: SqliteStore) -> None:
         assert left(store, embedder) == 0
 
 
-@pytest.mark.xfail(strict=True, reason="an embedder that was here before is not prepared again")
 def test_an_embedder_that_comes_back_gets_what_came_meanwhile(store: SqliteStore) -> None:
     first, second = WordEmbedder("first"), WordEmbedder("second")
     say(store, "one")
@@ -187,7 +186,6 @@ def test_an_embedder_that_comes_back_gets_what_came_meanwhile(store: SqliteStore
     assert left(store, first) == 0
 
 
-@pytest.mark.xfail(strict=True, reason="a batch that an expired memory shortens seems the last")
 def test_an_expired_memory_does_not_keep_others_from_their_vectors(
     store: SqliteStore, clock: Clock
 ) -> None:

@@ -91,7 +91,10 @@ def _gather(
 ) -> None:
     """Add what a channel found, best first. Of a record's passages the best one counts."""
     rank = 0
-    for find, share in zip(finds, shares([find.score for find in finds]), strict=True):
+    scores = [find.score for find in finds]
+    # What shares a word fits more than nothing; what is nearest may still be far.
+    low = min(scores, default=0.0) if channel == "meaning" else 0.0
+    for find, share in zip(finds, shares(scores, low), strict=True):
         passage = passages[find.passage]
         held = candidates.setdefault(passage.record, Candidate(passage))
         if channel in held.scores:
@@ -104,12 +107,10 @@ def _gather(
         held.add(channel, weight * share)
 
 
-def shares(scores: Sequence[float]) -> list[float]:
-    """Scores between 0, for the worst, and 1, for the best."""
-    if not scores:
-        return []
-    low, high = min(scores), max(scores)
-    if low == high:
+def shares(scores: Sequence[float], low: float) -> list[float]:
+    """Scores as shares of the way from `low`, which is 0, to the best, which is 1."""
+    high = max(scores, default=low)
+    if high <= low:
         return [1.0] * len(scores)
     return [(score - low) / (high - low) for score in scores]
 

@@ -66,7 +66,7 @@ class Indexer:
         while left := self._store.backlog(KINDS):
             if self._closing or (deadline is not None and time.monotonic() >= deadline):
                 return left
-            time.sleep(0.01)
+            time.sleep(0.02)
         return 0
 
     def close(self) -> None:
@@ -100,8 +100,17 @@ class Indexer:
         for job in jobs:
             by_owner[job.scope.owner].append(job)
         for theirs in by_owner.values():
-            self._embed(theirs)
+            if self._closing:
+                self._release(theirs)
+            else:
+                self._embed(theirs)
         return bool(jobs)
+
+    def _release(self, jobs: Sequence[Job]) -> None:
+        """Let others have them at once."""
+        for job in jobs:
+            with contextlib.suppress(LeaseLostError):
+                self._store.renew(job, lease_seconds=0)
 
     def _prepare(self) -> None:
         """Queue all of a user's past for an embedder that is new to it."""
@@ -146,11 +155,12 @@ class Indexer:
         name = self._embedder.name
         gathered: dict[int, str] = {}
         ready: list[Job] = []
-        for job in jobs:
+        for place, job in enumerate(jobs):
             while len(texts := self._store.waiting(name, job, limit=PASSAGES)) == PASSAGES:
                 self._put(job, texts)
                 self._store.renew(job, lease_seconds=LEASE_SECONDS)
                 if self._closing:
+                    self._release([*ready, *jobs[place:]])
                     return
             gathered |= texts
             ready.append(job)

@@ -378,7 +378,9 @@ GROUP BY p.owner, p.id / 512
 
 -- name: owners_without_embedder
 SELECT o.tenant, o.user_id FROM owners o
-WHERE NOT EXISTS (SELECT 1 FROM embedders e WHERE e.owner = o.owner AND e.embedder = :embedder)
+WHERE NOT EXISTS (
+  SELECT 1 FROM embedders e
+  WHERE e.owner = o.owner AND e.embedder = :embedder AND e.prepared = 1)
 ORDER BY o.owner LIMIT :limit
 
 -- name: delete_owner_jobs
@@ -429,6 +431,9 @@ WHERE p.owner = :owner AND p.id BETWEEN :first AND :last AND @passage_filter
   AND NOT EXISTS (
     SELECT 1 FROM vectors v
     WHERE v.owner = p.owner AND v.embedder = :embedder AND v.passage = p.id)
+  AND NOT EXISTS (
+    SELECT 1 FROM memory_items i
+    WHERE i.owner = p.owner AND i.id = p.view_id AND i.expires_at <= :now)
 ORDER BY p.id LIMIT :limit
 
 -- name: passage_spans
@@ -449,8 +454,13 @@ WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter AND @filters
       AND (:any_category = 1 OR i.category IN (:categories*)) AND (:any_tag = 1 OR @has_tags)))
 
 -- name: add_embedder
-INSERT INTO embedders (owner, embedder, dimensions) VALUES (:owner, :embedder, 0)
-ON CONFLICT DO NOTHING
+INSERT INTO embedders (owner, embedder, dimensions, prepared) VALUES (:owner, :embedder, 0, 1)
+ON CONFLICT (owner, embedder) DO UPDATE SET prepared = 1 WHERE embedders.prepared = 0
+
+-- What comes while one embedder works, the others have not seen.
+-- name: unprepare_others
+UPDATE embedders SET prepared = 0
+WHERE owner = :owner AND embedder <> :embedder AND prepared = 1
 
 -- name: backlog
 SELECT count(*) FROM jobs WHERE kind IN (:kinds*) AND dead = 0

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from recollect.store.bm25 import Ids
 
 ALL_TIME = 2**62
+MAX_LINKED = 5_000
 FIRST_LOOK = 8  # times as many as wanted are looked at before all that a filter lets through
 
 
@@ -69,7 +70,7 @@ def match_links(
     """Facts about the things named, those one step on, and the messages they came from."""
     if not names or limit <= 0:
         return []
-    rows = db.rows("linked", owner=scope.owner, names=list(names), limit=FIRST_LOOK * limit)
+    rows = db.rows("linked", owner=scope.owner, names=list(names), limit=MAX_LINKED)
     finds = [Found(passage, float(score)) for passage, score in rows]
     kept = _filtered(db, scope, filters, finds)
     return sorted(kept, key=lambda find: (-find.score, -find.passage))[:limit]
@@ -151,7 +152,8 @@ def waiting(db: Db, embedder: str, job: Job, limit: int, now: int) -> dict[int, 
     if last > 0:
         first, last = first * PIECES, last * PIECES + PIECES - 1
     span = {"owner": job.scope.owner, "session_hash": None, "first": first, "last": last}
-    rows = db.rows("waiting", **{**narrowed(job.scope), **span}, embedder=embedder, limit=limit)
+    named = {**narrowed(job.scope), **span, "embedder": embedder}
+    rows = db.rows("waiting", **named, limit=limit, now=now)
     return {match.passage: match.text for match in _matches(db, job.scope, rows, now)}
 
 
@@ -185,6 +187,8 @@ def put_vectors(
     check_key(embedder, "embedder")
     for job in done:
         advance(db, job, now)
+    if any(job.kind == "embed" for job in done):
+        db.run("unprepare_others", owner=scope.owner, embedder=embedder)
     lengths = {len(vector) for vector in vectors.values()}
     if len(lengths) > 1 or 0 in lengths:
         raise RecordError("vectors must all have the same length, of at least 1")

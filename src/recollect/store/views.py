@@ -139,11 +139,19 @@ def _add(db: Db, scope: Scope, record: MemoryItem | Fact, now: int) -> None:
         )  # fmt: skip
     if added:
         _cite(db, scope.owner, record.id, record.sources)
+        if _is_over(record):
+            return  # search is for what holds
         index_view(db, record.scope, kind, record.id, record.text, created_at, now)
         if isinstance(record, Fact):
             names = {" ".join(fold(end).split()) for end in (record.subject, record.object)}
             about = {"owner": scope.owner, "fact": record.id}
             db.many("add_entity", [{**about, "name": name[:200]} for name in names if name])
+
+
+def _is_over(record: MemoryItem | Fact) -> bool:
+    if isinstance(record, Fact):
+        return record.known_to is not None or record.valid_to is not None
+    return record.ended_at is not None
 
 
 def _end(
@@ -164,7 +172,8 @@ def _end(
         db.run("end_item", **values)
     else:
         db.run("end_fact_belief" if belief else "end_fact_validity", **values)
-    db.run("delete_view_passages", owner=owner, ids=[id_])  # search is for what holds
+    for query in ("delete_view_passages", "delete_entities"):  # search is for what holds
+        db.run(query, owner=owner, ids=[id_])
 
 
 def _kind_of(db: Db, owner: str, id_: str) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MAX_PLACES = 60_000  # of words read for one question
 COUNTED_ANEW = 10_000  # records up to which they are counted for every question
 
-MAX_TIMES = 8  # a word in a passage is counted; more hardly count in a rank
+MAX_TIMES = 8  # that a word counts in one passage: more would hardly change a rank
 MAX_COUNTS = 1_000
 _HEAD = 20  # bytes before the first element of an array on the wire
 

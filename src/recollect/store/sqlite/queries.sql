@@ -173,4 +173,5 @@ SELECT o.tenant, o.user_id, v.agent_name, v.session_id, v.kind, v.id, v.text, v.
 -- Only what came lately to the whole store is looked at: the rest has its vectors.
 -- name: newest
 SELECT p.id FROM (SELECT * FROM passages WHERE id > 0 ORDER BY id DESC LIMIT 1000) p @passage_joins
-WHERE p.owner = :owner AND @passage_filter AND @filters ORDER BY p.id DESC LIMIT :limit
+WHERE p.owner = :owner AND p.start_at = 0 AND @passage_filter AND @filters
+ORDER BY p.id DESC LIMIT :limit

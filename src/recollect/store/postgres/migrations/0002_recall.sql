@@ -7,6 +7,10 @@ ALTER TABLE jobs NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE embedders NO FORCE ROW LEVEL SECURITY;
 ALTER TABLE facts NO FORCE ROW LEVEL SECURITY;
 
+-- No embedder has seen all that a user has: nothing queued it until now.
+ALTER TABLE embedders ADD COLUMN prepared integer NOT NULL DEFAULT 1;
+UPDATE embedders SET prepared = 0;
+
 -- Who speaks in a user's conversations, by the names that messages carry.
 CREATE TABLE speakers (
   owner uuid NOT NULL,
@@ -180,7 +184,7 @@ INSERT INTO entities
 SELECT DISTINCT owner, left(name, 200), id FROM facts,
   LATERAL (VALUES (subject), (object)) ends (said),
   LATERAL (SELECT btrim(regexp_replace(folded(said), '\s+', ' ', 'g')) AS name) folded_end
-WHERE name <> '';
+WHERE name <> '' AND known_to IS NULL AND valid_to IS NULL;
 
 -- Few waiting entries: they are read one by one at every search.
 CREATE INDEX passages_by_word ON passage_words USING gin (words)
@@ -190,13 +194,6 @@ CREATE INDEX passages_by_word ON passage_words USING gin (words)
 ALTER TABLE jobs ALTER COLUMN session_id DROP NOT NULL;
 CREATE INDEX jobs_by_kind ON jobs (kind, id) WHERE dead = 0;
 UPDATE jobs SET kind = 'embed' WHERE kind = 'derive';
--- An embedder that a user has already is not prepared again: what it has not seen is queued here.
-INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
-SELECT p.owner, 'vectors', NULL, min(p.id), max(p.id), 0,
-  (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0
-FROM passages p
-WHERE p.id < 0 AND EXISTS (SELECT FROM embedders e WHERE e.owner = p.owner)
-GROUP BY p.owner, p.id / 512;
 
 DO $$
 DECLARE

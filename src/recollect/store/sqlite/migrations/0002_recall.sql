@@ -8,6 +8,7 @@ DROP TABLE passage_words;
 DROP TABLE passages;
 DROP TABLE vectors;
 DELETE FROM embedders;
+ALTER TABLE embedders ADD COLUMN prepared INTEGER NOT NULL DEFAULT 1;
 
 -- What search works on: a span of a message or of something derived. A message's passages have
 -- the ids from 1048576 times its own upward; those of derived records are negative.
