@@ -109,7 +109,7 @@ def test_the_span_shown_is_the_one_that_the_best_judge_of_it_found() -> None:
 
 def test_short_messages_that_follow_each_other_lend_to_each_other() -> None:
     ranking = replace(QUIET, neighbours=0.5)
-    found = {"words": finds((1, 9.0), (2, 5.0), (3, 1.0))}
+    found = {"words": finds((1, 8.0), (2, 4.0), (3, 0.0))}
     talk = [passage(1), passage(2, previous=1), passage(3, previous=2)]
     fused = ranked(found, *talk, ranking=ranking)
     assert fused[1].parts["neighbours"] == pytest.approx(0.5 * 0.5)

@@ -59,7 +59,7 @@ def test_the_first_ten_lines_work_with_nothing_configured(tmp_path: Path) -> Non
         found = memory.recall("who moved to Berlin?", user="ada")
 
     assert found.hits[0].text == "I moved to Berlin in March. No more Munich commutes!"
-    assert (str(found.hits[0].why)[:8], found.late) == ("words #1", ())
+    assert (str(found.hits[0].why)[:8], found.failed) == ("words #1", {})
     files = [path.name for path in (tmp_path / "home").rglob("*") if path.is_file()]
     assert files == ["recollect.db"]
 

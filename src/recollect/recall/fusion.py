@@ -12,6 +12,7 @@ from recollect.records.query import Found, Passage
 
 DAY = 86_400
 BEST_OF_SESSION = 3
+DEPTH = 100  # how many each channel finds, if there are so many
 CHANNELS = ("words", "meaning", "links", "recency")  # the last knows least which span it is
 
 
@@ -92,8 +93,8 @@ def _gather(
     """Add what a channel found, best first. Of a record's passages the best one counts."""
     rank = 0
     scores = [find.score for find in finds]
-    # What shares a word fits more than nothing; what is nearest may still be far.
-    low = min(scores, default=0.0) if channel == "meaning" else 0.0
+    # Of many, the nearest in meaning may all be far: there the last one marks what is nothing.
+    low = min(scores) if channel == "meaning" and len(scores) >= DEPTH else 0.0
     for find, share in zip(finds, shares(scores, low), strict=True):
         passage = passages[find.passage]
         held = candidates.setdefault(passage.record, Candidate(passage))

@@ -14,7 +14,7 @@ from recollect.errors import ProviderError, RecollectError
 from recollect.providers.embedder import Embedder
 from recollect.providers.reranker import Reranker
 from recollect.recall.crew import Crew, Task
-from recollect.recall.fusion import DEFAULT_RANKING, Asked, Candidate, Ranking, fuse
+from recollect.recall.fusion import DEFAULT_RANKING, DEPTH, Asked, Candidate, Ranking, fuse
 from recollect.recall.graph import find_links
 from recollect.recall.lexical import find_words
 from recollect.recall.names import asked_about, role_asked_about
@@ -23,7 +23,6 @@ from recollect.recall.vector import embed_question, find_meaning
 from recollect.records.query import Found, Hit, Match, Query, Recall, Why
 from recollect.store.base import Store
 
-DEPTH = 100  # how many each channel may find
 FINISH_SECONDS = 0.008  # kept back from the channels, for ranking and reading
 GRACE_SECONDS = 0.015  # beyond the deadline, for what was found to be read
 
