@@ -38,7 +38,7 @@ def main(target: str, lease_seconds: float, hold_seconds: float) -> None:
         os.write(1, b"ready\n")
         sys.stdin.readline()
         while store.jobs(SCOPE, dead=False):
-            for job in store.claim(lease_seconds=lease_seconds):
+            for job in store.claim(kinds=("embed",), lease_seconds=lease_seconds):
                 say("claimed", job)
                 time.sleep(random.uniform(hold_seconds / 2, hold_seconds))
                 try:

@@ -31,18 +31,20 @@ class Ranking:
     shows what recall loses when one of them is taken away.
     """
 
-    words: float = 0.5
-    meaning: float = 0.5
+    words: float = 0.55
+    meaning: float = 0.45
     links: float = 0.2
     neighbours: float = 0.3
     short_chars: int = 300
-    session: float = 0.25
+    session: float = 0.2
     speaker: float = 0.3
     role: float = 0.3
+    own: float = 0.15
+    asks: float = -0.1
     importance: float = 0.1
-    recency: float = 0.02
+    recency: float = 0.01
     half_life_days: float = 30.0
-    spread: float = 0.02
+    spread: float = 0.01
 
 
 DEFAULT_RANKING = Ranking()
@@ -155,6 +157,10 @@ def _boost(candidate: Candidate, ranking: Ranking, asked: Asked, now: datetime) 
         candidate.add("role", ranking.role)
     if passage.speaker in asked.names:
         candidate.add("speaker", ranking.speaker)
+    if passage.own:
+        candidate.add("own", ranking.own * passage.own)
+    if passage.asks:
+        candidate.add("asks", ranking.asks)
     if passage.importance is not None:
         candidate.add("importance", ranking.importance * passage.importance)
     days = max((now - passage.created_at).total_seconds(), 0) / DAY

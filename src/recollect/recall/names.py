@@ -12,9 +12,12 @@ from collections.abc import Iterable
 _WORD = re.compile(r"[\w’'-]+")
 
 
-# Of "you" it is told what they did: "you recommended", "you have told me".
+# What "you" did, what we talked about, or what to be reminded of.
 _YOU_DID = re.compile(
-    r"\byou(?:['’]ve)?(?: \w+)? (?:\w+ed|told|said|gave|wrote|made|sent|found|chose|came)\b", re.I
+    r"\byou(?:['’]ve)?(?: \w+)? (?:\w+ed|told|said|gave|wrote|made|sent|found|chose|came)\b"
+    r"|\b(?:our|the) (?:previous|last|earlier|past) (?:conversation|chat|discussion|session)s?\b"
+    r"|\bremind me\b",
+    re.IGNORECASE,
 )
 
 

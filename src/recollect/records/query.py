@@ -115,6 +115,8 @@ class Passage(NamedTuple):
     role: str | None = None
     speaker: str | None = None
     importance: float | None = None
+    own: float = 0.0
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 from recollect.records.ids import from_micros
+from recollect.records.manner import Manner, manner_of
 from recollect.records.message import Message
 from recollect.records.scope import Scope
-from recollect.records.text import passages
+from recollect.records.text import fold, passages
 from recollect.store.bm25 import PIECES
 from recollect.store.engine import Db, one
 from recollect.store.queue import enqueue
@@ -54,6 +55,7 @@ def index_messages(
     rows, speakers = [], set()
     for seq, message, created_at in messages:
         speaker, text = speaker_of(message), message.text
+        manner = manner_of(text) if message.role == "user" else Manner()
         about = f"{speaker or ''} {date_words(created_at // DAY)}"
         if speaker:
             speakers.add(speaker)
@@ -62,12 +64,18 @@ def index_messages(
                 "owner": owner, "kind": "message", "agent": agent, "session": session,
                 "view_id": None, "id": seq * PIECES + first_piece + piece, "start_at": start,
                 "stop_at": stop, "created_at": created_at, "role": message.role,
-                "speaker": speaker,
+                "speaker": speaker, "own": manner.own, "asks": int(manner.asks),
                 "words": text[start:stop] if piece else f"{about} {text[start:stop]}",
             })  # fmt: skip
     db.add_passages(rows)
     if speakers:
         db.many("add_speaker", [{"owner": owner, "speaker": name} for name in sorted(speakers)])
+
+
+def link_fact(db: Db, owner: str, fact: str, ends: Sequence[str]) -> None:
+    """Make a fact findable from the things it is about."""
+    names = {" ".join(fold(end).split())[:200] for end in ends} - {""}
+    db.many("add_entity", [{"owner": owner, "fact": fact, "name": name} for name in sorted(names)])
 
 
 def index_view(
@@ -79,7 +87,7 @@ def index_view(
     shared = {
         "owner": scope.owner, "kind": kind, "agent": scope.agent or "",
         "session": home[0] if home else None, "view_id": view_id, "created_at": created_at,
-        "role": None, "speaker": None,
+        "role": None, "speaker": None, "own": 0.0, "asks": 0,
     }  # fmt: skip
     ids = db.next_view_passages(len(spans))
     db.add_passages([

@@ -267,7 +267,7 @@ ORDER BY p.id LIMIT :limit
 
 -- name: passages_by_id
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_id, p.role, p.speaker,
-  i.importance,
+  p.own, p.asks, i.importance,
   (SELECT max(b.id) FROM chat_message_history b
    WHERE b.owner = :owner AND b.session_id = p.session_id AND b.id < p.id / 1048576)
 FROM passages p @passage_joins

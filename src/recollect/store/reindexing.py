@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recollect.records.scope import Scope
 from recollect.store.engine import Db
-from recollect.store.indexing import index_messages, index_view
+from recollect.store.indexing import index_messages, index_view, link_fact
 
 BATCH = 500
 
@@ -21,3 +21,5 @@ def reindex(db: Db, now: int) -> None:
     for tenant, user, agent, session, kind, id_, text, created_at in db.rows("views_that_hold"):
         scope = Scope(tenant=tenant, user=user, agent=agent or None, session=session)
         index_view(db, scope, kind, id_, text, created_at, now)
+    for owner, fact, subject, object_ in db.rows("facts_that_hold"):
+        link_fact(db, owner, fact, (subject, object_))

@@ -32,7 +32,9 @@ def match_text(
     """The records that hold any of the terms, best first, each by one of its passages."""
     folded = [tuple(fold(" ".join(term)).split()) for term in terms]
     places = db.places(scope.owner, [term for term in folded if term])
-    total = db.count_records(scope.owner) if places else 0
+    if not places:
+        return []
+    total = db.count_records(scope.owner)
 
     def lengths_of(records: list[int]) -> dict[int, int]:
         return dict(db.rows("record_lengths", owner=scope.owner, records=records))
@@ -128,10 +130,10 @@ def passages(db: Db, scope: Scope, ids: Sequence[int], now: int) -> list[Passage
     return [
         Passage(
             id_, kind, id_ // PIECES if view is None else view, start, stop,
-            from_micros(created_at), session, previous, role, speaker, importance,
+            from_micros(created_at), session, previous, role, speaker, importance, own, bool(asks),
         )
-        for id_, kind, view, start, stop, created_at, session, role, speaker, importance, previous
-        in rows
+        for id_, kind, view, start, stop, created_at, session, role, speaker, own, asks,
+        importance, previous in rows
     ]  # fmt: skip
 
 

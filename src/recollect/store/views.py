@@ -16,9 +16,9 @@ from recollect.records.log import Job
 from recollect.records.memory_item import MemoryItem
 from recollect.records.note import Note
 from recollect.records.scope import Scope
-from recollect.records.text import check_text, dump_json, fold
+from recollect.records.text import check_text, dump_json
 from recollect.store.engine import Db, Row, one
-from recollect.store.indexing import index_view
+from recollect.store.indexing import index_view, link_fact
 from recollect.store.queue import finish
 
 
@@ -143,9 +143,7 @@ def _add(db: Db, scope: Scope, record: MemoryItem | Fact, now: int) -> None:
             return  # search is for what holds
         index_view(db, record.scope, kind, record.id, record.text, created_at, now)
         if isinstance(record, Fact):
-            names = {" ".join(fold(end).split()) for end in (record.subject, record.object)}
-            about = {"owner": scope.owner, "fact": record.id}
-            db.many("add_entity", [{**about, "name": name[:200]} for name in names if name])
+            link_fact(db, scope.owner, record.id, (record.subject, record.object))
 
 
 def _is_over(record: MemoryItem | Fact) -> bool:

@@ -61,9 +61,10 @@ WHERE owner = :owner AND id = :seq
 -- name: add_passage
 WITH passage AS (
   INSERT INTO passages
-    (id, owner, kind, agent_name, session_id, view_id, start_at, stop_at, created_at, role, speaker)
+    (id, owner, kind, agent_name, session_id, view_id, start_at, stop_at, created_at, role, speaker,
+     own, asks)
   VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :created_at, :role,
-    :speaker))
+    :speaker, :own, :asks))
 INSERT INTO passage_words (owner, id, words)
 VALUES (:owner, :id, CAST(:words AS bigint[]))
 

@@ -56,9 +56,10 @@ WHERE owner = :owner AND id = :seq
 
 -- name: add_passage
 INSERT INTO passages
-  (id, owner, kind, agent_name, session_id, view_id, start_at, stop_at, created_at, role, speaker)
+  (id, owner, kind, agent_name, session_id, view_id, start_at, stop_at, created_at, role, speaker,
+   own, asks)
 VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :created_at, :role,
-  :speaker)
+  :speaker, :own, :asks)
 
 -- name: index_passage
 INSERT INTO passage_words (rowid, words) VALUES (:id, :words)
@@ -175,3 +176,6 @@ SELECT o.tenant, o.user_id, v.agent_name, v.session_id, v.kind, v.id, v.text, v.
 SELECT p.id FROM (SELECT * FROM passages WHERE id > 0 ORDER BY id DESC LIMIT 1000) p @passage_joins
 WHERE p.owner = :owner AND p.start_at = 0 AND @passage_filter AND @filters
 ORDER BY p.id DESC LIMIT :limit
+
+-- name: facts_that_hold
+SELECT owner, id, subject, object FROM facts WHERE known_to IS NULL AND valid_to IS NULL

@@ -160,7 +160,9 @@ BEGIN
 END $$;
 
 -- What is there stays findable as it is cut, and gets its role, its speaker and its date.
-ALTER TABLE passages ADD COLUMN role text, ADD COLUMN speaker text;
+ALTER TABLE passages
+  ADD COLUMN role text, ADD COLUMN speaker text,
+  ADD COLUMN own double precision NOT NULL DEFAULT 0, ADD COLUMN asks integer NOT NULL DEFAULT 0;
 CREATE INDEX passages_by_session ON passages (owner, session_id, id);
 UPDATE passages p SET
   role = m.role,

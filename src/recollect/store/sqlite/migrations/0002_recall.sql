@@ -23,7 +23,9 @@ CREATE TABLE passages (
   stop_at INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
   role TEXT,
-  speaker TEXT
+  speaker TEXT,
+  own REAL NOT NULL,
+  asks INTEGER NOT NULL
 );
 CREATE INDEX passages_by_view ON passages (owner, view_id) WHERE view_id IS NOT NULL;
 
