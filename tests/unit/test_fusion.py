@@ -172,8 +172,8 @@ def test_results_are_spread_over_sessions() -> None:
     found = {"words": finds((1, 1.0), (2, 0.99), (3, 0.98), (4, 0.95), (5, 0.1), (6, 0.0))}
     fused = ranked(found, *talk, *other, ranking=ranking)
     assert list(fused) == [1, 4, 2, 3, 5, 6]
-    assert [fused[id_].parts.get("spread") for id_ in (1, 2, 3)] == [0, -0.1, -0.2]
-    assert fused[4].parts["spread"] == 0
+    assert [fused[id_].parts.get("spread") for id_ in (1, 2, 3)] == [None, -0.1, -0.2]
+    assert "spread" not in fused[4].parts
     assert "spread" not in fused[5].parts
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -99,8 +99,10 @@ def _gather(
     low = min(scores) if channel == "meaning" and len(scores) >= DEPTH else 0.0
     for find, share in zip(finds, shares(scores, low), strict=True):
         passage = passages[find.passage]
-        held = candidates.setdefault(passage.record, Candidate(passage))
-        if channel in held.scores:
+        held = candidates.get(passage.record)
+        if held is None:
+            held = candidates[passage.record] = Candidate(passage)
+        elif channel in held.scores:
             continue
         rank += 1
         if channel == "meaning":  # of a long message, this tells best which span it is
@@ -122,13 +124,14 @@ def _lend(candidates: dict[int | str, Candidate], ranking: Ranking) -> None:
     """Short messages say little alone: one that fits helps a short one beside it, and the
     best of a session help all the short ones in it.
     """
-    own = {}
+    short = {
+        record: min(1.0, ranking.short_chars / max(candidate.passage.stop, 1))
+        for record, candidate in candidates.items()
+    }
     sessions = defaultdict(list)
-    for record, candidate in candidates.items():
-        score, passage = candidate.score, candidate.passage
-        own[record] = score * _shortness(passage, ranking.short_chars)
-        if passage.session is not None:
-            sessions[passage.session].append(score)
+    for candidate in candidates.values():
+        if candidate.passage.session is not None:
+            sessions[candidate.passage.session].append(candidate.score)
     best = {
         session: sum(sorted(scores)[-BEST_OF_SESSION:]) / BEST_OF_SESSION
         for session, scores in sessions.items()
@@ -137,18 +140,13 @@ def _lend(candidates: dict[int | str, Candidate], ranking: Ranking) -> None:
     for record, candidate in candidates.items():
         before = candidate.passage.previous
         if before is not None and before in candidates:
-            lent[record] += own[before]
-            lent[before] += own[record]
+            lent[record] += candidates[before].score * short[before]
+            lent[before] += candidate.score * short[record]
     for record, held in candidates.items():
-        gate = _shortness(held.passage, ranking.short_chars)
         if record in lent:
-            held.add("neighbours", ranking.neighbours * lent[record] * gate)
+            held.add("neighbours", ranking.neighbours * lent[record] * short[record])
         if held.passage.session in best:
-            held.add("session", ranking.session * best[held.passage.session] * gate)
-
-
-def _shortness(passage: Passage, short_chars: int) -> float:
-    return min(1.0, short_chars / max(passage.stop, 1))
+            held.add("session", ranking.session * best[held.passage.session] * short[record])
 
 
 def _boost(candidate: Candidate, ranking: Ranking, asked: Asked, now: datetime) -> None:
@@ -169,13 +167,14 @@ def _boost(candidate: Candidate, ranking: Ranking, asked: Asked, now: datetime) 
 
 def _spread(candidates: Collection[Candidate], step: float) -> list[Candidate]:
     """Best first, each further one of a session a step lower, so that others are heard too."""
-    seen: Counter[object] = Counter()
-    for candidate in sorted(candidates, key=_order):
+    ordered = sorted(candidates, key=_order)
+    seen: dict[object, int] = {}
+    for candidate in ordered if step else ():
         session = candidate.passage.session
-        if step and session is not None:
-            candidate.add("spread", -step * seen[session])
-            seen[session] += 1
-    return sorted(candidates, key=_order)
+        if (before := seen.get(session, 0)) and session is not None:
+            candidate.add("spread", -step * before)
+        seen[session] = before + 1
+    return sorted(ordered, key=_order)
 
 
 def _order(candidate: Candidate) -> tuple[float, int]:

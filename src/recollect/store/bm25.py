@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PIECES = 1_048_576  # a message's passages have the ids from PIECES * seq upward
 K1 = 1.0
 CANDIDATES = 8_000  # places of the rarest terms that make the candidates; the others only count
-POOL = 400  # so many records, best by their words alone, have their lengths looked at
+POOL = 200  # so many records, best by their words alone, have their lengths looked at
 
 
 def records_of(passages: Ids) -> Ids:

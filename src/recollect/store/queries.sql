@@ -464,3 +464,6 @@ WHERE owner = :owner AND embedder <> :embedder AND prepared = 1
 
 -- name: backlog
 SELECT count(*) FROM jobs WHERE kind IN (:kinds*) AND dead = 0
+
+-- name: any_entity
+SELECT 1 FROM entities WHERE owner = :owner LIMIT 1

@@ -70,7 +70,7 @@ def match_links(
     db: Db, scope: Scope, names: Sequence[str], filters: Filters, limit: int
 ) -> list[Found]:
     """Facts about the things named, those one step on, and the messages they came from."""
-    if not names or limit <= 0:
+    if not names or limit <= 0 or not db.rows("any_entity", owner=scope.owner):
         return []
     rows = db.rows("linked", owner=scope.owner, names=list(names), limit=MAX_LINKED)
     finds = [Found(passage, float(score)) for passage, score in rows]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EXACT_UP_TO = 20_000
-RESCORED = 400
+RESCORED = 256
 SHELF_BYTES = 256 * 1_048_576
 
 
@@ -203,11 +203,26 @@ class Shelves:
             with lock:
                 self._catch_up(db, key, shelf)
                 found = shelf.search(vector, wanted, allowed)
-            rows = db.vectors_of(key, [passage for passage, _ in found])
-            if len(rows) >= limit or len(found) < wanted:
-                shelf.missing += len(found) - len(rows)
-                return cosines(rows, vector, limit)
+            near = self._look(db, key, vector, found, shelf.coded)
+            if len(near) >= limit or len(found) < wanted:
+                shelf.missing += len(found) - len(near)
+                return near[:limit]
             wanted *= 4  # what was forgotten must not stand before what is there
+
+    @staticmethod
+    def _look(
+        db: VectorTable,
+        key: tuple[str, str],
+        vector: Sequence[float],
+        found: list[tuple[int, float]],
+        coded: bool,
+    ) -> list[tuple[int, float]]:
+        """Those of the finds that are still there; for codes, scored by their vectors."""
+        passages = [passage for passage, _ in found]
+        if coded:
+            return cosines(db.vectors_of(key, passages), vector, len(found))
+        there = db.vectors_there(key, passages)
+        return [find for find in found if find[0] in there]
 
     def describe(self, key: tuple[str, str]) -> str:
         """How the vectors of a key are searched."""
@@ -256,3 +271,6 @@ class VectorTable(Protocol):
 
     def vectors_of(self, key: tuple[str, str], passages: list[int]) -> list[Row]:
         """`(passage, vector)` of those that are still there."""
+
+    def vectors_there(self, key: tuple[str, str], passages: list[int]) -> set[int]:
+        """Those that are still there."""

@@ -22,9 +22,9 @@ from recollect.store.words import stems, term_stem
 if TYPE_CHECKING:
     from recollect.store.bm25 import Ids
 
-MAX_PLACES = 60_000  # of words read for one question
-COUNT_SECONDS = 30.0  # for how long a count of an owner's records is good
-WORTH_KEEPING = 5_000
+MAX_PLACES = 16_000  # of words read for one question
+COUNT_SECONDS = 30.0  # for how long a count is good
+WORTH_KEEPING = 1_000
 
 QUERIES = load_queries("sqlite", r"IN (SELECT value FROM json_each(:\1))")
 
@@ -98,7 +98,7 @@ class SqliteDb:
 
     def _rarest(self, words: Sequence[str]) -> list[str]:
         """Those that stand in few places; what is left out stands nearly everywhere."""
-        counted = [(row[0], word) for word in words for row in self.rows("count_places", term=word)]
+        counted = [(self._counted("count_places", term=word), word) for word in words]
         chosen: list[str] = []
         total = 0
         for count, word in sorted(counted):
@@ -109,11 +109,17 @@ class SqliteDb:
         return chosen
 
     def count_records(self, owner: str) -> int:
-        counted_at, count = self._counts.get(owner, (0.0, 0))
-        if time.monotonic() - counted_at > COUNT_SECONDS:
-            count = int(self.rows("count_messages", owner=owner)[0][0])
+        return self._counted("count_messages", owner=owner)
+
+    def _counted(self, query: str, **value: str) -> int:
+        """A count, remembered for a while if it was long in counting."""
+        [key] = value.values()
+        at, count = self._counts.get(key, (0.0, 0))
+        if time.monotonic() - at > COUNT_SECONDS:
+            rows = self.rows(query, **value)
+            count = int(rows[0][0]) if rows else 0
             if count > WORTH_KEEPING:
-                self._counts[owner] = time.monotonic(), count
+                self._counts[key] = time.monotonic(), count
         return count
 
     def allowed(self, conditions: dict[str, Any]) -> Ids:
@@ -133,6 +139,10 @@ class SqliteDb:
 
     def vectors_of(self, key: tuple[str, str], passages: list[int]) -> list[Row]:
         return self.rows("vectors_of", owner=key[0], embedder=key[1], passages=passages)
+
+    def vectors_there(self, key: tuple[str, str], passages: list[int]) -> set[int]:
+        named = {"owner": key[0], "embedder": key[1], "passages": passages}
+        return {passage for (passage,) in self.rows("vectors_there", **named)}
 
     def vector(self, values: Sequence[float]) -> dict[str, Any]:
         packed = pack_vector(values)

@@ -179,3 +179,24 @@ ORDER BY p.id DESC LIMIT :limit
 
 -- name: facts_that_hold
 SELECT owner, id, subject, object FROM facts WHERE known_to IS NULL AND valid_to IS NULL
+
+-- Without joins, and from covering indexes where they hold it: this is asked for hundreds at once.
+-- name: passages_by_id
+SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_id, p.role, p.speaker,
+  p.own, p.asks,
+  CASE WHEN p.view_id IS NOT NULL THEN (
+    SELECT i.importance FROM memory_items i WHERE i.owner = :owner AND i.id = p.view_id) END,
+  (SELECT max(b.id) FROM chat_message_history b
+   WHERE b.session_id = p.session_id AND b.id < p.id / 1048576)
+FROM passages p
+WHERE p.owner = :owner AND p.id IN (:ids*)
+  AND (CAST(:agent AS TEXT) IS NULL OR p.agent_name = :agent)
+  AND (CAST(:session_hash AS TEXT) IS NULL OR p.session_id = (
+    SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash))
+  AND (p.view_id IS NULL OR NOT EXISTS (
+    SELECT 1 FROM memory_items i
+    WHERE i.owner = :owner AND i.id = p.view_id AND i.expires_at <= :now))
+
+-- name: vectors_there
+SELECT passage FROM vectors
+WHERE passage IN (:passages*) AND embedder = :embedder AND +owner = :owner
