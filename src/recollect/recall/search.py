@@ -22,6 +22,7 @@ from recollect.recall.recent import find_recent
 from recollect.recall.vector import embed_question, find_meaning
 from recollect.records.query import Found, Hit, Match, Query, Recall, Why
 from recollect.store.base import Store
+from recollect.store.words import stem
 
 FINISH_SECONDS = 0.008  # kept back from the channels, for ranking and reading
 GRACE_SECONDS = 0.015  # beyond the deadline, for what was found to be read
@@ -56,6 +57,7 @@ class Searcher:
         """Once in a process, before its time is counted: what is read from this machine."""
         import numpy  # noqa: F401
 
+        stem("loads")
         if self.embedder is not None and (load := getattr(self.embedder, "load", None)):
             with contextlib.suppress(ProviderError):  # the channel will tell
                 load()
