@@ -173,6 +173,8 @@ class Memory:
             deadline_ms=deadline_ms,
             filters=Filters.of(only),
         )
+        if self._indexer is not None:
+            self._indexer.start()
         return self._searcher.search(query)
 
     def warm_up(self) -> None:

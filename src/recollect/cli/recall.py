@@ -77,6 +77,8 @@ def recall(
         errors.print("nothing found", style="dim")
     else:
         console.print(_explained(found) if explain else _table(found))
+    if found.late:
+        errors.print(Text(f"late: {', '.join(found.late)}", style="yellow"))
     for channel, reason in found.failed.items():
         errors.print(Text(f"{channel} gave nothing: {reason}", style="yellow"))
 
@@ -95,8 +97,7 @@ def _table(found: Recall) -> Table:
 def _explained(found: Recall) -> Group:
     parts = [part for rank, hit in enumerate(found.hits, 1) for part in _explain(rank, hit)]
     times = " · ".join(f"{name} {took:.1f} ms" for name, took in found.timings_ms.items())
-    late = f" · late: {', '.join(found.late)}" if found.late else ""
-    return Group(*parts, Text(times + late, style="dim"))
+    return Group(*parts, Text(times, style="dim"))
 
 
 def _explain(rank: int, hit: Hit) -> list[Text | Table]:

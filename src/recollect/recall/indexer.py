@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from recollect.errors import LeaseLostError, ProviderError, RecollectError
+from recollect.errors import DimensionError, LeaseLostError, ProviderError, RecollectError
 from recollect.providers.embedder import Embedder
 from recollect.records.log import Job
 from recollect.store.base import Store
@@ -19,7 +19,6 @@ from recollect.store.base import Store
 if TYPE_CHECKING:
     from recollect.providers.embedder import Vectors
 
-KINDS = ("embed", "vectors")
 JOBS = 32  # taken at once
 PASSAGES = 64  # embedded at once
 MOST = 10_000  # looked at one by one when a job fails
@@ -38,6 +37,7 @@ class Indexer:
     def __init__(self, store: Store, embedder: Embedder) -> None:
         self._store = store
         self._embedder = embedder
+        self._kinds = ("embed", "vectors", f"vectors:{embedder.name}")
         self._woken = threading.Event()
         self._closing = False
         self._thread: threading.Thread | None = None
@@ -47,13 +47,21 @@ class Indexer:
 
     def wake(self) -> None:
         """There may be work."""
-        if self._thread is None or self._pid != os.getpid():
-            self._begin()
+        self.start()
         self._woken.set()
+
+    def start(self) -> None:
+        """See to it that the thread runs."""
+        if not self._runs():
+            self._begin()
+
+    def _runs(self) -> bool:
+        thread = self._thread
+        return thread is not None and self._pid == os.getpid() and thread.is_alive()
 
     def _begin(self) -> None:
         with self._lock:
-            if self._closing or (self._thread is not None and self._pid == os.getpid()):
+            if self._closing or self._runs():
                 return
             self._pid = os.getpid()
             self._thread = threading.Thread(target=self._run, name="recollect-indexer", daemon=True)
@@ -63,10 +71,10 @@ class Indexer:
         """Wait until nothing waits for its vector; return how many jobs still do."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self.wake()
-        while left := self._store.backlog(KINDS):
+        while left := self._store.backlog(self._kinds):
             if self._closing or (deadline is not None and time.monotonic() >= deadline):
                 return left
-            time.sleep(0.02)
+            time.sleep(0.05)
         return 0
 
     def close(self) -> None:
@@ -95,22 +103,25 @@ class Indexer:
         """Take some jobs and do them; say whether there were any."""
         if time.monotonic() - self._prepared_at > PREPARE_SECONDS:
             self._prepare()
-        jobs = self._store.claim(kinds=KINDS, limit=JOBS, lease_seconds=LEASE_SECONDS)
+        jobs = self._store.claim(kinds=self._kinds, limit=JOBS, lease_seconds=LEASE_SECONDS)
         by_owner = defaultdict(list)
         for job in jobs:
             by_owner[job.scope.owner].append(job)
-        for theirs in by_owner.values():
-            if self._closing:
+        todo = list(by_owner.values())
+        try:
+            while todo and not self._closing:
+                self._embed(todo[0])
+                todo.pop(0)
+        finally:
+            for theirs in todo:
                 self._release(theirs)
-            else:
-                self._embed(theirs)
         return bool(jobs)
 
     def _release(self, jobs: Sequence[Job]) -> None:
-        """Let others have them at once."""
+        """Let others have at once what is not done."""
         for job in jobs:
             with contextlib.suppress(LeaseLostError):
-                self._store.renew(job, lease_seconds=0)
+                self._store.release(job)
 
     def _prepare(self) -> None:
         """Queue all of a user's past for an embedder that is new to it."""
@@ -123,16 +134,18 @@ class Indexer:
         """Do the jobs of one user; those that fail are tried again later, alone."""
         try:
             self._do(jobs)
-        except LeaseLostError:
-            log.info("another worker took over %d embedding jobs", len(jobs))
-        except ProviderError as error:
+        except (LeaseLostError, ProviderError, DimensionError) as error:
+            if isinstance(error, ProviderError):
+                self._ask(["."])  # raises if it is not about the texts: then all of them wait
             if len(jobs) > 1:
                 for job in jobs:
                     self._embed([job])
+            elif isinstance(error, LeaseLostError):
+                log.info("another worker took over embedding job %d", jobs[0].id)
             else:
                 self._give_up(jobs[0], error)
 
-    def _give_up(self, job: Job, error: ProviderError) -> None:
+    def _give_up(self, job: Job, error: ProviderError | DimensionError) -> None:
         """Try a job again later; those of its texts that can have their vector get it now."""
         with contextlib.suppress(LeaseLostError):
             self._embed_each(job)
@@ -144,7 +157,7 @@ class Indexer:
             try:
                 self._put(job, {id_: text})
                 done += 1
-            except ProviderError:
+            except (ProviderError, DimensionError):
                 refused += 1
             if self._closing or (refused == FUTILE and not done):  # it is not about the texts
                 return
@@ -179,13 +192,14 @@ class Indexer:
         import numpy as np
 
         try:
-            vectors = self._embedder.embed(texts)
+            vectors = np.asarray(self._embedder.embed(texts), np.float32)
         except RecollectError:
             raise
         except Exception as error:
             raise ProviderError(f"the embedder raised {type(error).__name__}") from error
-        if len(vectors) != len(texts):
-            raise ProviderError(f"the embedder gave {len(vectors)} vectors for {len(texts)} texts")
+        if vectors.ndim != 2 or len(vectors) != len(texts):
+            shape = " × ".join(map(str, vectors.shape))
+            raise ProviderError(f"the embedder gave {shape} numbers for {len(texts)} texts")
         if not np.isfinite(vectors).all():
             raise ProviderError("the embedder gave a vector that is not finite")
         return vectors

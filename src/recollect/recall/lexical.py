@@ -8,7 +8,7 @@ from recollect.store.base import Store, Term
 
 MAX_TERMS = 64
 # fmt: off
-_STOP = frozenset({
+STOP_WORDS = frozenset({
     "a", "about", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did",
     "do", "does", "for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if",
     "in", "into", "is", "it", "its", "me", "my", "no", "not", "of", "on", "or", "our", "s", "she",
@@ -22,7 +22,7 @@ _STOP = frozenset({
 def terms_of(question: str) -> list[Term]:
     """The words worth looking for; characters of unspaced scripts go in pairs."""
     words = fold(question).split()
-    kept = [word for word in words if word not in _STOP] or words
+    kept = [word for word in words if word not in STOP_WORDS] or words
     terms: list[Term] = []
     for place, word in enumerate(kept):
         after = kept[place + 1] if place + 1 < len(kept) else ""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from recollect.recall.lexical import STOP_WORDS
+
 _WORD = re.compile(r"[\w’'-]+")
 
 
@@ -30,19 +32,21 @@ def asked_about(question: str, speakers: Iterable[str]) -> frozenset[str]:
     """The speakers a question names, by their whole name or the first part of it."""
     words = _WORD.findall(re.sub(r"['’]s\b", "", question))
     said = {word.strip("'’-") for word in words} - {""}
-    if question.islower():  # typed in haste: any spelling of a name counts
-        speakers = list(speakers)
-        return frozenset(name for name in speakers if _first(name).lower() in said)
-    return frozenset(name for name in speakers if _first(name) in said)
+    # What begins a line may be no name: "When: Tuesday". Typed in haste, any spelling counts.
+    named = [name for name in speakers if _first(name).lower() not in STOP_WORDS]
+    if question.islower():
+        return frozenset(name for name in named if _first(name).lower() in said)
+    return frozenset(name for name in named if _first(name) in said)
 
 
 def in_first_person(question: str, names: Iterable[str]) -> str:
     """The question with each name turned into "I", and what is theirs into "my"."""
+    haste = re.IGNORECASE if question.islower() else re.NOFLAG
     for name in sorted(names, key=len, reverse=True):
         first, rest = _first(name), name.split()[1:]
         spelled = re.escape(first) + (f"(?: {re.escape(' '.join(rest))})?" if rest else "")
-        question = re.sub(rf"\b{spelled}['’]s?(?!\w)", "my", question, flags=re.IGNORECASE)
-        question = re.sub(rf"\b{spelled}\b", "I", question, flags=re.IGNORECASE)
+        question = re.sub(rf"\b{spelled}['’]s?(?!\w)", "my", question, flags=haste)
+        question = re.sub(rf"\b{spelled}\b", "I", question, flags=haste)
     return question
 
 

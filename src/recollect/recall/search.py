@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from recollect.errors import ProviderError, RecollectError
+from recollect.errors import RecollectError
 from recollect.providers.embedder import Embedder
 from recollect.providers.reranker import Reranker
 from recollect.recall.crew import Crew, Task
@@ -59,7 +59,7 @@ class Searcher:
 
         stem("loads")
         if self.embedder is not None and (load := getattr(self.embedder, "load", None)):
-            with contextlib.suppress(ProviderError):  # the channel will tell
+            with contextlib.suppress(Exception):  # whatever it is, the channel will tell
                 load()
 
 
@@ -99,6 +99,7 @@ class Search:
             tools.crew.start(answer)
             answer.wait(self._clock.left(keep=-GRACE_SECONDS))
             answer.drop()
+        self._vector.drop()
         hits = self._rerank(self._sort_out(answer))
         self._timings["total"] = self._clock.elapsed_ms()
         return self._report(tuple(hits[: self._query.limit]))
@@ -186,6 +187,8 @@ class Search:
             self._failed["rerank"] = _reason(task.error) if task.error else "wrong length"
             return hits
         order = sorted(zip(task.result(), range(len(hits)), strict=True), key=lambda it: -it[0])
+        for rank, (score, place) in enumerate(order, start=1):
+            hits[place].why.scores["rerank"], hits[place].why.ranks["rerank"] = score, rank
         return [hits[place] for _, place in order]
 
     def _report(self, hits: tuple[Hit, ...]) -> Recall:

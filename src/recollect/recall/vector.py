@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from recollect.errors import ProviderError
 from recollect.providers.embedder import Embedder
 from recollect.recall.names import in_first_person
 from recollect.records.query import Found, Query
@@ -12,9 +13,12 @@ from recollect.store.base import Store
 
 def embed_question(embedder: Embedder, question: str, names: Iterable[str]) -> list[float]:
     """The question's vector, asked as those it names would ask it."""
-    vector: list[float] = (
-        embedder.embed_query(in_first_person(question, names)).reshape(-1).tolist()
-    )
+    import numpy as np
+
+    row = np.asarray(embedder.embed_query(in_first_person(question, names)), np.float32)
+    if not np.isfinite(row).all():
+        raise ProviderError("the embedder gave a vector that is not finite")
+    vector: list[float] = row.reshape(-1).tolist()
     return vector
 
 

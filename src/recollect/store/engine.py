@@ -41,10 +41,10 @@ class Db(Protocol):
     def unpack(self, row: Row) -> Message:
         """The message in `id, source, message_id, role, created_at` and the columns of `pack`."""
 
-    def places(self, owner: str, terms: Sequence[Term]) -> list[Ids]:
+    def places(self, owner: str, terms: Sequence[Term], *, every: bool = False) -> list[Ids]:
         """For each term, whose words are folded, the passages it stands in, once each time, rising.
 
-        Where there are too many to read, the commonest terms are left out.
+        Where there are too many to read, the commonest terms are left out, unless `every` says no.
         """
 
     def count_records(self, owner: str) -> int:

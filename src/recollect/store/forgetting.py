@@ -57,6 +57,7 @@ def _forget_messages(db: Db, owner: str, messages: Sequence[tuple[Any, ...]]) ->
     passages, vectors = db.rows("count_passages_of_messages", owner=owner, seqs=seqs)[0]
     gone["revisions"] += db.run("delete_revisions", owner=owner, seqs=seqs)
     gone["messages"] += db.run("delete_messages", owner=owner, seqs=seqs)
+    db.run("delete_silent_speakers", owner=owner)
     return gone + Counter(passages=passages, vectors=vectors)
 
 

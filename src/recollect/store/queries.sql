@@ -248,7 +248,8 @@ ON CONFLICT DO NOTHING
 SELECT dimensions FROM embedders WHERE owner = :owner AND embedder = :embedder
 
 -- name: set_dimensions
-INSERT INTO embedders (owner, embedder, dimensions) VALUES (:owner, :embedder, :dimensions)
+INSERT INTO embedders (owner, embedder, dimensions, prepared)
+VALUES (:owner, :embedder, :dimensions, 0)
 ON CONFLICT (owner, embedder) DO UPDATE SET dimensions = excluded.dimensions
 WHERE embedders.dimensions = 0
 
@@ -356,7 +357,11 @@ DELETE FROM embedders WHERE owner = :owner
 DELETE FROM owners WHERE owner = :owner
 
 -- name: renew_job
-UPDATE jobs SET run_at = :until
+UPDATE jobs SET run_at = :until, attempts = 1
+WHERE owner = :owner AND id = :id AND lease = :lease AND dead = 0
+
+-- name: release_job
+UPDATE jobs SET lease = NULL, run_at = :now, attempts = attempts - 1
 WHERE owner = :owner AND id = :id AND lease = :lease AND dead = 0
 
 -- name: advance_job
@@ -365,14 +370,14 @@ WHERE owner = :owner AND id = :id AND lease = :lease AND dead = 0
 
 -- name: queue_vectors_of_messages
 INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
-SELECT m.owner, 'vectors', m.session_id, min(m.id), max(m.id), 0, :now, 0
+SELECT m.owner, :kind, m.session_id, min(m.id), max(m.id), 0, :now, 0
 FROM sessions s JOIN chat_message_history m ON m.owner = s.owner AND m.session_id = s.key
 WHERE s.owner = :owner
 GROUP BY m.owner, m.session_id, m.id / 512
 
 -- name: queue_vectors_of_views
 INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
-SELECT p.owner, 'vectors', NULL, min(p.id), max(p.id), 0, :now, 0
+SELECT p.owner, :kind, NULL, min(p.id), max(p.id), 0, :now, 0
 FROM passages p WHERE p.owner = :owner AND p.view_id IS NOT NULL
 GROUP BY p.owner, p.id / 512
 
@@ -420,7 +425,8 @@ SELECT passage, max(score) FROM (
   JOIN facts k ON k.owner = :owner AND k.id = f.fact AND k.known_to IS NULL AND k.valid_to IS NULL
   JOIN view_sources v ON v.owner = :owner AND v.view = f.fact
   JOIN @cited_messages
-  JOIN passages p ON p.owner = :owner AND p.id = m.id * 1048576
+  JOIN passages p ON p.owner = :owner AND p.start_at = 0
+    AND p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575
 ) AS found
 GROUP BY passage ORDER BY 2 DESC, 1 DESC LIMIT :limit
 

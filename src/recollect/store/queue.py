@@ -56,6 +56,12 @@ def renew(db: Db, job: Job, lease_seconds: float, now: int) -> None:
         raise LeaseLostError(f"job {job.id} is no longer this worker's")
 
 
+def release(db: Db, job: Job, now: int) -> None:
+    """Give a job back as if it had not been taken."""
+    if not db.run("release_job", **_named(job), now=now):
+        raise LeaseLostError(f"job {job.id} is no longer this worker's")
+
+
 def backlog(db: Db, kinds: Sequence[str]) -> int:
     """How many jobs wait or are being worked on."""
     [(count,)] = db.rows("backlog", kinds=list(kinds or KINDS))

@@ -31,7 +31,8 @@ def match_text(
 ) -> list[Found]:
     """The records that hold any of the terms, best first, each by one of its passages."""
     folded = [tuple(fold(" ".join(term)).split()) for term in terms]
-    places = db.places(scope.owner, [term for term in folded if term])
+    narrow = scope.agent is not None or scope.session is not None or filters != NO_FILTERS
+    places = db.places(scope.owner, [term for term in folded if term], every=narrow)
     if not places:
         return []
     total = db.count_records(scope.owner)
@@ -47,7 +48,8 @@ def match_text(
         kept = [place[np.isin(place, allowed)] for place in places]
         return bm25.rank(kept, total, lengths_of, limit)
 
-    return _within(db, scope, filters, find, limit)
+    complete = sum(map(len, places)) <= bm25.CANDIDATES
+    return _within(db, scope, filters, find, limit, complete=complete)
 
 
 def match_vector(
@@ -89,18 +91,20 @@ def _within(
     filters: Filters,
     find: Callable[[int, Ids | None], list[Found]],
     limit: int,
+    *,
+    complete: bool = True,
 ) -> list[Found]:
     """The best that lie in the scope and pass the filters; none is lost to either.
 
     A first look takes the best of all and leaves out what does not belong: that is enough
-    unless most of it does not, or the scope is a session.
+    unless most of it does not, or the scope is a session, or it could not look at all.
     """
     if scope.agent is None and scope.session is None and filters == NO_FILTERS:
         return find(limit, None)
     if scope.session is None:
         first = find(FIRST_LOOK * limit, None)
         kept = _filtered(db, scope, filters, first)
-        if len(kept) >= limit or len(first) < FIRST_LOOK * limit:
+        if len(kept) >= limit or (complete and len(first) < FIRST_LOOK * limit):
             return kept[:limit]
     return find(limit, db.allowed(conditions(scope, filters)))
 
@@ -170,8 +174,9 @@ def prepare(db: Db, scope: Scope, embedder: str, now: int) -> None:
     check_key(embedder, "embedder")
     named = {"owner": scope.owner, "embedder": embedder}
     if db.run("add_embedder", **named):
-        db.run("queue_vectors_of_messages", owner=scope.owner, now=now)
-        db.run("queue_vectors_of_views", owner=scope.owner, now=now)
+        kind = f"vectors:{embedder}"
+        db.run("queue_vectors_of_messages", owner=scope.owner, kind=kind, now=now)
+        db.run("queue_vectors_of_views", owner=scope.owner, kind=kind, now=now)
 
 
 def put_vectors(
@@ -189,7 +194,7 @@ def put_vectors(
     check_key(embedder, "embedder")
     for job in done:
         advance(db, job, now)
-    if any(job.kind == "embed" for job in done):
+    if any(job.kind in ("embed", "vectors") for job in done):
         db.run("unprepare_others", owner=scope.owner, embedder=embedder)
     lengths = {len(vector) for vector in vectors.values()}
     if len(lengths) > 1 or 0 in lengths:

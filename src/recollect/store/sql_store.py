@@ -206,6 +206,10 @@ class SqlStore:
         now = self._now()
         self._engine.write(job.scope.owner, lambda db: queue.renew(db, job, lease_seconds, now))
 
+    def release(self, job: Job) -> None:
+        now = self._now()
+        self._engine.write(job.scope.owner, lambda db: queue.release(db, job, now))
+
     def backlog(self, kinds: Sequence[str] = ()) -> int:
         return self._engine.across_owners(lambda db: queue.backlog(db, kinds))
 

@@ -186,7 +186,8 @@ class Shelves:
     def __init__(self, max_bytes: int = SHELF_BYTES) -> None:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._shelves: OrderedDict[tuple[str, str], tuple[threading.Lock, Shelf]] = OrderedDict()
+        self._shelves: OrderedDict[tuple[str, str, int], tuple[threading.Lock, Shelf]]
+        self._shelves = OrderedDict()
 
     def search(
         self,
@@ -197,7 +198,7 @@ class Shelves:
         allowed: NDArray[np.int64] | None,
     ) -> list[tuple[int, float]]:
         """The passages nearest to the vector, by cosine."""
-        lock, shelf = self._shelf(db, key)
+        lock, shelf = self._shelf(db, key, len(vector))
         wanted = max(RESCORED, limit) if shelf.coded else limit
         while True:
             with lock:
@@ -224,25 +225,16 @@ class Shelves:
         there = db.vectors_there(key, passages)
         return [find for find in found if find[0] in there]
 
-    def describe(self, key: tuple[str, str]) -> str:
-        """How the vectors of a key are searched."""
-        held = self._shelves.get(key)
-        if held is None:
-            return "not searched yet"
-        return f"{len(held[1])} by {'signs, then exactly' if held[1].coded else 'exact search'}"
-
-    def clear(self) -> None:
-        """Give all of them up."""
+    def _shelf(
+        self, db: VectorTable, key: tuple[str, str], length: int
+    ) -> tuple[threading.Lock, Shelf]:
+        place = (*key, length)  # a forgotten user may come back with another model of that name
         with self._lock:
-            self._shelves.clear()
-
-    def _shelf(self, db: VectorTable, key: tuple[str, str]) -> tuple[threading.Lock, Shelf]:
-        with self._lock:
-            held = self._shelves.get(key)
+            held = self._shelves.get(place)
             if held is None or self._is_worn(held[1]):
                 held = threading.Lock(), Shelf(coded=db.count_vectors(key) > EXACT_UP_TO)
-                self._shelves[key] = held
-            self._shelves.move_to_end(key)
+                self._shelves[place] = held
+            self._shelves.move_to_end(place)
             while len(self._shelves) > 1 and self._nbytes() > self._max_bytes:
                 self._shelves.popitem(last=False)
             return held

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from recollect.store.bm25 import Ids
 
 MAX_PLACES = 60_000  # of words read for one question
+EVERY_PLACE = 2**31 - 1
 COUNTED_ANEW = 10_000  # records up to which they are counted for every question
 
 MAX_TIMES = 8  # that a word counts in one passage: more would hardly change a rank
@@ -82,16 +83,17 @@ class PostgresDb:
     def unpack(self, row: Row) -> Message:
         return from_langchain(row[5], row[2], row[3], row[4])
 
-    def places(self, owner: str, terms: Sequence[Term]) -> list[Ids]:
+    def places(self, owner: str, terms: Sequence[Term], *, every: bool = False) -> list[Ids]:
         wanted = {"".join(term): term_stem(term) for term in terms}
         named = {"words": list(wanted), "stems": list(wanted.values())}
-        rows = self.rows("places", owner=owner, **named, most=MAX_PLACES)
+        most = EVERY_PLACE if every else MAX_PLACES
+        rows = self.rows("places", owner=owner, **named, most=most)
         found: list[Ids] = []
         total = 0
         for place in sorted((_ids(sent) for (sent,) in rows), key=len):
             place.sort()
             total += len(place)
-            if found and total > MAX_PLACES:
+            if found and total > most:
                 break  # what is left stands nearly everywhere
             found.append(place)
         return found

@@ -128,3 +128,7 @@ ORDER BY nullif(distance, 'NaN'), passage DESC LIMIT :limit
 
 -- name: nearest_of
 @nearest AND v.passage IN (:allowed*) @nearest_first
+
+-- name: delete_silent_speakers
+DELETE FROM speakers WHERE owner = :owner AND speaker NOT IN (
+  SELECT p.speaker FROM passages p WHERE p.owner = :owner AND p.speaker IS NOT NULL)

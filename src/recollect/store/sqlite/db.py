@@ -90,9 +90,9 @@ class SqliteDb:
         extras = row[6]
         return codec.join(row[2], row[3], row[4], row[5], json.loads(extras) if extras else None)
 
-    def places(self, owner: str, terms: Sequence[Term]) -> list[Ids]:
+    def places(self, owner: str, terms: Sequence[Term], *, every: bool = False) -> list[Ids]:
         words = sorted({spelled(owner, term_stem(term)) for term in terms})
-        if self.count_records(owner) * len(words) > MAX_PLACES:
+        if not every and self.count_records(owner) * len(words) > MAX_PLACES:
             words = self._rarest(words)
         return [_numbers(self.rows("places", term=word)) for word in words]
 

@@ -182,6 +182,7 @@ class SqliteEngine:
         except BaseException:
             with self._pool:
                 self._reading -= 1
+                self._pool.notify_all()  # a fork may be waiting for the last one
             raise
 
     def _give_back(self, reader: SqliteDb) -> None:

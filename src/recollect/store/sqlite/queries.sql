@@ -126,7 +126,7 @@ SELECT passage, max(score) FROM (
   WHERE k.owner = :owner AND k.id = f.fact AND k.known_to IS NULL AND k.valid_to IS NULL
     AND v.owner = :owner AND v.view = f.fact
     AND s.owner = :owner AND m.session_id = s.key AND m.message_id = v.message_id
-    AND p.id = m.id * 1048576
+    AND p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575 AND p.start_at = 0
 ) AS found
 GROUP BY passage ORDER BY 2 DESC, 1 DESC LIMIT :limit
 
@@ -200,3 +200,9 @@ WHERE p.owner = :owner AND p.id IN (:ids*)
 -- name: vectors_there
 SELECT passage FROM vectors
 WHERE passage IN (:passages*) AND embedder = :embedder AND +owner = :owner
+
+-- name: delete_silent_speakers
+DELETE FROM speakers WHERE owner = :owner AND speaker NOT IN (
+  SELECT p.speaker FROM sessions s JOIN chat_message_history m ON m.session_id = s.key
+  JOIN passages p ON p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575
+  WHERE s.owner = :owner AND p.speaker IS NOT NULL)
