@@ -176,3 +176,14 @@ def test_importance_lifts_one_memory_over_another(memory: Memory) -> None:
     hits = memory.recall("tea", user="ada", deadline_ms=None).hits
     assert [hit.id for hit in hits] == [item.id for item in items]
     assert "importance" in str(hits[0].why)
+
+
+def test_a_filter_loses_no_match_to_a_rarer_word(memory: Memory) -> None:
+    busy = [Message("user", f"deploy number {number}") for number in range(8_500)]
+    memory.remember([*busy, Message("user", "a xylophone")], user="ada")
+    memory.store.write_note(ADA, "deploy on fridays", base_version=0)
+    terms = [("deploy",), ("xylophone",)]
+    found = memory.store.match_text(ADA, terms, limit=9, filters=Filters(kinds=("note",)))
+    assert [it.text for it in memory.store.read(ADA, [it.passage for it in found])] == [
+        "deploy on fridays"
+    ]

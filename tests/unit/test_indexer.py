@@ -465,3 +465,33 @@ def test_a_store_that_fails_for_a_while_only_makes_the_indexer_pause(
     assert failed.is_set()
     assert "embedding pauses" in caplog.text
     assert embedder.seen == ["one"]
+
+
+def test_the_jobs_of_one_embedder_are_not_taken_by_another(store: SqliteStore) -> None:
+    old, new = WordEmbedder("old"), WordEmbedder("new")
+    say(store, "one", "two")
+    run(store, old)
+    store.prepare(USER, new.name)
+    run(store, old)
+    assert left(store, new) == 2
+    run(store, new)
+    assert (left(store, old), left(store, new)) == (0, 0)
+
+
+def test_taking_a_job_and_giving_it_back_costs_it_nothing(store: SqliteStore) -> None:
+    say(store, "one")
+    for _ in range(2 * MAX_ATTEMPTS):
+        [job] = store.claim()
+        store.release(job)
+    run(store, WordEmbedder())
+    assert left(store, WordEmbedder()) == 0
+
+
+def test_a_process_that_only_recalls_embeds_what_others_stored(tmp_path: Path) -> None:
+    with Memory(tmp_path / "m.db", embedder=None) as memory:
+        memory.remember("one", user="ada")
+    embedder = WordEmbedder()
+    with Memory(tmp_path / "m.db", embedder=embedder) as memory:
+        memory.recall("one", user="ada")
+        assert memory.catch_up(20) == 0
+        assert memory.store.unembedded(USER, embedder.name, limit=9) == {}

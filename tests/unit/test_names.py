@@ -88,3 +88,8 @@ def test_a_question_about_what_you_did_is_answered_by_the_assistant(
     question: str, role: str
 ) -> None:
     assert role_asked_about(question) == role
+
+
+def test_a_line_that_begins_with_a_small_word_names_nobody() -> None:
+    assert asked_about("When did Bob move?", ["When", "Bob"]) == {"Bob"}
+    assert in_first_person("Where will Will be?", ["Will"]) == "Where will I be?"

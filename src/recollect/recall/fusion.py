@@ -40,7 +40,7 @@ class Ranking:
     speaker: float = 0.3
     role: float = 0.3
     own: float = 0.15
-    asks: float = -0.1
+    asks: float = -0.05
     importance: float = 0.1
     recency: float = 0.01
     half_life_days: float = 30.0

@@ -33,7 +33,7 @@ class Filters:
 
     Categories and tags are what memories have, and a memory must carry all the tags; roles
     are what messages have. `after` and `before` bound when it was said, both included;
-    `as_of` is a `before` that reads well: what was known then.
+    `as_of` is a `before` that reads well: said until then, and still holding.
     """
 
     kinds: tuple[str, ...] = ()

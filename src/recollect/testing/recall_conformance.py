@@ -161,6 +161,18 @@ class LinkConformance:
             "I started at Acme",
         ]
 
+    def test_a_revised_message_is_still_the_source_of_its_facts(self, store: Store) -> None:
+        scope = fresh_scope()
+        message = Message("user", "we met on tuesday")
+        store.append(scope, [message])
+        fact = Fact(scope=scope, subject="Ada", predicate="met", object="Bob",
+                    sources=(message.message_id,))  # fmt: skip
+        store.apply(scope, [Add(fact)])
+        store.revise(scope, message.changed(content="we met on wednesday"))
+        found = store.match_links(scope.whole_user(), ["bob"], limit=9)
+        matches = store.read(scope.whole_user(), [it.passage for it in found])
+        assert {match.text for match in matches} == {"Ada met Bob", "we met on wednesday"}
+
     def test_names_of_things_are_found_however_they_are_written(self, store: Store) -> None:
         user = fresh_scope().whole_user()
         relate(store, user, "ZÜRICH-West is-in Switzerland")
@@ -324,12 +336,11 @@ class VectorJobConformance:
         store.append(scope, [Message("user", text) for text in "abc"])
         store.write_note(user, "note", base_version=0)
         assert user in everyone_unprepared(store, name)
-        before = store.backlog(["vectors"])
         known = {job.id for job in store.jobs(user)}
         store.prepare(user, name)
         store.prepare(user, name)
         added = [job for job in store.jobs(user) if job.id not in known]
-        assert store.backlog(["vectors"]) == before + len(added) == before + 2
+        assert store.backlog([f"vectors:{name}"]) == len(added) == 2
         assert user not in everyone_unprepared(store, name)
         waiting = [text for job in added for text in store.waiting(name, job, limit=9).values()]
         assert sorted(waiting) == ["a", "b", "c", "note"]
@@ -362,6 +373,23 @@ class VectorJobConformance:
         assert store.match_vector(scope, "m", [1.0, 0.0], limit=9) == []
         assert list(store.unembedded(scope, "m", limit=9).values()) == ["coffee"]
         assert [job.kind for job in store.jobs(scope)] == ["embed", "embed"]
+
+    def test_the_name_of_a_speaker_is_forgotten_with_their_last_words(self, store: Store) -> None:
+        scope = fresh_scope()
+        first, last = Message("user", "Zoe Canary: hello"), Message("user", "hi", name="Ben")
+        store.append(scope, [first, last])
+        assert store.speakers(scope) == ["Ben", "Zoe Canary"]
+        store.forget(scope, message_id=first.message_id)
+        assert store.speakers(scope) == ["Ben"]
+
+    def test_a_job_given_back_is_as_new(self, store: Store) -> None:
+        scope = fresh_scope()
+        store.append(scope, [Message("user", "hello")])
+        job = take(store, scope, lease_seconds=600)
+        store.release(job)
+        assert [(it.attempts, it.lease) for it in store.jobs(scope)] == [(0, None)]
+        with pytest.raises(LeaseLostError):
+            store.release(job)
 
     def test_what_was_forgotten_is_not_found_by_its_vector(self, store: Store) -> None:
         scope = fresh_scope()
