@@ -118,7 +118,6 @@ def test_a_text_has_one_vector_whatever_stands_beside_it(minilm: MiniLM) -> None
 
 
 def test_numpy_computes_the_same_vectors_as_onnxruntime(minilm: MiniLM, on_numpy: MiniLM) -> None:
-    pytest.importorskip("onnxruntime")
     cosines = (minilm.embed(TEXTS) * on_numpy.embed(TEXTS)).sum(axis=1)
 
     assert cosines.min() > 0.999
@@ -186,7 +185,6 @@ def test_weights_that_are_gone_name_their_cure(
 def test_a_damaged_graph_is_an_error_of_ours(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    pytest.importorskip("onnxruntime")
     for file in data_folder().iterdir():
         (tmp_path / file.name).symlink_to(file)
     (tmp_path / "model.onnx").unlink()
