@@ -9,7 +9,7 @@ import pytest
 from recollect.recall.graph import MAX_NAMES, names_in
 from recollect.recall.lexical import MAX_TERMS, terms_of
 from recollect.records.text import fold
-from recollect.store.words import stem, stems, term_stem
+from recollect.store.words import _stem, stem, stems, term_stem
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_every_word_is_stemmed_alike_from_any_thread() -> None:
 
     def run() -> None:
         begin.wait(20)
-        results.append([stem.__wrapped__(word) for word in words])
+        results.append([_stem(word) for word in words])
 
     threads = [threading.Thread(target=run) for _ in range(8)]
     for thread in threads:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache
 
 from recollect.records.text import UNSPACED, fold
 
 _LONGEST = 40
+_MOST = 65_536  # stems kept
 _lock = threading.Lock()  # the stemmers keep the word at hand in themselves
 
 
@@ -20,9 +21,25 @@ def _stemmer(language: str) -> Callable[[str], str]:
     return stem
 
 
-@lru_cache(maxsize=65_536)
+class _Stems(dict[str, str]):
+    """The stems found so far: a chat repeats its words, and looking one up must cost nothing."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _MOST:
+            self.clear()
+        self[word] = found = _stem(word)
+        return found
+
+
+_stems = _Stems()
+
+
 def stem(word: str) -> str:
     """The stem of a folded word: English of Latin letters, Russian of Cyrillic ones."""
+    return _stems[word]
+
+
+def _stem(word: str) -> str:
     if len(word) > _LONGEST or not word.isalpha():  # numbers and codes have no other forms
         return word
     cyrillic = "\u0400" <= word[0] <= "\u04ff"
@@ -36,7 +53,7 @@ def stems(text: str) -> list[str]:
     """What a text is found by: the stems of its words, and each pair of ideographs."""
     words = fold(text).split()
     if text.isascii():
-        return [stem(word) for word in words]
+        return list(map(_stems.__getitem__, words))
     found = []
     for place, word in enumerate(words):
         if not UNSPACED.match(word):

@@ -77,8 +77,7 @@ class SqliteDb:
     def add_passages(self, rows: Sequence[dict[str, Any]]) -> None:
         self.many("add_passage", rows)
         for row in rows:
-            owner = row["owner"]
-            row["words"] = " ".join([spelled(owner, word) for word in stems(row["words"])])
+            row["words"] = all_spelled(row["owner"], row["words"])
         self.many("index_passage", rows)
 
     def pack(self, message: Message) -> dict[str, Any]:
@@ -147,6 +146,14 @@ class SqliteDb:
     def vector(self, values: Sequence[float]) -> dict[str, Any]:
         packed = pack_vector(values)
         return {"embedding": packed, "code": code_of(packed)}
+
+
+def all_spelled(owner: str, text: str) -> str:
+    """The stems of a text as `spelled` has them, in one go where all of them are plain."""
+    found = stems(text)
+    if not found or not text.isascii():
+        return " ".join([spelled(owner, word) for word in found])
+    return owner[:12] + f" {owner[:12]}".join(found)
 
 
 def spelled(owner: str, word: str) -> str:
