@@ -31,8 +31,8 @@ def match_text(
 ) -> list[Found]:
     """The records that hold any of the terms, best first, each by one of its passages."""
     folded = [tuple(fold(" ".join(term)).split()) for term in terms]
-    narrow = scope.agent is not None or scope.session is not None or filters != NO_FILTERS
-    places = db.places(scope.owner, [term for term in folded if term], every=narrow)
+    wanted = [term for term in folded if term]
+    places = db.places(scope.owner, wanted)
     if not places:
         return []
     total = db.count_records(scope.owner)
@@ -45,10 +45,10 @@ def match_text(
             return bm25.rank(places, total, lengths_of, limit)
         import numpy as np
 
-        kept = [place[np.isin(place, allowed)] for place in places]
-        return bm25.rank(kept, total, lengths_of, limit)
+        every = db.places(scope.owner, wanted, every=True)
+        return bm25.rank([it[np.isin(it, allowed)] for it in every], total, lengths_of, limit)
 
-    complete = sum(map(len, places)) <= bm25.CANDIDATES
+    complete = len(places) == len(wanted) and sum(map(len, places)) <= bm25.CANDIDATES
     return _within(db, scope, filters, find, limit, complete=complete)
 
 
