@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import datetime
 from functools import partial
 from types import TracebackType
@@ -21,6 +21,7 @@ from recollect.records.query import Forgotten, Only, Recall
 from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.store.base import Store
+from recollect.stream import Stream
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,6 +32,45 @@ async def in_thread(call: Callable[P, T], *args: P.args, **named: P.kwargs) -> T
     import asyncio  # here, so that `import recollect` stays light
 
     return await asyncio.to_thread(call, *args, **named)
+
+
+class AsyncStream:
+    """`Stream` for asyncio: begins when the block is entered; a thread only where it stores."""
+
+    _stream: Stream
+
+    def __init__(self, begin: Callable[[], Stream]) -> None:
+        self._begin = begin
+
+    @property
+    def id(self) -> str:
+        return self._stream.id
+
+    @property
+    def message(self) -> Message:
+        return self._stream.message
+
+    async def write(self, text: str) -> None:
+        if self._stream.gather(text):
+            await self.flush()
+
+    async def flush(self) -> None:
+        await in_thread(self._stream.flush)
+
+    async def finish(self, **fields: Any) -> None:
+        await in_thread(self._stream.finish, **fields)
+
+    async def __aenter__(self) -> Self:
+        self._stream = await in_thread(self._begin)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await in_thread(self._stream.__exit__, kind, error, trace)
 
 
 class AsyncChat:
@@ -49,6 +89,22 @@ class AsyncChat:
 
     async def remember(self, message: Message) -> str:
         return await in_thread(self._chat.remember, message)
+
+    def stream(
+        self,
+        role: str = "assistant",
+        *,
+        name: str | None = None,
+        flush_s: float = 0.1,
+        flush_chars: int = 2_000,
+    ) -> AsyncStream:
+        begin = partial(self._chat.stream, role, name=name)
+        return AsyncStream(partial(begin, flush_s=flush_s, flush_chars=flush_chars))
+
+    async def follow(self, message_id: str, timeout_s: float = 30.0) -> AsyncIterator[str]:
+        pieces = self._chat.follow(message_id, timeout_s)
+        while (piece := await in_thread(next, pieces, None)) is not None:
+            yield piece
 
     async def history(self, last: int | None = None) -> list[Message]:
         return await in_thread(self._chat.history, last)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 
 from recollect.records.message import Message
 from recollect.records.query import Only, Recall
 from recollect.records.session import Session
+from recollect.stream import Stream, follow
 
 if TYPE_CHECKING:
     from recollect.memory import Memory
@@ -34,6 +36,34 @@ class Chat:
             [message], user=scope.user, agent=scope.agent, session=scope.session
         )
         return done.message_ids[0]
+
+    def stream(
+        self,
+        role: str = "assistant",
+        *,
+        name: str | None = None,
+        flush_s: float = 0.1,
+        flush_chars: int = 2_000,
+    ) -> Stream:
+        """Begin a message that is written bit by bit; readers see it grow. See `Stream`."""
+        message = Message(role, "", name=name, unfinished=True)
+        self.remember(message)
+        return Stream(message, self._grow, flush_s=flush_s, flush_chars=flush_chars)
+
+    def follow(self, message_id: str, timeout_s: float = 30.0) -> Iterator[str]:
+        """The text of a message as it comes, until it is finished or nothing comes for so long."""
+        scope, store = self.session.scope, self._memory.store
+
+        def look() -> Message | None:
+            found = store.find(scope, [message_id])
+            return found[0].message if found else None
+
+        return follow(look, timeout_s)
+
+    def _grow(self, message: Message) -> None:
+        self._memory.store.grow(self.session.scope, message)
+        if not message.unfinished:
+            self._memory.catch_up(0)  # waits for nothing, but tells that there is work
 
     def history(self, last: int | None = None) -> list[Message]:
         """The newest `last` messages, or all of them, oldest first."""

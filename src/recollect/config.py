@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from recollect.errors import ConfigError
@@ -22,10 +22,13 @@ class Settings:
     agent: str = ""
     durability: str = "full"
     embedder: str = "minilm"
+    model: str = ""
+    model_url: str = ""
+    model_key: str = field(default="", repr=False)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """Read RECOLLECT_URL, _TENANT, _USER, _AGENT, _DURABILITY and _EMBEDDER."""
+        """Read RECOLLECT_URL, _TENANT, _USER, _AGENT, _DURABILITY, _EMBEDDER and _MODEL."""
         given = {
             name: environment[f"RECOLLECT_{name.upper()}"]
             for name in cls.__dataclass_fields__

@@ -8,7 +8,8 @@
     │   └── RecordError                  … any other record
     ├── NotFoundError (also LookupError) no such thing in this scope
     ├── ConflictError                    someone else was first; read again, then retry
-    │   └── LeaseLostError               a job's lease ran out and another worker has it
+    │   ├── LeaseLostError               a job's lease ran out and another worker has it
+    │   └── HeldError                    a legal hold keeps it from being forgotten
     ├── StoreError                       the database said no
     │   ├── StoreBusyError               locked for longer than the patience given
     │   ├── StoreFullError               no room left; nothing acknowledged was lost
@@ -17,6 +18,7 @@
     │   ├── SchemaError                  made by a newer Recollect; left untouched
     │   └── DimensionError               vectors of another length than the index holds
     ├── ProviderError                    a model cannot be loaded or reached, or answers badly
+    │   └── BadAnswerError               it answered, but not with what was asked for
     ├── ConfigError                      a setting is wrong
     └── MissingExtraError (also ImportError)
 
@@ -63,6 +65,10 @@ class LeaseLostError(ConflictError):
     """The job's lease ran out and the job is no longer this worker's."""
 
 
+class HeldError(ConflictError):
+    """A legal hold keeps it; lift the hold first."""
+
+
 class StoreError(RecollectError):
     """The database refused."""
 
@@ -92,7 +98,25 @@ class DimensionError(StoreError):
 
 
 class ProviderError(RecollectError):
-    """A model cannot be loaded or reached, or its answer cannot be used."""
+    """A model cannot be loaded or reached, or its answer cannot be used.
+
+    `status` is the HTTP status of a server that refused; `retry_after_s` the wait it asked for.
+    """
+
+    def __init__(
+        self, message: str = "", *, status: int | None = None, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after_s = retry_after_s
+
+
+class BadAnswerError(ProviderError):
+    """A model answered, but not with what was asked for; `tokens` is what that cost."""
+
+    def __init__(self, message: str = "", *, tokens: int = 0) -> None:
+        super().__init__(message)
+        self.tokens = tokens
 
 
 class ConfigError(RecollectError):

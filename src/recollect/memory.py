@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from recollect.chat import Chat
 from recollect.config import Settings
 from recollect.errors import ConfigError, InvalidError, MissingExtraError
+from recollect.life import Life
+from recollect.lifecycle.thinking import DEFAULT_THINKING, Thinking
 from recollect.providers.embedder import Embedder
 from recollect.providers.minilm import MiniLM
 from recollect.providers.reranker import Reranker
@@ -29,10 +32,20 @@ from recollect.records.session import Session
 from recollect.store.base import Store
 from recollect.store.sqlite.store import SqliteStore
 
+if TYPE_CHECKING:
+    from recollect.lifecycle.worker import Worker
+
 UNSET: Any = object()  # where None would be a mistake
 
 Said = str | Message | Mapping[str, Any]
 """A message, the dict of one, or the text of one by the user."""
+
+
+class What(TypedDict, total=False):
+    """What may be forgotten by itself: one message, or all from one source."""
+
+    message: str
+    source: Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +57,7 @@ class Remembered:
     added: int
 
 
-class Memory:
+class Memory(Life):
     """The memory of an agent.
 
         with Memory() as memory:
@@ -54,7 +67,8 @@ class Memory:
 
     `store` is a Store, a path, `":memory:"` or a `postgresql://` URL; without one, RECOLLECT_URL
     or a file in the user's data folder. `embedder` is the local MiniLM unless RECOLLECT_EMBEDDER
-    says otherwise; with None, recall goes by words and links alone.
+    says otherwise; with None, recall goes by words and links alone. `thinking` says how memories
+    are made of what was said; with None, that is left to another process's worker.
     """
 
     def __init__(
@@ -65,6 +79,7 @@ class Memory:
         embedder: Embedder | None = UNSET,
         reranker: Reranker | None = None,
         ranking: Ranking = DEFAULT_RANKING,
+        thinking: Thinking | None = UNSET,
         clock: Callable[[], datetime] = now,
     ) -> None:
         settings = Settings.from_environment()
@@ -79,7 +94,24 @@ class Memory:
         self._searcher = Searcher(
             store=store, embedder=self.embedder, reranker=reranker, ranking=ranking
         )
-        self._indexer = Indexer(store, self.embedder) if self.embedder is not None else None
+        self.thinking = _thinking(settings) if thinking is UNSET else thinking
+        self._worker = self._open_worker()
+        self._indexer = self._open_indexer()
+
+    def _open_worker(self) -> Worker | None:
+        if self.thinking is None:
+            return None
+        from recollect.lifecycle.worker import Worker  # here: `import recollect` stays light
+
+        # Where nobody makes vectors, what was said is thought about at once.
+        kinds = ("derive",) if self.embedder is not None else ("embed", "derive")
+        return Worker(self.store, self.thinking, kinds=kinds, clock=self._clock)
+
+    def _open_indexer(self) -> Indexer | None:
+        if self.embedder is None:
+            return None
+        then = self._worker.wake if self._worker is not None else lambda: None
+        return Indexer(self.store, self.embedder, then)
 
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
         """The scope of a user of this memory's tenant."""
@@ -119,8 +151,8 @@ class Memory:
         messages = _messages(said)
         scope = self.scope(user=user, agent=agent, session=session)
         done = self.store.append(scope, messages, source=source)
-        if self._indexer is not None and done.added:
-            self._indexer.wake()
+        if done.added:
+            self._wake()
         return Remembered(
             session_id=done.session_id,
             message_ids=tuple(message.message_id for message in messages),
@@ -175,7 +207,12 @@ class Memory:
         )
         if self._indexer is not None:
             self._indexer.start()
-        return self._searcher.search(query)
+        found = self._searcher.search(query)
+        if self._worker is not None:
+            used = [hit.id for hit in found.hits if hit.kind == "memory"]
+            if used:
+                self._worker.used(query.scope.whole_user(), used)
+        return found
 
     def warm_up(self) -> None:
         """Load now what the first recall of a process would else be late for: the model."""
@@ -183,12 +220,23 @@ class Memory:
             self.embedder.embed_query("")
 
     def catch_up(self, timeout_s: float | None = None) -> int:
-        """Wait until all that is stored can be found by its meaning too.
+        """Wait until all that is stored can be found by its meaning, and was thought about.
 
         Nobody needs to: it happens in the background, and words find it until then. Returns
         how many jobs still wait when the time is over.
         """
-        return 0 if self._indexer is None else self._indexer.catch_up(timeout_s)
+        began, left = time.monotonic(), 0
+        for helper in (self._indexer, self._worker, self._indexer):  # memories need vectors too
+            if helper is not None:
+                spent = time.monotonic() - began
+                left = helper.catch_up(None if timeout_s is None else max(timeout_s - spent, 0))
+        return left
+
+    def _wake(self) -> None:
+        """There is something new to be indexed and thought about."""
+        first = self._indexer or self._worker  # the indexer wakes the worker when it is done
+        if first is not None:
+            first.wake()
 
     def forget(
         self,
@@ -196,24 +244,33 @@ class Memory:
         user: str,
         agent: str = UNSET,
         session: str = UNSET,
-        message: str = UNSET,
         everything: bool = False,
         scrub: bool = True,
+        **what: Unpack[What],
     ) -> Forgotten:
         """Remove a message, a session, all of an agent's, or everything of a user, for good.
 
+        `forget(user=…, message=…)` removes one message; `source="web"` all that was stamped so;
+        with either goes everything derived from it, and what other messages said is thought anew.
         Everything goes only where `everything=True` says so, and an id that happens to be None
         is an error: it must not empty a memory. Scrubbing the bytes takes time in proportion to
         the store: for many in a row, say `scrub=False` and call `scrub()` after the last.
         """
-        given = {"agent": agent, "session": session, "message": message}
-        named = {name: id_ for name, id_ in given.items() if id_ is not UNSET}
-        if everything == bool(named):
-            raise InvalidError("name an agent, session or message, or else say everything=True")
-        if None in named.values():
+        if unknown := what.keys() - What.__annotations__.keys():
+            raise TypeError(f"forget takes no {', '.join(sorted(unknown))}")
+        where = {"agent": agent, "session": session}
+        where = {name: id_ for name, id_ in where.items() if id_ is not UNSET}
+        if everything == bool(where or what):
+            raise InvalidError(
+                "name an agent, session, message or source, or else say everything=True"
+            )
+        if None in (*where.values(), *what.values()):
             raise InvalidError("an id to forget by is None")
-        message_id = named.pop("message", None)
-        gone = self.store.forget(self.scope(user=user, **named), message_id=message_id)
+        gone = self.store.forget(
+            self.scope(user=user, **where), message_id=what.get("message"),
+            source=what.get("source"),
+        )  # fmt: skip
+        self._wake()
         return replace(gone, residue=self.store.scrub()) if scrub else gone
 
     def scrub(self) -> str:
@@ -222,8 +279,9 @@ class Memory:
 
     def close(self) -> None:
         """Close the store. What has no vector yet waits in the queue; nothing else waits."""
-        if self._indexer is not None:
-            self._indexer.close()
+        for helper in (self._worker, self._indexer):
+            if helper is not None:
+                helper.close()
         self._searcher.close()
         self.store.close()
 
@@ -256,6 +314,16 @@ def open_store(url: str, durability: str = "full", clock: Callable[[], datetime]
     if not path or re.match(r"\w[\w+.-]*://", path):
         raise ConfigError("the store is a path, :memory:, sqlite:///path or postgresql://…")
     return SqliteStore(path, durability="normal" if durability == "normal" else "full", clock=clock)
+
+
+def _thinking(settings: Settings) -> Thinking:
+    """How memories are made by default: by rules, or by the model that the settings name."""
+    if not settings.model:
+        return DEFAULT_THINKING
+    from recollect.providers.open_chat import open_model
+
+    model = open_model(settings.model, settings.model_url, settings.model_key)
+    return Thinking(model=model)
 
 
 def open_embedder(name: str) -> Embedder | None:

@@ -159,7 +159,7 @@ def test_a_sqlite_file_of_the_first_schema_is_brought_up_to_date(tmp_path: Path)
         connection.pragma("user_version", 1)
         connection.pragma("application_id", APPLICATION_ID)
     with SqliteStore(path) as store:
-        assert store.check()["schema"] == "2"
+        assert store.check()["schema"] == "3"
         for scope in (ADA, BOB):
             check(store, scope)
         check_goes_on(store, ADA)
@@ -228,7 +228,7 @@ def test_a_postgres_database_of_the_first_schema_is_brought_up_to_date(
         url = psycopg.conninfo.make_conninfo(url, user="early_user", password="early")
     _build_postgres(url)
     with PostgresStore(url) as store:
-        assert store.check()["schema"] == "2"
+        assert store.check()["schema"] == "3"
         check(store, ADA, len(MESSAGES) + 1)
         check(store, BOB)
         for scope in (ADA, BOB):  # the old vectors are still found, and the rest will be made

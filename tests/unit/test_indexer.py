@@ -210,7 +210,7 @@ class Stopping(WordEmbedder):
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         if self.batches == self._after and self.indexer is not None:
-            self.indexer._closing = True
+            self.indexer._background.closing = True
         return super().embed(texts)
 
 
@@ -220,7 +220,7 @@ def test_an_indexer_stopped_half_way_is_continued_and_nothing_is_embedded_twice(
     store.append(ADA, [Message("user", f"message {number}") for number in range(500)])
     embedder = Stopping(after=2)
     embedder.indexer = Indexer(store, embedder)
-    embedder.indexer._run()
+    embedder.indexer._background._run()
     assert embedder.batches == 3
     assert left(store, embedder) == 500 - 3 * PASSAGES
     clock.skip(indexing.LEASE_SECONDS + 1)
@@ -434,7 +434,7 @@ def test_what_was_forgotten_while_it_was_embedded_does_not_come_back(store: Sqli
 
 
 def test_a_closed_memory_leaves_the_rest_in_the_queue(store: SqliteStore) -> None:
-    memory = Memory(store, embedder=WordEmbedder())
+    memory = Memory(store, embedder=WordEmbedder(), thinking=None)
     indexer = Indexer(store, WordEmbedder())
     indexer.close()
     say(store, "one")
@@ -442,7 +442,7 @@ def test_a_closed_memory_leaves_the_rest_in_the_queue(store: SqliteStore) -> Non
     assert indexer.catch_up() == 1
     assert memory.catch_up(20) == 0
     memory.close()
-    assert Memory(store, embedder=None).catch_up() == 0
+    assert Memory(store, embedder=None, thinking=None).catch_up() == 0
 
 
 def test_a_store_that_fails_for_a_while_only_makes_the_indexer_pause(

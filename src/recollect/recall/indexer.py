@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from recollect.errors import DimensionError, LeaseLostError, ProviderError, RecollectError
 from recollect.providers.embedder import Embedder
 from recollect.records.log import Job
+from recollect.store.background import Background
 from recollect.store.base import Store
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ MOST = 10_000  # looked at one by one when a job fails
 FUTILE = 3  # refused in a row before any was taken
 LEASE_SECONDS = 120.0
 PREPARE_SECONDS = 60.0  # between two looks for users that this embedder has not seen
-LONGEST_PAUSE = 15.0
-GATHER_SECONDS = 0.05  # what is stored together is embedded together, and writers go first
 
 log = logging.getLogger("recollect")
 
@@ -34,70 +31,31 @@ log = logging.getLogger("recollect")
 class Indexer:
     """A thread that takes embedding jobs from the queue. Several may share one store."""
 
-    def __init__(self, store: Store, embedder: Embedder) -> None:
+    def __init__(
+        self, store: Store, embedder: Embedder, then: Callable[[], None] = lambda: None
+    ) -> None:
         self._store = store
         self._embedder = embedder
         self._kinds = ("embed", "vectors", f"vectors:{embedder.name}")
-        self._woken = threading.Event()
-        self._closing = False
-        self._thread: threading.Thread | None = None
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._then = then
+        self._background = Background(self.step, "embedding")
         self._prepared_at = float("-inf")
 
     def wake(self) -> None:
         """There may be work."""
-        self.start()
-        self._woken.set()
+        self._background.wake()
 
     def start(self) -> None:
         """See to it that the thread runs."""
-        if not self._runs():
-            self._begin()
-
-    def _runs(self) -> bool:
-        thread = self._thread
-        return thread is not None and self._pid == os.getpid() and thread.is_alive()
-
-    def _begin(self) -> None:
-        with self._lock:
-            if self._closing or self._runs():
-                return
-            self._pid = os.getpid()
-            self._thread = threading.Thread(target=self._run, name="recollect-indexer", daemon=True)
-            self._thread.start()
+        self._background.start()
 
     def catch_up(self, timeout_s: float | None = None) -> int:
         """Wait until nothing waits for its vector; return how many jobs still do."""
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        self.wake()
-        while left := self._store.backlog(self._kinds):
-            if self._closing or (deadline is not None and time.monotonic() >= deadline):
-                return left
-            time.sleep(0.05)
-        return 0
+        return self._background.wait_for(self._store, self._kinds, timeout_s)
 
     def close(self) -> None:
         """Stop after the batch at hand; what is left stays in the queue."""
-        self._closing = True
-        self._woken.set()
-        thread = self._thread
-        if thread is not None and self._pid == os.getpid():
-            thread.join(timeout=5)
-
-    def _run(self) -> None:
-        pause = GATHER_SECONDS
-        while not self._closing:
-            try:
-                worked = self.step()
-            except RecollectError as error:
-                log.warning("embedding pauses: %s", error)
-                worked = False
-            pause = GATHER_SECONDS if worked else min(pause * 2, LONGEST_PAUSE)
-            if not worked and self._woken.wait(pause):
-                self._woken.clear()
-                pause = GATHER_SECONDS
-                time.sleep(pause)
+        self._background.close()
 
     def step(self) -> bool:
         """Take some jobs and do them; say whether there were any."""
@@ -109,12 +67,14 @@ class Indexer:
             by_owner[job.scope.owner].append(job)
         todo = list(by_owner.values())
         try:
-            while todo and not self._closing:
+            while todo and not self._background.closing:
                 self._embed(todo[0])
                 todo.pop(0)
         finally:
             for theirs in todo:
                 self._release(theirs)
+        if any(job.kind == "embed" for job in jobs):
+            self._then()  # what has its vector is thought about next
         return bool(jobs)
 
     def _release(self, jobs: Sequence[Job]) -> None:
@@ -159,7 +119,9 @@ class Indexer:
                 done += 1
             except (ProviderError, DimensionError):
                 refused += 1
-            if self._closing or (refused == FUTILE and not done):  # it is not about the texts
+            if self._background.closing or (
+                refused == FUTILE and not done
+            ):  # it is not about the texts
                 return
             if (done + refused) % PASSAGES == 0:
                 self._store.renew(job, lease_seconds=LEASE_SECONDS)
@@ -172,7 +134,7 @@ class Indexer:
             while len(texts := self._store.waiting(name, job, limit=PASSAGES)) == PASSAGES:
                 self._put(job, texts)
                 self._store.renew(job, lease_seconds=LEASE_SECONDS)
-                if self._closing:
+                if self._background.closing:
                     self._release([*ready, *jobs[place:]])
                     return
             gathered |= texts

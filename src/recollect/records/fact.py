@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from recollect.errors import RecordError
 from recollect.records.ids import new_id, now
@@ -13,12 +13,16 @@ from recollect.records.memory_item import check_keys, check_moments, check_share
 from recollect.records.scope import Scope
 from recollect.records.text import check_key, check_text
 
+FIRST = datetime.min.replace(tzinfo=UTC)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
     """`subject predicate object`, true from `valid_from` to `valid_to`, known likewise.
 
-    An open end is None: true until further notice, known until retracted.
+    An open end is None: true until further notice, known until retracted. `ended_at` is when
+    `valid_to` was learnt, where that was later than the fact; `memory` is the id of the memory
+    that states it, which ends with it.
     """
 
     scope: Scope
@@ -35,6 +39,8 @@ class Fact:
     id: str = field(default_factory=new_id)
     superseded_by: str | None = None
     reason: str | None = None
+    ended_at: datetime | None = None
+    memory: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("subject", "predicate", "object"):
@@ -43,8 +49,8 @@ class Fact:
         check_key(self.id, "id")
         check_share(self.confidence, "confidence")
         check_keys(self, "sources")
-        check_texts(self, "source", "superseded_by", "reason")
-        check_moments(self, "valid_from", "valid_to", "known_from", "known_to")
+        check_texts(self, "source", "superseded_by", "reason", "memory")
+        check_moments(self, "valid_from", "valid_to", "known_from", "known_to", "ended_at")
         if self.valid_from and self.valid_to and self.valid_to < self.valid_from:
             raise RecordError("valid_to lies before valid_from")
 
@@ -59,13 +65,24 @@ class Fact:
 
     def holds(self, valid_at: datetime | None = None, known_at: datetime | None = None) -> bool:
         """Whether it was true at one moment, as far as was known at another."""
-        if valid_at is not None:
-            begun = self.valid_from is None or self.valid_from <= valid_at
-            if not (begun and (self.valid_to is None or valid_at < self.valid_to)):
-                return False
         if known_at is None:
-            return self.known_to is None
-        return self.known_from <= known_at and (self.known_to is None or known_at < self.known_to)
+            if self.known_to is not None:
+                return False
+        elif not _within(known_at, self.known_from, self.known_to):
+            return False
+        if valid_at is None:
+            return True
+        return _within(valid_at, self.valid_from, self._end_known(known_at))
+
+    def _end_known(self, known_at: datetime | None) -> datetime | None:
+        """When it ended, if that was known at the moment."""
+        if known_at is not None and self.ended_at is not None and known_at < self.ended_at:
+            return None
+        return self.valid_to
+
+
+def _within(moment: datetime, start: datetime | None, stop: datetime | None) -> bool:
+    return (start is None or start <= moment) and (stop is None or moment < stop)
 
 
 def topic_of(subject: str, predicate: str) -> str:

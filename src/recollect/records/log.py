@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple, get_args
@@ -12,6 +13,8 @@ from recollect.records.scope import Scope
 
 Source = Literal["system", "user", "assistant", "tool", "import", "web"]
 """Where words came from; derived memories inherit the least trusted of their sources."""
+
+_BY_TRUST: tuple[Source, ...] = ("web", "tool", "import", "assistant", "user", "system")
 
 MAX_ATTEMPTS = 5
 
@@ -60,6 +63,17 @@ def source_of(message: Message, stamp: Source | None) -> str:
     if stamp not in get_args(Source):
         raise RecordError(f"source must be one of {', '.join(get_args(Source))}")
     return stamp
+
+
+def trust_of(source: str) -> int:
+    """How far a source is trusted: more is more; a stranger counts as the web."""
+    known: tuple[str, ...] = _BY_TRUST
+    return known.index(source) if source in known else 0
+
+
+def least_trusted(sources: Iterable[str]) -> str:
+    """The source that what comes from all of these is trusted as."""
+    return _BY_TRUST[min(map(trust_of, sources), default=0)]
 
 
 def retry_delay_seconds(attempts: int) -> float | None:

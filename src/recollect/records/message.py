@@ -113,7 +113,8 @@ class MessageContent:
 class Message:
     """One message of a conversation, validated when it is made.
 
-    `images` holds paths, http(s) URLs or data URLs as given; see `to_wire`.
+    `images` holds paths, http(s) URLs or data URLs as given; see `to_wire`. `unfinished` says
+    that more was to come: the message is being streamed, or its writer did not live to end it.
     """
 
     role: str
@@ -126,6 +127,7 @@ class Message:
     images: Sequence[str] = ()
     tool_call_id: str | None = None
     created_at: datetime = field(default_factory=now)
+    unfinished: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -153,6 +155,8 @@ class Message:
             data = check_json(self.structured_data, "structured_data", MessageError)
             put(self, "structured_data", data)
         put(self, "created_at", check_moment(self.created_at, "created_at", MessageError))
+        if type(self.unfinished) is not bool:
+            raise MessageError(f"unfinished must be a bool, got {type(self.unfinished).__name__}")
 
     @property
     def text(self) -> str:

@@ -26,6 +26,8 @@ def extras(message: Message) -> dict[str, Any]:
         more["agent_calls"] = [[call.agent_name, call.request] for call in message.agent_calls]
     if message.images:
         more["images"] = list(message.images)
+    if message.unfinished:
+        more["unfinished"] = True
     return more
 
 

@@ -9,27 +9,34 @@ from typing import Any
 from recollect.errors import NotFoundError
 from recollect.records.scope import Scope
 from recollect.store.engine import Db
+from recollect.store.keeping import check_holds
+from recollect.store.queue import enqueue
 from recollect.store.sessions import narrowed
+from recollect.store.views import restore
 
 
-def forget(db: Db, scope: Scope, message_id: str | None, now: int) -> Counter[str]:
-    """Remove one message, or else everything in the scope; count what went."""
+def forget(
+    db: Db, scope: Scope, message_id: str | None, source: str | None, now: int
+) -> Counter[str]:
+    """Remove one message, all of one source, or else everything in the scope; count what went."""
     if message_id is not None:
         return _forget_message(db, scope, message_id, now)
+    if source is not None:
+        return _forget_source(db, scope, source, now)
+    check_holds(db, scope, None)
     gone: Counter[str] = Counter()
     sessions = db.rows("sessions_in_scope", **narrowed(scope))
     keys = [row[0] for row in sessions]
     ids = [row[1] for row in sessions]
     messages = db.rows("messages_in_sessions", owner=scope.owner, sessions=keys) if keys else []
-    gone += _forget_messages(db, scope.owner, messages)
-    gone += _forget_views(db, scope.owner, _views_in(db, scope, ids))
+    gone += _forget_messages(db, scope, messages, now, also=_views_in(db, scope, ids))
     if keys:
         gone["jobs"] += db.run("delete_session_jobs", owner=scope.owner, sessions=keys)
         db.run("delete_active_sessions", owner=scope.owner, ids=ids)
         gone["sessions"] += db.run("delete_sessions", owner=scope.owner, sessions=keys)
     if scope.agent is None and scope.session is None:
         gone["jobs"] += db.run("delete_owner_jobs", owner=scope.owner)
-        for query in ("delete_embedders", "delete_speakers"):
+        for query in ("delete_embedders", "delete_speakers", "delete_holds"):
             db.run(query, owner=scope.owner)
         gone["users"] += db.run("delete_owner", owner=scope.owner)
     return +gone
@@ -39,26 +46,63 @@ def _forget_message(db: Db, scope: Scope, message_id: str, now: int) -> Counter[
     found = db.rows("messages_by_id", **narrowed(scope), ids=[message_id])
     if not found:
         raise NotFoundError("no message with this id in this scope")
-    messages = [(row[0], message_id) for row in found]
+    for row in found:
+        check_holds(db, scope.within(session=row[-1]), [message_id])
+    return _forget_some(db, scope, [(row[0], message_id) for row in found], now)
+
+
+def _forget_source(db: Db, scope: Scope, source: str, now: int) -> Counter[str]:
+    messages = db.rows("messages_of_source", **narrowed(scope), source=source)
+    check_holds(db, scope, [id_ for _, id_ in messages])
+    named = {"owner": scope.owner, "agent": scope.agent, "session_id": scope.session}
+    views = [view for (view,) in db.rows("views_of_source", **named, source=source)]
+    return _forget_some(db, scope, messages, now, also=views)
+
+
+def _forget_some(
+    db: Db,
+    scope: Scope,
+    messages: Sequence[tuple[Any, ...]],
+    now: int,
+    also: Sequence[str] = (),
+) -> Counter[str]:
     named = {"owner": scope.owner, "seqs": [seq for seq, _ in messages]}
     # A worker that has read it already must not bring it back: it has to read again.
     db.run("void_leases", **named, now=now)
-    gone = _forget_messages(db, scope.owner, messages)
+    gone = _forget_messages(db, scope, messages, now, also=also)
     gone["jobs"] += db.run("delete_message_jobs", **named)
     return +gone
 
 
-def _forget_messages(db: Db, owner: str, messages: Sequence[tuple[Any, ...]]) -> Counter[str]:
-    if not messages:
-        return Counter()
-    seqs = [seq for seq, _ in messages]
+def _forget_messages(
+    db: Db,
+    scope: Scope,
+    messages: Sequence[tuple[Any, ...]],
+    now: int,
+    also: Sequence[str] = (),
+) -> Counter[str]:
+    """Remove messages and all derived from them; what other messages said is thought anew."""
+    owner, seqs = scope.owner, [seq for seq, _ in messages]
     cited = db.rows("views_from_messages", owner=owner, ids=[id_ for _, id_ in messages])
-    gone = _forget_views(db, owner, [view for (view,) in cited])
-    passages, vectors = db.rows("count_passages_of_messages", owner=owner, seqs=seqs)[0]
-    gone["revisions"] += db.run("delete_revisions", owner=owner, seqs=seqs)
-    gone["messages"] += db.run("delete_messages", owner=owner, seqs=seqs)
-    db.run("delete_silent_speakers", owner=owner)
-    return gone + Counter(passages=passages, vectors=vectors)
+    views = list(dict.fromkeys([*(view for (view,) in cited), *also]))
+    check_holds(db, scope, views)
+    named = {"owner": owner, "ids": views}
+    others = db.rows("messages_cited_by", **named) if views else []
+    replaced = db.rows("superseded_by_views", **named) if views else []
+    gone = _forget_views(db, owner, views)
+    if seqs:
+        passages, vectors = db.rows("count_passages_of_messages", owner=owner, seqs=seqs)[0]
+        gone["revisions"] += db.run("delete_revisions", owner=owner, seqs=seqs)
+        gone["messages"] += db.run("delete_messages", owner=owner, seqs=seqs)
+        db.run("delete_silent_speakers", owner=owner)
+        gone += Counter(passages=passages, vectors=vectors)
+    for (view,) in replaced:
+        if view not in set(views):
+            restore(db, scope, view, "what took its place was forgotten", now)
+    for seq, session in others:
+        if seq not in set(seqs):
+            enqueue(db, owner, "derive", seq, seq, now, session=session)
+    return gone
 
 
 def _forget_views(db: Db, owner: str, views: list[str]) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""The log in a transaction: append, read, revise."""
+"""The log in a transaction: append, read, revise, grow."""
 
 from __future__ import annotations
 
@@ -75,25 +75,29 @@ def find(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
 
 def revise(db: Db, scope: Scope, message: Message, now: int) -> None:
     """Put a message in the place of the one with its id, which stays among the revisions."""
-    found = find(db, scope, [message.message_id])
-    if not found:
-        raise NotFoundError("no message with this id in this scope")
-    if len(found) > 1:
-        raise ConflictError("several sessions hold a message with this id; name the session")
-    entry = found[0]
+    entry = _only(db, scope, message.message_id)
     key, agent, _ = ensure_session(db, scope.within(session=entry.session_id), now)
-    at = {"owner": scope.owner, "seq": entry.seq}
-    created_at = to_micros(message.created_at)
-    db.run("keep_revision", **at, now=now)
-    db.run("rewrite_message", **at, role=message.role, created_at=created_at, **db.pack(message))
-    # New ids for the new passages: a vector still being made of the old words must not fit.
-    [(last,)] = db.rows("last_piece", **at)
-    db.run("delete_message_passages", **at)
+    db.run("keep_revision", owner=scope.owner, seq=entry.seq, now=now)
+    _rewrite(db, scope, entry.seq, message, agent=agent, session=key)
     db.run("void_leases", owner=scope.owner, seqs=[entry.seq], now=now)
-    placed = [(entry.seq, message, created_at)]
-    first = 0 if last is None else last % PIECES + 1
-    index_messages(db, scope.owner, placed, agent=agent, session=key, first_piece=first)
     enqueue(db, scope.owner, "embed", entry.seq, entry.seq, now, session=key)
+
+
+def grow(db: Db, scope: Scope, message: Message, now: int) -> None:
+    """Put more of an unfinished message in the place of what had arrived of it.
+
+    Its text must begin with what is stored: a writer that was left behind takes nothing back.
+    """
+    scope = scope.within(session=_only(db, scope, message.message_id).session_id)
+    key, agent, _ = ensure_session(db, scope, now)
+    entry = _only(db, scope, message.message_id)  # again: now that it is locked, it stays so
+    if entry.message == message:
+        return
+    _check_growth(entry.message, message)
+    # No lease is voided: a worker that lost its job at every flush would never come to an end.
+    _rewrite(db, scope, entry.seq, message, agent=agent, session=key)
+    if not message.unfinished:
+        enqueue(db, scope.owner, "embed", entry.seq, entry.seq, now, session=key)
 
 
 def revisions(db: Db, scope: Scope, message_id: str) -> list[Message]:
@@ -102,6 +106,49 @@ def revisions(db: Db, scope: Scope, message_id: str) -> list[Message]:
         raise NotFoundError("no message with this id in this scope")
     rows = db.rows("revisions", **narrowed(scope), message_id=message_id)
     return [db.unpack(row) for row in rows]
+
+
+def _only(db: Db, scope: Scope, message_id: str) -> LogEntry:
+    """The one message with this id in the scope."""
+    found = find(db, scope, [message_id])
+    if not found:
+        raise NotFoundError("no message with this id in this scope")
+    if len(found) > 1:
+        raise ConflictError("several sessions hold a message with this id; name the session")
+    return found[0]
+
+
+def _check_growth(held: Message, message: Message) -> None:
+    if not held.unfinished:
+        raise ConflictError("the message is finished; use revise to change it")
+    if held.role != message.role:
+        raise ConflictError("a message keeps its role while it grows")
+    before = held.content or ""
+    if not isinstance(before, str) or not isinstance(message.content, str):
+        raise ConflictError("only text grows; use revise to change other content")
+    if not message.content.startswith(before):
+        raise ConflictError("the text does not begin with what is stored of it")
+
+
+def _rewrite(db: Db, scope: Scope, seq: int, message: Message, *, agent: str, session: Any) -> None:
+    """Put a message, and its index entries, in the place of what stands there."""
+    at = {"owner": scope.owner, "seq": seq}
+    created_at = to_micros(message.created_at)
+    db.run("rewrite_message", **at, role=message.role, created_at=created_at, **db.pack(message))
+    [(last,)] = db.rows("last_piece", **at)
+    db.run("delete_message_passages", **at)
+    placed, first = [(seq, message, created_at)], next_piece(last)
+    index_messages(db, scope.owner, placed, agent=agent, session=session, first_piece=first)
+
+
+def next_piece(last: int | None) -> int:
+    """Where the passages of a rewritten message begin, given the id of its last one.
+
+    New ids for new words: a vector still being made of the old ones must not fit. They begin
+    anew before they could reach the ids of the next message.
+    """
+    first = 0 if last is None else last % PIECES + 1
+    return 0 if first > PIECES // 2 else first
 
 
 def _entries(db: Db, rows: Iterable[Row]) -> list[LogEntry]:
@@ -156,5 +203,6 @@ def _store(
     if db.many("append_message", rows) < len(rows):
         raise RepeatError
     index_messages(db, owner, placed, agent=agent, session=key)
-    enqueue(db, owner, "embed", places[0], places[-1], now, session=key)
+    if not all(message.unfinished for message in messages):  # such are queued when they end
+        enqueue(db, owner, "embed", places[0], places[-1], now, session=key)
     return places

@@ -138,10 +138,10 @@ ON CONFLICT DO NOTHING
 -- name: add_fact
 INSERT INTO facts (
   owner, id, agent_name, session_id, topic, subject, predicate, object, valid_from, valid_to,
-  known_from, known_to, confidence, source, superseded_by, reason)
+  known_from, known_to, confidence, source, superseded_by, reason, ended_at, memory_id)
 VALUES (
   :owner, :id, :agent, :session_id, :topic, :subject, :predicate, :object, :valid_from, :valid_to,
-  :known_from, :known_to, :confidence, :source, :superseded_by, :reason)
+  :known_from, :known_to, :confidence, :source, :superseded_by, :reason, :ended_at, :memory)
 ON CONFLICT DO NOTHING
 
 -- name: add_source
@@ -169,7 +169,7 @@ UPDATE memory_items SET ended_at = :at, superseded_by = :superseded_by, reason =
 WHERE owner = :owner AND id = :id AND ended_at IS NULL
 
 -- name: end_fact_validity
-UPDATE facts SET superseded_by = :superseded_by, reason = :reason,
+UPDATE facts SET superseded_by = :superseded_by, reason = :reason, ended_at = :now,
   valid_to = CASE WHEN valid_from > :at THEN valid_from ELSE CAST(:at AS BIGINT) END
 WHERE owner = :owner AND id = :id AND valid_to IS NULL
 
@@ -182,10 +182,22 @@ SELECT 'memory' FROM memory_items WHERE owner = :owner AND id = :id
 UNION ALL
 SELECT 'fact' FROM facts WHERE owner = :owner AND id = :id
 
+-- name: @item
+i.id, i.agent_name, i.session_id, i.text, i.kind, i.category, i.importance, i.tags, i.tier,
+i.source, i.created_at, i.uses, i.used_at, i.expires_at, i.ended_at, i.superseded_by, i.reason
+
+-- name: @fact
+f.id, f.agent_name, f.session_id, f.subject, f.predicate, f.object, f.valid_from, f.valid_to,
+f.known_from, f.known_to, f.confidence, f.source, f.superseded_by, f.reason, f.ended_at, f.memory_id
+
+-- name: items_by_id
+SELECT @item FROM memory_items i WHERE i.owner = :owner AND i.id IN (:ids*) ORDER BY i.created_at, i.id
+
+-- name: facts_by_id
+SELECT @fact FROM facts f WHERE f.owner = :owner AND f.id IN (:ids*) ORDER BY f.known_from, f.id
+
 -- name: items
-SELECT i.id, i.agent_name, i.session_id, i.text, i.kind, i.category, i.importance, i.tags, i.tier,
-  i.source, i.created_at, i.uses, i.used_at, i.expires_at, i.ended_at, i.superseded_by, i.reason
-FROM memory_items i
+SELECT @item FROM memory_items i
 WHERE i.owner = :owner
   AND (CAST(:agent AS TEXT) IS NULL OR i.agent_name = :agent)
   AND (CAST(:session_id AS TEXT) IS NULL OR i.session_id = :session_id)
@@ -193,9 +205,7 @@ WHERE i.owner = :owner
 ORDER BY i.created_at, i.id
 
 -- name: facts
-SELECT f.id, f.agent_name, f.session_id, f.subject, f.predicate, f.object, f.valid_from, f.valid_to,
-  f.known_from, f.known_to, f.confidence, f.source, f.superseded_by, f.reason
-FROM facts f
+SELECT @fact FROM facts f
 WHERE f.owner = :owner
   AND (CAST(:agent AS TEXT) IS NULL OR f.agent_name = :agent)
   AND (CAST(:session_id AS TEXT) IS NULL OR f.session_id = :session_id)
@@ -473,3 +483,99 @@ SELECT count(*) FROM jobs WHERE kind IN (:kinds*) AND dead = 0
 
 -- name: any_entity
 SELECT 1 FROM entities WHERE owner = :owner LIMIT 1
+
+-- name: views_version
+SELECT changes FROM owners WHERE owner = :owner
+
+-- name: count_change
+UPDATE owners SET changes = changes + 1
+WHERE owner = :owner AND (CAST(:base AS BIGINT) IS NULL OR changes = :base)
+
+-- name: restore_item
+UPDATE memory_items SET ended_at = NULL, superseded_by = NULL, reason = :reason
+WHERE owner = :owner AND id = :id
+
+-- What was taken back is believed again; else, what had ended goes on.
+-- name: restore_fact
+UPDATE facts SET superseded_by = NULL, reason = :reason, known_to = NULL,
+  valid_to = CASE WHEN known_to IS NULL THEN NULL ELSE valid_to END,
+  ended_at = CASE WHEN known_to IS NULL THEN NULL ELSE ended_at END
+WHERE owner = :owner AND id = :id
+
+-- name: hand_over_sources
+INSERT INTO view_sources (owner, view, message_id)
+SELECT owner, :into, message_id FROM view_sources WHERE owner = :owner AND view = :id
+ON CONFLICT DO NOTHING
+
+-- name: touch_items
+UPDATE memory_items SET uses = uses + 1, used_at = :now WHERE owner = :owner AND id IN (:ids*)
+
+-- name: superseded_by_views
+SELECT id FROM memory_items WHERE owner = :owner AND superseded_by IN (:ids*)
+UNION ALL SELECT id FROM facts WHERE owner = :owner AND superseded_by IN (:ids*)
+
+-- name: messages_cited_by
+SELECT DISTINCT m.id, m.session_id FROM view_sources v
+JOIN sessions s ON s.owner = :owner
+JOIN chat_message_history m
+  ON m.owner = :owner AND m.session_id = s.key AND m.message_id = v.message_id
+WHERE v.owner = :owner AND v.view IN (:ids*)
+ORDER BY m.id
+
+-- name: messages_of_source
+SELECT m.id, m.message_id FROM chat_message_history m
+JOIN sessions s ON s.owner = m.owner AND s.key = m.session_id
+WHERE m.owner = :owner AND m.source = :source
+  AND (CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent)
+  AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
+ORDER BY m.id
+
+-- name: views_of_source
+SELECT id FROM memory_items WHERE owner = :owner AND source = :source
+  AND (CAST(:agent AS TEXT) IS NULL OR agent_name = :agent)
+  AND (CAST(:session_id AS TEXT) IS NULL OR session_id = :session_id)
+UNION ALL
+SELECT id FROM facts WHERE owner = :owner AND source = :source
+  AND (CAST(:agent AS TEXT) IS NULL OR agent_name = :agent)
+  AND (CAST(:session_id AS TEXT) IS NULL OR session_id = :session_id)
+
+-- name: add_hold
+INSERT INTO holds (owner, id, kind, agent_name, session_id, target, reason, created_at)
+VALUES (:owner, :id, :kind, :agent, :session_id, :target, :reason, :created_at)
+ON CONFLICT DO NOTHING
+
+-- name: holds
+SELECT id, kind, agent_name, session_id, target, reason, created_at FROM holds
+WHERE owner = :owner ORDER BY created_at, id
+
+-- name: delete_hold
+DELETE FROM holds WHERE owner = :owner AND id = :id
+
+-- name: delete_holds
+DELETE FROM holds WHERE owner = :owner
+
+-- name: open_hour
+INSERT INTO spending (hour, calls, tokens) VALUES (:hour, 0, 0) ON CONFLICT DO NOTHING
+
+-- name: close_hours
+DELETE FROM spending WHERE hour < :hour
+
+-- name: spend
+UPDATE spending SET calls = calls + :calls, tokens = tokens + :tokens
+WHERE hour = :hour
+  AND (CAST(:max_calls AS BIGINT) IS NULL OR calls + :calls <= :max_calls)
+  AND (CAST(:max_tokens AS BIGINT) IS NULL OR tokens + :tokens <= :max_tokens)
+
+-- name: spent
+SELECT calls, tokens FROM spending WHERE hour = :hour
+
+-- name: users
+SELECT tenant, user_id FROM owners WHERE owner > :after ORDER BY owner LIMIT :limit
+
+-- name: memory_of_fact
+SELECT memory_id FROM facts WHERE owner = :owner AND id = :id
+
+-- name: memories_from_messages
+SELECT DISTINCT i.id FROM view_sources v
+JOIN memory_items i ON i.owner = v.owner AND i.id = v.view
+WHERE v.owner = :owner AND v.message_id IN (:ids*)

@@ -10,6 +10,7 @@ from typing import Self
 from recollect.errors import InvalidError
 from recollect.records.change import Change
 from recollect.records.fact import Fact
+from recollect.records.hold import Hold
 from recollect.records.ids import now, to_micros
 from recollect.records.log import Appended, Job, LogEntry, Source
 from recollect.records.memory_item import MemoryItem
@@ -19,7 +20,7 @@ from recollect.records.query import NO_FILTERS, Filters, Forgotten, Found, Match
 from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.records.text import check_text
-from recollect.store import forgetting, log, queue, search, sessions, views
+from recollect.store import forgetting, keeping, log, notes, queue, search, sessions, views
 from recollect.store.base import Term
 from recollect.store.engine import Engine
 
@@ -68,6 +69,10 @@ class SqlStore:
         now = self._now()
         self._engine.write(scope.owner, lambda db: log.revise(db, scope, message, now))
 
+    def grow(self, scope: Scope, message: Message) -> None:
+        now = self._now()
+        self._engine.write(scope.owner, lambda db: log.grow(db, scope, message, now))
+
     def revisions(self, scope: Scope, message_id: str) -> list[Message]:
         return self._engine.read(scope.owner, lambda db: log.revisions(db, scope, message_id))
 
@@ -80,9 +85,34 @@ class SqlStore:
     def sessions(self, scope: Scope) -> list[Session]:
         return self._engine.read(scope.owner, lambda db: sessions.list_sessions(db, scope))
 
-    def apply(self, scope: Scope, changes: Sequence[Change], *, done: Job | None = None) -> None:
+    def apply(
+        self,
+        scope: Scope,
+        changes: Sequence[Change],
+        *,
+        done: Job | Sequence[Job] = (),
+        base_version: int | None = None,
+    ) -> None:
         now = self._now()
-        self._engine.write(scope.owner, lambda db: views.apply(db, scope, changes, done, now))
+        jobs = [done] if isinstance(done, Job) else done
+        self._engine.write(
+            scope.owner, lambda db: views.apply(db, scope, changes, jobs, base_version, now)
+        )
+
+    def derived(self, scope: Scope, message_ids: Sequence[str]) -> list[str]:
+        ids = list(message_ids)
+        return self._engine.read(scope.owner, lambda db: views.derived(db, scope, ids))
+
+    def version(self, scope: Scope) -> int:
+        return self._engine.read(scope.owner, lambda db: views.version(db, scope))
+
+    def superseded_by(self, scope: Scope, id_: str) -> list[MemoryItem | Fact]:
+        return self._engine.read(
+            scope.owner, lambda db: views.superseded_by(db, scope, id_), steady=True
+        )
+
+    def records(self, scope: Scope, ids: Sequence[str]) -> list[MemoryItem | Fact]:
+        return self._engine.read(scope.owner, lambda db: views.records(db, scope, ids), steady=True)
 
     def items(self, scope: Scope, *, current: bool = True) -> list[MemoryItem]:
         now = self._now()
@@ -101,16 +131,30 @@ class SqlStore:
         )
 
     def note(self, scope: Scope, *, version: int | None = None) -> Note | None:
-        return self._engine.read(scope.owner, lambda db: views.note(db, scope, version))
+        return self._engine.read(scope.owner, lambda db: notes.note(db, scope, version))
 
     def note_versions(self, scope: Scope) -> list[Note]:
-        return self._engine.read(scope.owner, lambda db: views.note_versions(db, scope))
+        return self._engine.read(scope.owner, lambda db: notes.note_versions(db, scope))
 
     def write_note(self, scope: Scope, text: str, *, base_version: int) -> Note:
         now = self._now()
         return self._engine.write(
-            scope.owner, lambda db: views.write_note(db, scope, text, base_version, now)
+            scope.owner, lambda db: notes.write_note(db, scope, text, base_version, now)
         )
+
+    def touch(self, scope: Scope, ids: Sequence[str]) -> None:
+        now = self._now()
+        self._engine.write(scope.owner, lambda db: keeping.touch(db, scope, ids, now))
+
+    def hold(self, hold: Hold) -> None:
+        now = self._now()
+        self._engine.write(hold.scope.owner, lambda db: keeping.hold(db, hold, now))
+
+    def holds(self, scope: Scope) -> list[Hold]:
+        return self._engine.read(scope.owner, lambda db: keeping.holds(db, scope))
+
+    def lift(self, scope: Scope, hold_id: str) -> None:
+        self._engine.write(scope.owner, lambda db: keeping.lift(db, scope, hold_id))
 
     def match_text(
         self, scope: Scope, terms: Sequence[Term], *, limit: int, filters: Filters = NO_FILTERS
@@ -225,11 +269,36 @@ class SqlStore:
         now = self._now()
         self._engine.write(scope.owner, lambda db: queue.retry(db, scope, job_id, now))
 
-    def forget(self, scope: Scope, *, message_id: str | None = None) -> Forgotten:
+    def users(self, *, after: Scope | None = None, limit: int = 1_000) -> list[Scope]:
+        last = "0" * 32 if after is None else after.owner
+        rows = self._engine.across_owners(lambda db: db.rows("users", after=last, limit=limit))
+        return [Scope(tenant=tenant, user=user) for tenant, user in rows]
+
+    def spend(
+        self,
+        *,
+        calls: int,
+        tokens: int,
+        max_calls: int | None = None,
+        max_tokens: int | None = None,
+    ) -> bool:
+        now = self._now()
+        return self._engine.across_owners(
+            lambda db: keeping.spend(db, calls, tokens, max_calls, max_tokens, now)
+        )
+
+    def spent(self) -> tuple[int, int]:
+        now = self._now()
+        return self._engine.across_owners(lambda db: keeping.spent(db, now))
+
+    def forget(
+        self, scope: Scope, *, message_id: str | None = None, source: str | None = None
+    ) -> Forgotten:
         now = self._now()
         gone = self._engine.write(
-            scope.owner, lambda db: forgetting.forget(db, scope, message_id, now), alone=True
-        )
+            scope.owner, lambda db: forgetting.forget(db, scope, message_id, source, now),
+            alone=True,
+        )  # fmt: skip
         return Forgotten(counts=dict(gone))
 
     def scrub(self) -> str:

@@ -1,4 +1,4 @@
-"""The views in a transaction: memories, facts, notes, and the changes made to them."""
+"""Memories and facts in a transaction, and the changes made to them."""
 
 from __future__ import annotations
 
@@ -9,83 +9,86 @@ from datetime import datetime
 from typing import Any
 
 from recollect.errors import ConflictError, NotFoundError, RecordError
-from recollect.records.change import Add, Change, Expire, Promote, Reinforce, Retract, Supersede
+from recollect.records.change import (
+    Add,
+    Change,
+    Expire,
+    Merge,
+    Promote,
+    Reinforce,
+    Restore,
+    Retract,
+    Supersede,
+)
 from recollect.records.fact import Fact
-from recollect.records.ids import from_micros, new_id, to_micros
+from recollect.records.ids import from_micros, to_micros
 from recollect.records.log import Job
 from recollect.records.memory_item import MemoryItem
-from recollect.records.note import Note
 from recollect.records.scope import Scope
-from recollect.records.text import check_text, dump_json
+from recollect.records.text import dump_json
 from recollect.store.engine import Db, Row, one
 from recollect.store.indexing import index_view, link_fact
 from recollect.store.queue import finish
 
 
-def apply(db: Db, scope: Scope, changes: Sequence[Change], done: Job | None, now: int) -> None:
-    """Make all the changes, or none; with the job that asked for them, exactly once."""
-    if done is not None:
-        finish(db, done)
+def apply(
+    db: Db,
+    scope: Scope,
+    changes: Sequence[Change],
+    done: Sequence[Job],
+    base_version: int | None,
+    now: int,
+) -> None:
+    """Make all the changes, or none; with the jobs that asked for them, exactly once."""
+    for job in done:
+        finish(db, job)
+    if not changes:
+        return
     db.run("add_owner", owner=scope.owner, tenant=scope.tenant, user_id=scope.user, now=now)
+    if not db.run("count_change", owner=scope.owner, base=base_version):
+        raise ConflictError("what this user's memories were has changed meanwhile; look again")
     for change in changes:
         _apply_one(db, scope, change, now)
 
 
+def version(db: Db, scope: Scope) -> int:
+    """How often this user's views have changed."""
+    row = one(db.rows("views_version", owner=scope.owner))
+    return int(row[0]) if row else 0
+
+
 def items(db: Db, scope: Scope, current: bool, now: int) -> list[MemoryItem]:
     """The memories in the scope, oldest first; with `current`, those neither ended nor expired."""
-    rows = db.rows("items", **_named(scope), current=int(current), now=now)
-    sources = _sources(db, scope, [row[0] for row in rows])
-    return [_item(scope, row, sources[row[0]]) for row in rows]
+    return _items(db, scope, db.rows("items", **_named(scope), current=int(current), now=now))
+
+
+def derived(db: Db, scope: Scope, message_ids: list[str]) -> list[str]:
+    """The ids of the memories that came of some messages, ended or not."""
+    rows = db.rows("memories_from_messages", owner=scope.owner, ids=message_ids)
+    return [id_ for (id_,) in rows]
+
+
+def superseded_by(db: Db, scope: Scope, id_: str) -> list[MemoryItem | Fact]:
+    """The records whose place this one took."""
+    rows = db.rows("superseded_by_views", owner=scope.owner, ids=[id_])
+    return records(db, scope, [old for (old,) in rows])
+
+
+def records(db: Db, scope: Scope, ids: Sequence[str]) -> list[MemoryItem | Fact]:
+    """The memories and facts with these ids, ended or not."""
+    named = {"owner": scope.owner, "ids": list(ids)}
+    found: list[MemoryItem | Fact] = []
+    found += _items(db, scope, db.rows("items_by_id", **named))
+    found += _facts(db, scope, db.rows("facts_by_id", **named))
+    return found
 
 
 def facts(
     db: Db, scope: Scope, topic: str | None, valid_at: datetime | None, known_at: datetime | None
 ) -> list[Fact]:
     """The facts in the scope that held at the moments asked for, in the order they were learnt."""
-    rows = db.rows("facts", **_named(scope), topic=topic)
-    sources = _sources(db, scope, [row[0] for row in rows])
-    found = [_fact(scope, row, sources[row[0]]) for row in rows]
+    found = _facts(db, scope, db.rows("facts", **_named(scope), topic=topic))
     return [fact for fact in found if fact.holds(valid_at, known_at)]
-
-
-def note(db: Db, scope: Scope, version: int | None) -> Note | None:
-    """The note of this user and agent, as it is or as it was."""
-    place = {"owner": scope.owner, "agent": scope.agent or ""}
-    if version is None:
-        row = one(db.rows("note", **place))
-    else:
-        row = one(db.rows("note_versions", **place, version=version))
-    return None if row is None else _note(scope, row)
-
-
-def note_versions(db: Db, scope: Scope) -> list[Note]:
-    """Every version of the note, newest first."""
-    place = {"owner": scope.owner, "agent": scope.agent or ""}
-    return [_note(scope, row) for row in db.rows("note_versions", **place, version=None)]
-
-
-def write_note(db: Db, scope: Scope, text: str, base_version: int, now: int) -> Note:
-    """Write the version after `base_version`, unless someone else has."""
-    check_text(text, "note")
-    place = {"owner": scope.owner, "agent": scope.agent or ""}
-    before = one(db.rows("note", **place))
-    db.run("add_owner", owner=scope.owner, tenant=scope.tenant, user_id=scope.user, now=now)
-    id_ = before[0] if before else new_id()
-    if base_version == 0:
-        named = {"user_id": scope.user, "id": id_}
-        written = db.run("create_note", **place, **named, text=text, now=now)
-    else:
-        written = db.run("update_note", **place, text=text, now=now, base_version=base_version)
-    if not written:
-        raise ConflictError(
-            f"the note is at version {before[1] if before else 0}, not {base_version}; "
-            "read it again and redo the edit"
-        )
-    version = base_version + 1
-    db.run("add_note_version", **place, version=version, text=text, now=now)
-    db.run("delete_view_passages", owner=scope.owner, ids=[id_])
-    index_view(db, scope, "note", id_, text, now, now)
-    return Note(id=id_, scope=scope, version=version, text=text, created_at=from_micros(now))
 
 
 def _apply_one(db: Db, scope: Scope, change: Change, now: int) -> None:
@@ -101,16 +104,20 @@ def _apply_one(db: Db, scope: Scope, change: Change, now: int) -> None:
             else:
                 db.run("reinforce_fact", **values)
             _cite(db, owner, id_, sources)
-        case Supersede(old_id=old_id, record=record, reason=reason, at=at):
+        case Supersede(old_id=old_id, record=record):
             _add(db, scope, record, now)
-            _end(db, owner, old_id, at, reason, superseded_by=record.id)
+            _end(db, owner, old_id, change, now, record)
         case Promote(id=id_):
             if not db.run("promote_item", owner=owner, id=id_):
                 raise NotFoundError("no such memory in this scope")
-        case Expire(id=id_, reason=reason, at=at):
-            _end(db, owner, id_, at, reason)
-        case Retract(id=id_, reason=reason, at=at):
-            _end(db, owner, id_, at, reason, belief=True)
+        case Expire(id=id_) | Retract(id=id_):
+            _end(db, owner, id_, change, now)
+        case Merge(id=id_, into=into):
+            _kind_of(db, owner, into)
+            db.run("hand_over_sources", owner=owner, id=id_, into=into)
+            _end(db, owner, id_, change, now, records(db, scope, [into])[0])
+        case Restore(id=id_, reason=reason):
+            restore(db, scope, id_, reason, now)
 
 
 def _add(db: Db, scope: Scope, record: MemoryItem | Fact, now: int) -> None:
@@ -128,6 +135,7 @@ def _add(db: Db, scope: Scope, record: MemoryItem | Fact, now: int) -> None:
             predicate=record.predicate, object=record.object, confidence=record.confidence,
             valid_from=_micros(record.valid_from), valid_to=_micros(record.valid_to),
             known_from=created_at, known_to=_micros(record.known_to),
+            ended_at=_micros(record.ended_at), memory=record.memory,
         )  # fmt: skip
     else:
         kind, created_at = "memory", to_micros(record.created_at)
@@ -139,11 +147,29 @@ def _add(db: Db, scope: Scope, record: MemoryItem | Fact, now: int) -> None:
         )  # fmt: skip
     if added:
         _cite(db, scope.owner, record.id, record.sources)
-        if _is_over(record):
-            return  # search is for what holds
-        index_view(db, record.scope, kind, record.id, record.text, created_at, now)
-        if isinstance(record, Fact):
-            link_fact(db, scope.owner, record.id, (record.subject, record.object))
+        _index(db, record, kind, created_at, now)
+
+
+def _index(db: Db, record: MemoryItem | Fact, kind: str, created_at: int, now: int) -> None:
+    """Make a record findable, if it holds: search is for what does."""
+    if _is_over(record):
+        return
+    index_view(db, record.scope, kind, record.id, record.text, created_at, now)
+    if isinstance(record, Fact):
+        link_fact(db, record.scope.owner, record.id, (record.subject, record.object))
+
+
+def restore(db: Db, scope: Scope, id_: str, reason: str, now: int) -> None:
+    """Let what ended hold again, and the memory that states it."""
+    kind = _kind_of(db, scope.owner, id_)
+    query = "restore_item" if kind == "memory" else "restore_fact"
+    db.run(query, owner=scope.owner, id=id_, reason=reason)
+    db.run("delete_view_passages", owner=scope.owner, ids=[id_])
+    [record] = records(db, scope, [id_])
+    at = record.known_from if isinstance(record, Fact) else record.created_at
+    _index(db, record, kind, to_micros(at), now)
+    if isinstance(record, Fact) and record.memory and records(db, scope, [record.memory]):
+        restore(db, scope, record.memory, reason, now)
 
 
 def _is_over(record: MemoryItem | Fact) -> bool:
@@ -156,22 +182,30 @@ def _end(
     db: Db,
     owner: str,
     id_: str,
-    at: datetime,
-    reason: str,
-    *,
-    superseded_by: str | None = None,
-    belief: bool = False,
+    change: Supersede | Expire | Retract | Merge,
+    now: int,
+    successor: MemoryItem | Fact | None = None,
 ) -> None:
+    """End a record, and the memory that states it where it is a fact."""
     values = {
-        "owner": owner, "id": id_, "at": to_micros(at), "reason": reason,
-        "superseded_by": superseded_by,
+        "owner": owner, "id": id_, "at": to_micros(change.at), "reason": change.reason,
+        "superseded_by": None if successor is None else successor.id,
     }  # fmt: skip
+    ended = [id_]
     if _kind_of(db, owner, id_) == "memory":
         db.run("end_item", **values)
     else:
-        db.run("end_fact_belief" if belief else "end_fact_validity", **values)
+        if isinstance(change, Retract):
+            db.run("end_fact_belief", **values)
+        else:
+            db.run("end_fact_validity", **values, now=now)
+        [(memory,)] = db.rows("memory_of_fact", owner=owner, id=id_)
+        if memory is not None:  # what states it says something that holds no longer
+            heir = successor.memory if isinstance(successor, Fact) else None
+            db.run("end_item", **{**values, "id": memory, "superseded_by": heir})
+            ended.append(memory)
     for query in ("delete_view_passages", "delete_entities"):  # search is for what holds
-        db.run(query, owner=owner, ids=[id_])
+        db.run(query, owner=owner, ids=ended)
 
 
 def _kind_of(db: Db, owner: str, id_: str) -> str:
@@ -209,6 +243,16 @@ def _home(scope: Scope, agent: str, session_id: str | None) -> Scope:
     return Scope(user=scope.user, tenant=scope.tenant, agent=agent or None, session=session_id)
 
 
+def _items(db: Db, scope: Scope, rows: list[Row]) -> list[MemoryItem]:
+    sources = _sources(db, scope, [row[0] for row in rows])
+    return [_item(scope, row, sources[row[0]]) for row in rows]
+
+
+def _facts(db: Db, scope: Scope, rows: list[Row]) -> list[Fact]:
+    sources = _sources(db, scope, [row[0] for row in rows])
+    return [_fact(scope, row, sources[row[0]]) for row in rows]
+
+
 def _item(scope: Scope, row: Row, sources: list[str]) -> MemoryItem:
     return MemoryItem(
         id=row[0], scope=_home(scope, row[1], row[2]), text=row[3], kind=row[4], category=row[5],
@@ -224,10 +268,6 @@ def _fact(scope: Scope, row: Row, sources: list[str]) -> Fact:
         id=row[0], scope=_home(scope, row[1], row[2]), subject=row[3], predicate=row[4],
         object=row[5], valid_from=_moment(row[6]), valid_to=_moment(row[7]),
         known_from=from_micros(row[8]), known_to=_moment(row[9]), confidence=row[10],
-        source=row[11], superseded_by=row[12], reason=row[13], sources=tuple(sources),
+        source=row[11], superseded_by=row[12], reason=row[13], ended_at=_moment(row[14]),
+        memory=row[15], sources=tuple(sources),
     )  # fmt: skip
-
-
-def _note(scope: Scope, row: Row) -> Note:
-    id_, version, text, created_at = row
-    return Note(id=id_, scope=scope, version=version, text=text, created_at=from_micros(created_at))

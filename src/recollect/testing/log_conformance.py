@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -183,6 +185,128 @@ class LogConformance:
         with pytest.raises(NotFoundError):
             store.revisions(stranger, message.message_id)
         assert texts(store.history(scope)) == ["mine"]
+
+    def test_an_unfinished_message_grows_in_place_until_it_is_finished(self, store: Store) -> None:
+        scope = fresh_scope()
+        reply = Message("assistant", "", name="Tutor", unfinished=True)
+        place = store.append(scope, [Message("user", "Where?"), reply]).seqs[1]
+        store.append(scope, [Message("user", "Hurry")])
+        for text in ("You live", "You live in Ber", "You live in Berlin"):
+            store.grow(scope, reply.changed(content=text))
+            [entry] = store.find(scope, [reply.message_id])
+            assert (entry.seq, entry.message) == (place, reply.changed(content=text))
+        last = reply.changed(content="You live in Berlin.", unfinished=False)
+        store.grow(scope, last)
+        assert texts(store.history(scope)) == ["Where?", "You live in Berlin.", "Hurry"]
+        assert store.find(scope, [reply.message_id])[0].message == last
+        assert store.revisions(scope, reply.message_id) == []
+
+    def test_words_find_what_has_arrived_of_a_message(self, store: Store) -> None:
+        scope = fresh_scope()
+        reply = Message("assistant", None, unfinished=True)
+        store.append(scope, [reply])
+        text = "a tram " * 200 + "goes to Ber"
+        store.grow(scope, reply.changed(content=text))
+        assert len(worded(store, scope, [("ber",)], limit=9)) == 1
+        store.grow(scope, reply.changed(content=f"{text}lin at nine"))
+        assert worded(store, scope, [("ber",)], limit=9) == []
+        [match] = worded(store, scope, [("berlin",)], limit=9)
+        assert match.text.endswith("goes to Berlin at nine")
+
+    def test_a_growing_message_is_queued_once_when_it_is_whole(self, store: Store) -> None:
+        scope = fresh_scope()
+        reply = Message("assistant", "", unfinished=True)
+        [place] = store.append(scope, [reply]).seqs
+        store.grow(scope, reply.changed(content="so far"))
+        assert store.jobs(scope) == []
+        last = reply.changed(content="so far, so good", unfinished=False)
+        store.grow(scope, last)
+        store.grow(scope, last)  # said again, as after a lost answer, it is done once
+        [job] = store.jobs(scope)
+        assert (job.kind, job.first_seq, job.last_seq) == ("embed", place, place)
+
+    def test_a_vector_made_of_an_unfinished_text_is_not_kept(self, store: Store) -> None:
+        scope = fresh_scope()
+        reply = Message("assistant", "so", unfinished=True)
+        store.append(scope, [Message("user", "well"), reply])
+        early = store.unembedded(scope, "test", limit=9)
+        store.put_vectors(scope, "test", {id_: [1.0, 0.0] for id_ in early})
+        for text in ("so far", "so far,"):
+            store.grow(scope, reply.changed(content=text))
+            late = store.unembedded(scope, "test", limit=9)
+            assert list(late.values()) == [text]
+            assert not late.keys() & early.keys()
+
+    def test_what_is_finished_or_unknown_cannot_grow(self, store: Store) -> None:
+        scope = fresh_scope()
+        said = Message("assistant", "done")
+        store.append(scope, [said])
+        for unfinished in (True, False):
+            with pytest.raises(ConflictError):
+                store.grow(scope, said.changed(content="done, or not", unfinished=unfinished))
+        for elsewhere in (fresh_scope(), scope.within(session="other"), scope.within(agent="x")):
+            with pytest.raises(NotFoundError):
+                store.grow(elsewhere, said)
+        with pytest.raises(NotFoundError):
+            store.grow(scope, Message("assistant", "never begun", unfinished=True))
+        assert texts(store.history(scope.whole_user())) == ["done"]
+        assert [session.id for session in store.sessions(scope.whole_user())] == [scope.session]
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"content": "so"},
+            {"content": "so long", "unfinished": False},
+            {"content": None},
+            {"content": {"so": "far"}, "unfinished": False},
+            {"content": "so far, so good", "role": "user"},
+        ],
+        ids=["shorter", "other words", "nothing", "a dict", "another role"],
+    )
+    def test_a_growing_message_takes_nothing_back(
+        self, store: Store, changes: dict[str, Any]
+    ) -> None:
+        scope = fresh_scope()
+        reply = Message("assistant", "so far", unfinished=True)
+        store.append(scope, [reply])
+        with pytest.raises(ConflictError) as caught:
+            store.grow(scope, reply.changed(**changes))
+        assert "so far" not in str(caught.value)
+        assert [entry.message for entry in store.history(scope)] == [reply]
+
+    def test_a_finished_message_stays_so_whoever_else_was_growing_it(self, store: Store) -> None:
+        scope = fresh_scope()
+        reply = Message("assistant", "", unfinished=True)
+        store.append(scope, [reply])
+        whole = "so far so good"
+
+        def grow(length: int) -> bool:
+            part = reply.changed(content=whole[:length], unfinished=length < len(whole))
+            try:
+                store.grow(scope, part)
+            except ConflictError:
+                return False
+            return True
+
+        with ThreadPoolExecutor(4) as threads:
+            done = list(threads.map(grow, [3, 9, len(whole), 5, 7, 9, 11, 13, len(whole)]))
+        assert done[2] is done[-1] is True
+        [entry] = store.history(scope)
+        assert entry.message == reply.changed(content=whole, unfinished=False)
+        assert len(store.jobs(scope)) == 1
+        assert len(worded(store, scope, [("so",)], limit=9)) == 1
+
+    def test_a_message_grows_without_naming_its_session_if_only_one_holds_it(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope()
+        reply = Message("assistant", "so", unfinished=True)
+        store.append(scope, [reply])
+        store.grow(scope.whole_user(), reply.changed(content="so far"))
+        assert texts(store.history(scope)) == ["so far"]
+        store.append(scope.within(session="other"), [reply])
+        with pytest.raises(ConflictError):
+            store.grow(scope.whole_user(), reply.changed(content="so far so"))
 
     def test_the_source_is_the_role_unless_the_door_says_otherwise(self, store: Store) -> None:
         scope = fresh_scope()

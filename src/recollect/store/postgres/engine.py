@@ -36,7 +36,7 @@ GUARDED_TABLES = (
     "owners", "sessions", "user_agent_active_sessions", "chat_message_history",
     "message_revisions", "passages", "vectors", "embedders", "memory_items", "facts",
     "view_sources", "agent_long_term_memory", "note_versions", "jobs", "speakers", "entities",
-    "passage_words",
+    "passage_words", "holds",
 )  # fmt: skip
 _LOCK = 0x7265636F  # the advisory lock under which one process at a time migrates
 
@@ -314,6 +314,7 @@ def _grant(connection: psycopg.Connection[Row]) -> None:
         "GRANT SELECT, INSERT, UPDATE, DELETE ON {tables} TO {role}",
         "GRANT SELECT ON recollect_meta TO {role}",
         "GRANT SELECT, INSERT, UPDATE ON recollect_writes TO {role}",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON spending TO {role}",
         "GRANT USAGE ON SEQUENCE message_seq, view_passage_seq TO {role}",
     ):
         connection.execute(sql.SQL(grant).format(role=role, schema=schema, tables=tables))

@@ -74,6 +74,7 @@ def _ours(more: dict[str, Any], text: str, message_id: str, role: str, created_a
         images=more.get("images", ()),
         tool_call_id=more.get("tool_call_id"),
         created_at=from_micros(created_at),
+        unfinished=more.get("unfinished", False),
     )
 
 

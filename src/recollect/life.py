@@ -1,0 +1,246 @@
+"""Life: what Memory does with what was derived. Facts, memories, holds, upkeep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from recollect.errors import InvalidError, NotFoundError
+from recollect.lifecycle.candidate import Candidate, Claim
+from recollect.lifecycle.thinking import DEFAULT_THINKING, Thinking
+from recollect.records.change import Add, Change, Reinforce, Retract, Supersede
+from recollect.records.fact import Fact, topic_of
+from recollect.records.hold import Hold, HoldKind
+from recollect.records.log import Job
+from recollect.records.memory_item import Kind, MemoryItem
+from recollect.records.scope import Scope
+from recollect.store.base import Store
+
+if TYPE_CHECKING:  # the rest is imported where it is used: `import recollect` stays light
+    from recollect.lifecycle.audit import Audit
+    from recollect.lifecycle.maintenance import Maintained
+
+
+class About(TypedDict, total=False):
+    """What may be said of a memory that is added outright."""
+
+    kind: Kind
+    category: str
+    importance: float
+    tags: tuple[str, ...]
+    source: str
+    sources: tuple[str, ...]
+    expires_at: datetime
+
+
+class Told(TypedDict, total=False):
+    """What may be said of a fact that is added outright; `Claim` says what each means."""
+
+    single: bool
+    ends: bool
+    corrects: bool
+    valid_from: datetime
+    valid_to: datetime
+    source: str
+    sources: tuple[str, ...]
+
+
+class Life:
+    """The part of Memory that looks after what was derived from the log."""
+
+    store: Store
+    thinking: Thinking | None
+    _clock: Callable[[], datetime]
+    scope: Callable[..., Scope]
+
+    def memories(
+        self,
+        *,
+        user: str,
+        agent: str | None = None,
+        session: str | None = None,
+        current: bool = True,
+    ) -> list[MemoryItem]:
+        """The memories in the scope, oldest first; with `current`, those that have not ended."""
+        return self.store.items(
+            self.scope(user=user, agent=agent, session=session), current=current
+        )
+
+    def add_memory(
+        self,
+        text: str,
+        *,
+        user: str,
+        agent: str | None = None,
+        session: str | None = None,
+        **about: Unpack[About],
+    ) -> str:
+        """Keep a memory outright, and return its id; one that says the same is reinforced."""
+        from recollect.lifecycle.policy import judged
+
+        if not isinstance(text, str) or not text.strip():
+            raise InvalidError("a memory needs text")
+        candidate = judged(
+            Candidate(text=text, said_at=self._clock(), **{"sources": (), **about}),
+            policy=self._thinking.policy,
+        )
+        changes = self._keep(self.scope(user=user, agent=agent, session=session), candidate)
+        return _first_id(changes)
+
+    def facts(
+        self,
+        *,
+        user: str,
+        agent: str | None = None,
+        subject: str | None = None,
+        predicate: str | None = None,
+    ) -> list[Fact]:
+        """The facts that hold now, in the order they were learnt."""
+        found = self.as_of(user=user, agent=agent, valid=self._clock())
+        if subject is not None and predicate is not None:
+            return [fact for fact in found if fact.topic == topic_of(subject, predicate)]
+        wanted = {"subject": subject, "predicate": predicate}
+        return [
+            fact
+            for fact in found
+            if all(value in (None, getattr(fact, name)) for name, value in wanted.items())
+        ]
+
+    def as_of(
+        self,
+        *,
+        user: str,
+        agent: str | None = None,
+        valid: datetime | None = None,
+        known: datetime | None = None,
+    ) -> list[Fact]:
+        """The facts that were true at one moment, as far as was known at another.
+
+        Without `valid`, those of all times; without `known`, by what is known now.
+        """
+        scope = self.scope(user=user, agent=agent)
+        return self.store.facts(scope, valid_at=valid, known_at=known)
+
+    def add_fact(
+        self,
+        subject: str,
+        predicate: str,
+        object: str,
+        *,
+        user: str,
+        agent: str | None = None,
+        **told: Unpack[Told],
+    ) -> str:
+        """Add a fact, settled with those of its subject and predicate; return its id.
+
+        With `single`, it takes the place of the one that held; with `corrects`, that one is
+        taken back; with `ends`, it says that the fact holds no longer.
+        """
+        for name in ("single", "ends", "corrects"):
+            if not isinstance(told.get(name, False), bool):
+                raise InvalidError(f"{name} must be true or false")
+        scope, now = self.scope(user=user, agent=agent), self._clock()
+        claim = Claim(
+            subject=subject, predicate=predicate, object=object,
+            valid_from=told.get("valid_from"), valid_to=told.get("valid_to"),
+            single=told.get("single", False), ends=told.get("ends", False),
+        )  # fmt: skip
+        candidate = Candidate(
+            text="", said_at=now, source=told.get("source", "user"), claims=(claim,),
+            sources=tuple(told.get("sources", ())), corrects=told.get("corrects", False),
+        )  # fmt: skip
+        return _first_id(self._keep(scope, candidate))
+
+    def retract(self, id: str, *, user: str, reason: str = "") -> None:
+        """Take a memory or a fact back: it was wrong. It stays visible as once believed."""
+        scope = self.scope(user=user)
+        self.store.apply(scope, [Retract(id=id, reason=reason, at=self._clock())])
+
+    def undo(self, id: str, *, user: str) -> list[Change]:
+        """Take back the last thing that happened to a memory or a fact; say what that changed."""
+        from recollect.lifecycle.reconcile import undo
+
+        scope = self.scope(user=user)
+        found = self.store.records(scope, [id])
+        if not found:
+            raise NotFoundError("no memory or fact with this id for this user")
+        changes = undo(found[0], self.store.superseded_by(scope, id))
+        self.store.apply(scope, changes)
+        return changes
+
+    def maintain(self, *, user: str, agent: str | None = None, dry_run: bool = False) -> Maintained:
+        """Expire, promote and make room, by policy and retention; or only say what would be."""
+        from recollect.lifecycle.maintenance import maintain
+
+        scope = self.scope(user=user, agent=agent)
+        return maintain(self.store, scope, self._thinking, self._clock(), dry_run=dry_run)
+
+    def audit(self, *, user: str, agent: str | None = None) -> Audit:
+        """Which memories are junk, doubled, stale, contradictory or hold secrets."""
+        from recollect.lifecycle.audit import audit
+
+        scope, now = self.scope(user=user, agent=agent), self._clock()
+        items = self.store.items(scope, current=False)
+        return audit(
+            [item for item in items if item.ended_at is None],
+            self.store.facts(scope, valid_at=now), now=now,
+        )  # fmt: skip
+
+    def hold(
+        self,
+        *,
+        user: str,
+        session: str | None = None,
+        target: str | None = None,
+        kind: HoldKind = "user",
+        reason: str = "",
+    ) -> Hold:
+        """Keep all of a user's, a session, or one message or memory from being cleared away.
+
+        A legal hold also refuses to forget.
+        """
+        scope = self.scope(user=user, session=session)
+        held = Hold(scope=scope, kind=kind, target=target, reason=reason, created_at=self._clock())
+        self.store.hold(held)
+        return held
+
+    def lift(self, hold_id: str, *, user: str) -> None:
+        """End a hold."""
+        self.store.lift(self.scope(user=user), hold_id)
+
+    def holds(self, *, user: str) -> list[Hold]:
+        """The holds on what a user has, oldest first."""
+        return self.store.holds(self.scope(user=user))
+
+    def jobs(self, *, user: str, dead: bool | None = None) -> list[Job]:
+        """What waits to be thought about, what was given up (`dead`), or both."""
+        return self.store.jobs(self.scope(user=user), dead=dead)
+
+    def retry(self, job_id: int, *, user: str) -> None:
+        """Give a job that was given up another life."""
+        self.store.retry(self.scope(user=user), job_id)
+        self._wake()
+
+    @property
+    def _thinking(self) -> Thinking:
+        return self.thinking or DEFAULT_THINKING
+
+    def _keep(self, scope: Scope, candidate: Candidate) -> list[Change]:
+        from recollect.lifecycle.keep import keep
+
+        changes = keep(self.store, scope, candidate, self._thinking.policy, self._clock)
+        self._wake()
+        return changes
+
+    def _wake(self) -> None:
+        raise NotImplementedError
+
+
+def _first_id(changes: list[Change]) -> str:
+    for change in changes:
+        if isinstance(change, Add | Supersede):
+            return change.record.id
+        if isinstance(change, Reinforce):
+            return change.id
+    return ""

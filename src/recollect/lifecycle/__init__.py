@@ -1,0 +1,1 @@
+"""What deserves keeping, and for how long."""

@@ -1,0 +1,148 @@
+"""From messages to changes: what a job's messages say, and what that does to what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from recollect.errors import BadAnswerError
+from recollect.lifecycle import model
+from recollect.lifecycle.candidate import Candidate
+from recollect.lifecycle.draft import Draft
+from recollect.lifecycle.keep import known_of, near
+from recollect.lifecycle.policy import judged, refusal
+from recollect.lifecycle.reconcile import Known, reconcile
+from recollect.lifecycle.rules import extract
+from recollect.lifecycle.thinking import Thinking
+from recollect.lifecycle.tools import lessons
+from recollect.records.change import Change
+from recollect.records.log import Job, LogEntry
+from recollect.records.scope import Scope
+from recollect.store.base import Store
+
+CONTEXT = 20  # messages before those at hand that are looked at too
+TRUSTED = ("user", "assistant", "system")
+
+
+class OverBudgetError(Exception):
+    """What a model may cost in an hour is spent; the rest has to wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """The messages of some jobs, those before them, and where what they say belongs."""
+
+    home: Scope
+    session: Scope
+    entries: tuple[LogEntry, ...]
+    wanted: frozenset[int]
+
+    def before(self, seq: int, count: int) -> list[LogEntry]:
+        """The messages just before a place."""
+        return [entry for entry in self.entries if entry.seq < seq][-count:]
+
+
+class Deriver:
+    """Reads, asks and decides; changes nothing."""
+
+    def __init__(self, store: Store, thinking: Thinking, clock: Callable[[], datetime]) -> None:
+        self._store = store
+        self._thinking = thinking
+        self._clock = clock
+
+    def read(self, jobs: Sequence[Job]) -> Material:
+        """The messages that the jobs of one session are about."""
+        scope, policy = jobs[0].scope, self._thinking.policy
+        context = max(CONTEXT, policy.window, policy.min_messages)
+        found: dict[int, LogEntry] = {}
+        for job in jobs:
+            count = job.last_seq - job.first_seq + 1 + context
+            entries = self._store.history(scope, last=count, before=job.last_seq + 1)
+            found |= {entry.seq: entry for entry in entries}
+        wanted = {seq for job in jobs for seq in found if job.first_seq <= seq <= job.last_seq}
+        agent = None if policy.shared else scope.agent
+        return Material(
+            home=Scope(user=scope.user, tenant=scope.tenant, agent=agent),
+            session=scope,
+            entries=tuple(found[seq] for seq in sorted(found)),
+            wanted=frozenset(wanted),
+        )
+
+    def candidates(self, material: Material) -> list[Candidate]:
+        """What the messages say that may be worth keeping, and what their tools teach."""
+        worth = [entry for entry in material.entries if self._is_worth(entry, material)]
+        said = self._by_model(worth, material) if self._thinking.model else self._by_rules(worth)
+        policy = self._thinking.policy
+        taught = lessons(material.entries, min(material.wanted, default=0))
+        return [*(judged(one, policy=policy) for one in self._few(said, material)), *taught]
+
+    def changes(self, material: Material, candidates: Sequence[Candidate]) -> list[Change]:
+        """What the candidates change, each in the light of those before it."""
+        draft, policy = Draft(), self._thinking.policy
+        place = material.home.within(session=material.session.session)
+        for candidate in candidates:
+            known = draft.over(self._known(material, candidate))
+            draft.add(reconcile(candidate, known, scope=place, now=self._clock(), policy=policy))
+        return draft.changes
+
+    def _is_worth(self, entry: LogEntry, material: Material) -> bool:
+        if entry.seq not in material.wanted or entry.message.role not in ("user", "assistant"):
+            return False
+        place = sum(other.seq <= entry.seq for other in material.entries)
+        return refusal(entry.message, place=place, made=0, policy=self._thinking.policy) is None
+
+    def _by_rules(self, entries: Sequence[LogEntry]) -> list[Candidate]:
+        return [one for entry in entries for one in extract(entry.message, entry.source)]
+
+    def _few(self, said: Sequence[Candidate], material: Material) -> Iterator[Candidate]:
+        """As many as the share allows; of what one message says, the weightiest."""
+        policy = self._thinking.policy
+        places = {entry.message.message_id: entry.seq for entry in material.entries}
+        made: dict[str, int] = {}
+        for one in sorted(said, key=lambda one: (places[one.sources[-1]], -one.importance)):
+            recent = material.before(places[one.sources[-1]] + 1, policy.window)
+            ids = [entry.message.message_id for entry in recent]
+            count = len(self._store.derived(material.home, ids)) + sum(made.get(i, 0) for i in ids)
+            if count < policy.share * policy.window:
+                made[one.sources[-1]] = made.get(one.sources[-1], 0) + 1
+                yield one
+
+    def _by_model(self, entries: Sequence[LogEntry], material: Material) -> list[Candidate]:
+        """One call for what the user and the assistant said; others are not put beside them."""
+        groups: dict[str, list[LogEntry]] = {}
+        for entry in entries:
+            groups.setdefault("" if entry.source in TRUSTED else entry.source, []).append(entry)
+        return [one for group in groups.values() for one in self._ask(group, material)]
+
+    def _ask(self, entries: Sequence[LogEntry], material: Material) -> Sequence[Candidate]:
+        thinking, store = self._thinking, self._store
+        if thinking.model is None or not entries:
+            return ()
+        text = " ".join(entry.message.text for entry in entries)
+        known = [item.text for item in near(store, material.home, text)]
+        expected = model.estimate_tokens(entries, known) + thinking.max_tokens
+        limits = {"max_calls": thinking.calls_per_hour, "max_tokens": thinking.tokens_per_hour}
+        if not store.spend(calls=1, tokens=expected, **limits):
+            raise OverBudgetError("the model's budget for this hour is spent")
+        used = 0
+        try:
+            found = model.ask(
+                thinking.model, entries, known=known, max_tokens=thinking.max_tokens,
+                timeout_s=thinking.timeout_s, classify=partial(judged, policy=thinking.policy),
+            )  # fmt: skip
+            used = found.input_tokens + found.output_tokens
+        except BadAnswerError as error:
+            used = error.tokens
+            raise
+        finally:
+            store.spend(calls=0, tokens=used - expected)
+        return found.candidates
+
+    def _known(self, material: Material, candidate: Candidate) -> Known:
+        seqs = {entry.message.message_id: entry.seq for entry in material.entries}
+        first = min((seqs[id_] for id_ in candidate.sources if id_ in seqs), default=0)
+        earlier = material.before(first, CONTEXT)
+        said = [entry.message.text for entry in earlier if entry.source in TRUSTED]
+        return known_of(self._store, material.home, candidate, said)

@@ -1,0 +1,60 @@
+"""Keep what somebody says outright: a memory or a fact, settled with what is known at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from recollect.errors import ConflictError
+from recollect.lifecycle.candidate import Candidate
+from recollect.lifecycle.reconcile import Known, reconcile
+from recollect.lifecycle.thinking import Policy
+from recollect.records.change import Change
+from recollect.records.fact import Fact, topic_of
+from recollect.records.memory_item import MemoryItem
+from recollect.records.query import Filters
+from recollect.records.scope import Scope
+from recollect.records.text import fold
+from recollect.store.base import Store
+
+ATTEMPTS = 10
+NEAR = 12  # memories that a candidate is held against
+MOST_WORDS = 40
+_MEMORIES = Filters(kinds=("memory",))
+
+
+def keep(
+    store: Store, scope: Scope, candidate: Candidate, policy: Policy, clock: Callable[[], datetime]
+) -> list[Change]:
+    """Make the changes that a candidate asks for, and return them."""
+    home = Scope(user=scope.user, tenant=scope.tenant, agent=scope.agent)
+    for _ in range(ATTEMPTS):
+        version = store.version(home)
+        known = known_of(store, home, candidate)
+        changes = reconcile(candidate, known, scope=scope, now=clock(), policy=policy)
+        try:
+            store.apply(home, changes, base_version=version)
+        except ConflictError:
+            continue  # somebody else was quicker: decide again
+        return changes
+    raise ConflictError("this user's memories keep changing; try again later")
+
+
+def known_of(store: Store, home: Scope, candidate: Candidate, said: Sequence[str] = ()) -> Known:
+    """What bears on a candidate: memories like it, and facts with its subjects and predicates."""
+    topics = {topic_of(claim.subject, claim.predicate) for claim in candidate.claims}
+    facts: list[Fact] = []
+    for topic in sorted(topics):
+        facts += store.facts(home, topic=topic)
+    return Known(items=near(store, home, candidate.text), facts=facts, said=said)
+
+
+def near(store: Store, home: Scope, text: str) -> list[MemoryItem]:
+    """The memories that share the longest words with a text."""
+    words = sorted(dict.fromkeys(fold(text).split()), key=len, reverse=True)[:MOST_WORDS]
+    if not words:
+        return []
+    found = store.match_text(home, [(word,) for word in words], limit=NEAR, filters=_MEMORIES)
+    matches = store.read(home, [one.passage for one in found])
+    records = store.records(home, [match.id for match in matches])
+    return [one for one in records if isinstance(one, MemoryItem)]

@@ -1,0 +1,230 @@
+"""The words by which a text is judged, read from one data file per language.
+
+In the files a keyword ends in `*` where any ending will do, and holds `_` for a space. Patterns
+stand one on a line; `{part}` in them is a part named in the file, and `<object>`, `<list>`,
+`<name>`, `<former>`, `<topic>`, `<thing>` and `<relation>` are what a claim is made of.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+LANGUAGES = ("en", "de", "es", "ru", "zh")
+CATEGORIES = ("error_patterns", "code_context", "solutions", "user_preferences")
+
+_LOOK_AT_CHARS = 10_000
+_MOST_TAGS = 5
+_CYRILLIC = re.compile(r"[а-яё]", re.IGNORECASE)
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+_WORD = re.compile(r"[^\W\d_]+")
+# Letters people leave the marks out of, and the marks their keyboards choose; one for one, so
+# that what is found in the plain text can be cut out of the text as it was written.
+_PLAIN = str.maketrans("’‘ʼ`\u00a0\u202fёЁáàâéèêíìóòôúùûñÁÉÍÓÚÑ", "''''  еЕaaaeeeiiooouuunAEIOUN")
+_NO_END = r",;:.!?…()\[\]{}<>\"«»„“”\n。，！？；：、（）“”「」《》—–\ufffc"
+_PART = re.compile(r"\{([a-z_]+)\}")
+_SLOT = re.compile(r"(?<!\?P)<([a-z]+)>")
+# A full stop inside a word is part of it: "Node.js", "3.5".
+_PHRASE = rf"(?:[^\s{_NO_END}](?:[^{_NO_END}]|[.:](?=\w)){{0,79}})"
+_LISTED = rf"(?:[^\s{_NO_END}](?:[^{_NO_END}]|[.:](?=\w)|[,、，] ?){{0,119}})"
+_NAME = r"(?-i:[A-ZÄÖÜА-ЯЁ][\w'.-]*(?: (?:[a-z]{2,3} )?[A-ZÄÖÜА-ЯЁ][\w'-]+){0,2}|[\u3400-\u9fff]{1,8})"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A way to say something worth keeping, and the claim it makes, if it makes one."""
+
+    group: str
+    pattern: re.Pattern[str]
+    predicate: str | None = None
+    object: str | None = None
+    ends: bool = False
+    dated: bool = False  # worth nothing without its date
+    standing: bool = False  # an instruction that holds for ever, though it is put as a request
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """What is known of one language."""
+
+    code: str
+    spaced: bool
+    common: frozenset[str]
+    abbreviations: frozenset[str]
+    articles: re.Pattern[str]
+    stops: re.Pattern[str]
+    places: re.Pattern[str]
+    joins: re.Pattern[str]
+    nothing: frozenset[str]
+    relations: Mapping[str, str]
+    favourites: Mapping[str, str]
+    cues: Mapping[str, re.Pattern[str]]
+    rules: tuple[Rule, ...]
+    dates: Mapping[str, Any]
+
+
+def plain(text: str) -> str:
+    """The text as patterns see it: without accents and curly quotes, letter for letter."""
+    return text.translate(_PLAIN)
+
+
+@cache
+def language(code: str) -> Language:
+    """The language of a data file."""
+    data = _data(code)
+    spaced: bool = data.get("spaced", True)
+    parts = {name: plain(part) for name, part in data["parts"].items()}
+    relations = _names(data["relations"])
+    parts["relation"] = _any(sorted(relations, key=len, reverse=True))
+
+    def pattern(*given: str) -> re.Pattern[str]:
+        filled = (_filled(line, parts) for lines in given for line in lines_of(lines))
+        return re.compile(_edged(_any(filled), spaced), re.IGNORECASE)
+
+    return Language(
+        code=code,
+        spaced=spaced,
+        common=frozenset(data["common"].split()),
+        abbreviations=frozenset(data["abbreviations"].split()),
+        articles=re.compile(data["articles"], re.IGNORECASE),
+        stops=pattern(data["stops"]),
+        places=pattern(data["stops"], data["places"]),
+        joins=_joins(data["joins"], r"\s+" if spaced else ""),
+        nothing=frozenset(data["nothing"].split()),
+        relations=relations,
+        favourites=_names(data["favourites"]),
+        cues={name: pattern(given) for name, given in data["cues"].items()},
+        rules=tuple(_rules(data["rules"], parts, spaced)),
+        dates=data["dates"],
+    )
+
+
+def languages_of(text: str) -> list[Language]:
+    """The languages a text may be in: by its script, then by its commonest words."""
+    if _CHINESE.search(text):
+        return [language("zh")]
+    if _CYRILLIC.search(text):
+        return [language("ru")]
+    words = _WORD.findall(plain(text).lower())
+    latin = [language(code) for code in ("en", "de", "es")]
+    counts = [sum(map(one.common.__contains__, words)) for one in latin]
+    return [one for one, count in zip(latin, counts, strict=True) if count == max(counts)]
+
+
+def category_of(text: str) -> str | None:
+    """The first category, in the order of their precedence, that a text has a keyword of."""
+    said = plain(text[:_LOOK_AT_CHARS])
+    return next((name for name in CATEGORIES if _keywords(name).search(said)), None)
+
+
+def tags_of(text: str) -> tuple[str, ...]:
+    """The technologies and topics a text names, as they come."""
+    said = plain(text[:_LOOK_AT_CHARS])
+    names, pattern = _topics()
+    found = dict.fromkeys(names[str(match.lastgroup)] for match in pattern.finditer(said))
+    return tuple(found)[:_MOST_TAGS]
+
+
+@cache
+def _data(code: str) -> dict[str, Any]:
+    return tomllib.loads((files(__package__) / "words" / f"{code}.toml").read_text("utf-8"))
+
+
+@cache
+def _keywords(category: str) -> re.Pattern[str]:
+    return re.compile(
+        _any(_words(code, _data(code)["keywords"][category]) for code in LANGUAGES), re.IGNORECASE
+    )
+
+
+@cache
+def _topics() -> tuple[dict[str, str], re.Pattern[str]]:
+    """Each topic's name by the group it is found in, and the pattern that finds them all."""
+    topics: dict[str, list[str]] = {}
+    for code in ("tools", *LANGUAGES):
+        for tag, words in _data(code)["topics"].items():
+            topics.setdefault(tag, []).append(_words(code, words))
+    groups = {f"t{number}": tag for number, tag in enumerate(topics)}
+    found = (f"(?P<{group}>{_any(topics[tag])})" for group, tag in groups.items())
+    return groups, re.compile("|".join(found), re.IGNORECASE)
+
+
+def _words(code: str, words: str) -> str:
+    """A pattern for keywords: whole words, or stems with any ending where they end in `*`."""
+    each = [re.escape(plain(word)).replace(r"\*", r"\w*") for word in _phrases(words)]
+    return _edged(_any(each), edge=code != "zh")
+
+
+def _phrases(words: str) -> list[str]:
+    """Keywords are parted by spaces; those of several words are written with `_`."""
+    return [word.replace("_", " ") for word in words.split()]
+
+
+def _rules(
+    data: Iterable[Mapping[str, Any]], parts: Mapping[str, str], edge: bool
+) -> Iterable[Rule]:
+    for rule in data:
+        for given in lines_of(rule["says"]):
+            yield Rule(
+                group=rule["group"],
+                pattern=re.compile(_edged(_filled(given, parts), edge), re.IGNORECASE),
+                predicate=rule.get("predicate"),
+                object=rule.get("object"),
+                ends=rule.get("ends", False),
+                dated=rule.get("dated", False),
+                standing=rule.get("standing", False),
+            )
+
+
+def _filled(pattern: str, parts: Mapping[str, str]) -> str:
+    filled = _PART.sub(lambda part: _filled(parts[part[1]], parts), plain(pattern))
+    return _SLOT.sub(lambda slot: _slot(slot[1], parts), filled)
+
+
+def _slot(name: str, parts: Mapping[str, str]) -> str:
+    shape = {
+        "relation": parts["relation"],
+        "list": _LISTED,
+        "name": _NAME,
+        "former": _PHRASE + "?",
+        "thing": rf"(?:[\w'-]+ ){{0,2}}?[\w'-]+?",
+        "topic": rf"(?:[\w'-]+ ){{0,2}}?[\w'-]+?",
+    }.get(name, _PHRASE)
+    # An object is an object in whatever shape it comes.
+    return f"(?P<{'object' if name in ('list', 'name') else name}>{shape})"
+
+
+def _joins(words: str, space: str) -> re.Pattern[str]:
+    """What stands between the things of a list."""
+    return re.compile(
+        rf"\s*[,，、]\s*(?:(?:{words}){space})?|{space}(?:{words}){space}", re.IGNORECASE
+    )
+
+
+def _names(data: Mapping[str, str]) -> dict[str, str]:
+    """Our own name for each word."""
+    return {plain(word).lower(): name for name, words in data.items() for word in words.split()}
+
+
+def lines_of(text: str) -> list[str]:
+    """The patterns of a data file's entry."""
+    return [line for line in text.splitlines() if line]
+
+
+def _any(patterns: Iterable[str]) -> str:
+    return f"(?:{'|'.join(patterns)})"
+
+
+def _edged(pattern: str, edge: bool) -> str:
+    return rf"(?<!\w)(?:{pattern})(?!\w)" if edge else pattern
+
+
+def composed(text: str) -> str:
+    """Text in the spelling patterns are written for: a letter and its mark as one."""
+    return unicodedata.normalize("NFC", text)

@@ -1,0 +1,87 @@
+"""A thread that does what waits in the queue, and sleeps while nothing does."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from recollect.errors import RecollectError
+from recollect.store.base import Store
+
+LONGEST_PAUSE = 15.0
+GATHER_SECONDS = 0.05  # what is stored together is worked on together, and writers go first
+
+log = logging.getLogger("recollect")
+
+
+class Background:
+    """Calls `step` again and again: at once while it says that there was work, else ever later."""
+
+    def __init__(self, step: Callable[[], bool], work: str) -> None:
+        self._step = step
+        self._work = work
+        self._woken = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self.closing = False
+
+    def wake(self) -> None:
+        """There may be work."""
+        self.start()
+        self._woken.set()
+
+    def start(self) -> None:
+        """See to it that the thread runs."""
+        if not self._runs():
+            self._begin()
+
+    def wait_for(self, store: Store, kinds: Sequence[str], timeout_s: float | None) -> int:
+        """Wait until no job of these kinds is left; return how many are."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        self.wake()
+        while left := store.backlog(kinds):
+            if self.closing or (deadline is not None and time.monotonic() >= deadline):
+                return left
+            time.sleep(0.05)
+        return 0
+
+    def close(self) -> None:
+        """Stop after the step at hand; what is left stays in the queue."""
+        self.closing = True
+        self._woken.set()
+        thread = self._thread
+        if thread is not None and self._pid == os.getpid():
+            thread.join(timeout=5)
+
+    def _runs(self) -> bool:
+        thread = self._thread
+        return thread is not None and self._pid == os.getpid() and thread.is_alive()
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self.closing or self._runs():
+                return
+            self._pid = os.getpid()
+            self._thread = threading.Thread(
+                target=self._run, name=f"recollect-{self._work}", daemon=True
+            )
+            self._thread.start()
+
+    def _run(self) -> None:
+        pause = GATHER_SECONDS
+        while not self.closing:
+            try:
+                worked = self._step()
+            except RecollectError as error:
+                if not self.closing:
+                    log.warning("%s pauses: %s", self._work, error)
+                worked = False
+            pause = GATHER_SECONDS if worked else min(pause * 2, LONGEST_PAUSE)
+            if not worked and self._woken.wait(pause):
+                self._woken.clear()
+                pause = GATHER_SECONDS
+                time.sleep(pause)

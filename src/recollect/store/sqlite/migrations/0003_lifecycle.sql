@@ -1,0 +1,27 @@
+-- The life of a memory. `changes` counts what happened to a user's views, so that two workers that
+-- think about one user at once cannot decide on the same past.
+ALTER TABLE owners ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
+
+-- When the end of a fact was learnt, and the memory that states it.
+ALTER TABLE facts ADD COLUMN ended_at INTEGER;
+ALTER TABLE facts ADD COLUMN memory_id TEXT;
+
+-- What nobody may clear away: all in a scope, or one message or memory.
+CREATE TABLE holds (
+  owner TEXT NOT NULL,
+  id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  agent_name TEXT,
+  session_id TEXT,
+  target TEXT,
+  reason TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (owner, id)
+) WITHOUT ROWID;
+
+-- What models cost in each hour, over all users and machines.
+CREATE TABLE spending (
+  hour INTEGER PRIMARY KEY,
+  calls INTEGER NOT NULL,
+  tokens INTEGER NOT NULL
+);
