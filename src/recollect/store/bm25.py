@@ -40,43 +40,47 @@ def rank(
     places = sorted((place for place in places if len(place)), key=len)
     if not places or limit <= 0:
         return []
-    held = [records_of(place) for place in places]
-    read = np.cumsum([len(place) for place in places])
-    rarer = max(int(np.searchsorted(read, CANDIDATES, "right")), 1)
-    records = np.sort(np.concatenate(held[:rarer]))
-    records = records[np.diff(records, prepend=records[0] - 1) != 0]
-    counts = np.array([_counts(records, each) for each in held], np.float32)
-    found = np.array([1 + np.count_nonzero(np.diff(each)) for each in held], np.float32)
-    idf = np.log1p((max(total, found.max()) - found + 0.5) / (found + 0.5))[:, None]
-    pool = np.sort(_best((idf * counts / (counts + K1)).sum(axis=0), max(POOL, limit)))
-    by_record = lengths_of(records[pool].tolist())
-    known = np.array([by_record.get(record, 0) for record in records[pool].tolist()], np.float32)
-    known = np.maximum(known, 1)  # what says nothing is found by its date
-    counts = counts[:, pool]
-    scores = (idf * counts / (counts + K1 * _length_norm(known))).sum(axis=0)
+    sizes = [len(place) for place in places]
+    rarer = max(int(np.searchsorted(np.cumsum(sizes), CANDIDATES, "right")), 1)
+    passages = np.concatenate(places)
+    records, terms = records_of(passages), np.repeat(np.arange(len(places)), sizes)
+    order = np.argsort(records, kind="stable")  # which merges what rises already
+    records, terms = records[order], terms[order]
+    # A record begins with the rarest of its terms, and each of them follows once for each time.
+    begins = np.diff(records, prepend=records[0] - 1) != 0
+    first = np.flatnonzero(begins)
+    pairs = np.flatnonzero(begins | (np.diff(terms, prepend=-1) != 0))
+    record_of, term_of = np.cumsum(begins)[pairs] - 1, terms[pairs]
+    counts = np.diff(pairs, append=len(records)).astype(np.float32)
+    found = np.bincount(term_of).astype(np.float32)
+    idf = np.log1p((max(total, found.max()) - found + 0.5) / (found + 0.5))
+    by_words = np.bincount(record_of, idf[term_of] * counts / (counts + K1)).astype(np.float32)
+    candidates = np.flatnonzero(terms[first] < rarer)
+    pool = candidates[np.sort(_best(by_words[candidates], max(POOL, limit)))]
+    ids = records[first[pool]].tolist()
+    by_record = lengths_of(ids)
+    # What says nothing is found by its date.
+    known = np.array([max(by_record.get(record, 1), 1) for record in ids], np.float32)
+    held = _table(pool, len(first), record_of, term_of, counts)
+    scores = (idf * held / (held + K1 * _length_norm(known)[:, None])).sum(axis=1)
     best = _best(scores, limit)
-    chosen = records[pool[best]]
-    passages = _first_places(chosen, places, held)
-    return [Found(*pair) for pair in zip(passages.tolist(), scores[best].tolist(), strict=True)]
+    chosen = passages[order[first[pool[best]]]]
+    return list(map(Found, chosen.tolist(), scores[best].tolist()))
 
 
-def _first_places(records: Ids, places: Sequence[Ids], held: Sequence[Ids]) -> Ids:
-    """For each record a passage of it: the first that holds the rarest of its terms."""
+def _table(
+    pool: Ids, records: int, record_of: Ids, term_of: Ids, counts: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """How often each term, in columns, stands in each record of a pool, in rows."""
     import numpy as np
 
-    chosen = np.zeros(len(records), np.int64)
-    for place, each in zip(reversed(places), reversed(held), strict=True):
-        at = np.minimum(np.searchsorted(each, records), len(each) - 1)
-        chosen = np.where(each[at] == records, place[at], chosen)
-    return chosen
-
-
-def _counts(records: Ids, held: Ids) -> NDArray[np.intp]:
-    """How often each of some sorted records stands in a list."""
-    import numpy as np
-
-    at = np.minimum(np.searchsorted(records, held), len(records) - 1)
-    return np.bincount(at[records[at] == held], minlength=len(records))
+    rows = np.full(records, -1)
+    rows[pool] = np.arange(len(pool))
+    row_of = rows[record_of]
+    inside = np.flatnonzero(row_of >= 0)
+    table = np.zeros((len(pool), int(term_of.max()) + 1), np.float32)
+    table[row_of[inside], term_of[inside]] = counts[inside]
+    return table
 
 
 def _length_norm(lengths: NDArray[np.float32]) -> NDArray[np.float32]:

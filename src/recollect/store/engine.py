@@ -50,6 +50,9 @@ class Db(Protocol):
     def count_records(self, owner: str) -> int:
         """About how many messages and derived records the owner has."""
 
+    def lengths(self, owner: str, records: list[int]) -> dict[int, int]:
+        """How long the records are, in characters, of those where that is known."""
+
     def allowed(self, conditions: dict[str, Any]) -> Ids:
         """All passages that lie in a scope and pass its filters."""
 

@@ -38,7 +38,7 @@ def match_text(
     total = db.count_records(scope.owner)
 
     def lengths_of(records: list[int]) -> dict[int, int]:
-        return dict(db.rows("record_lengths", owner=scope.owner, records=records))
+        return db.lengths(scope.owner, records)
 
     def find(limit: int, allowed: Ids | None) -> list[Found]:
         if allowed is None:

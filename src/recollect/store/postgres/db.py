@@ -110,6 +110,9 @@ class PostgresDb:
                 self._counts[owner] = count, time.monotonic() + count / 1_000
         return count
 
+    def lengths(self, owner: str, records: list[int]) -> dict[int, int]:
+        return dict(self.rows("record_lengths", owner=owner, records=records))
+
     def allowed(self, conditions: dict[str, Any]) -> Ids:
         return _ids(self.rows("allowed", **conditions)[0][0])
 

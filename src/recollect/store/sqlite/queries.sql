@@ -67,6 +67,9 @@ INSERT INTO passage_words (rowid, words) VALUES (:id, :words)
 -- name: places
 SELECT group_concat(doc) FROM word_places WHERE term = :term
 
+-- name: few_places
+SELECT group_concat(doc) FROM (SELECT doc FROM word_places WHERE term = :term LIMIT :most)
+
 -- name: count_places
 SELECT cnt FROM word_counts WHERE term = :term
 
@@ -75,10 +78,13 @@ SELECT count(*) FROM sessions s JOIN chat_message_history m ON m.session_id = s.
 WHERE s.owner = :owner
 
 -- name: record_lengths
-SELECT k.value, max(p.stop_at) FROM json_each(:records) k
-JOIN passages p ON p.id BETWEEN CASE WHEN k.value > 0 THEN k.value * 1048576 ELSE k.value END
-  AND CASE WHEN k.value > 0 THEN k.value * 1048576 + 1048575 ELSE k.value END
-WHERE p.owner = :owner GROUP BY 1
+SELECT json_group_array(coalesce((
+  SELECT p.stop_at FROM passages p
+  WHERE p.id BETWEEN CASE WHEN k.value > 0 THEN k.value * 1048576 ELSE k.value END
+      AND CASE WHEN k.value > 0 THEN k.value * 1048576 + 1048575 ELSE k.value END
+    AND p.owner = :owner
+  ORDER BY p.id DESC LIMIT 1), 0))
+FROM json_each(:records) k
 
 -- name: @own_passages
 (
