@@ -20,7 +20,7 @@ from recollect.recall.lexical import find_words
 from recollect.recall.names import asked_about, role_asked_about
 from recollect.recall.recent import find_recent
 from recollect.recall.vector import embed_question, find_meaning
-from recollect.records.query import Found, Hit, Match, Query, Recall, Why
+from recollect.records.query import Found, Hit, Match, Passage, Query, Recall, Why
 from recollect.store.base import Store
 from recollect.store.words import stem
 
@@ -79,6 +79,7 @@ class Search:
         self._vector = Task(self._embed)
         self._channels = {name: Task(work) for name, work in self._works().items()}
         self._answer = Task(self._rank)
+        self._passages: dict[int, Passage] = {}
         self._timings: dict[str, float] = {}
         self._late: list[str] = []
         self._failed: dict[str, str] = {}
@@ -89,6 +90,7 @@ class Search:
         lane: list[Task[Any]] = [self._names, *self._channels.values(), self._answer]
         if tools.embedder is not None:
             lane.insert(1, Task(lambda: tools.models.start(self._vector)))
+            lane.insert(-2, Task(self._look_ahead))
         tools.crew.start(*lane)
         answer = self._answer
         if not answer.wait(self._clock.left(keep=FINISH_SECONDS)):
@@ -131,18 +133,34 @@ class Search:
         names = self._names.result() if done else frozenset()
         return Asked(names, role_asked_about(self._query.question))
 
-    def _rank(self) -> list[Hit]:
-        """The best of what the channels that are done have found."""
-        store, query = self._tools.store, self._query
-        found = {
+    def _look_ahead(self) -> None:
+        """While the embedder works, look up what was found without it."""
+        if not self._vector.wait(0):
+            self._look_up(self._found())
+
+    def _found(self) -> dict[str, list[Found]]:
+        """What the channels that are done have found."""
+        return {
             name: task.result()
             for name, task in self._channels.items()
             if task.took_ms is not None and task.error is None
         }
-        ids = {find.passage for finds in found.values() for find in finds}
-        if not ids:
+
+    def _look_up(self, found: dict[str, list[Found]]) -> dict[int, Passage]:
+        """The passages that were found; only those not seen before are asked for."""
+        ids = {find.passage for finds in found.values() for find in finds} - self._passages.keys()
+        if ids:
+            new = self._tools.store.passages(self._query.scope, sorted(ids))
+            self._passages = self._passages | {it.id: it for it in new}
+        return self._passages
+
+    def _rank(self) -> list[Hit]:
+        """The best of what was found in time."""
+        store, query = self._tools.store, self._query
+        found = self._found()
+        passages = self._look_up(found)
+        if not passages:
             return []
-        passages = {it.id: it for it in store.passages(query.scope, sorted(ids))}
         ranked = fuse(found, passages, self._tools.ranking, asked=self._asked(), now=query.now)
         chosen = ranked[: query.limit * (2 if self._tools.reranker else 1)]
         texts = store.read(query.scope, [it.passage.id for it in chosen])
