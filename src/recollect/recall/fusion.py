@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -14,6 +14,7 @@ DAY = 86_400
 BEST_OF_SESSION = 3
 DEPTH = 100  # how many each channel finds, if there are so many
 CHANNELS = ("words", "meaning", "links", "recency")  # the last knows least which span it is
+Column = dict[int, float]
 
 
 class Asked(NamedTuple):
@@ -60,10 +61,50 @@ class Candidate:
     ranks: dict[str, int] = field(default_factory=dict)
     parts: dict[str, float] = field(default_factory=dict)
 
-    def add(self, name: str, part: float) -> None:
-        """Let something count towards the score."""
-        self.parts[name] = self.parts.get(name, 0.0) + part
-        self.score += part
+
+class Board:
+    """All candidates at once: a row for each record, a column for each thing that counts.
+
+    Hundreds are ranked and few are wanted: only those become candidates with their reasons.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[int | str, int] = {}  # by record
+        self.passages: list[Passage] = []
+        self.scores: list[float] = []
+        self.found: dict[str, dict[int, tuple[int, float]]] = {}  # rank and score, by channel
+        self.columns: list[tuple[str, Column]] = []
+
+    def row(self, passage: Passage) -> int:
+        """The row of a passage's record, a new one if need be."""
+        row = self.rows.setdefault(passage.record, len(self.passages))
+        if row == len(self.passages):
+            self.passages.append(passage)
+            self.scores.append(0.0)
+        return row
+
+    def add(self, name: str, column: Column) -> None:
+        """Let something count towards the scores of the rows that have it."""
+        self.columns.append((name, column))
+        for row, part in column.items():
+            self.scores[row] += part
+
+    def order(self) -> list[int]:
+        """The rows, best first; of equals the newer."""
+        ids = [passage.id for passage in self.passages]
+        newest = sorted(range(len(ids)), key=ids.__getitem__, reverse=True)
+        return sorted(newest, key=self.scores.__getitem__, reverse=True)
+
+    def candidate(self, row: int) -> Candidate:
+        """What a row says."""
+        made = Candidate(self.passages[row], self.scores[row])
+        for channel, found in self.found.items():
+            if row in found:
+                made.ranks[channel], made.scores[channel] = found[row]
+        for name, column in self.columns:
+            if row in column:
+                made.parts[name] = made.parts.get(name, 0.0) + column[row]
+        return made
 
 
 def fuse(
@@ -73,43 +114,44 @@ def fuse(
     *,
     asked: Asked,
     now: datetime,
+    limit: int | None = None,
 ) -> list[Candidate]:
-    """Every record that was found, best first."""
-    candidates: dict[int | str, Candidate] = {}
+    """The records that were found, best first; all of them, or so many."""
+    board = Board()
     for channel in filter(found.__contains__, CHANNELS):
         known = [find for find in found[channel] if find.passage in passages]
-        _gather(candidates, channel, known, passages, getattr(ranking, channel))
-    _lend(candidates, ranking)
-    for candidate in candidates.values():
-        _boost(candidate, ranking, asked, now)
-    return _spread(candidates.values(), ranking.spread)
+        _gather(board, channel, known, passages, getattr(ranking, channel))
+    _lend(board, ranking)
+    for name, column in _boosts(board.passages, ranking, asked, now):
+        board.add(name, column)
+    _spread(board, ranking.spread)
+    return [board.candidate(row) for row in board.order()[:limit]]
 
 
 def _gather(
-    candidates: dict[int | str, Candidate],
+    board: Board,
     channel: str,
     finds: Sequence[Found],
     passages: Mapping[int, Passage],
     weight: float,
 ) -> None:
     """Add what a channel found, best first. Of a record's passages the best one counts."""
-    rank = 0
     scores = [find.score for find in finds]
     # Of many, the nearest in meaning may all be far: there the last one marks what is nothing.
     low = min(scores) if channel == "meaning" and len(scores) >= DEPTH else 0.0
+    placed: dict[int, tuple[int, float]] = {}
+    column: Column = {}
     for find, share in zip(finds, shares(scores, low), strict=True):
         passage = passages[find.passage]
-        held = candidates.get(passage.record)
-        if held is None:
-            held = candidates[passage.record] = Candidate(passage)
-        elif channel in held.scores:
+        row = board.row(passage)
+        if row in placed:
             continue
-        rank += 1
         if channel == "meaning":  # of a long message, this tells best which span it is
-            held.passage = passage
-        held.scores[channel] = find.score
-        held.ranks[channel] = rank
-        held.add(channel, weight * share)
+            board.passages[row] = passage
+        placed[row] = len(placed) + 1, find.score
+        column[row] = weight * share
+    board.found[channel] = placed
+    board.add(channel, column)
 
 
 def shares(scores: Sequence[float], low: float) -> list[float]:
@@ -120,62 +162,61 @@ def shares(scores: Sequence[float], low: float) -> list[float]:
     return [(score - low) / (high - low) for score in scores]
 
 
-def _lend(candidates: dict[int | str, Candidate], ranking: Ranking) -> None:
+def _lend(board: Board, ranking: Ranking) -> None:
     """Short messages say little alone: one that fits helps a short one beside it, and the
     best of a session help all the short ones in it.
     """
-    short = {
-        record: min(1.0, ranking.short_chars / max(candidate.passage.stop, 1))
-        for record, candidate in candidates.items()
-    }
+    scores, held = board.scores, board.passages
+    short = [min(1.0, ranking.short_chars / max(it.stop, 1)) for it in held]
     sessions = defaultdict(list)
-    for candidate in candidates.values():
-        if candidate.passage.session is not None:
-            sessions[candidate.passage.session].append(candidate.score)
+    for it, score in zip(held, scores, strict=True):
+        if it.session is not None:
+            sessions[it.session].append(score)
     best = {
-        session: sum(sorted(scores)[-BEST_OF_SESSION:]) / BEST_OF_SESSION
-        for session, scores in sessions.items()
+        session: sum(sorted(among)[-BEST_OF_SESSION:]) / BEST_OF_SESSION
+        for session, among in sessions.items()
     }
-    lent: defaultdict[int | str, float] = defaultdict(float)
-    for record, candidate in candidates.items():
-        before = candidate.passage.previous
-        if before is not None and before in candidates:
-            lent[record] += candidates[before].score * short[before]
-            lent[before] += candidate.score * short[record]
-    for record, held in candidates.items():
-        if record in lent:
-            held.add("neighbours", ranking.neighbours * lent[record] * short[record])
-        if held.passage.session in best:
-            held.add("session", ranking.session * best[held.passage.session] * short[record])
+    lent: defaultdict[int, float] = defaultdict(float)
+    for row, it in enumerate(held):
+        if it.previous is not None and (before := board.rows.get(it.previous)) is not None:
+            lent[row] += scores[before] * short[before]
+            lent[before] += scores[row] * short[row]
+    beside = {row: ranking.neighbours * part * short[row] for row, part in lent.items()}
+    around = {
+        row: ranking.session * best[it.session] * short[row]
+        for row, it in enumerate(held)
+        if it.session in best
+    }
+    board.add("neighbours", beside)
+    board.add("session", around)
 
 
-def _boost(candidate: Candidate, ranking: Ranking, asked: Asked, now: datetime) -> None:
-    passage = candidate.passage
-    if passage.role == asked.role:
-        candidate.add("role", ranking.role)
-    if passage.speaker in asked.names:
-        candidate.add("speaker", ranking.speaker)
-    if passage.own:
-        candidate.add("own", ranking.own * passage.own)
-    if passage.asks:
-        candidate.add("asks", ranking.asks)
-    if passage.importance is not None:
-        candidate.add("importance", ranking.importance * passage.importance)
-    days = max((now - passage.created_at).total_seconds(), 0) / DAY
-    candidate.add("recency", ranking.recency * 0.5 ** (days / ranking.half_life_days))
+def _boosts(
+    held: Sequence[Passage], ranking: Ranking, asked: Asked, now: datetime
+) -> Iterator[tuple[str, Column]]:
+    """What each signal adds, and to whom."""
+    rows = list(enumerate(held))
+    yield "role", {row: ranking.role for row, it in rows if it.role == asked.role}
+    yield "speaker", {row: ranking.speaker for row, it in rows if it.speaker in asked.names}
+    yield "own", {row: ranking.own * it.own for row, it in rows if it.own}
+    yield "asks", {row: ranking.asks for row, it in rows if it.asks}
+    yield "importance", {
+        row: ranking.importance * it.importance for row, it in rows if it.importance is not None
+    }
+    ages = [max((now - it.created_at).total_seconds(), 0) / DAY for it in held]
+    yield "recency", {
+        row: ranking.recency * 0.5 ** (days / ranking.half_life_days)
+        for row, days in enumerate(ages)
+    }
 
 
-def _spread(candidates: Collection[Candidate], step: float) -> list[Candidate]:
-    """Best first, each further one of a session a step lower, so that others are heard too."""
-    ordered = sorted(candidates, key=_order)
+def _spread(board: Board, step: float) -> None:
+    """Each further one of a session a step lower, so that others are heard too."""
     seen: dict[object, int] = {}
-    for candidate in ordered if step else ():
-        session = candidate.passage.session
+    column: Column = {}
+    for row in board.order() if step else ():
+        session = board.passages[row].session
         if (before := seen.get(session, 0)) and session is not None:
-            candidate.add("spread", -step * before)
+            column[row] = -step * before
         seen[session] = before + 1
-    return sorted(ordered, key=_order)
-
-
-def _order(candidate: Candidate) -> tuple[float, int]:
-    return -candidate.score, -candidate.passage.id
+    board.add("spread", column)

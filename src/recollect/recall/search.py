@@ -161,8 +161,10 @@ class Search:
         passages = self._look_up(found)
         if not passages:
             return []
-        ranked = fuse(found, passages, self._tools.ranking, asked=self._asked(), now=query.now)
-        chosen = ranked[: query.limit * (2 if self._tools.reranker else 1)]
+        chosen = fuse(
+            found, passages, self._tools.ranking, asked=self._asked(), now=query.now,
+            limit=query.limit * (2 if self._tools.reranker else 1),
+        )  # fmt: skip
         texts = store.read(query.scope, [it.passage.id for it in chosen])
         by_passage = {match.passage: match for match in texts}
         return [
