@@ -165,8 +165,8 @@ class SqliteDb:
         return self.rows("vectors_of", owner=key[0], embedder=key[1], passages=passages)
 
     def vectors_there(self, key: tuple[str, str], passages: list[int]) -> set[int]:
-        named = {"owner": key[0], "embedder": key[1], "passages": passages}
-        return {passage for (passage,) in self.rows("vectors_there", **named)}
+        rows = self.rows("vectors_there", embedder=key[1], passages=passages)
+        return {passage for (passage,) in rows}
 
     def vector(self, values: Sequence[float]) -> dict[str, Any]:
         packed = pack_vector(values)

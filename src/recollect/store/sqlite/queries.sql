@@ -203,9 +203,9 @@ WHERE p.owner = :owner AND p.id IN (:ids*)
     SELECT 1 FROM memory_items i
     WHERE i.owner = :owner AND i.id = p.view_id AND i.expires_at <= :now))
 
+-- From the index alone: the passages asked for are one owner's, and no id is given out twice.
 -- name: vectors_there
-SELECT passage FROM vectors
-WHERE passage IN (:passages*) AND embedder = :embedder AND +owner = :owner
+SELECT passage FROM vectors WHERE passage IN (:passages*) AND embedder = :embedder
 
 -- name: delete_silent_speakers
 DELETE FROM speakers WHERE owner = :owner AND speaker NOT IN (
