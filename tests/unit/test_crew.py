@@ -235,3 +235,28 @@ def test_a_crew_does_not_keep_the_process_from_ending() -> None:
     command = [sys.executable, "-c", hang]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert ran.stdout == "ended\n"
+
+
+class Circle:
+    """Work that knows its own task, as a search does."""
+
+    def __init__(self) -> None:
+        self.task = Task(self.work)
+
+    def work(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("end", [Task.run, Task.drop])
+def test_what_is_over_is_freed_at_once_and_not_when_garbage_is_collected(
+    end: Callable[[Task[None]], None],
+) -> None:
+    circle = Circle()
+    gone = weakref.ref(circle)
+    gc.disable()
+    try:
+        end(circle.task)
+        del circle
+        assert gone() is None
+    finally:
+        gc.enable()

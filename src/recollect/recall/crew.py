@@ -15,10 +15,14 @@ IDLE_SECONDS = 30.0  # after which a thread goes
 
 
 class Task(Generic[T]):
-    """Work for a crew: its result or its error, and how long it took."""
+    """Work for a crew: its result or its error, and how long it took.
+
+    It lets go of the work that it need not do any more: work often knows the task, and what
+    refers to itself stays in memory until the garbage collector stops everything to look for it.
+    """
 
     def __init__(self, work: Callable[[], T]) -> None:
-        self._work = work
+        self._work: Callable[[], T] | None = work
         self._done = threading.Event()
         self._started = time.perf_counter()
         self._result: T
@@ -29,14 +33,16 @@ class Task(Generic[T]):
     def drop(self) -> None:
         """Nobody waits for it any more: if it was not begun, it need not be."""
         self.dropped = True
+        self._work = None
 
     def run(self) -> None:
         """Do the work, and keep what came of it."""
-        if self.dropped:
+        work, self._work = self._work, None
+        if work is None:
             return
         self._started = time.perf_counter()
         try:
-            self._result = self._work()
+            self._result = work()
         except Exception as error:  # noqa: BLE001 - it is given to whoever asks for the result
             self.error = error
         self.took_ms = self.elapsed_ms()

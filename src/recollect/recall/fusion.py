@@ -200,14 +200,18 @@ def _boosts(
     yield "speaker", {row: ranking.speaker for row, it in rows if it.speaker in asked.names}
     yield "own", {row: ranking.own * it.own for row, it in rows if it.own}
     yield "asks", {row: ranking.asks for row, it in rows if it.asks}
-    yield "importance", {
-        row: ranking.importance * it.importance for row, it in rows if it.importance is not None
-    }
+    yield (
+        "importance",
+        {row: ranking.importance * it.importance for row, it in rows if it.importance is not None},
+    )
     ages = [max((now - it.created_at).total_seconds(), 0) / DAY for it in held]
-    yield "recency", {
-        row: ranking.recency * 0.5 ** (days / ranking.half_life_days)
-        for row, days in enumerate(ages)
-    }
+    yield (
+        "recency",
+        {
+            row: ranking.recency * 0.5 ** (days / ranking.half_life_days)
+            for row, days in enumerate(ages)
+        },
+    )
 
 
 def _spread(board: Board, step: float) -> None:
