@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,8 +67,9 @@ class Search:
     """One search.
 
     A thread asks the store for one channel after the other and then ranks: side by side they
-    would spend their time on waiting for each other, since Python runs one at a time. Only the
-    embedder works beside it. Whoever asked waits for both, and no longer than the deadline.
+    would spend their time on waiting for each other, since Python runs one at a time. Beside it
+    works only what mostly runs outside of Python: the embedder, and the look for what is near.
+    Whoever asked waits for both, and no longer than the deadline.
     """
 
     def __init__(self, tools: Searcher, query: Query) -> None:
@@ -76,7 +77,6 @@ class Search:
         self._query = query
         self._clock = Clock(query.deadline_ms)
         self._names = Task(lambda: asked_about(query.question, tools.store.speakers(query.scope)))
-        self._vector = Task(self._embed)
         self._channels = {name: Task(work) for name, work in self._works().items()}
         self._answer = Task(self._rank)
         self._passages: dict[int, Passage] = {}
@@ -88,9 +88,9 @@ class Search:
         """Start, wait, and tell what came of it."""
         tools = self._tools
         lane: list[Task[Any]] = [self._names, *self._channels.values(), self._answer]
-        if tools.embedder is not None:
-            lane.insert(1, Task(lambda: tools.models.start(self._vector)))
-            lane.insert(-2, Task(self._look_ahead))
+        if (meaning := self._channels.get("meaning")) is not None:
+            lane[lane.index(meaning)] = Task(self._wait_for_meaning)
+            lane.insert(1, Task(lambda: tools.models.start(meaning)))
         tools.crew.start(*lane)
         answer = self._answer
         if not answer.wait(self._clock.left(keep=FINISH_SECONDS)):
@@ -101,7 +101,8 @@ class Search:
             tools.crew.start(answer)
             answer.wait(self._clock.left(keep=-GRACE_SECONDS))
             answer.drop()
-        self._vector.drop()
+        if meaning is not None:
+            meaning.drop()
         hits = self._rerank(self._sort_out(answer))
         self._timings["total"] = self._clock.elapsed_ms()
         return self._report(tuple(hits[: self._query.limit]))
@@ -117,26 +118,25 @@ class Search:
         if (embedder := self._tools.embedder) is not None:
 
             def meaning() -> list[Found]:
-                if not self._vector.wait(self._clock.left(keep=2 * FINISH_SECONDS)):
-                    raise _LateError
-                return find_meaning(store, embedder.name, self._vector.result(), query, depth)
+                vector = embed_question(embedder, query.question, self._asked().names)
+                if self._channels["meaning"].dropped:  # too late for anybody to look
+                    return []
+                return find_meaning(store, embedder.name, vector, query, depth)
 
             works["meaning"] = meaning
         return works
 
-    def _embed(self) -> list[float]:
-        assert self._tools.embedder is not None  # else it is not started
-        return embed_question(self._tools.embedder, self._query.question, self._asked().names)
+    def _wait_for_meaning(self) -> None:
+        """Wait, and meanwhile look up what the others found."""
+        meaning = self._channels["meaning"]
+        if not meaning.wait(0):
+            self._look_up(self._found())
+        meaning.wait(self._clock.left(keep=2 * FINISH_SECONDS))
 
     def _asked(self) -> Asked:
         done = self._names.took_ms is not None and self._names.error is None
         names = self._names.result() if done else frozenset()
         return Asked(names, role_asked_about(self._query.question))
-
-    def _look_ahead(self) -> None:
-        """While the embedder works, look up what was found without it."""
-        if not self._vector.wait(0):
-            self._look_up(self._found())
 
     def _found(self) -> dict[str, list[Found]]:
         """What the channels that are done have found."""
@@ -154,40 +154,43 @@ class Search:
             self._passages = self._passages | {it.id: it for it in new}
         return self._passages
 
-    def _rank(self) -> list[Hit]:
-        """The best of what was found in time."""
+    def _rank(self) -> tuple[list[Hit], Collection[str]]:
+        """The best of what was found in time, and which channels were heard."""
         store, query = self._tools.store, self._query
         found = self._found()
         passages = self._look_up(found)
         if not passages:
-            return []
+            return [], found.keys()
         chosen = fuse(
             found, passages, self._tools.ranking, asked=self._asked(), now=query.now,
             limit=query.limit * (2 if self._tools.reranker else 1),
         )  # fmt: skip
         texts = store.read(query.scope, [it.passage.id for it in chosen])
         by_passage = {match.passage: match for match in texts}
-        return [
+        hits = [
             _hit(candidate, by_passage[candidate.passage.id], query)
             for candidate in chosen
             if candidate.passage.id in by_passage
         ]
+        return hits, found.keys()
 
-    def _sort_out(self, answer: Task[list[Hit]]) -> list[Hit]:
+    def _sort_out(self, answer: Task[tuple[list[Hit], Collection[str]]]) -> list[Hit]:
         """Note what was late or failed, and take the hits."""
+        hits: list[Hit] = []
+        heard: Collection[str] = self._channels.keys()
+        if answer.took_ms is not None and answer.error is None:
+            hits, heard = answer.result()
         for name, task in self._channels.items():
             self._timings[name] = task.elapsed_ms() if task.took_ms is None else task.took_ms
-            if task.took_ms is None or isinstance(task.error, _LateError):
-                self._late.append(name)
-            elif task.error is not None:
+            if task.error is not None:
                 self._failed[name] = _reason(task.error)
+            elif task.took_ms is None or name not in heard:
+                self._late.append(name)
         if answer.took_ms is None:
             self._late.append("store")
-            return []
-        if answer.error is not None:
+        elif answer.error is not None:
             self._failed["store"] = _reason(answer.error)
-            return []
-        return answer.result()
+        return hits
 
     def _rerank(self, hits: list[Hit]) -> list[Hit]:
         """The hits in the reranker's order, if it gives one in the time that is left."""
@@ -221,10 +224,6 @@ class Search:
         return Recall(
             hits=hits, timings_ms=self._timings, late=tuple(self._late), failed=self._failed
         )
-
-
-class _LateError(Exception):
-    """The embedder was not done in time."""
 
 
 class Clock:
