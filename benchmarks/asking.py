@@ -92,7 +92,7 @@ def ask_shuffled(
 
 
 def ask(memory: Memory, clock: Clock, question: Question, **asked: Any) -> Answer:
-    """One question at its time; what was derived from turns is no turn, and is passed over."""
+    """One question at its time."""
     clock.at = question.asked_at
     started = time.perf_counter()
     recall = memory.recall(question.text, user=question.user, limit=DEPTH, **asked)
@@ -108,10 +108,9 @@ def ask(memory: Memory, clock: Clock, question: Question, **asked: Any) -> Answe
 
 
 def found_in(recall: Recall) -> tuple[Retrieved, ...]:
-    """The messages found, each where it first came."""
+    """What was found, each where it first came. What was derived is no turn, but takes a place."""
     found: dict[str, Retrieved] = {}
     for hit in recall.hits:
-        if hit.kind == "message":
-            one = Retrieved(hit.id, hit.session_id or "", hit.role or "", str(hit.why))
-            found.setdefault(hit.id, one)
+        one = Retrieved(hit.id, hit.session_id or "", hit.role or "", str(hit.why))
+        found.setdefault(hit.id, one)
     return tuple(found.values())

@@ -49,11 +49,14 @@ class Bench:
     questions: Sequence[Question]
     store: str
     embedder: CachedEmbedder | None
+    memories: bool = True
     clock: Clock = field(default_factory=Clock)
 
     def open(self, **settings: Any) -> Memory:
         self.clock.at = None
         given: dict[str, Any] = {"embedder": self.embedder, **settings}
+        if not self.memories:
+            given["thinking"] = None
         return Memory(self.store, tenant=self.dataset.name, clock=self.clock, **given)
 
 
@@ -85,7 +88,7 @@ def main() -> None:
         for dataset in sets:
             store = options.store or str(Path(folder) / f"{dataset.name}.db")
             questions = stratified(dataset.questions, options.questions)
-            measured.append(measure(Bench(dataset, questions, store, embedder)))
+            measured.append(measure(Bench(dataset, questions, store, embedder, options.memories)))
         ablated = ablate(measured) if options.ablation else None
         write(options.out, measured, ablated)
 
@@ -99,6 +102,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--out", type=Path, default=Path("bench-results"), metavar="DIR")
     made.add_argument("--cache", type=Path, default=Path(".bench-cache"), metavar="DIR")
     made.add_argument("--embedder", choices=EMBEDDERS, default="minilm")
+    made.add_argument(
+        "--no-memories", dest="memories", action="store_false", help="of messages alone"
+    )
     made.add_argument("--ablation", action="store_true", help="also without each part of ranking")
     return made
 

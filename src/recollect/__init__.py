@@ -1,11 +1,13 @@
 """Recollect: the memory of AI agents."""
 
-from recollect.aio import AsyncChat, AsyncMemory
+from recollect.aio import AsyncChat, AsyncMemory, AsyncStream
 from recollect.chat import Chat
 from recollect.errors import (
+    BadAnswerError,
     ConfigError,
     ConflictError,
     DimensionError,
+    HeldError,
     ImageError,
     InvalidError,
     LeaseLostError,
@@ -23,14 +25,29 @@ from recollect.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
+from recollect.lifecycle.candidate import Candidate, Claim
+from recollect.lifecycle.retention import Retention
+from recollect.lifecycle.thinking import Policy, Thinking
 from recollect.memory import Memory, Remembered, open_store
+from recollect.providers.chat_model import ChatModel, Reply
 from recollect.providers.embedder import Embedder
 from recollect.providers.minilm import MiniLM
 from recollect.providers.reranker import Reranker
 from recollect.recall.fusion import Ranking
 from recollect.records.article import Article
-from recollect.records.change import Add, Change, Expire, Promote, Reinforce, Retract, Supersede
+from recollect.records.change import (
+    Add,
+    Change,
+    Expire,
+    Merge,
+    Promote,
+    Reinforce,
+    Restore,
+    Retract,
+    Supersede,
+)
 from recollect.records.fact import Fact
+from recollect.records.hold import Hold
 from recollect.records.log import Appended, Job, LogEntry
 from recollect.records.memory_item import MemoryItem
 from recollect.records.message import (
@@ -56,6 +73,7 @@ from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.store.base import Store
 from recollect.store.sqlite.store import SqliteStore
+from recollect.stream import Stream
 from recollect.views.conversation import BaseMemory, ConversationMemory
 
 __version__ = "0.1.0"
@@ -67,9 +85,14 @@ __all__ = [
     "Article",
     "AsyncChat",
     "AsyncMemory",
+    "AsyncStream",
+    "BadAnswerError",
     "BaseMemory",
+    "Candidate",
     "Change",
     "Chat",
+    "ChatModel",
+    "Claim",
     "ConfigError",
     "ConflictError",
     "ConversationMemory",
@@ -80,7 +103,9 @@ __all__ = [
     "Filters",
     "Forgotten",
     "Found",
+    "HeldError",
     "Hit",
+    "Hold",
     "ImageError",
     "InvalidError",
     "Job",
@@ -89,6 +114,7 @@ __all__ = [
     "Match",
     "Memory",
     "MemoryItem",
+    "Merge",
     "Message",
     "MessageContent",
     "MessageError",
@@ -97,6 +123,7 @@ __all__ = [
     "NotFoundError",
     "Note",
     "Passage",
+    "Policy",
     "Promote",
     "ProviderError",
     "Query",
@@ -106,7 +133,10 @@ __all__ = [
     "RecordError",
     "Reinforce",
     "Remembered",
+    "Reply",
     "Reranker",
+    "Restore",
+    "Retention",
     "Retract",
     "SchemaError",
     "Scope",
@@ -119,7 +149,9 @@ __all__ = [
     "StoreError",
     "StoreFullError",
     "StoreUnavailableError",
+    "Stream",
     "Supersede",
+    "Thinking",
     "ToolCallMsg",
     "Why",
     "__version__",

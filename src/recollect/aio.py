@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, Unpack
+from typing import Any, Self, Unpack
 
+from recollect.aio_life import AsyncLife, in_thread
 from recollect.chat import Chat
-from recollect.memory import UNSET, Memory, Remembered, Said
+from recollect.lifecycle.thinking import Thinking
+from recollect.memory import UNSET, Memory, Remembered, Said, What
 from recollect.providers.embedder import Embedder
-from recollect.providers.reranker import Reranker
 from recollect.recall.fusion import DEFAULT_RANKING, Ranking
 from recollect.records.ids import now
 from recollect.records.log import Source
@@ -22,16 +23,6 @@ from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.store.base import Store
 from recollect.stream import Stream
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-async def in_thread(call: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Run a call in a thread and wait for it without blocking the loop."""
-    import asyncio  # here, so that `import recollect` stays light
-
-    return await asyncio.to_thread(call, *args, **named)
 
 
 class AsyncStream:
@@ -121,7 +112,7 @@ class AsyncChat:
         return await in_thread(call, question, limit=limit, deadline_ms=deadline_ms, **only)
 
 
-class AsyncMemory:
+class AsyncMemory(AsyncLife):
     """`Memory` for asyncio: each call runs in a thread, so that the loop stays free."""
 
     def __init__(
@@ -130,13 +121,14 @@ class AsyncMemory:
         *,
         tenant: str | None = None,
         embedder: Embedder | None = UNSET,
-        reranker: Reranker | None = None,
         ranking: Ranking = DEFAULT_RANKING,
+        thinking: Thinking | None = UNSET,
         clock: Callable[[], datetime] = now,
     ) -> None:
         self._memory = Memory(
-            store, tenant=tenant, embedder=embedder, reranker=reranker, ranking=ranking, clock=clock
-        )
+            store, tenant=tenant, embedder=embedder, ranking=ranking,
+            thinking=thinking, clock=clock,
+        )  # fmt: skip
 
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
         return self._memory.scope(user=user, agent=agent, session=session)
@@ -200,12 +192,12 @@ class AsyncMemory:
         user: str,
         agent: str = UNSET,
         session: str = UNSET,
-        message: str = UNSET,
         everything: bool = False,
         scrub: bool = True,
+        **what: Unpack[What],
     ) -> Forgotten:
-        call = partial(self._memory.forget, user=user, everything=everything, scrub=scrub)
-        return await in_thread(call, agent=agent, session=session, message=message)
+        call = partial(self._memory.forget, everything=everything, scrub=scrub, **what)
+        return await in_thread(call, user=user, agent=agent, session=session)
 
     async def scrub(self) -> str:
         return await in_thread(self._memory.scrub)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -12,6 +13,7 @@ from recollect.lifecycle.thinking import DEFAULT_THINKING, Thinking
 from recollect.records.change import Add, Change, Reinforce, Retract, Supersede
 from recollect.records.fact import Fact, topic_of
 from recollect.records.hold import Hold, HoldKind
+from recollect.records.ids import new_id
 from recollect.records.log import Job
 from recollect.records.memory_item import Kind, MemoryItem
 from recollect.records.scope import Scope
@@ -44,6 +46,14 @@ class Told(TypedDict, total=False):
     valid_to: datetime
     source: str
     sources: tuple[str, ...]
+
+
+class Triple(TypedDict, total=False):
+    """What a fact says."""
+
+    subject: str
+    predicate: str
+    object: str
 
 
 class Life:
@@ -152,6 +162,20 @@ class Life:
         )  # fmt: skip
         return _first_id(self._keep(scope, candidate))
 
+    def change_fact(self, id: str, *, user: str, **triple: Unpack[Triple]) -> str:
+        """Let a fact say something else from now on; what it said stays in the past. Its new id."""
+        scope, now = self.scope(user=user), self._clock()
+        found = self.store.records(scope, [id])
+        if not found or not isinstance(found[0], Fact):
+            raise NotFoundError("no fact with this id for this user")
+        if not found[0].holds(now):
+            raise InvalidError("this fact holds no longer; add another one")
+        new = replace(found[0], id=new_id(), valid_from=now, known_from=now, memory=None, **triple)
+        why = "changed outright"
+        self.store.apply(scope, [Supersede(old_id=id, record=new, at=now, reason=why)])
+        self._wake()
+        return new.id
+
     def retract(self, id: str, *, user: str, reason: str = "") -> None:
         """Take a memory or a fact back: it was wrong. It stays visible as once believed."""
         scope = self.scope(user=user)
@@ -165,7 +189,7 @@ class Life:
         found = self.store.records(scope, [id])
         if not found:
             raise NotFoundError("no memory or fact with this id for this user")
-        changes = undo(found[0], self.store.superseded_by(scope, id))
+        changes = undo(found[0], self.store.superseded_by(scope, id), self._clock())
         self.store.apply(scope, changes)
         return changes
 

@@ -19,7 +19,6 @@ from recollect.life import Life
 from recollect.lifecycle.thinking import DEFAULT_THINKING, Thinking
 from recollect.providers.embedder import Embedder
 from recollect.providers.minilm import MiniLM
-from recollect.providers.reranker import Reranker
 from recollect.recall.fusion import DEFAULT_RANKING, Ranking
 from recollect.recall.indexer import Indexer
 from recollect.recall.search import Searcher
@@ -29,6 +28,7 @@ from recollect.records.message import ROLES, Message
 from recollect.records.query import Filters, Forgotten, Only, Query, Recall
 from recollect.records.scope import Scope
 from recollect.records.session import Session
+from recollect.store.background import Courtesy
 from recollect.store.base import Store
 from recollect.store.sqlite.store import SqliteStore
 
@@ -77,7 +77,6 @@ class Memory(Life):
         *,
         tenant: str | None = None,
         embedder: Embedder | None = UNSET,
-        reranker: Reranker | None = None,
         ranking: Ranking = DEFAULT_RANKING,
         thinking: Thinking | None = UNSET,
         clock: Callable[[], datetime] = now,
@@ -91,9 +90,8 @@ class Memory(Life):
         self.store: Store = store
         self.embedder = open_embedder(settings.embedder) if embedder is UNSET else embedder
         self._clock = clock
-        self._searcher = Searcher(
-            store=store, embedder=self.embedder, reranker=reranker, ranking=ranking
-        )
+        self._searcher = Searcher(store=store, embedder=self.embedder, ranking=ranking)
+        self._courtesy = Courtesy()
         self.thinking = _thinking(settings) if thinking is UNSET else thinking
         self._worker = self._open_worker()
         self._indexer = self._open_indexer()
@@ -105,7 +103,9 @@ class Memory(Life):
 
         # Where nobody makes vectors, what was said is thought about at once.
         kinds = ("derive",) if self.embedder is not None else ("embed", "derive")
-        return Worker(self.store, self.thinking, kinds=kinds, clock=self._clock)
+        return Worker(
+            self.store, self.thinking, kinds=kinds, clock=self._clock, courtesy=self._courtesy
+        )
 
     def _open_indexer(self) -> Indexer | None:
         if self.embedder is None:
@@ -207,11 +207,14 @@ class Memory(Life):
         )
         if self._indexer is not None:
             self._indexer.start()
-        found = self._searcher.search(query)
-        if self._worker is not None:
-            used = [hit.id for hit in found.hits if hit.kind == "memory"]
-            if used:
-                self._worker.used(query.scope.whole_user(), used)
+        with self._courtesy:
+            found = self._searcher.search(query)
+        if self._worker is not None and found.hits:
+            ids = {
+                kind: [hit.id for hit in found.hits if hit.kind == kind]
+                for kind in ("memory", "message")
+            }
+            self._worker.used(query.scope.whole_user(), ids["memory"], ids["message"])
         return found
 
     def warm_up(self) -> None:

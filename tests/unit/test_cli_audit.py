@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
-from recollect.cli.audit import audit
+from recollect.cli.main import app
 from recollect.records.change import Add
 from recollect.records.fact import Fact
 from recollect.records.memory_item import MemoryItem
@@ -26,9 +25,7 @@ def _no_settings_of_whoever_runs_the_tests(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def run(*arguments: str | Path) -> Result:
-    app = typer.Typer()
-    app.command()(audit)
-    return CliRunner().invoke(app, [*map(str, arguments)])
+    return CliRunner().invoke(app, ["audit", *map(str, arguments)])
 
 
 def stored(path: Path, *records: MemoryItem | Fact) -> Path:

@@ -356,12 +356,15 @@ print(json.dumps([spent, sorted(sys.modules)]))
     assert min(spent for spent, _ in runs) < 0.150
 
 
+AT_ONCE = ("__init__", "scope", "stream", "follow")  # nothing to await before they are entered
+
+
 @pytest.mark.parametrize(("sync", "other"), [(Memory, AsyncMemory), (Chat, AsyncChat)])
 def test_the_async_classes_have_the_same_methods_with_the_same_signatures(
     sync: type, other: type
 ) -> None:
-    public = [name for name in vars(sync) if not name.startswith("_")]
-    for name in public:
+    public = [name for name in dir(sync) if not name.startswith("_")]
+    for name in (*public, "__init__") if sync is Memory else public:
         mine, theirs = getattr(sync, name), getattr(other, name)
         if isinstance(mine, property):
             assert isinstance(theirs, property), name
@@ -369,8 +372,9 @@ def test_the_async_classes_have_the_same_methods_with_the_same_signatures(
         expected, got = inspect.signature(mine), inspect.signature(theirs)
         assert list(got.parameters.values()) == list(expected.parameters.values()), name
         assert got.return_annotation.removeprefix("Async") == expected.return_annotation, name
-        assert inspect.iscoroutinefunction(theirs) or name == "scope", name
-    assert {name for name in vars(other) if not name.startswith("_")} == set(public)
+        assert inspect.iscoroutinefunction(theirs) == (name not in AT_ONCE), name
+        assert inspect.isasyncgenfunction(theirs) == (name == "follow"), name
+    assert [name for name in dir(other) if not name.startswith("_")] == public
 
 
 def test_the_ten_lines_work_with_await(tmp_path: Path) -> None:
@@ -384,7 +388,8 @@ def test_the_ten_lines_work_with_await(tmp_path: Path) -> None:
 
             assert done.session_id == chat.id == (await memory.sessions(user="ada"))[0].id
             assert len(await chat.history()) == len(await memory.history(user="ada")) == 23
-            assert (await memory.recall("march", user="ada")).hits[0].role == "user"
+            found = await memory.recall("march", user="ada", deadline_ms=1_000)
+            assert found.hits[0].role == "user"
             assert len((await chat.recall("berlin", limit=1)).hits) == 1
             gone = await memory.forget(user="ada", everything=True)
             assert gone.counts["messages"] == 23
@@ -392,5 +397,35 @@ def test_the_ten_lines_work_with_await(tmp_path: Path) -> None:
                 await memory.forget(user="ada")
         with pytest.raises(StoreUnavailableError):
             await memory.history(user="ada")
+
+    asyncio.run(lines())
+
+
+def test_what_was_derived_is_looked_after_with_await(tmp_path: Path) -> None:
+    async def lines() -> None:
+        async with AsyncMemory(tmp_path / "m.db", embedder=None) as memory:
+            said = await memory.remember("I prefer tea over coffee.", user="ada", source="import")
+            await memory.add_memory("Keeps bees on the roof", user="ada", kind="concept")
+            await memory.catch_up(10)
+            texts = [item.text for item in await memory.memories(user="ada")]
+            assert any("tea" in text for text in texts)
+            assert "Keeps bees on the roof" in texts
+
+            berlin = await memory.add_fact("Ada", "lives_in", "Berlin", user="ada", single=True)
+            await memory.retract(berlin, user="ada", reason="a slip")
+            assert berlin not in [fact.id for fact in await memory.facts(user="ada")]
+            assert len(await memory.undo(berlin, user="ada")) == 1
+            assert berlin in [fact.id for fact in await memory.as_of(user="ada")]
+
+            held = await memory.hold(user="ada", target=berlin)
+            assert [hold.id for hold in await memory.holds(user="ada")] == [held.id]
+            await memory.lift(held.id, user="ada")
+            assert (await memory.maintain(user="ada", dry_run=True)).held == 0
+            assert (await memory.audit(user="ada")).memories == len(texts)
+            assert await memory.jobs(user="ada", dead=True) == []
+            with pytest.raises(NotFoundError):
+                await memory.retry(1, user="ada")
+            gone = await memory.forget(user="ada", message=said.message_ids[0], scrub=False)
+            assert gone.counts["messages"] == 1
 
     asyncio.run(lines())

@@ -15,6 +15,7 @@ import pytest
 from recollect import InvalidError, Memory, Message, ProviderError, StoreError
 from recollect.providers.embedder import Embedder
 from recollect.recall.crew import Crew
+from recollect.recall.fusion import Ranking
 from recollect.recall.search import Searcher
 from recollect.records.ids import now
 from recollect.records.query import NO_FILTERS, Filters, Found, Match, Passage, Query, Recall
@@ -261,7 +262,7 @@ def test_one_channel_that_the_store_refuses_leaves_the_others(
     found = memory.recall("Berlin", user="ada", deadline_ms=None)
     assert found.failed == {"words": "SQLite refused: IOError"}
     assert len(found.hits) == 4
-    assert found.hits[0].why.ranks.keys() == {"meaning", "recency"}
+    assert found.hits[0].why.ranks.keys() == {"meaning", "links", "recency"}
     assert "SQLite refused: IOError" in caplog.text
 
 
@@ -314,7 +315,7 @@ class Reranker:
 
 def test_the_rerankers_order_is_the_one_that_counts(told: Open) -> None:
     reranker = Reranker(lambda question, texts: [-len(text) for text in texts])
-    memory = told(reranker=reranker)
+    memory = told(ranking=Ranking(reranker=reranker))
     found = memory.recall("Berlin", user="ada", limit=2, deadline_ms=None)
     assert texts(found) == ["good night", "Berlin is loud"]
     assert len(reranker.asked) == 4  # twice as many as wanted are looked at again
@@ -328,7 +329,7 @@ def test_a_late_reranker_is_named_and_the_first_order_stays(
 ) -> None:
     first = texts(told().recall("Berlin", user="ada", deadline_ms=None, limit=2))
     reranker = Reranker(lambda question, texts: [gate.wait() * 1.0 for _ in texts])
-    memory = open_memory(reranker=reranker)
+    memory = open_memory(ranking=Ranking(reranker=reranker))
     began = time.perf_counter()
     found = memory.recall("Berlin", user="ada", deadline_ms=300, limit=2)
     assert time.perf_counter() - began < 0.3 + SLACK
@@ -350,7 +351,7 @@ def test_a_reranker_that_fails_is_named_and_the_first_order_stays(
     open_memory: Open, told: Open, rule: Callable[[str, Sequence[str]], Any], reason: str
 ) -> None:
     first = texts(told().recall("Berlin", user="ada", deadline_ms=None, limit=2))
-    memory = open_memory(reranker=Reranker(rule))
+    memory = open_memory(ranking=Ranking(reranker=Reranker(rule)))
     found = memory.recall("Berlin", user="ada", deadline_ms=None, limit=2)
     assert found.failed == {"rerank": reason}
     assert texts(found) == first

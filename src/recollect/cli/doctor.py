@@ -11,13 +11,18 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from recollect.cli.show import Database, console, open_memory
+from recollect.cli.jobs import dead_jobs, waiting
+from recollect.cli.show import Database, console, harmless, open_memory
+from recollect.config import Settings
 from recollect.errors import ProviderError, RecollectError, StoreDamagedError
+from recollect.lifecycle.thinking import DEFAULT_THINKING
 from recollect.memory import Memory
+from recollect.providers.open_chat import open_model
 from recollect.records.ids import new_id
 from recollect.records.query import Recall
 
 SLOW_MS = {"remember": 50.0, "recall": 50.0, "history": 20.0, "forget": 50.0}
+PATIENCE_MS = 5_000.0  # what is slow is told from what fails
 
 Verdict = Literal["ok", "slow", "warning", "fails"]
 _STYLES = {"ok": "green", "slow": "yellow", "warning": "yellow", "fails": "red"}
@@ -55,15 +60,11 @@ def examine(database: str | None) -> Iterator[Finding]:
         try:
             yield from _about_store(memory)
             yield _about_embedder(memory)
+            yield _about_model(memory, settings)
+            yield _about_queue(memory)  # before the round trip, which sets work going
             yield from _round_trip(memory)
-            scope = memory.scope(user=settings.user)
-            waiting = len(memory.store.jobs(scope, dead=False))
-            dead = len(memory.store.jobs(scope, dead=True))
         except RecollectError as error:
             yield Finding("store", "fails", f"{type(error).__name__}: {error}")
-            return
-    verdict: Verdict = "warning" if dead else "ok"
-    yield Finding("queue", verdict, f"{waiting} waiting, {dead} dead, for user {settings.user}")
 
 
 def _about_store(memory: Memory) -> Iterator[Finding]:
@@ -90,6 +91,32 @@ def _about_embedder(memory: Memory) -> Finding:
     return Finding("embedder", "ok", f"{detail}, {waiting} jobs waiting")
 
 
+def _about_model(memory: Memory, settings: Settings) -> Finding:
+    """Whether the model can be opened, and what it cost. It is not asked: that would cost too."""
+    if not settings.model:
+        return Finding("model", "ok", "none: memories are made by rules")
+    try:
+        open_model(settings.model, settings.model_url, settings.model_key)
+    except RecollectError as error:
+        return Finding("model", "fails", f"{type(error).__name__}: {error}")
+    (calls, tokens), may = memory.store.spent(), DEFAULT_THINKING
+    cost = (
+        f"{calls:,} of {may.calls_per_hour:,} calls and "
+        f"{tokens:,} of {may.tokens_per_hour:,} tokens spent this hour"
+    )
+    return Finding("model", "ok", f"{harmless(settings.model)}: {cost}; `recollect worker` asks it")
+
+
+def _about_queue(memory: Memory) -> Finding:
+    by_kind = waiting(memory.store, memory.embedder)
+    dead = dead_jobs(memory.store)
+    kinds = ", ".join(f"{kind} {count}" for kind, count in by_kind.items())
+    detail = f"{sum(by_kind.values())} waiting, {dead} dead ({kinds})"
+    if dead:
+        return Finding("queue", "warning", f"{detail}; see `recollect jobs --dead --everyone`")
+    return Finding("queue", "ok", detail)
+
+
 def _took_ms(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
@@ -101,7 +128,7 @@ def _round_trip(memory: Memory) -> Iterator[Finding]:
     word = f"canary{new_id().replace('-', '')}"
     steps: list[tuple[str, Callable[[], bool]]] = [
         ("remember", lambda: memory.remember(f"a {word} sings", user=user).added == 1),
-        ("recall", lambda: f"a {word} sings" in _texts(memory.recall(word, user=user))),
+        ("recall", lambda: f"a {word} sings" in _texts(_recall(memory, word, user))),
         ("history", lambda: memory.history(user=user)[0].content == f"a {word} sings"),
         ("forget", lambda: _forget(memory, user) == 1),
     ]
@@ -116,6 +143,10 @@ def _round_trip(memory: Memory) -> Iterator[Finding]:
                 yield Finding(name, "slow" if took > SLOW_MS[name] else "ok", f"{took:.1f} ms")
     finally:
         _forget(memory, user)
+
+
+def _recall(memory: Memory, word: str, user: str) -> Recall:
+    return memory.recall(word, user=user, deadline_ms=PATIENCE_MS)
 
 
 def _texts(found: Recall) -> list[str]:

@@ -9,11 +9,18 @@ import typer
 from rich.text import Text
 
 from recollect import __version__
+from recollect.cli.audit import audit
 from recollect.cli.doctor import doctor
+from recollect.cli.facts import facts
+from recollect.cli.forget import forget
 from recollect.cli.history import history
+from recollect.cli.jobs import jobs
+from recollect.cli.maintain import maintain
+from recollect.cli.memories import memories, undo
 from recollect.cli.recall import recall
 from recollect.cli.remember import remember
 from recollect.cli.show import errors
+from recollect.cli.worker import worker
 from recollect.errors import RecollectError
 
 app = typer.Typer(
@@ -22,7 +29,11 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (remember, recall, history, doctor):
+COMMANDS = (
+    *(remember, recall, history, memories, facts, undo, forget),
+    *(worker, jobs, maintain, audit, doctor),
+)
+for command in COMMANDS:
     app.command()(command)
 
 

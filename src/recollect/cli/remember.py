@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from recollect.cli.show import Agent, Database, SessionId, User, console, harmless, open_memory
+from recollect.cli.show import Agent, Database, SessionId, User, console, harmless, open_quietly
 from recollect.records.message import Message
 
 
@@ -24,7 +24,7 @@ def remember(
 ) -> None:
     """Store a message, durably, before anything else happens to it."""
     said = sys.stdin.buffer.read().decode(errors="surrogateescape") if text == "-" else text
-    memory, settings = open_memory(db)
+    memory, settings = open_quietly(db)  # whoever asks next does the thinking
     with memory:
         done = memory.remember(
             Message(role, said),

@@ -14,10 +14,14 @@ from recollect.lifecycle.phrases import objects_of
 
 # Of these a person has one at a time: a new one takes the place of the old one.
 SINGLE = frozenset(
-    ("name", "called", "age", "born on", "birthday", "height", "email", "timezone", "nationality")
-    + ("lives in", "works at", "works as", "married to", "diet", "native language")
+    (
+        "name", "called", "age", "born on", "birthday", "height", "email", "timezone",
+        "nationality", "native language", "lives in", "works at", "works as", "married to", "diet",
+    )
+)  # fmt: skip
+_ENDS_AT_PLACES = frozenset(
+    ("name", "called", "lives in", "works at", "works as", "studies at", "learns", "married to")
 )
-_ENDS_AT_PLACES = frozenset(("name", "called", "lives in", "works at", "works as", "studies at"))
 _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
 _OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
 _RELATED = {
@@ -49,10 +53,12 @@ class Statement(NamedTuple):
     text: str
     speaker: str
     said_at: datetime
+    ahead: bool = False  # it speaks of what is to come
 
     def dates(self, group: str) -> list[Span]:
         """The dates it names, as a statement of its group means them."""
-        return find_dates(self.text, self.said_at, _LEANS.get(group, 0))
+        lean = 1 if self.ahead and group != "event" else _LEANS.get(group, 0)
+        return find_dates(self.text, self.said_at, lean)
 
     def part(self, match: Match, name: str) -> str:
         """A part of a match, as it was written."""
@@ -74,7 +80,7 @@ def claims_of(match: Match, statement: Statement) -> list[Claim]:
             subject=subject,
             predicate=predicate,
             object=thing,
-            valid_from=spans[0].start if spans else statement.said_at,
+            valid_from=spans[0].start if spans and predicate != "birthday" else statement.said_at,
             single=predicate in SINGLE or predicate.startswith("favourite "),
             ends=ends,
         )
@@ -109,6 +115,8 @@ def _objects(match: Match, statement: Statement, predicate: str, spans: list[Spa
         return [match.rule.object]
     if predicate == "born on":
         return [spans[0].text] if spans else []
+    if not match.found["object"]:
+        return []
     start = match.found.start("object")
     before = [span.place[0] - start for span in spans if start < span.place[0]]
     phrase = statement.part(match, "object")

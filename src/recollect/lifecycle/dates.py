@@ -57,13 +57,13 @@ def find_dates(text: str, moment: datetime, lean: int = 0) -> list[Span]:
 class _Form(NamedTuple):
     pattern: re.Pattern[str]
     means: str
-    words: Mapping[str, int]
+    words: Mapping[str, Mapping[str, int]]  # by the group they are found in
 
 
 def _spans(form: _Form, said: str, moment: datetime, lean: int) -> Iterator[Span]:
     for match in form.pattern.finditer(said):
         groups = {name: value for name, value in match.groupdict().items() if value}
-        numbers = {name: _number(value, form.words) for name, value in groups.items()}
+        numbers = {name: _number(value, form.words.get(name, {})) for name, value in groups.items()}
         try:
             if span := _MEANINGS[form.means.split()[0]](form.means, numbers, moment.date(), lean):
                 yield Span(*span, match.span())
@@ -84,15 +84,17 @@ def _forms(code: str) -> tuple[_Form, ...]:
 
 def _own_forms(code: str) -> Iterator[_Form]:
     data: Mapping[str, Any] = language(code).dates
-    months = _numbered(data["months"], first=1)
-    weekdays = _numbered(data["weekdays"], first=0)
-    counts = _numbered(data["counts"], first=1)
-    units = {word: n for n, name in enumerate(_UNITS) for word in plain(data[name]).split()}
+    words = {
+        "month": _numbered(data["months"], first=1),
+        "weekday": _numbered(data["weekdays"], first=0),
+        "count": _numbered(data["counts"], first=1),
+        "unit": _numbered([data[unit] for unit in _UNITS], first=0),
+    }
     parts = {
-        "month": f"(?P<month>{_either(months)})",
-        "weekday": f"(?P<weekday>{_either(weekdays)})",
-        "count": rf"(?P<count>\d{{1,3}}|{_either(counts)})",
-        "unit": f"(?P<unit>{_either(units)})",
+        "month": f"(?P<month>{_either(words['month'])})",
+        "weekday": f"(?P<weekday>{_either(words['weekday'])})",
+        "count": rf"(?P<count>\d{{1,3}}|{_either(words['count'])})",
+        "unit": f"(?P<unit>{_either(words['unit'])})",
         "day": r"(?P<day>\d{1,2})",
         "mon": r"(?P<mon>\d{1,2})",
         "year": r"(?P<year>(?:19|20)\d\d)",
@@ -101,7 +103,7 @@ def _own_forms(code: str) -> Iterator[_Form]:
         for pattern in lines_of(patterns):
             filled = _PART.sub(lambda part: parts[part[1]], plain(pattern))
             edged = rf"(?<!\w)(?:{filled})(?!\w)" if language(code).spaced else filled
-            yield _Form(re.compile(edged, re.IGNORECASE), means, months | weekdays | counts | units)
+            yield _Form(re.compile(edged, re.IGNORECASE), means, words)
 
 
 _UNITS = ("day", "week", "month", "year")
@@ -125,7 +127,7 @@ _Found = tuple[datetime, datetime, str, bool]
 
 def _offset(means: str, _: Mapping[str, int], today: date, lean: int) -> _Found:
     """A fixed word: "offset day -1" is yesterday."""
-    _, unit, count = means.split()
+    unit, count = means.split()[1:]
     return _moved(today, _UNITS.index(unit), int(count))
 
 
@@ -149,7 +151,7 @@ def _moved(today: date, unit: int, count: int) -> _Found:
 
 
 def _weekday(means: str, said: Mapping[str, int], today: date, lean: int) -> _Found | None:
-    """"Last Friday" is the latest one, "next Friday" next week's, "on Friday" as it leans."""
+    """ "Last Friday" is the latest one, "next Friday" next week's, "on Friday" as it leans."""
     which = means.split()[1] if " " in means else ("", "coming", "last")[lean]
     monday = today - today.weekday() * _DAY
     if which in ("week-1", "week+0", "week+1", "next"):
@@ -162,8 +164,13 @@ def _weekday(means: str, said: Mapping[str, int], today: date, lean: int) -> _Fo
     return None
 
 
+def _weekend(means: str, _: Mapping[str, int], today: date, lean: int) -> _Found:
+    saturday = today + (5 - today.weekday() + 7 * int(means.split()[1])) * _DAY
+    return *_from_to(saturday, saturday + 2 * _DAY), f"weekend of {_day_text(saturday)}", True
+
+
 def _month(means: str, said: Mapping[str, int], today: date, lean: int) -> _Found | None:
-    """"In May", "last May", "in May 2020", "next year in May"."""
+    """ "In May", "last May", "in May 2020", "next year in May"."""
     month = said.get("month") or said["mon"]
     if "year" in said:
         return _one_month(said["year"], month, relative=False)
@@ -185,7 +192,7 @@ def _turn(passed: bool, same: bool, lean: int) -> int:
 
 
 def _date(_: str, said: Mapping[str, int], today: date, lean: int) -> _Found | None:
-    """"5 May 2020", or "5 May" of the year it leans to."""
+    """ "5 May 2020", or "5 May" of the year it leans to."""
     month = said.get("month") or said["mon"]
     if "year" in said:
         return _one_day(date(said["year"], month, said["day"]), relative=False)
@@ -202,13 +209,12 @@ def _year(_: str, said: Mapping[str, int], today: date, lean: int) -> _Found:
 
 
 def _one_day(day: date, relative: bool = True) -> _Found:
-    return *_from_to(day, day + _DAY), f"{day.day} {MONTHS[day.month - 1]} {day.year}", relative
+    return *_from_to(day, day + _DAY), _day_text(day), relative
 
 
 def _one_week(day: date) -> _Found:
     monday = day - day.weekday() * _DAY
-    text = f"week of {monday.day} {MONTHS[monday.month - 1]} {monday.year}"
-    return *_from_to(monday, monday + 7 * _DAY), text, True
+    return *_from_to(monday, monday + 7 * _DAY), f"week of {_day_text(monday)}", True
 
 
 def _one_month(year: int, month: int, relative: bool = True) -> _Found:
@@ -221,6 +227,10 @@ def _one_year(year: int, relative: bool = True) -> _Found:
     return *_from_to(date(year, 1, 1), date(year + 1, 1, 1)), str(year), relative
 
 
+def _day_text(day: date) -> str:
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+
+
 def _from_to(start: date, end: date) -> tuple[datetime, datetime]:
     midnight = datetime.min.time()
     return datetime.combine(start, midnight, UTC), datetime.combine(end, midnight, UTC)
@@ -231,6 +241,7 @@ _MEANINGS: Mapping[str, Callable[[str, Mapping[str, int], date, int], _Found | N
     "ago": _ago,
     "ahead": _ahead,
     "weekday": _weekday,
+    "weekend": _weekend,
     "month": _month,
     "date": _date,
     "year": _year,

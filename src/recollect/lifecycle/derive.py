@@ -7,22 +7,26 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from recollect.errors import BadAnswerError
+from recollect.errors import BadAnswerError, ProviderError
 from recollect.lifecycle import model
 from recollect.lifecycle.candidate import Candidate
 from recollect.lifecycle.draft import Draft
 from recollect.lifecycle.keep import known_of, near
 from recollect.lifecycle.policy import judged, refusal
 from recollect.lifecycle.reconcile import Known, reconcile
+from recollect.lifecycle.revised import said_again, taken_back
 from recollect.lifecycle.rules import extract
 from recollect.lifecycle.thinking import Thinking
 from recollect.lifecycle.tools import lessons
 from recollect.records.change import Change
 from recollect.records.log import Job, LogEntry
 from recollect.records.scope import Scope
+from recollect.store.background import Courtesy
 from recollect.store.base import Store
 
 CONTEXT = 20  # messages before those at hand that are looked at too
+MOST_MESSAGES = 50  # asked about in one call, and
+MOST_CHARS = 40_000
 TRUSTED = ("user", "assistant", "system")
 
 
@@ -44,13 +48,41 @@ class Material:
         return [entry for entry in self.entries if entry.seq < seq][-count:]
 
 
+def whose(source: str) -> str:
+    """Whose words a source's are: the conversation's own, or one of the others'."""
+    return "" if source in TRUSTED else source
+
+
+class _Part:
+    """Jobs for one call."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self._messages = self._chars = 0
+
+    def takes(self, messages: int, chars: int) -> bool:
+        return self._messages + messages <= MOST_MESSAGES and self._chars + chars <= MOST_CHARS
+
+    def add(self, job: Job, messages: int, chars: int) -> None:
+        self.jobs.append(job)
+        self._messages += messages
+        self._chars += chars
+
+
 class Deriver:
     """Reads, asks and decides; changes nothing."""
 
-    def __init__(self, store: Store, thinking: Thinking, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        thinking: Thinking,
+        clock: Callable[[], datetime],
+        courtesy: Courtesy | None = None,
+    ) -> None:
         self._store = store
         self._thinking = thinking
         self._clock = clock
+        self._courtesy = courtesy or Courtesy()
 
     def read(self, jobs: Sequence[Job]) -> Material:
         """The messages that the jobs of one session are about."""
@@ -70,22 +102,39 @@ class Deriver:
             wanted=frozenset(wanted),
         )
 
+    def apart(self, jobs: Sequence[Job], material: Material) -> list[list[Job]]:
+        """The jobs that may share a call: of the same trust, and not too much to read at once."""
+        parts: dict[str, list[_Part]] = {}
+        for job in jobs:
+            entries = [one for one in material.entries if job.first_seq <= one.seq <= job.last_seq]
+            count, chars = len(entries), sum(len(entry.message.text) for entry in entries)
+            theirs = parts.setdefault(whose(entries[0].source) if entries else "", [])
+            if not theirs or not theirs[-1].takes(count, chars):
+                theirs.append(_Part())
+            theirs[-1].add(job, count, chars)
+        return [part.jobs for theirs in parts.values() for part in theirs]
+
     def candidates(self, material: Material) -> list[Candidate]:
         """What the messages say that may be worth keeping, and what their tools teach."""
         worth = [entry for entry in material.entries if self._is_worth(entry, material)]
         said = self._by_model(worth, material) if self._thinking.model else self._by_rules(worth)
         policy = self._thinking.policy
-        taught = lessons(material.entries, min(material.wanted, default=0))
+        taught = lessons(material.entries, material.wanted)
         return [*(judged(one, policy=policy) for one in self._few(said, material)), *taught]
 
     def changes(self, material: Material, candidates: Sequence[Candidate]) -> list[Change]:
         """What the candidates change, each in the light of those before it."""
         draft, policy = Draft(), self._thinking.policy
         place = material.home.within(session=material.session.session)
+        ids = [one.message.message_id for one in material.entries if one.seq in material.wanted]
+        store, home = self._store, material.home
+        old = taken_back(store, home, material.session, ids, self._clock())
+        draft.add(old)
         for candidate in candidates:
+            self._courtesy.wait()
             known = draft.over(self._known(material, candidate))
             draft.add(reconcile(candidate, known, scope=place, now=self._clock(), policy=policy))
-        return draft.changes
+        return said_again(store, home, draft.changes) if old else draft.changes
 
     def _is_worth(self, entry: LogEntry, material: Material) -> bool:
         if entry.seq not in material.wanted or entry.message.role not in ("user", "assistant"):
@@ -94,7 +143,11 @@ class Deriver:
         return refusal(entry.message, place=place, made=0, policy=self._thinking.policy) is None
 
     def _by_rules(self, entries: Sequence[LogEntry]) -> list[Candidate]:
-        return [one for entry in entries for one in extract(entry.message, entry.source)]
+        found: list[Candidate] = []
+        for entry in entries:
+            self._courtesy.wait()
+            found += extract(entry.message, entry.source)
+        return found
 
     def _few(self, said: Sequence[Candidate], material: Material) -> Iterator[Candidate]:
         """As many as the share allows; of what one message says, the weightiest."""
@@ -113,7 +166,7 @@ class Deriver:
         """One call for what the user and the assistant said; others are not put beside them."""
         groups: dict[str, list[LogEntry]] = {}
         for entry in entries:
-            groups.setdefault("" if entry.source in TRUSTED else entry.source, []).append(entry)
+            groups.setdefault(whose(entry.source), []).append(entry)
         return [one for group in groups.values() for one in self._ask(group, material)]
 
     def _ask(self, entries: Sequence[LogEntry], material: Material) -> Sequence[Candidate]:
@@ -121,12 +174,13 @@ class Deriver:
         if thinking.model is None or not entries:
             return ()
         text = " ".join(entry.message.text for entry in entries)
-        known = [item.text for item in near(store, material.home, text)]
+        beside = near(store, material.home, text)
+        known = [item.text for item in beside if whose(item.source) == whose(entries[0].source)]
         expected = model.estimate_tokens(entries, known) + thinking.max_tokens
         limits = {"max_calls": thinking.calls_per_hour, "max_tokens": thinking.tokens_per_hour}
         if not store.spend(calls=1, tokens=expected, **limits):
             raise OverBudgetError("the model's budget for this hour is spent")
-        used = 0
+        used = expected  # where nobody tells what a call cost, it may have cost that
         try:
             found = model.ask(
                 thinking.model, entries, known=known, max_tokens=thinking.max_tokens,
@@ -134,7 +188,10 @@ class Deriver:
             )  # fmt: skip
             used = found.input_tokens + found.output_tokens
         except BadAnswerError as error:
-            used = error.tokens
+            used = error.tokens or expected
+            raise
+        except ProviderError as error:
+            used = 0 if error.status else expected
             raise
         finally:
             store.spend(calls=0, tokens=used - expected)

@@ -19,7 +19,7 @@ from typing import Any
 LANGUAGES = ("en", "de", "es", "ru", "zh")
 CATEGORIES = ("error_patterns", "code_context", "solutions", "user_preferences")
 
-_LOOK_AT_CHARS = 10_000
+_LOOK_AT_CHARS = 4_000
 _MOST_TAGS = 5
 _CYRILLIC = re.compile(r"[а-яё]", re.IGNORECASE)
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
@@ -28,12 +28,16 @@ _WORD = re.compile(r"[^\W\d_]+")
 # that what is found in the plain text can be cut out of the text as it was written.
 _PLAIN = str.maketrans("’‘ʼ`\u00a0\u202fёЁáàâéèêíìóòôúùûñÁÉÍÓÚÑ", "''''  еЕaaaeeeiiooouuunAEIOUN")
 _NO_END = r",;:.!?…()\[\]{}<>\"«»„“”\n。，！？；：、（）“”「」《》—–\ufffc"
+_EDGE = r"(?:(?<!\w)|(?!\w))"  # anywhere but inside a word
 _PART = re.compile(r"\{([a-z_]+)\}")
 _SLOT = re.compile(r"(?<!\?P)<([a-z]+)>")
 # A full stop inside a word is part of it: "Node.js", "3.5".
-_PHRASE = rf"(?:[^\s{_NO_END}](?:[^{_NO_END}]|[.:](?=\w)){{0,79}})"
-_LISTED = rf"(?:[^\s{_NO_END}](?:[^{_NO_END}]|[.:](?=\w)|[,、，] ?){{0,119}})"
-_NAME = r"(?-i:[A-ZÄÖÜА-ЯЁ][\w'.-]*(?: (?:[a-z]{2,3} )?[A-ZÄÖÜА-ЯЁ][\w'-]+){0,2}|[\u3400-\u9fff]{1,8})"
+_DOT = r"[.:](?=\w)|(?<=\bSt)\.|(?<=\bDr)\."
+_PHRASE = rf"(?:[^\s{_NO_END}](?:[^{_NO_END}]|{_DOT}){{0,79}})"
+_LISTED = rf"(?:[^\s{_NO_END}](?:[^{_NO_END}]|{_DOT}|[,、，] ?){{0,119}})"
+_NAME = (
+    r"(?-i:[A-ZÄÖÜА-ЯЁ][\w'.-]*(?: (?:[a-z]{2,3} )?[A-ZÄÖÜА-ЯЁ][\w'-]+){0,2}|[\u3400-\u9fff]{1,8})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class Rule:
     object: str | None = None
     ends: bool = False
     dated: bool = False  # worth nothing without its date
+    today: bool = False  # worth keeping for the rest of the day
     standing: bool = False  # an instruction that holds for ever, though it is put as a request
 
 
@@ -79,7 +84,7 @@ def language(code: str) -> Language:
     """The language of a data file."""
     data = _data(code)
     spaced: bool = data.get("spaced", True)
-    parts = {name: plain(part) for name, part in data["parts"].items()}
+    parts = {name: plain(part) for name, part in (_data("tools")["parts"] | data["parts"]).items()}
     relations = _names(data["relations"])
     parts["relation"] = _any(sorted(relations, key=len, reverse=True))
 
@@ -138,27 +143,35 @@ def _data(code: str) -> dict[str, Any]:
 
 @cache
 def _keywords(category: str) -> re.Pattern[str]:
-    return re.compile(
-        _any(_words(code, _data(code)["keywords"][category]) for code in LANGUAGES), re.IGNORECASE
-    )
+    return _whole({code: _words(_data(code)["keywords"][category]) for code in LANGUAGES})
 
 
 @cache
 def _topics() -> tuple[dict[str, str], re.Pattern[str]]:
     """Each topic's name by the group it is found in, and the pattern that finds them all."""
-    topics: dict[str, list[str]] = {}
+    names: dict[str, str] = {}
+    groups: dict[str, str] = {}
     for code in ("tools", *LANGUAGES):
+        found = []
         for tag, words in _data(code)["topics"].items():
-            topics.setdefault(tag, []).append(_words(code, words))
-    groups = {f"t{number}": tag for number, tag in enumerate(topics)}
-    found = (f"(?P<{group}>{_any(topics[tag])})" for group, tag in groups.items())
-    return groups, re.compile("|".join(found), re.IGNORECASE)
+            names[f"t{len(names)}"] = tag
+            found.append(f"(?P<t{len(names) - 1}>{_words(words)})")
+        groups[code] = "|".join(found)
+    return names, _whole(groups)
 
 
-def _words(code: str, words: str) -> str:
-    """A pattern for keywords: whole words, or stems with any ending where they end in `*`."""
-    each = [re.escape(plain(word)).replace(r"\*", r"\w*") for word in _phrases(words)]
-    return _edged(_any(each), edge=code != "zh")
+def _whole(patterns: Mapping[str, str]) -> re.Pattern[str]:
+    """Patterns of many languages as one: whole words, but for Chinese, which does not part them."""
+    spaced = "|".join(pattern for code, pattern in patterns.items() if code != "zh")
+    letter = r"[^\W\u3400-\u9fff]"  # a Latin word may stand between Chinese ones
+    whole = rf"(?<!{letter})(?=[\w.])(?:{spaced})(?!{letter})"
+    return re.compile(f"{whole}|{patterns['zh']}", re.IGNORECASE)
+
+
+def _words(words: str) -> str:
+    """A pattern for keywords: stems with any ending where they end in `*`."""
+    each = (re.escape(plain(word)).replace(r"\*", r"\w*") for word in _phrases(words))
+    return _any(sorted(each, key=len, reverse=True))
 
 
 def _phrases(words: str) -> list[str]:
@@ -178,6 +191,7 @@ def _rules(
                 object=rule.get("object"),
                 ends=rule.get("ends", False),
                 dated=rule.get("dated", False),
+                today=rule.get("today", False),
                 standing=rule.get("standing", False),
             )
 
@@ -193,8 +207,8 @@ def _slot(name: str, parts: Mapping[str, str]) -> str:
         "list": _LISTED,
         "name": _NAME,
         "former": _PHRASE + "?",
-        "thing": rf"(?:[\w'-]+ ){{0,2}}?[\w'-]+?",
-        "topic": rf"(?:[\w'-]+ ){{0,2}}?[\w'-]+?",
+        "thing": r"(?:[\w'-]+ ){0,2}?[\w'-]+?",
+        "topic": r"(?:[\w'-]+ ){0,2}?[\w'-]+?",
     }.get(name, _PHRASE)
     # An object is an object in whatever shape it comes.
     return f"(?P<{'object' if name in ('list', 'name') else name}>{shape})"
@@ -222,7 +236,8 @@ def _any(patterns: Iterable[str]) -> str:
 
 
 def _edged(pattern: str, edge: bool) -> str:
-    return rf"(?<!\w)(?:{pattern})(?!\w)" if edge else pattern
+    """The pattern, neither beginning nor ending inside a word."""
+    return rf"{_EDGE}(?:{pattern}){_EDGE}" if edge else pattern
 
 
 def composed(text: str) -> str:

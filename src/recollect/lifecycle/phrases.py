@@ -18,15 +18,15 @@ def objects_of(
 
     Where it names a `place`, an employer or the like, it ends at the next preposition too.
     """
-    pieces = _pieces(phrase, language) if several else iter([phrase])
     found: list[str] = []
-    for piece in pieces:
+    phrase = phrase.split(" - ")[0]
+    for piece in _pieces(phrase, language) if several else [phrase]:
         ends = (language.places if place else language.stops).search(plain(piece))
         cleaned = _cleaned(piece[: ends.start()] if ends else piece, language)
         if not _is_object(cleaned, language, first=not found):
-            break
+            return found[:1]  # no list after all, but another clause
         found.append(cleaned)
-        if ends:  # what follows is another clause
+        if ends:
             break
     return found
 
@@ -46,10 +46,10 @@ def _cleaned(piece: str, language: Language) -> str:
 
 
 def _is_object(piece: str, language: Language, *, first: bool) -> bool:
-    words = plain(piece).lower().split()
-    if not words or words[0] in language.nothing or " ".join(words) in language.nothing:
+    words = piece.lower().split()
+    if not words or words[0].replace("’", "'").split("'")[0] in language.nothing:
         return False
     if not language.spaced:
         return len(piece) <= _MOST_IDEOGRAPHS
     # What follows a comma is one more thing only if it is as short as things in a list are.
-    return len(words) <= (_MOST_WORDS if first else _MOST_WORDS // 2)
+    return len(words) <= (_MOST_WORDS if first else 3)

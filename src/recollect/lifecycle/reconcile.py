@@ -17,6 +17,7 @@ from recollect.lifecycle.thinking import DEFAULT_POLICY, Policy
 from recollect.lifecycle.tools import is_lesson
 from recollect.records.change import Add, Change, Expire, Reinforce, Restore, Retract, Supersede
 from recollect.records.fact import FIRST, Fact, topic_of
+from recollect.records.ids import new_id
 from recollect.records.log import trust_of
 from recollect.records.memory_item import MemoryItem
 from recollect.records.scope import Scope
@@ -49,11 +50,16 @@ def reconcile(
         return list(_claims(candidate, known.facts, scope, now, memory=None))
     twin = _twin(candidate, known.items, policy)
     if twin is not None:
-        changes: list[Change] = [_again(twin.id, twin.sources, candidate, policy)]
-        return changes + list(_claims(candidate, known.facts, scope, now, memory=None))
+        facts = list(_claims(candidate, known.facts, scope, now, memory=None))
+        if not any(isinstance(change, Supersede | Expire | Retract) for change in facts):
+            trusted = trust_of(candidate.source) >= trust_of(twin.source)
+            return [
+                *([_again(twin.id, twin.sources, candidate, policy)] if trusted else []),
+                *facts,
+            ]
+    # Like words that end a fact say something else: "Hamburg, not Berlin", "Berlin, not Hamburg".
     item = _item(candidate, scope)
-    facts = list(_claims(candidate, known.facts, scope, now, memory=item.id))
-    return [Add(item), *facts]
+    return [Add(item), *_claims(candidate, known.facts, scope, now, memory=item.id)]
 
 
 def is_echo(candidate: Candidate, known: Known, policy: Policy = DEFAULT_POLICY) -> bool:
@@ -64,26 +70,41 @@ def is_echo(candidate: Candidate, known: Known, policy: Policy = DEFAULT_POLICY)
     return any(contains(candidate.text, text) >= policy.echo for text in texts)
 
 
-def undo(record: MemoryItem | Fact, replaced: Sequence[MemoryItem | Fact]) -> list[Change]:
+def undo(
+    record: MemoryItem | Fact, replaced: Sequence[MemoryItem | Fact], now: datetime
+) -> list[Change]:
     """The changes that take back the last thing that happened to a record.
 
     What ended holds again, and what took its place is taken back; else the record itself is
     taken back, and what it replaced holds again.
     """
-    over = record.ended_at if isinstance(record, MemoryItem) else record.valid_to or record.known_to
-    if over is not None:
+    if has_ended(record):
         changes: list[Change] = [Restore(id=record.id, reason="undone")]
         if record.superseded_by is not None:
-            changes.insert(0, Retract(id=record.superseded_by, reason="undone"))
+            changes.insert(0, Retract(id=record.superseded_by, reason="undone", at=now))
         return changes
+    ended = [old for old in replaced if has_ended(old)] or replaced[-1:]
     return [
-        Retract(id=record.id, reason="undone"),
-        *(Restore(id=old.id, reason="undone") for old in replaced),
+        Retract(id=record.id, reason="undone", at=now),
+        *(Restore(id=old.id, reason="undone") for old in ended),
     ]
 
 
-def derived_id(*parts: str) -> str:
-    """The same id for the same thought about the same message, so that twice is once."""
+def has_ended(record: MemoryItem | Fact) -> bool:
+    """Whether something ended a record; a fact that was told with its end holds as told."""
+    taken_back = isinstance(record, Fact) and record.known_to is not None
+    return taken_back or record.ended_at is not None
+
+
+def derived_id(kind: str, sources: Sequence[str], *parts: str) -> str:
+    """The same id for the same thought about the same messages, so that twice is once.
+
+    What is told outright comes of no message: told again after it ended, it is another one.
+    """
+    return _hash(kind, *sources, *parts) if sources else new_id()
+
+
+def _hash(*parts: str) -> str:
     return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:32]
 
 
@@ -103,7 +124,7 @@ def _again(id_: str, cited: Sequence[str], candidate: Candidate, policy: Policy)
 
 def _item(candidate: Candidate, scope: Scope) -> MemoryItem:
     return MemoryItem(
-        id=derived_id("memory", *candidate.sources, candidate.text),
+        id=derived_id("memory", candidate.sources, candidate.text),
         scope=scope, text=candidate.text, kind=candidate.kind, category=candidate.category,
         importance=candidate.importance, tags=candidate.tags, source=candidate.source,
         sources=candidate.sources, created_at=candidate.said_at, expires_at=candidate.expires_at,
@@ -116,7 +137,23 @@ def _claims(
     for claim in candidate.claims:
         topic = topic_of(claim.subject, claim.predicate)
         rivals = [fact for fact in facts if fact.topic == topic and fact.known_to is None]
-        yield from settle(claim, rivals, candidate, _fact(claim, candidate, scope, now, memory))
+        changes = settle(claim, rivals, candidate, _fact(claim, candidate, scope, now, memory))
+        facts = _after(facts, changes)
+        yield from changes
+
+
+def _after(facts: Sequence[Fact], changes: Sequence[Change]) -> list[Fact]:
+    """The facts as they are once some changes are made."""
+    found = {fact.id: fact for fact in facts}
+    for change in changes:
+        if isinstance(change, Add | Supersede) and isinstance(change.record, Fact):
+            found[change.record.id] = change.record
+        if isinstance(change, Retract):
+            found[change.id] = replace(found[change.id], known_to=change.at)
+        elif isinstance(change, Supersede | Expire):
+            old = found[change.old_id if isinstance(change, Supersede) else change.id]
+            found[old.id] = replace(old, valid_to=max(change.at, old.valid_from or FIRST))
+    return list(found.values())
 
 
 def settle(claim: Claim, rivals: Sequence[Fact], candidate: Candidate, new: Fact) -> list[Change]:
@@ -127,10 +164,9 @@ def settle(claim: Claim, rivals: Sequence[Fact], candidate: Candidate, new: Fact
         ending = [fact for fact in same if _open_at(fact, since) and _may_change(candidate, fact)]
         return [Expire(id=fact.id, at=since, reason="said to be over") for fact in ending]
     if again := next((fact for fact in same if fact.holds(since)), None):
-        surer = min(again.confidence + SURER, 1.0)
-        return [Reinforce(id=again.id, sources=candidate.sources, importance=surer)]
+        return _told_again(again, since, candidate, new)
     others = [fact for fact in rivals if claim.single and fact not in same]
-    holding = [fact for fact in others if _open_at(fact, since)]
+    holding = [fact for fact in others if _open_at(fact, since) or _gives_way(fact, candidate, new)]
     if not all(_may_change(candidate, fact) for fact in holding):
         return []
     if candidate.corrects and holding:
@@ -140,7 +176,18 @@ def settle(claim: Claim, rivals: Sequence[Fact], candidate: Candidate, new: Fact
         why = "something newer was said"
         first = Supersede(old_id=old.id, record=new, at=since, reason=why)
         return [first, *(Expire(id=fact.id, at=since, reason=why) for fact in rest)]
-    return [Add(_before_later(new, since, others))]
+    return [Add(_before_later(new, since, [*others, *same]))]
+
+
+def _told_again(fact: Fact, since: datetime, candidate: Candidate, new: Fact) -> list[Change]:
+    """It is known: surer now, or on better authority; of less trusted it learns nothing."""
+    if not _may_change(candidate, fact):
+        return []
+    if fact.valid_to is None and trust_of(candidate.source) > trust_of(fact.source):
+        why = "said by someone more trusted"
+        return [Supersede(old_id=fact.id, record=new, at=since, reason=why)]
+    surer = min(fact.confidence + SURER, 1.0)
+    return [Reinforce(id=fact.id, sources=candidate.sources, importance=surer)]
 
 
 def _correct(wrong: Sequence[Fact], right: Fact) -> list[Change]:
@@ -148,7 +195,10 @@ def _correct(wrong: Sequence[Fact], right: Fact) -> list[Change]:
     since = min(fact.valid_from or FIRST for fact in wrong)
     began = replace(right, valid_from=None if since == FIRST else since)
     return [
-        *(Retract(id=fact.id, at=right.known_from, reason="corrected") for fact in wrong),
+        *(
+            Retract(id=fact.id, at=right.known_from, reason="corrected", by=right.id)
+            for fact in wrong
+        ),
         Add(began),
     ]
 
@@ -170,7 +220,7 @@ def _fact(
     claim: Claim, candidate: Candidate, scope: Scope, now: datetime, memory: str | None
 ) -> Fact:
     return Fact(
-        id=derived_id("fact", *candidate.sources, claim.subject, claim.predicate, claim.object),
+        id=derived_id("fact", candidate.sources, claim.subject, claim.predicate, claim.object),
         scope=scope, subject=claim.subject, predicate=claim.predicate, object=claim.object,
         valid_from=claim.valid_from or candidate.said_at, valid_to=claim.valid_to, known_from=now,
         source=candidate.source, sources=candidate.sources, memory=memory,
@@ -180,6 +230,13 @@ def _fact(
 def _open_at(fact: Fact, moment: datetime) -> bool:
     """Whether a fact holds until further notice, and did at the moment."""
     return fact.valid_to is None and (fact.valid_from or FIRST) <= moment
+
+
+def _gives_way(fact: Fact, candidate: Candidate, new: Fact) -> bool:
+    """Whether a fact that began later must not end what someone more trusted says now."""
+    began_before = (fact.valid_from or FIRST) <= candidate.said_at
+    less = trust_of(fact.source) < trust_of(candidate.source)
+    return less and began_before and fact.valid_to is None and new.valid_to is None
 
 
 def _may_change(candidate: Candidate, fact: Fact) -> bool:

@@ -36,11 +36,12 @@ KINDS: Mapping[str, Kind] = {
     "solution": "procedure",
     "identity": "fact",
     "relation": "fact",
+    "correction": "fact",
     "preference": "concept",
     "decision": "concept",
     "project": "concept",
-    "plan": "episode",
     "event": "episode",
+    "plan": "episode",
     "error": "episode",
 }
 _CATEGORIES = {
@@ -60,9 +61,8 @@ def extract(message: Message, source: str = "user") -> list[Candidate]:
         return []
     if len(text) > MAX_MESSAGE_CHARS or find_secrets(text):
         return []
-    speaker = message.name or message.role
     made = (
-        _candidate(Statement(sentence, speaker, message.created_at), matches, message, source)
+        _candidate(sentence, matches, message, source)
         for sentence, matches in _worth_keeping(composed(text), message.role == "user")
     )
     return list({one.text: one for one in made if one}.values())
@@ -94,12 +94,17 @@ def _fitting(languages: list[Language], sentence: str) -> list[Language]:
 def _matches(sentence: str, language: Language, of_user: bool) -> tuple[str, list[Match]]:
     """The part of a sentence that states something, and the rules that fit it."""
     seen = hide_quotes(plain(sentence), language.cues["own"])
+    if language.cues["others"].search(seen):
+        return "", []
     standing = _search(seen, language, lambda rule: rule.standing) if of_user else []
     if standing and not _ASKED.search(seen):
         return sentence, standing
     head = _statement(seen, language)
-    if not head or any(language.cues[cue].search(head) for cue in ("hedges", "passing", "others")):
+    unsure = ("hedges", "passing") if of_user else ("hedges", "passing", "generic")
+    if not head or any(language.cues[cue].search(head) for cue in unsure):
         return "", []
+    if not of_user and not language.cues["involved"].search(head):
+        return "", []  # general knowledge, not what happened here
     groups = KINDS.keys() if of_user else _FROM_ASSISTANTS
     matches = _search(head, language, lambda rule: rule.group in groups and not rule.standing)
     return sentence[: len(head)].rstrip(" ,;:—–-，"), matches
@@ -113,50 +118,54 @@ def _search(text: str, language: Language, wanted: Callable[[Rule], bool]) -> li
 def _statement(text: str, language: Language) -> str:
     """The text up to where it begins to ask: "I'm vegan, what can I eat?" states "I'm vegan"."""
     asks = language.cues["asks"]
-    cuts = [0, *(pause.end() for pause in language.cues["pauses"].finditer(text))]
-    if _ASKED.search(text):
-        clauses = [cut for cut in cuts if cut < len(text)]
-        asking = next((cut for cut in clauses if asks.match(text, cut)), clauses[-1])
-        return text[:asking].strip()
-    asking = next((cut for cut in cuts if asks.match(text, cut)), len(text))
-    return text[:asking].rstrip()
+    cuts = [(0, 0), *(pause.span() for pause in language.cues["pauses"].finditer(text))]
+    cuts = [(end, start) for end, start in cuts if start < len(text)]
+    asking = (end for end, start in cuts if asks.match(text, start))
+    return text[: next(asking, cuts[-1][0] if _ASKED.search(text) else len(text))].rstrip()
 
 
 def _candidate(
-    statement: Statement, matches: list[Match], message: Message, source: str
+    sentence: str, matches: list[Match], message: Message, source: str
 ) -> Candidate | None:
-    """The memory a statement may become, unless its rules come to nothing."""
+    """The memory a sentence may become, unless its rules come to nothing."""
+    cues = matches[0].language.cues
+    ahead = bool(cues["future"].search(plain(sentence)))
+    statement = Statement(sentence, message.name or message.role, message.created_at, ahead)
     fitting = [match for match in matches if _holds(match, statement)]
     if not fitting:
         return None
     group = min((match.rule.group for match in fitting), key=list(KINDS).index)
     spans = statement.dates(group)
     over = _end_of_day(spans, statement.said_at) if group == "plan" else None
-    category = category_of(statement.text) or _CATEGORIES.get(group, "knowledge")
-    claims = (claim for match in fitting for claim in claims_of(match, statement))
+    category = category_of(sentence) or _CATEGORIES.get(group, "knowledge")
+    claims = dict.fromkeys(claim for match in fitting for claim in claims_of(match, statement))
+    recurs = any(claim.predicate == "birthday" for claim in claims)
     return Candidate(
-        text=_dated(statement.text, spans),
+        text=sentence if recurs else _dated(sentence, spans),
         sources=(message.message_id,),
-        said_at=statement.said_at,
+        said_at=message.created_at,
         kind="working" if over else KINDS[group],
         category=category,
         importance=round(BASE_IMPORTANCE + BOOSTS.get(category, 0.0), 2),
-        tags=tags_of(statement.text),
+        tags=tags_of(sentence),
         source=source,
-        claims=tuple(dict.fromkeys(claims)),
-        corrects=bool(fitting[0].language.cues["corrections"].search(plain(statement.text))),
+        claims=tuple(claims),
+        corrects=bool(cues["corrections"].search(plain(sentence))),
         expires_at=over,
     )
 
 
 def _holds(match: Match, statement: Statement) -> bool:
     """Whether a match says something: it names its object, and its date if it needs one."""
-    if match.rule.dated:
-        ends = [span.end for span in statement.dates(match.rule.group)]
-        if match.rule.group == "event":
-            return any(end <= statement.said_at for end in ends)
-        return any(end > statement.said_at for end in ends)
-    return match.rule.predicate is None or bool(claims_of(match, statement))
+    rule, now = match.rule, statement.said_at
+    spans = statement.dates(rule.group)
+    if rule.group == "decision" and any(span.start <= now < span.end for span in spans):
+        return False  # what is decided for tonight is of no use tomorrow
+    if rule.dated and rule.group == "event":
+        return any(span.end <= now for span in spans)
+    if rule.dated:
+        return any(span.start > now or (rule.today and span.end > now) for span in spans)
+    return rule.predicate is None or bool(claims_of(match, statement))
 
 
 def _end_of_day(spans: list[Span], moment: datetime) -> datetime | None:

@@ -17,17 +17,23 @@ _PASTED = re.compile(
     r"\s*(?:[=({:;*,]|import|FROM|SET)|//|/\*|</?\w+[ >]|(?:From|To|Subject|Sent|Date|Von|An"
     r"|Betreff|De|Para|Asunto|От|Кому|Тема|发件人|收件人|主题)\s?[:：]\s)"
 )
+_INTRODUCED = re.compile(r"[:：][ \t]*\n\s*(?=\S)")
 _CODE_END = re.compile(r"[{};]\s*$|=>|\)\s*:\s*$|^\s{4,}\S+\s*=")
 _SPEAKER = re.compile(r"\s*\[?[^\W\d_][\w .]{0,20}\]?\s?[:：](?=\s*\S)")
 _END = re.compile(r"[.!?…]+[\"'”’»)]*(?=\s|$)|[。！？…]+[”」』）]*|\n")
 _LAST_WORD = re.compile(r"(\S{1,20})$")
-_QUOTED = re.compile(r"\"[^\"\n]{1,600}\"|“[^”\n]{1,600}”|«[^»\n]{1,600}»|„[^“”\n]{1,600}[“”]|「[^」\n]{1,600}」")
+_QUOTED = re.compile(
+    r"\"[^\"\n]{1,600}\"|“[^”\n]{1,600}”|«[^»\n]{1,600}»|„[^“”\n]{1,600}[“”]|「[^」\n]{1,600}」"
+)
 HIDDEN = "\ufffc"
 
 
 def said(text: str) -> str:
     """The text without code, quotes, tables, logs and captions."""
-    lines = _CAPTION.sub(" ", _FENCED.sub("\n", text)).split("\n")
+    text = _CAPTION.sub(" ", _FENCED.sub("\n", text))
+    if (pasted := _INTRODUCED.search(text)) and not _BULLET.match(text, pasted.end()):
+        text = text[: pasted.start()]
+    lines = text.split("\n")
     spoken = [line for line in lines if not _PASTED.match(line) and not _CODE_END.search(line)]
     if len({found[0] for line in spoken if (found := _SPEAKER.match(line))}) > 1:
         spoken = [line for line in spoken if not _SPEAKER.match(line)]  # a pasted talk or form
@@ -38,7 +44,7 @@ def split(text: str, abbreviations: Set[str] = frozenset()) -> Iterator[str]:
     """The sentences of a text, trimmed; those longer than anyone speaks are left out."""
     start = 0
     for end in _END.finditer(text):
-        if end[0].startswith(".") and _goes_on(text, end.start(), end.end(), abbreviations):
+        if end[0].startswith(".") and _goes_on(text, end.start(), abbreviations):
             continue
         yield from _trimmed(text[start : end.end()])
         start = end.end()
@@ -55,16 +61,12 @@ def hide_quotes(text: str, own: re.Pattern[str]) -> str:
     return _QUOTED.sub(hidden, text)
 
 
-def _goes_on(text: str, start: int, end: int, abbreviations: Set[str]) -> bool:
-    """Whether a full stop ends no sentence: it abbreviates, numbers or initials something."""
-    if not (found := _LAST_WORD.search(text, max(0, start - 20), start)):
+def _goes_on(text: str, stop: int, abbreviations: Set[str]) -> bool:
+    """Whether a full stop ends no sentence, but an abbreviation, an initial or an ordinal."""
+    if not (found := _LAST_WORD.search(text, max(0, stop - 20), stop)):
         return False
     word = found[1].lower().lstrip("(\"'“„«")
-    after = text[end : end + 2].strip()
-    if word + "." in abbreviations or (len(word) == 1 and word.isalpha() and word != "i"):
-        return True
-    # "am 5. Mai", "3. Platz": an ordinal, unless a new line begins.
-    return word.isdigit() and len(word) < 3 and bool(after) and not text[end : end + 1] == "\n"
+    return word + "." in abbreviations or (len(word) == 1 and word.isalpha() and word != "i")
 
 
 def _trimmed(piece: str) -> Iterator[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from recollect.lifecycle.lexicon import LANGUAGES, language, plain
+from recollect.lifecycle.lexicon import language, languages_of, plain
+from recollect.records.text import fold
 from recollect.store.words import stems
 
-_LOOK_AT_CHARS = 20_000
+_LOOK_AT_CHARS = 4_000
 _AT_MOST = 0.5  # what texts score at most that differ in a number or a negation
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _NAME = re.compile(r"(?<=[\w,;] )[A-ZÄÖÜА-ЯЁ]\w+")
@@ -33,14 +34,15 @@ def contains(text: str, known: str) -> float:
 
 
 def _content(text: str) -> frozenset[str]:
-    return frozenset(stems(text)) - _common()
+    """The stems of a text without the words that every text of its language has."""
+    return frozenset(stems(text)).difference(*(_common(one.code) for one in languages_of(text)))
 
 
 def _clash(one: str, two: str) -> bool:
     """Whether the texts differ in what turns a meaning round: numbers, "not", or each a name."""
     if _numbers(one) != _numbers(two) or _denies(one) != _denies(two):
         return True
-    mine, theirs = set(_NAME.findall(one)), set(_NAME.findall(two))
+    mine, theirs = set(map(fold, _NAME.findall(one))), set(map(fold, _NAME.findall(two)))
     return bool(mine - theirs) and bool(theirs - mine)
 
 
@@ -49,12 +51,9 @@ def _numbers(text: str) -> set[str]:
 
 
 def _denies(text: str) -> bool:
-    return any(language(code).cues["negations"].search(plain(text)) for code in LANGUAGES)
+    return any(one.cues["negations"].search(plain(text)) for one in languages_of(text))
 
 
 @cache
-def _common() -> frozenset[str]:
-    """The stems of words that carry no meaning of their own."""
-    return frozenset(
-        stem for code in LANGUAGES for word in language(code).common for stem in stems(word)
-    )
+def _common(code: str) -> frozenset[str]:
+    return frozenset(stem for word in language(code).common for stem in stems(word))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +26,8 @@ class Use:
     entry: LogEntry
 
 
-def lessons(entries: Sequence[LogEntry], since: int) -> list[Candidate]:
-    """What the turns teach that ended at place `since` or later.
+def lessons(entries: Sequence[LogEntry], ended: Container[int]) -> list[Candidate]:
+    """What the turns teach that ended at one of the places: the others' were learnt already.
 
     A turn ends with the assistant's answer, or where the user speaks again.
     """
@@ -37,7 +37,7 @@ def lessons(entries: Sequence[LogEntry], since: int) -> list[Candidate]:
         turn.append(entry)
         message = entry.message
         if message.role == "user" or (message.role == "assistant" and not message.tool_calls):
-            if entry.seq >= since:
+            if entry.seq in ended:
                 found += _lessons_of(turn)
             turn = []
     return found

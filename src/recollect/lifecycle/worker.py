@@ -5,13 +5,22 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import random
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
-from recollect.errors import BadAnswerError, ConflictError, LeaseLostError, ProviderError
+from recollect.errors import (
+    BadAnswerError,
+    ConflictError,
+    LeaseLostError,
+    NotFoundError,
+    ProviderError,
+    RecollectError,
+    StoreError,
+)
 from recollect.lifecycle.candidate import Candidate
 from recollect.lifecycle.derive import Deriver, Material, OverBudgetError
 from recollect.lifecycle.maintenance import maintain
@@ -19,14 +28,18 @@ from recollect.lifecycle.thinking import Thinking
 from recollect.records.ids import now
 from recollect.records.log import Job
 from recollect.records.scope import Scope
-from recollect.store.background import Background
+from recollect.store.background import Background, Courtesy
 from recollect.store.base import Store
+from recollect.store.leases import kept
 
 JOBS = 16  # taken at once
-LEASE_SECONDS = 180.0
-ATTEMPTS = 5
+LEASE_SECONDS = 45.0  # renewed while it works: a dead worker's jobs are others' in a minute
+ATTEMPTS = 20  # to keep what was thought, while others change the same user's memories
+PATIENCE = 0.01  # seconds; longer with each attempt
 FIRST_REST = 1.0
 LONGEST_REST = 60.0
+LONGEST_ASKED = 3_600.0  # of the rests that a model asks for
+OURS = (400, 413, 422)  # refusals that are about what was asked, not about who was
 
 log = logging.getLogger("recollect")
 
@@ -45,18 +58,20 @@ class Worker:
         *,
         kinds: Sequence[str] = ("derive",),
         clock: Callable[[], datetime] = now,
+        courtesy: Courtesy | None = None,
     ) -> None:
         self.kinds = tuple(kinds)
         self._store = store
         self._thinking = thinking
         self._clock = clock
-        self._deriver = Deriver(store, thinking, clock)
+        self._deriver = Deriver(store, thinking, clock, courtesy)
         self._background = Background(self.step, "thinking")
         self._rest_until = 0.0
         self._rest = FIRST_REST
-        self._used: dict[Scope, Counter[str]] = {}
+        self._used: dict[Scope, tuple[set[str], set[str]]] = {}
         self._used_lock = threading.Lock()
         self._made: Counter[Scope] = Counter()
+        self._held: Sequence[Job] = ()
 
     def wake(self) -> None:
         """There may be work."""
@@ -66,14 +81,24 @@ class Worker:
         """Wait until nothing waits to be thought about; return how many jobs still do."""
         return self._background.wait_for(self._store, self.kinds, timeout_s)
 
-    def close(self) -> None:
-        """Stop after the job at hand; what is left stays in the queue."""
-        self._background.close()
+    def stop(self) -> None:
+        """Begin no other job; what was taken and not begun is given back."""
+        self._background.closing = True
 
-    def used(self, scope: Scope, ids: Iterable[str]) -> None:
-        """Memories were recalled: count it, with the next work that is done."""
+    def close(self) -> None:
+        """Stop after the job at hand, or without it if it takes long; the rest stays queued."""
+        self._background.close()
+        with contextlib.suppress(RecollectError):  # the store may be away
+            self._release(self._held)
+            self._note_uses()
+
+    def used(self, scope: Scope, memories: Iterable[str], messages: Iterable[str]) -> None:
+        """Memories were recalled, or the messages they are of: noted with the next work."""
         with self._used_lock:
-            self._used.setdefault(scope, Counter()).update(ids)
+            ids, said = self._used.setdefault(scope, (set(), set()))
+            ids.update(memories)
+            said.update(messages)
+        self._background.start()
 
     def step(self) -> bool:
         """Take some jobs and do them; say whether there were any."""
@@ -84,57 +109,96 @@ class Worker:
         jobs.sort(key=lambda job: (job.scope.owner, job.scope.session or "", job.first_seq))
         talks = itertools.groupby(jobs, key=lambda job: job.scope)
         todo = [list(group) for _, group in talks]
-        try:
-            while todo and not self._background.closing and time.monotonic() >= self._rest_until:
-                self._think(todo[0])
-                todo.pop(0)
-        finally:
-            for left in todo:
-                self._release(left)
+        self._held = jobs
+        with kept(self._store, jobs, LEASE_SECONDS):
+            try:
+                while todo and self._goes_on():
+                    self._think(todo[0])
+                    todo.pop(0)
+            finally:
+                self._held = ()
+                for left in todo:
+                    self._release(left)
         return bool(jobs)
+
+    def _goes_on(self) -> bool:
+        return not self._background.closing and time.monotonic() >= self._rest_until
 
     def _think(self, jobs: Sequence[Job]) -> None:
         """Do the jobs of one session; those that fail together are tried alone."""
         try:
             self._do(jobs)
-            self._rest = FIRST_REST
-        except (LeaseLostError, BadAnswerError) as error:
-            if len(jobs) > 1:
-                for job in jobs:
-                    self._think([job])
-            elif isinstance(error, BadAnswerError):
-                with contextlib.suppress(LeaseLostError):
-                    self._store.fail(jobs[0], str(error))
-            else:
-                log.info("another worker took over job %d", jobs[0].id)
-        except (ProviderError, OverBudgetError) as error:
+        except LeaseLostError:
+            self._each(jobs, lambda job: log.info("another worker took over job %d", job.id))
+        except ConflictError as error:
+            self._release(jobs)
+            log.info("%d jobs wait: %s", len(jobs), error)
+        except OverBudgetError as error:
             self._release(jobs)
             self._pause(error)
+        except ProviderError as error:
+            if isinstance(error, BadAnswerError) or error.status in OURS:
+                reason = str(error)
+                self._each(jobs, lambda job: self._fail(job, reason))
+            else:
+                self._release(jobs)
+                self._pause(error)
+
+    def _each(self, jobs: Sequence[Job], alone: Callable[[Job], None]) -> None:
+        """Try jobs that failed together one by one; one that was alone is dealt with."""
+        if len(jobs) == 1:
+            alone(jobs[0])
+            return
+        self._in_turn([[job] for job in jobs])
+
+    def _in_turn(self, parts: Sequence[Sequence[Job]]) -> None:
+        for part in parts:
+            if self._goes_on():
+                self._think(part)
+            else:
+                self._release(part)
+
+    def _fail(self, job: Job, reason: str) -> None:
+        with contextlib.suppress(LeaseLostError):
+            self._store.fail(job, reason)
 
     def _do(self, jobs: Sequence[Job]) -> None:
+        """Think about the jobs' messages. Whatever they hold, none may stop the others."""
+        try:
+            self._make(jobs)
+        except (ConflictError, OverBudgetError, ProviderError, StoreError):
+            raise
+        except Exception as error:
+            raise BadAnswerError(f"thinking about it raised {type(error).__name__}") from error
+
+    def _make(self, jobs: Sequence[Job]) -> None:
         material = self._deriver.read(jobs)
+        if self._thinking.model and len(parts := self._deriver.apart(jobs, material)) > 1:
+            self._in_turn(parts)  # each is paid for and kept by itself
+            return
         candidates = self._deriver.candidates(material)
-        for _ in range(ATTEMPTS):
+        if candidates:  # where none was asked for, nobody knows whether the model is back
+            self._rest = FIRST_REST
+        for attempt in range(ATTEMPTS):
+            time.sleep(random.uniform(0, PATIENCE * attempt))
             try:
                 self._keep(jobs, material, candidates)
             except LeaseLostError:
                 raise
-            except ConflictError:
+            except (ConflictError, NotFoundError):
                 continue  # somebody else changed this user's memories: decide again
             return
-        raise BadAnswerError("this user's memories keep changing")
+        raise ConflictError("this user's memories keep changing")
 
     def _keep(
         self, jobs: Sequence[Job], material: Material, candidates: Sequence[Candidate]
     ) -> None:
         home, store = material.home, self._store
-        if not candidates:
-            store.apply(home, [], done=jobs)
-            return
         version = store.version(home)
         changes = self._deriver.changes(material, candidates)
         store.apply(home, changes, done=jobs, base_version=version)
-        self._tidy(home, len(changes))
+        if changes:
+            self._tidy(home, len(changes))
 
     def _tidy(self, home: Scope, changed: int) -> None:
         every = self._thinking.maintain_every
@@ -147,8 +211,9 @@ class Worker:
     def _note_uses(self) -> None:
         with self._used_lock:
             used, self._used = self._used, {}
-        for scope, ids in used.items():
-            self._store.touch(scope, list(ids))
+        for scope, (ids, said) in used.items():
+            if recalled := ids.union(self._store.derived(scope, sorted(said))):
+                self._store.touch(scope, sorted(recalled))
 
     def _release(self, jobs: Sequence[Job]) -> None:
         """Let others have at once what is not done."""
@@ -159,7 +224,7 @@ class Worker:
     def _pause(self, error: ProviderError | OverBudgetError) -> None:
         """Ask the model ever more rarely while it does not answer, or may not be asked."""
         asked = getattr(error, "retry_after_s", None)
-        wait = self._rest if asked is None else max(float(asked), self._rest)
-        self._rest_until = time.monotonic() + min(wait, LONGEST_REST)
+        wait = self._rest if asked is None else max(min(asked, LONGEST_ASKED), self._rest)
+        self._rest_until = time.monotonic() + wait
         self._rest = min(self._rest * 2, LONGEST_REST)
-        log.warning("memories wait for %.0f s: %s", min(wait, LONGEST_REST), error)
+        log.warning("memories wait for %.0f s: %s", wait, error)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from recollect.providers.reranker import Reranker
 from recollect.records.query import Found, Passage
 
 DAY = 86_400
@@ -29,7 +30,8 @@ class Ranking:
     """What each signal is worth; the best find of a channel counts 1 before it is weighed.
 
     All but the channels are boosts: none of them keeps anything out. `make bench-recall`
-    shows what recall loses when one of them is taken away.
+    shows what recall loses when one of them is taken away. A reranker, where there is one,
+    has the last word, if it says it in time.
     """
 
     words: float = 0.55
@@ -42,10 +44,12 @@ class Ranking:
     role: float = 0.3
     own: float = 0.15
     asks: float = -0.05
+    outdated: float = -0.2
     importance: float = 0.1
     recency: float = 0.01
     half_life_days: float = 30.0
     spread: float = 0.01
+    reranker: Reranker | None = None
 
 
 DEFAULT_RANKING = Ranking()
@@ -118,14 +122,26 @@ def fuse(
 ) -> list[Candidate]:
     """The records that were found, best first; all of them, or so many."""
     board = Board()
+    spoken = _spoken_for(passages)
     for channel in filter(found.__contains__, CHANNELS):
-        known = [find for find in found[channel] if find.passage in passages]
-        _gather(board, channel, known, passages, getattr(ranking, channel))
+        known = [find for find in found[channel] if find.passage in spoken]
+        _gather(board, channel, known, spoken, getattr(ranking, channel))
     _lend(board, ranking)
     for name, column in _boosts(board.passages, ranking, asked, now):
         board.add(name, column)
     _spread(board, ranking.spread)
     return [board.candidate(row) for row in board.order()[:limit]]
+
+
+def _spoken_for(passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
+    """The passages, with what was derived from one message standing for that message.
+
+    It says nothing that the message does not, and finding both would take two places.
+    """
+    if all(it.source is None for it in passages.values()):
+        return passages
+    said = {it.record: it for it in passages.values() if it.kind == "message"}
+    return {id_: said.get(it.source or it.record, it) for id_, it in passages.items()}
 
 
 def _gather(
@@ -199,6 +215,7 @@ def _boosts(
     yield "role", {row: ranking.role for row, it in rows if it.role == asked.role}
     yield "speaker", {row: ranking.speaker for row, it in rows if it.speaker in asked.names}
     yield "own", {row: ranking.own * it.own for row, it in rows if it.own}
+    yield "outdated", {row: ranking.outdated for row, it in rows if it.outdated}
     yield "asks", {row: ranking.asks for row, it in rows if it.asks}
     yield (
         "importance",

@@ -14,6 +14,7 @@ from recollect.providers.embedder import Embedder
 from recollect.records.log import Job
 from recollect.store.background import Background
 from recollect.store.base import Store
+from recollect.store.leases import kept
 
 if TYPE_CHECKING:
     from recollect.providers.embedder import Vectors
@@ -22,7 +23,7 @@ JOBS = 32  # taken at once
 PASSAGES = 64  # embedded at once
 MOST = 10_000  # looked at one by one when a job fails
 FUTILE = 3  # refused in a row before any was taken
-LEASE_SECONDS = 120.0
+LEASE_SECONDS = 45.0  # renewed while it works: a dead indexer's jobs are others' in a minute
 PREPARE_SECONDS = 60.0  # between two looks for users that this embedder has not seen
 
 log = logging.getLogger("recollect")
@@ -53,6 +54,10 @@ class Indexer:
         """Wait until nothing waits for its vector; return how many jobs still do."""
         return self._background.wait_for(self._store, self._kinds, timeout_s)
 
+    def stop(self) -> None:
+        """Begin no other job; what was taken and not begun is given back."""
+        self._background.closing = True
+
     def close(self) -> None:
         """Stop after the batch at hand; what is left stays in the queue."""
         self._background.close()
@@ -66,13 +71,14 @@ class Indexer:
         for job in jobs:
             by_owner[job.scope.owner].append(job)
         todo = list(by_owner.values())
-        try:
-            while todo and not self._background.closing:
-                self._embed(todo[0])
-                todo.pop(0)
-        finally:
-            for theirs in todo:
-                self._release(theirs)
+        with kept(self._store, jobs, LEASE_SECONDS):
+            try:
+                while todo and not self._background.closing:
+                    self._embed(todo[0])
+                    todo.pop(0)
+            finally:
+                for theirs in todo:
+                    self._release(theirs)
         if any(job.kind == "embed" for job in jobs):
             self._then()  # what has its vector is thought about next
         return bool(jobs)
@@ -123,8 +129,6 @@ class Indexer:
                 refused == FUTILE and not done
             ):  # it is not about the texts
                 return
-            if (done + refused) % PASSAGES == 0:
-                self._store.renew(job, lease_seconds=LEASE_SECONDS)
 
     def _do(self, jobs: Sequence[Job]) -> None:
         name = self._embedder.name
@@ -133,15 +137,20 @@ class Indexer:
         for place, job in enumerate(jobs):
             while len(texts := self._store.waiting(name, job, limit=PASSAGES)) == PASSAGES:
                 self._put(job, texts)
-                self._store.renew(job, lease_seconds=LEASE_SECONDS)
+                self._store.renew(job, lease_seconds=LEASE_SECONDS)  # raises if it was lost
                 if self._background.closing:
-                    self._release([*ready, *jobs[place:]])
-                    return
+                    break
+            if self._background.closing:
+                self._release([*ready, *jobs[place:]])
+                return
             gathered |= texts
             ready.append(job)
             if len(gathered) >= PASSAGES:
                 self._put(job, gathered, done=ready)
                 gathered, ready = {}, []
+                if self._background.closing:
+                    self._release(jobs[place + 1 :])
+                    return
         if ready:
             self._put(ready[0], gathered, done=ready)
 

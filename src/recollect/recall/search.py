@@ -12,7 +12,6 @@ from typing import Any
 
 from recollect.errors import RecollectError
 from recollect.providers.embedder import Embedder
-from recollect.providers.reranker import Reranker
 from recollect.recall.crew import Crew, Task
 from recollect.recall.fusion import DEFAULT_RANKING, DEPTH, Asked, Candidate, Ranking, fuse
 from recollect.recall.graph import find_links
@@ -36,7 +35,6 @@ class Searcher:
 
     store: Store
     embedder: Embedder | None = None
-    reranker: Reranker | None = None
     ranking: Ranking = DEFAULT_RANKING
     crew: Crew = field(default_factory=Crew)
     models: Crew = field(default_factory=Crew)  # apart: when one hangs, the store still answers
@@ -163,7 +161,7 @@ class Search:
             return [], found.keys()
         chosen = fuse(
             found, passages, self._tools.ranking, asked=self._asked(), now=query.now,
-            limit=query.limit * (2 if self._tools.reranker else 1),
+            limit=query.limit * (2 if self._tools.ranking.reranker else 1),
         )  # fmt: skip
         texts = store.read(query.scope, [it.passage.id for it in chosen])
         by_passage = {match.passage: match for match in texts}
@@ -194,7 +192,7 @@ class Search:
 
     def _rerank(self, hits: list[Hit]) -> list[Hit]:
         """The hits in the reranker's order, if it gives one in the time that is left."""
-        reranker = self._tools.reranker
+        reranker = self._tools.ranking.reranker
         if reranker is None or not hits:
             return hits
         question, texts = self._query.question, [hit.text for hit in hits]

@@ -75,14 +75,15 @@ class Expire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retract:
-    """It was wrong; it stays visible as something once believed."""
+    """It was wrong; it stays visible as something once believed. `by` is what is right instead."""
 
     id: str
     reason: str = ""
     at: datetime = field(default_factory=now)
+    by: str | None = None
 
     def __post_init__(self) -> None:
-        check_texts(self, "reason")
+        check_texts(self, "reason", "by")
         check_moments(self, "at")
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from recollect.errors import RecordError
+from recollect.records.fact import Fact
 from recollect.records.ids import new_id, now
 from recollect.records.memory_item import MemoryItem, check_moments, check_texts
 from recollect.records.scope import Scope
@@ -41,8 +42,8 @@ class Hold:
         pairs = ((self.scope.agent, scope.agent), (self.scope.session, scope.session))
         return all(None in pair or pair[0] == pair[1] for pair in pairs)
 
-    def keeps(self, item: MemoryItem) -> bool:
-        """Whether a memory is under it."""
+    def keeps(self, item: MemoryItem | Fact) -> bool:
+        """Whether a memory or a fact is under it."""
         if self.target is not None:
             return self.target == item.id or self.target in item.sources
         return (self.scope.agent in (None, item.scope.agent)) and (

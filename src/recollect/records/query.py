@@ -101,7 +101,8 @@ class Found(NamedTuple):
 class Passage(NamedTuple):
     """A span of a message or of something derived: what ranking knows of it.
 
-    A tuple, since hundreds are made for every question.
+    `source` is the one message that something was derived from; `outdated` says that what a
+    message tells was overtaken. A tuple, since hundreds are made for every question.
     """
 
     id: int
@@ -117,6 +118,8 @@ class Passage(NamedTuple):
     importance: float | None = None
     own: float = 0.0
     asks: bool = False
+    source: int | None = None
+    outdated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

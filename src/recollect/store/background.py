@@ -12,9 +12,39 @@ from recollect.errors import RecollectError
 from recollect.store.base import Store
 
 LONGEST_PAUSE = 15.0
+PATIENCE_SECONDS = 0.1  # for which work steps aside
 GATHER_SECONDS = 0.05  # what is stored together is worked on together, and writers go first
 
 log = logging.getLogger("recollect")
+
+
+class Courtesy:
+    """Lets work in the background step aside while somebody waits for an answer.
+
+    Python runs one thread at a time and takes its time to hand over: whoever answers holds
+    this as a context, and whoever works asks `wait` between two pieces of work.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._answering = 0
+        self._free = threading.Event()
+        self._free.set()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._answering += 1
+            self._free.clear()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._answering -= 1
+            if not self._answering:
+                self._free.set()
+
+    def wait(self) -> None:
+        """Go on when nobody waits any more, or at any rate soon."""
+        self._free.wait(PATIENCE_SECONDS)
 
 
 class Background:
@@ -36,6 +66,9 @@ class Background:
 
     def start(self) -> None:
         """See to it that the thread runs."""
+        if self._pid != os.getpid():  # a fork has no threads, and locks that they may have held
+            self._pid, self._thread = os.getpid(), None
+            self._woken, self._lock = threading.Event(), threading.Lock()
         if not self._runs():
             self._begin()
 
@@ -52,20 +85,20 @@ class Background:
     def close(self) -> None:
         """Stop after the step at hand; what is left stays in the queue."""
         self.closing = True
+        if self._pid != os.getpid():
+            return
         self._woken.set()
-        thread = self._thread
-        if thread is not None and self._pid == os.getpid():
-            thread.join(timeout=5)
+        if self._thread is not None:
+            self._thread.join(timeout=5)
 
     def _runs(self) -> bool:
         thread = self._thread
-        return thread is not None and self._pid == os.getpid() and thread.is_alive()
+        return thread is not None and thread.is_alive()
 
     def _begin(self) -> None:
         with self._lock:
             if self.closing or self._runs():
                 return
-            self._pid = os.getpid()
             self._thread = threading.Thread(
                 target=self._run, name=f"recollect-{self._work}", daemon=True
             )

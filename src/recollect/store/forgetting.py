@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recollect.errors import NotFoundError
+from recollect.records.fact import Fact
+from recollect.records.ids import to_micros
+from recollect.records.memory_item import MemoryItem
 from recollect.records.scope import Scope
 from recollect.store.engine import Db
-from recollect.store.keeping import check_holds
+from recollect.store.keeping import check_holds, check_kept, legal_holds
 from recollect.store.queue import enqueue
 from recollect.store.sessions import narrowed
-from recollect.store.views import restore
+from recollect.store.views import records, restore
 
 
 def forget(
@@ -85,7 +88,8 @@ def _forget_messages(
     owner, seqs = scope.owner, [seq for seq, _ in messages]
     cited = db.rows("views_from_messages", owner=owner, ids=[id_ for _, id_ in messages])
     views = list(dict.fromkeys([*(view for (view,) in cited), *also]))
-    check_holds(db, scope, views)
+    going = {record.id: record for record in records(db, scope, views)} if views else {}
+    check_kept(legal_holds(db, scope), list(going.values()))
     named = {"owner": owner, "ids": views}
     others = db.rows("messages_cited_by", **named) if views else []
     replaced = db.rows("superseded_by_views", **named) if views else []
@@ -96,13 +100,36 @@ def _forget_messages(
         gone["messages"] += db.run("delete_messages", owner=owner, seqs=seqs)
         db.run("delete_silent_speakers", owner=owner)
         gone += Counter(passages=passages, vectors=vectors)
-    for (view,) in replaced:
-        if view not in set(views):
-            restore(db, scope, view, "what took its place was forgotten", now)
+    for old in records(db, scope, [view for (view,) in replaced]):
+        _give_back(db, scope, old, going, now)
     for seq, session in others:
         if seq not in set(seqs):
             enqueue(db, owner, "derive", seq, seq, now, session=session)
     return gone
+
+
+def _give_back(
+    db: Db,
+    scope: Scope,
+    old: MemoryItem | Fact,
+    gone: Mapping[str, MemoryItem | Fact],
+    now: int,
+) -> None:
+    """What a forgotten record replaced holds again, or until that was replaced itself."""
+    end = old.valid_to if isinstance(old, Fact) else old.ended_at
+    heir, left = old.superseded_by, dict(gone)
+    while heir is not None and heir in left:
+        between = left.pop(heir)
+        if isinstance(between, MemoryItem):
+            end = between.ended_at
+        elif between.known_to is None:  # else it never held, and what is right began as it did
+            end = between.valid_to
+        heir = between.superseded_by
+    if heir is None or end is None:
+        restore(db, scope, old.id, "what took its place was forgotten", now)
+    else:
+        query = "bridge_fact" if isinstance(old, Fact) else "bridge_item"
+        db.run(query, owner=scope.owner, id=old.id, heir=heir, at=to_micros(end))
 
 
 def _forget_views(db: Db, owner: str, views: list[str]) -> Counter[str]:

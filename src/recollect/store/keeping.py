@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from recollect.errors import HeldError, NotFoundError
+from recollect.records.fact import Fact
 from recollect.records.hold import Hold
 from recollect.records.ids import from_micros, to_micros
+from recollect.records.memory_item import MemoryItem
 from recollect.records.scope import Scope
 from recollect.store.engine import Db
 
@@ -48,11 +50,22 @@ def lift(db: Db, scope: Scope, hold_id: str) -> None:
 
 def check_holds(db: Db, scope: Scope, targets: Iterable[str] | None) -> None:
     """Raise if a legal hold keeps the scope, or one of the targets in it, from being forgotten."""
-    legal = [hold for hold in holds(db, scope) if hold.kind == "legal"]
     wanted = None if targets is None else set(targets)
-    for held in legal:
+    for held in legal_holds(db, scope):
         if wanted is None or held.target is None or held.target in wanted:
             raise HeldError(f"the legal hold {held.id} keeps this; lift it first")
+
+
+def check_kept(held: Iterable[Hold], records: Sequence[MemoryItem | Fact]) -> None:
+    """Raise if one of the holds keeps one of the records from being forgotten."""
+    for hold in held:
+        if any(hold.keeps(record) for record in records):
+            raise HeldError(f"the legal hold {hold.id} keeps this; lift it first")
+
+
+def legal_holds(db: Db, scope: Scope) -> list[Hold]:
+    """The holds in the scope that nothing may be forgotten under."""
+    return [hold for hold in holds(db, scope) if hold.kind == "legal"]
 
 
 def touch(db: Db, scope: Scope, ids: Sequence[str], now: int) -> None:

@@ -18,6 +18,7 @@ from recollect.store.queue import enqueue
 from recollect.store.sessions import ensure_session, find_by, narrowed, settle
 
 END = 2**62
+MOST_IN_JOB = 100  # messages that are thought about together
 
 
 class RepeatError(Exception):
@@ -204,5 +205,7 @@ def _store(
         raise RepeatError
     index_messages(db, owner, placed, agent=agent, session=key)
     if not all(message.unfinished for message in messages):  # such are queued when they end
-        enqueue(db, owner, "embed", places[0], places[-1], now, session=key)
+        for start in range(0, len(places), MOST_IN_JOB):
+            some = places[start : start + MOST_IN_JOB]
+            enqueue(db, owner, "embed", some[0], some[-1], now, session=key)
     return places

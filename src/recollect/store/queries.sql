@@ -199,7 +199,7 @@ SELECT @fact FROM facts f WHERE f.owner = :owner AND f.id IN (:ids*) ORDER BY f.
 -- name: items
 SELECT @item FROM memory_items i
 WHERE i.owner = :owner
-  AND (CAST(:agent AS TEXT) IS NULL OR i.agent_name = :agent)
+  AND (CAST(:agent AS TEXT) IS NULL OR i.agent_name IN ('', :agent))
   AND (CAST(:session_id AS TEXT) IS NULL OR i.session_id = :session_id)
   AND (:current = 0 OR (i.ended_at IS NULL AND (i.expires_at IS NULL OR i.expires_at > :now)))
 ORDER BY i.created_at, i.id
@@ -207,7 +207,7 @@ ORDER BY i.created_at, i.id
 -- name: facts
 SELECT @fact FROM facts f
 WHERE f.owner = :owner
-  AND (CAST(:agent AS TEXT) IS NULL OR f.agent_name = :agent)
+  AND (CAST(:agent AS TEXT) IS NULL OR f.agent_name IN ('', :agent))
   AND (CAST(:session_id AS TEXT) IS NULL OR f.session_id = :session_id)
   AND (CAST(:topic AS TEXT) IS NULL OR f.topic = :topic)
 ORDER BY f.known_from, f.id
@@ -280,7 +280,12 @@ ORDER BY p.id LIMIT :limit
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_id, p.role, p.speaker,
   p.own, p.asks, i.importance,
   (SELECT max(b.id) FROM chat_message_history b
-   WHERE b.owner = :owner AND b.session_id = p.session_id AND b.id < p.id / 1048576)
+   WHERE b.owner = :owner AND b.session_id = p.session_id AND b.id < p.id / 1048576),
+  (SELECT CASE WHEN count(*) = 1 THEN min(m.id) END FROM view_sources v
+   LEFT JOIN chat_message_history m
+     ON m.owner = :owner AND m.session_id = p.session_id AND m.message_id = v.message_id
+   WHERE v.owner = :owner AND v.view = p.view_id),
+  p.outdated
 FROM passages p @passage_joins
 LEFT JOIN memory_items i ON i.owner = p.owner AND i.id = p.view_id
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter
@@ -289,8 +294,13 @@ WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter
 -- name: @passage_joins
 LEFT JOIN sessions s ON s.owner = p.owner AND s.key = p.session_id
 
+-- What was derived for no agent in particular is for all of them; a note is its own agent's.
+-- name: @seen_by_agent
+(CAST(:agent AS TEXT) IS NULL OR p.agent_name = :agent
+  OR (p.agent_name = '' AND p.kind IN ('memory', 'fact')))
+
 -- name: @passage_filter
-(CAST(:agent AS TEXT) IS NULL OR p.agent_name = :agent)
+@seen_by_agent
   AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
 
 -- name: count_passages_of_messages
@@ -416,14 +426,19 @@ INSERT INTO entities (owner, name, fact) VALUES (:owner, :name, :fact) ON CONFLI
 -- name: delete_entities
 DELETE FROM entities WHERE owner = :owner AND fact IN (:ids*)
 
+-- What very many facts are about, as the user is, tells nothing of any of them.
+-- name: @is_no_hub
+(SELECT count(*) FROM (
+  SELECT 1 FROM entities h WHERE h.owner = :owner AND h.name = e.name LIMIT 26) AS few) < 26
+
 -- name: linked
 WITH near AS (
-  SELECT DISTINCT fact FROM entities WHERE owner = :owner AND name IN (:names*)
+  SELECT DISTINCT e.fact FROM entities e WHERE e.owner = :owner AND e.name IN (:names*) AND @is_no_hub
 ), beyond AS (
   SELECT DISTINCT n.fact FROM near
   JOIN entities e ON e.owner = :owner AND e.fact = near.fact
   JOIN entities n ON n.owner = :owner AND n.name = e.name
-  WHERE NOT EXISTS (SELECT 1 FROM near k WHERE k.fact = n.fact)
+  WHERE @is_no_hub AND NOT EXISTS (SELECT 1 FROM near k WHERE k.fact = n.fact)
 ), facts_found AS (
   SELECT fact, 1.0 AS score FROM near UNION ALL SELECT fact, 0.5 FROM beyond
 )
@@ -502,6 +517,13 @@ UPDATE facts SET superseded_by = NULL, reason = :reason, known_to = NULL,
   ended_at = CASE WHEN known_to IS NULL THEN NULL ELSE ended_at END
 WHERE owner = :owner AND id = :id
 
+-- What came between was forgotten: the next one took the place.
+-- name: bridge_item
+UPDATE memory_items SET superseded_by = :heir, ended_at = :at WHERE owner = :owner AND id = :id
+
+-- name: bridge_fact
+UPDATE facts SET superseded_by = :heir, valid_to = :at WHERE owner = :owner AND id = :id
+
 -- name: hand_over_sources
 INSERT INTO view_sources (owner, view, message_id)
 SELECT owner, :into, message_id FROM view_sources WHERE owner = :owner AND view = :id
@@ -561,7 +583,8 @@ INSERT INTO spending (hour, calls, tokens) VALUES (:hour, 0, 0) ON CONFLICT DO N
 DELETE FROM spending WHERE hour < :hour
 
 -- name: spend
-UPDATE spending SET calls = calls + :calls, tokens = tokens + :tokens
+UPDATE spending SET calls = calls + :calls,
+  tokens = CASE WHEN tokens + :tokens < 0 THEN 0 ELSE tokens + :tokens END
 WHERE hour = :hour
   AND (CAST(:max_calls AS BIGINT) IS NULL OR calls + :calls <= :max_calls)
   AND (CAST(:max_tokens AS BIGINT) IS NULL OR tokens + :tokens <= :max_tokens)
@@ -579,3 +602,7 @@ SELECT memory_id FROM facts WHERE owner = :owner AND id = :id
 SELECT DISTINCT i.id FROM view_sources v
 JOIN memory_items i ON i.owner = v.owner AND i.id = v.view
 WHERE v.owner = :owner AND v.message_id IN (:ids*)
+
+-- name: mark_outdated
+UPDATE passages SET outdated = :outdated
+WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * 1048576 AND CAST(:seq AS BIGINT) * 1048576 + 1048575

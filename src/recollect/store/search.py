@@ -135,9 +135,10 @@ def passages(db: Db, scope: Scope, ids: Sequence[int], now: int) -> list[Passage
         Passage(
             id_, kind, id_ // PIECES if view is None else view, start, stop,
             from_micros(created_at), session, previous, role, speaker, importance, own, bool(asks),
+            source, bool(outdated),
         )
         for id_, kind, view, start, stop, created_at, session, role, speaker, own, asks,
-        importance, previous in rows
+        importance, previous, source, outdated in rows
     ]  # fmt: skip
 
 

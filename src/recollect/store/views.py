@@ -168,6 +168,8 @@ def restore(db: Db, scope: Scope, id_: str, reason: str, now: int) -> None:
     [record] = records(db, scope, [id_])
     at = record.known_from if isinstance(record, Fact) else record.created_at
     _index(db, record, kind, to_micros(at), now)
+    if isinstance(record, Fact):
+        _mark(db, scope.owner, id_, outdated=False)
     if isinstance(record, Fact) and record.memory and records(db, scope, [record.memory]):
         restore(db, scope, record.memory, reason, now)
 
@@ -187,9 +189,10 @@ def _end(
     successor: MemoryItem | Fact | None = None,
 ) -> None:
     """End a record, and the memory that states it where it is a fact."""
+    by = change.by if isinstance(change, Retract) else None
     values = {
         "owner": owner, "id": id_, "at": to_micros(change.at), "reason": change.reason,
-        "superseded_by": None if successor is None else successor.id,
+        "superseded_by": by if successor is None else successor.id,
     }  # fmt: skip
     ended = [id_]
     if _kind_of(db, owner, id_) == "memory":
@@ -199,6 +202,7 @@ def _end(
             db.run("end_fact_belief", **values)
         else:
             db.run("end_fact_validity", **values, now=now)
+        _mark(db, owner, id_, outdated=True)
         [(memory,)] = db.rows("memory_of_fact", owner=owner, id=id_)
         if memory is not None:  # what states it says something that holds no longer
             heir = successor.memory if isinstance(successor, Fact) else None
@@ -206,6 +210,12 @@ def _end(
             ended.append(memory)
     for query in ("delete_view_passages", "delete_entities"):  # search is for what holds
         db.run(query, owner=owner, ids=ended)
+
+
+def _mark(db: Db, owner: str, fact: str, *, outdated: bool) -> None:
+    """Let search know whether what a fact's messages say still holds."""
+    for seq, _ in db.rows("messages_cited_by", owner=owner, ids=[fact]):
+        db.run("mark_outdated", owner=owner, seq=seq, outdated=int(outdated))
 
 
 def _kind_of(db: Db, owner: str, id_: str) -> str:

@@ -10,10 +10,16 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"recollect.testing.{part}_conformance"
-        for part in ("log", "session", "view", "queue", "recall")
+        for part in ("log", "session", "view", "queue", "life", "recall")
     )
 )
 
+from recollect.testing.life_conformance import (  # noqa: E402
+    HoldConformance,
+    LifeConformance,
+    SourceConformance,
+    SpendConformance,
+)
 from recollect.testing.log_conformance import LogConformance  # noqa: E402
 from recollect.testing.queue_conformance import ForgetConformance, QueueConformance  # noqa: E402
 from recollect.testing.recall_conformance import RecallConformance  # noqa: E402
@@ -29,6 +35,10 @@ class StoreConformance(
     ViewConformance,
     QueueConformance,
     ForgetConformance,
+    LifeConformance,
+    HoldConformance,
+    SpendConformance,
+    SourceConformance,
     RecallConformance,
 ):
     """Everything `recollect.store.base.Store` promises. Give it a fixture `store`."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from recollect.errors import MessageError, NotFoundError
 from recollect.memory import Memory
@@ -17,6 +18,8 @@ Wire = dict[str, Any]
 
 class BaseMemory(ABC):
     """The contract of every memory an agent holds. Reading gives dicts ready for a model."""
+
+    _own: Memory | None = None  # what nobody else can close
 
     @abstractmethod
     def add(self, message: Message | None = None, **fields: Any) -> str:
@@ -54,6 +57,22 @@ class BaseMemory(ABC):
         """The older name of `reset`."""
         self.reset()
 
+    def close(self) -> None:
+        """Let go of what lives and dies with this object; what it was given stays open."""
+        if self._own is not None:
+            self._own.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
 
 class ConversationMemory(BaseMemory):
     """An ordered history that begins with its description as the system message.
@@ -72,7 +91,9 @@ class ConversationMemory(BaseMemory):
         session: str | None = None,
         read_image: Callable[[str], str] = encode_image,
     ) -> None:
-        self._memory = memory or Memory(":memory:")
+        if memory is None:
+            memory = self._own = Memory(":memory:")
+        self._memory = memory
         self._user, self._agent = user, agent
         self._read_image = read_image
         self._chat = self._memory.session(user=user, agent=agent, id=session, new=session is None)

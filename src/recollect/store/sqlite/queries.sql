@@ -115,10 +115,11 @@ chat_message_history m ON m.owner = :owner
 -- Joined crosswise, which SQLite does in the order written: from what is few to what is many.
 -- name: linked
 WITH near AS (
-  SELECT DISTINCT fact FROM entities WHERE owner = :owner AND name IN (:names*)
+  SELECT DISTINCT e.fact FROM entities e WHERE e.owner = :owner AND e.name IN (:names*) AND @is_no_hub
 ), beyond AS (
   SELECT DISTINCT n.fact FROM near CROSS JOIN entities e CROSS JOIN entities n
-  WHERE e.owner = :owner AND e.fact = near.fact AND n.owner = :owner AND n.name = e.name
+  WHERE e.owner = :owner AND e.fact = near.fact AND @is_no_hub
+    AND n.owner = :owner AND n.name = e.name
     AND n.fact NOT IN (SELECT fact FROM near)
 ), facts_found AS (
   SELECT fact, 1.0 AS score FROM near UNION ALL SELECT fact, 0.5 FROM beyond
@@ -127,9 +128,16 @@ SELECT passage, max(score) FROM (
   SELECT p.id AS passage, f.score FROM facts_found f CROSS JOIN passages p
   WHERE p.owner = :owner AND p.view_id = f.fact
   UNION ALL
-  SELECT p.id, f.score * 0.8 FROM facts_found f CROSS JOIN facts k CROSS JOIN view_sources v
+  SELECT p.id, f.score * 0.8 FROM facts_found f CROSS JOIN passages q CROSS JOIN view_sources v
+  CROSS JOIN chat_message_history m CROSS JOIN passages p
+  WHERE q.owner = :owner AND q.view_id = f.fact AND q.session_id IS NOT NULL
+    AND v.owner = :owner AND v.view = f.fact
+    AND m.session_id = q.session_id AND m.message_id = v.message_id
+    AND p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575 AND p.start_at = 0
+  UNION ALL
+  SELECT p.id, f.score * 0.8 FROM facts_found f CROSS JOIN passages q CROSS JOIN view_sources v
   CROSS JOIN sessions s CROSS JOIN chat_message_history m CROSS JOIN passages p
-  WHERE k.owner = :owner AND k.id = f.fact AND k.known_to IS NULL AND k.valid_to IS NULL
+  WHERE q.owner = :owner AND q.view_id = f.fact AND q.session_id IS NULL
     AND v.owner = :owner AND v.view = f.fact
     AND s.owner = :owner AND m.session_id = s.key AND m.message_id = v.message_id
     AND p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575 AND p.start_at = 0
@@ -193,10 +201,14 @@ SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_i
   CASE WHEN p.view_id IS NOT NULL THEN (
     SELECT i.importance FROM memory_items i WHERE i.owner = :owner AND i.id = p.view_id) END,
   (SELECT max(b.id) FROM chat_message_history b
-   WHERE b.session_id = p.session_id AND b.id < p.id / 1048576)
+   WHERE b.session_id = p.session_id AND b.id < p.id / 1048576),
+  CASE WHEN p.view_id IS NOT NULL THEN (
+    SELECT CASE WHEN count(*) = 1 THEN min(m.id) END FROM view_sources v
+    LEFT JOIN chat_message_history m ON m.session_id = p.session_id AND m.message_id = v.message_id
+    WHERE v.owner = :owner AND v.view = p.view_id) END,
+  p.outdated
 FROM passages p
-WHERE p.owner = :owner AND p.id IN (:ids*)
-  AND (CAST(:agent AS TEXT) IS NULL OR p.agent_name = :agent)
+WHERE p.owner = :owner AND p.id IN (:ids*) AND @seen_by_agent
   AND (CAST(:session_hash AS TEXT) IS NULL OR p.session_id = (
     SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash))
   AND (p.view_id IS NULL OR NOT EXISTS (

@@ -6,6 +6,9 @@ ALTER TABLE owners ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE facts ADD COLUMN ended_at INTEGER;
 ALTER TABLE facts ADD COLUMN memory_id TEXT;
 
+-- Whether what a message says was overtaken by something newer, or taken back.
+ALTER TABLE passages ADD COLUMN outdated INTEGER NOT NULL DEFAULT 0;
+
 -- What nobody may clear away: all in a scope, or one message or memory.
 CREATE TABLE holds (
   owner TEXT NOT NULL,

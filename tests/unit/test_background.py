@@ -1,0 +1,199 @@
+"""The background: a thread that works while there is work, in whichever process it finds itself."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from recollect import Message, StoreError
+from recollect.records.scope import Scope
+from recollect.store.background import Background
+from recollect.store.sqlite.store import SqliteStore
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def idle(steps: list[int]) -> Callable[[], bool]:
+    """A step that finds nothing to do, and notes in which process."""
+
+    def step() -> bool:
+        steps.append(os.getpid())
+        return False
+
+    return step
+
+
+def test_it_works_for_as_long_as_there_is_work_and_then_sleeps() -> None:
+    left = [1] * 100
+    background = Background(lambda: bool(left and left.pop()), "testing")
+    background.wake()
+    wait_until(lambda: not left)
+    background.close()
+    thread = background._thread
+    assert thread is not None
+    assert not thread.is_alive()
+
+
+def test_it_is_woken_from_a_long_sleep() -> None:
+    steps: list[int] = []
+    background = Background(idle(steps), "testing")
+    background.wake()
+    time.sleep(1.0)  # by now its pauses are long
+    slept = len(steps)
+    background.wake()
+    wait_until(lambda: len(steps) > slept)
+    background.close()
+    assert slept < 10
+
+
+def test_an_error_of_ours_is_told_and_the_thread_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "recollect")
+    steps: list[int] = []
+
+    def step() -> bool:
+        steps.append(1)
+        if len(steps) < 3:
+            raise StoreError("the disk is away")
+        return False
+
+    background = Background(step, "testing")
+    background.wake()
+    wait_until(lambda: len(steps) >= 3)
+    background.close()
+    assert [record.getMessage() for record in caplog.records] == [
+        "testing pauses: the disk is away"
+    ] * 2
+
+
+def test_a_thread_that_fell_over_is_replaced_at_the_next_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fallen: list[type[BaseException] | None] = []
+    monkeypatch.setattr(threading, "excepthook", lambda told: fallen.append(told.exc_type))
+    steps: list[int] = []
+
+    def step() -> bool:
+        steps.append(1)
+        if len(steps) == 1:
+            raise ZeroDivisionError
+        return False
+
+    background = Background(step, "testing")
+    background.wake()
+    wait_until(lambda: bool(fallen))
+    wait_until(lambda: not background._runs())
+    background.wake()
+    wait_until(lambda: len(steps) > 1)
+    background.close()
+    assert fallen == [ZeroDivisionError]
+
+
+def test_it_runs_once_however_many_wake_it() -> None:
+    inside, most = threading.Semaphore(1), []
+
+    def step() -> bool:
+        most.append(inside.acquire(blocking=False))
+        time.sleep(0.001)
+        inside.release()
+        return False
+
+    background = Background(step, "testing")
+    callers = [threading.Thread(target=background.wake) for _ in range(50)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    wait_until(lambda: bool(most))
+    background.close()
+    assert all(most)
+
+
+def test_after_close_nothing_wakes_it() -> None:
+    steps: list[int] = []
+    background = Background(idle(steps), "testing")
+    background.close()
+    background.wake()
+    assert background._thread is None
+    assert steps == []
+
+
+def test_waiting_ends_with_the_work_the_time_or_the_end(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "memory.db") as store:
+        background = Background(lambda: False, "testing")
+        assert background.wait_for(store, ("embed",), None) == 0
+        store.append(Scope(user="ada", session="talk"), [Message("user", "hello")])
+        assert background.wait_for(store, ("embed",), 0) == 1
+        assert background.wait_for(store, ("embed",), 0.1) == 1
+        background.close()
+        assert background.wait_for(store, ("embed",), None) == 1
+
+
+def in_a_fork(work: Callable[[], bool]) -> int:
+    """The exit code of a forked child that does some work: 0 if it says so, in ten seconds."""
+    if pid := os.fork():
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    status = 1
+    try:
+        signal.alarm(10)
+        status = 0 if work() else 2
+    finally:
+        os._exit(status)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("held", [False, True])
+def test_a_forked_child_gets_a_thread_of_its_own(held: bool) -> None:
+    steps: list[int] = []
+    background = Background(idle(steps), "testing")
+    background.wake()
+    wait_until(lambda: bool(steps))
+
+    def work() -> bool:
+        background.wake()
+        wait_until(lambda: os.getpid() in steps)
+        background.close()
+        return not background._runs()
+
+    locks = [background._lock, background._woken._cond] if held else []  # type: ignore[attr-defined]
+    for lock in locks:  # as another thread might at the moment of a fork
+        lock.acquire()
+    try:
+        assert in_a_fork(work) == 0
+    finally:
+        for lock in locks:
+            lock.release()
+    before = len(steps)
+    background.wake()
+    wait_until(lambda: len(steps) > before)
+    background.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_may_close_what_its_parent_uses() -> None:
+    steps: list[int] = []
+    background = Background(idle(steps), "testing")
+    background.wake()
+    wait_until(lambda: bool(steps))
+
+    def work() -> bool:
+        background.close()
+        return True
+
+    with background._woken._cond:  # type: ignore[attr-defined]
+        assert in_a_fork(work) == 0
+    before = len(steps)
+    background.wake()
+    wait_until(lambda: len(steps) > before)
+    background.close()

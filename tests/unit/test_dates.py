@@ -1,0 +1,77 @@
+"""Dates are resolved against the moment they were said, as precisely as they were said."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from recollect.lifecycle.dates import find_dates, resolve
+
+SUNDAY = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("I saw it yesterday", "14 November 2026"),
+        ("I moved to Berlin last month", "October 2026"),
+        ("we met last Friday", "13 November 2026"),
+        ("the exam is next Friday", "20 November 2026"),
+        ("that was 3 days ago", "12 November 2026"),
+        ("two weeks ago", "week of 26 October 2026"),
+        ("on 5 May 2019", "5 May 2019"),
+        ("since 2020", "2020"),
+        ("released 2024-02-29", "29 February 2024"),
+        ("this weekend", "weekend of 14 November 2026"),
+        ("два дня назад", "13 November 2026"),
+        ("в прошлом году мы переехали", "2025"),
+        ("下个月去东京", "December 2026"),
+        ("上周五开会", "6 November 2026"),
+        ("vor drei Wochen war ich dort", "week of 19 October 2026"),
+        ("die Prüfung ist morgen früh", "16 November 2026"),
+        ("la semana pasada estuve allí", "week of 2 November 2026"),
+        ("hace dos años", "2024"),
+    ],
+)
+def test_a_date_is_resolved(said: str, meant: str) -> None:
+    found = resolve(said, SUNDAY)
+    assert found is not None
+    assert found.text == meant
+
+
+@pytest.mark.parametrize(
+    ("said", "past", "future"),
+    [
+        ("I started in March", "March 2026", "March 2027"),
+        ("on 20 December", "20 December 2025", "20 December 2026"),
+        ("on Friday", "13 November 2026", "20 November 2026"),
+        ("im Juni", "June 2026", "June 2027"),
+        ("en junio", "June 2026", "June 2027"),
+        ("в июне", "June 2026", "June 2027"),
+        ("6月", "June 2026", "June 2027"),
+    ],
+)
+def test_a_date_without_a_year_leans_as_its_sentence_does(
+    said: str, past: str, future: str
+) -> None:
+    assert [span.text for span in find_dates(said, SUNDAY, lean=-1)] == [past]
+    assert [span.text for span in find_dates(said, SUNDAY, lean=1)] == [future]
+    assert resolve(said, SUNDAY) is None
+
+
+def test_a_span_ends_where_the_next_one_begins() -> None:
+    found = resolve("in December 2026", SUNDAY)
+    assert found is not None
+    assert found.start == datetime(2026, 12, 1, tzinfo=UTC)
+    assert found.end == datetime(2027, 1, 1, tzinfo=UTC)
+    assert not found.relative
+
+
+@pytest.mark.parametrize("said", ["I may go", "version 2.0.2019", "every Monday", ""])
+def test_what_names_no_date_is_left_alone(said: str) -> None:
+    assert find_dates(said, SUNDAY, lean=1) == []
+
+
+def test_a_day_that_does_not_exist_is_no_day() -> None:
+    assert [span.text for span in find_dates("on 31 June 2026", SUNDAY)] == ["June 2026"]

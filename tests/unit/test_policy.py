@@ -1,0 +1,165 @@
+"""The controller: what may become a memory, what it weighs, how long it stays."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from recollect.lifecycle.candidate import Candidate
+from recollect.lifecycle.policy import (
+    classify,
+    importance_of,
+    is_expired,
+    judged,
+    refusal,
+    should_promote,
+    surplus,
+)
+from recollect.lifecycle.thinking import DEFAULT_POLICY, Policy
+from recollect.records.memory_item import MemoryItem
+from recollect.records.message import Message
+from recollect.records.scope import Scope
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+SECRET = "my key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+
+
+def _refusal(text: str, place: int = 5, made: int = 0, **numbers: Any) -> str | None:
+    return refusal(Message("user", text), place=place, made=made, policy=Policy(**numbers))
+
+
+def _candidate(text: str, **about: Any) -> Candidate:
+    return Candidate(text=text, sources=("m1",), said_at=NOW, **about)
+
+
+def _item(text: str = "x", **about: Any) -> MemoryItem:
+    return MemoryItem(scope=Scope(user="ada"), text=text, created_at=NOW, **about)
+
+
+def test_an_ordinary_message_may_become_a_memory() -> None:
+    assert _refusal("I live in Berlin.") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers", "why"),
+    [
+        ("I live in Berlin.", {"place": 2, "min_messages": 3}, "the session has just begun"),
+        ("Hm.", {}, "it is too short"),
+        ("Berlin", {"min_chars": 7}, "it is too short"),
+        ("", {"min_chars": 1}, "it is too short"),
+        ("Berlin " * 1_000, {}, "it is too long to be one thought"),
+        ("Berlin", {"max_chars": 5}, "it is too long to be one thought"),
+        ("I live in Berlin.", {"made": 5}, "enough was made of the last messages"),
+        ("I live in Berlin.", {"made": 1, "share": 0.1, "window": 10}, "enough was made of"),
+        (SECRET, {}, "it holds a secret"),
+    ],
+)
+def test_a_refusal_tells_its_reason(text: str, numbers: dict[str, Any], why: str) -> None:
+    told = _refusal(text, **numbers)
+    assert told is not None
+    assert told.startswith(why)
+
+
+def test_the_numbers_are_bounds_that_may_be_reached() -> None:
+    assert _refusal("Berlin", place=3, min_messages=3, min_chars=6, max_chars=6, made=4) is None
+
+
+def test_what_is_still_being_written_waits() -> None:
+    message = Message("assistant", "I live in", unfinished=True)
+    assert refusal(message, place=5, made=0) == "it is still being written"
+
+
+CATEGORIES = {
+    "error_patterns": "The build fails with an exception: TypeError in the traceback.",
+    "code_context": "The function parse_date lives in the module utils.py",
+    "solutions": "We solved it: the fix was to restart.",
+    "user_preferences": "I prefer tea over coffee.",
+    "knowledge": "The Rhine flows through Basel.",
+}
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_a_text_has_the_category_of_its_words(category: str) -> None:
+    assert classify(CATEGORIES[category]) == category
+
+
+def test_categories_have_their_order_of_precedence() -> None:
+    names = ["error_patterns", "code_context", "solutions", "user_preferences"]
+    for place, first in enumerate(names):
+        for second in names[place + 1 :]:
+            both = f"{CATEGORIES[second]} {CATEGORIES[first]}"
+            assert classify(both) == first, (first, second)
+
+
+def test_tool_calls_make_it_task_history_unless_words_say_more() -> None:
+    assert classify(CATEGORIES["knowledge"], has_tools=True) == "task_history"
+    assert classify(CATEGORIES["solutions"], has_tools=True) == "solutions"
+
+
+def test_each_category_weighs_what_the_specification_says() -> None:
+    weights = {
+        "error_patterns": 0.8, "code_context": 0.7, "solutions": 0.8, "user_preferences": 0.6,
+        "task_history": 0.6, "knowledge": 0.5, "anything else": 0.5,
+    }  # fmt: skip
+    assert {name: importance_of(name) for name in weights} == weights
+
+
+def test_every_weight_is_a_setting_and_none_goes_over_one() -> None:
+    policy = Policy(base_importance=0.9, boosts={"solutions": 0.3})
+    assert importance_of("solutions", policy) == 1.0
+    assert importance_of("error_patterns", policy) == 0.9
+
+
+def test_judging_gives_category_weight_and_tags_and_takes_none_away() -> None:
+    found = judged(_candidate(CATEGORIES["solutions"], tags=("mine",), importance=0.95))
+    assert (found.category, found.importance) == ("solutions", 0.95)
+    assert found.tags[0] == "mine"
+    kept = judged(_candidate("Green tea", category="user_preferences"))
+    assert (kept.category, kept.importance) == ("user_preferences", 0.6)
+
+
+def test_working_memory_gets_an_end_and_keeps_one_it_has() -> None:
+    assert judged(_candidate("x", kind="working")).expires_at == NOW + DEFAULT_POLICY.working_for
+    assert judged(_candidate("x", kind="working", expires_at=NOW)).expires_at == NOW
+    assert judged(_candidate("x")).expires_at is None
+
+
+def test_a_memory_is_over_from_its_end_on() -> None:
+    item = _item(expires_at=NOW)
+    assert not is_expired(item, NOW - timedelta(microseconds=1))
+    assert is_expired(item, NOW)
+    assert not is_expired(_item(), NOW + 9_999 * DAY)
+
+
+@pytest.mark.parametrize(
+    ("about", "days", "earned"),
+    [
+        ({"importance": 0.7}, 0, True),
+        ({"importance": 0.69}, 9, False),
+        ({"uses": 2}, 1, True),
+        ({"uses": 2}, 0.9, False),
+        ({"uses": 1}, 9, False),
+        ({"importance": 1.0, "kind": "working"}, 9, False),
+        ({"importance": 1.0, "tier": "long"}, 9, False),
+    ],
+)
+def test_promotion_is_earned_by_weight_or_by_use_over_time(
+    about: dict[str, Any], days: float, earned: bool
+) -> None:
+    assert should_promote(_item(**about), NOW + days * DAY) == earned
+
+
+def test_the_least_recently_used_make_room_first() -> None:
+    items = [
+        _item("used lately", used_at=NOW + 3 * DAY),
+        _item("never used"),
+        _item("used once", used_at=NOW + DAY),
+        _item("long", tier="long"),
+    ]
+    gone = surplus(items, Policy(short_term=1))
+    assert [item.text for item in gone] == ["never used", "used once"]
+    assert surplus(items, Policy(short_term=3)) == []
+    assert len(surplus(items, Policy(short_term=0))) == 3

@@ -1,0 +1,286 @@
+"""New knowledge meets old: single decisions, and what holds after any sequence of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recollect.errors import ConflictError
+from recollect.lifecycle.candidate import Candidate, Claim
+from recollect.lifecycle.draft import Draft
+from recollect.lifecycle.keep import keep, known_of
+from recollect.lifecycle.reconcile import Known, reconcile, undo
+from recollect.lifecycle.thinking import DEFAULT_POLICY
+from recollect.records.change import Add, Change, Expire, Reinforce, Restore, Retract, Supersede
+from recollect.records.fact import Fact
+from recollect.records.ids import new_id
+from recollect.records.log import trust_of
+from recollect.records.memory_item import MemoryItem
+from recollect.records.scope import Scope
+from recollect.store.sqlite.store import SqliteStore
+
+ADA = Scope(user="ada")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def _claim(city: str, day: float = 0, **about: Any) -> Claim:
+    named = {"valid_from": START + day * DAY, "single": True, **about}
+    return Claim(subject="Ada", predicate="lives in", object=city, **named)
+
+
+def _told(*claims: Claim, text: str = "", day: float = 0, **about: Any) -> Candidate:
+    named: dict[str, Any] = {"sources": (new_id(),), "said_at": START + day * DAY, **about}
+    return Candidate(text=text, claims=claims, **named)
+
+
+def _lives(city: str, day: float = 0, **about: Any) -> Fact:
+    named = {"valid_from": START + day * DAY, "known_from": START, **about}
+    return Fact(scope=ADA, subject="Ada", predicate="lives in", object=city, **named)
+
+
+def _changes(candidate: Candidate, *facts: Fact, items: Sequence[MemoryItem] = ()) -> list[Change]:
+    known = Known(items=items, facts=facts)
+    return reconcile(candidate, known, scope=ADA, now=START + 50 * DAY)
+
+
+def test_something_newer_takes_the_place_of_what_held() -> None:
+    munich = _lives("Munich")
+    [change] = _changes(_told(_claim("Berlin", 5), day=5), munich)
+    assert isinstance(change, Supersede)
+    assert (change.old_id, change.at) == (munich.id, START + 5 * DAY)
+    assert isinstance(change.record, Fact)
+    assert (change.record.object, change.record.valid_from) == ("Berlin", START + 5 * DAY)
+
+
+def test_what_may_hold_beside_others_ends_nothing() -> None:
+    [change] = _changes(_told(_claim("Berlin", 5, single=False)), _lives("Munich"))
+    assert isinstance(change, Add)
+
+
+def test_only_facts_with_the_same_subject_and_predicate_are_looked_at() -> None:
+    others = (
+        replace(_lives("Munich"), subject="Bob"),
+        replace(_lives("Munich"), predicate="works in"),
+    )
+    [change] = _changes(_told(_claim("Berlin", 5)), *others)
+    assert isinstance(change, Add)
+    [change] = _changes(_told(_claim("Berlin", 5)), replace(_lives("Munich"), subject=" ADA "))
+    assert isinstance(change, Supersede)
+
+
+def test_the_same_however_written_is_reinforced_with_its_evidence() -> None:
+    berlin, told = _lives("Berlin", confidence=0.98), _told(_claim(" BERLIN ", 5))
+    [change] = _changes(told, berlin)
+    assert change == replace(_reinforce(change), id=berlin.id, sources=told.sources, importance=1.0)
+
+
+def test_a_correction_takes_back_and_links_what_is_right() -> None:
+    wrong = _lives("Berlin", 3)
+    retract, add = _changes(_told(_claim("Hamburg", 9), corrects=True), wrong)
+    assert isinstance(add, Add)
+    assert isinstance(retract, Retract)
+    assert (retract.id, retract.by) == (wrong.id, add.record.id)
+    assert isinstance(add.record, Fact)
+    assert add.record.valid_from == wrong.valid_from
+
+
+def test_an_end_ends_what_holds_and_nothing_else() -> None:
+    berlin, munich = _lives("Berlin"), _lives("Munich")
+    [change] = _changes(_told(_claim("Berlin", 9, ends=True)), berlin, munich)
+    assert isinstance(change, Expire)
+    assert (change.id, change.at) == (berlin.id, START + 9 * DAY)
+    assert _changes(_told(_claim("Oslo", 9, ends=True)), berlin, munich) == []
+    assert _changes(_told(_claim("Berlin", -9, ends=True)), berlin) == []
+
+
+@pytest.mark.parametrize("about", [{}, {"corrects": True}], ids=["newer", "correction"])
+def test_the_less_trusted_change_nothing_of_the_more_trusted(about: dict[str, Any]) -> None:
+    sources = ["web", "tool", "import", "assistant", "user", "system", "a stranger"]
+    for held in sources:
+        for new in sources:
+            fact = _lives("Munich", source=held)
+            for claim in (_claim("Minsk", 5), _claim("Munich", 5), _claim("Munich", 5, ends=True)):
+                changes = _changes(_told(claim, source=new, **about), fact)
+                if trust_of(new) < trust_of(held):
+                    assert changes == [], (held, new, claim)
+                else:
+                    assert changes != [], (held, new, claim)
+
+
+def test_a_twin_is_reinforced_and_adds_no_memory() -> None:
+    item = MemoryItem(scope=ADA, text="I love green tea", sources=("m1",))
+    told = _told(text="I love green tea!")
+    [change] = _changes(told, items=[item])
+    assert (change.id, change.sources) == (item.id, told.sources)  # type: ignore[union-attr]
+
+
+def test_like_words_that_end_a_fact_are_another_memory() -> None:
+    item = MemoryItem(scope=ADA, text="It is Hamburg, not Berlin")
+    fact = _lives("Hamburg", memory=item.id)
+    told = _told(_claim("Berlin", 5), text="It is Berlin, not Hamburg", corrects=True)
+    changes = _changes(told, fact, items=[item])
+    added = [change.record for change in changes if isinstance(change, Add)]
+    assert [type(record) for record in added] == [MemoryItem, Fact]
+    assert isinstance(added[1], Fact)
+    assert added[1].memory == added[0].id
+
+
+def test_a_memory_cites_no_more_messages_than_it_may() -> None:
+    cited = tuple(f"m{number}" for number in range(DEFAULT_POLICY.max_sources))
+    item = MemoryItem(scope=ADA, text="I love green tea", sources=cited)
+    [change] = _changes(_told(text="I love green tea!"), items=[item])
+    assert _reinforce(change).sources == ()
+
+
+def test_numbers_and_negations_make_texts_differ() -> None:
+    item = MemoryItem(scope=ADA, text="The meeting is at 5 pm in the big room")
+    for text in (
+        "The meeting is at 6 pm in the big room",
+        "The meeting is not at 5 pm in the big room",
+    ):
+        [change] = _changes(_told(text=text), items=[item])
+        assert isinstance(change, Add)
+
+
+def test_a_draft_decides_each_in_the_light_of_those_before() -> None:
+    draft, munich = Draft(), _lives("Munich")
+    for day, city in ((5, "Berlin"), (6, "Oslo"), (7, "Oslo")):
+        known = draft.over(Known(facts=[munich]))
+        told = _told(_claim(city, day), day=day)
+        draft.add(reconcile(told, known, scope=ADA, now=START + 9 * DAY))
+    kinds = [type(change) for change in draft.changes]
+    assert kinds == [Supersede, Supersede, Reinforce]
+
+
+def test_undoing_takes_back_the_last_that_happened() -> None:
+    now, fact = START + 9 * DAY, _lives("Berlin")
+    assert undo(fact, [], now) == [Retract(id=fact.id, reason="undone", at=now)]
+    ended = replace(fact, valid_to=now, ended_at=now, superseded_by="next")
+    assert undo(ended, [], now) == [
+        Retract(id="next", reason="undone", at=now), Restore(id=fact.id, reason="undone"),
+    ]  # fmt: skip
+    span = replace(fact, valid_to=now)
+    assert undo(span, [], now) == [Retract(id=fact.id, reason="undone", at=now)]
+    assert undo(fact, [ended], now)[1:] == [Restore(id=ended.id, reason="undone")]
+
+
+CITIES = st.sampled_from(["Munich", "Berlin", "Hamburg"])
+DAYS = st.integers(0, 9)
+
+
+@st.composite
+def tellings(draw: st.DrawFn) -> Candidate:
+    """Something told of where Ada lives: a move, a correction, an end, early or late."""
+    said, since = draw(DAYS), draw(DAYS)
+    several = draw(st.integers(1, 2))
+    claims = [_claim(draw(CITIES), since, ends=draw(st.booleans())) for _ in range(several)]
+    return _told(
+        *claims, day=said, corrects=draw(st.booleans()), text=draw(st.sampled_from(["", "Home"])),
+        source=draw(st.sampled_from(["user", "user", "web"])),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[SqliteStore]:
+    with SqliteStore(":memory:") as opened:
+        yield opened
+
+
+def _keep(store: SqliteStore, scope: Scope, told: Candidate) -> list[Change]:
+    return keep(store, scope, told, DEFAULT_POLICY, lambda: START + 20 * DAY)
+
+
+def _open(store: SqliteStore, scope: Scope) -> list[tuple[str, str]]:
+    return sorted((fact.id, fact.object) for fact in store.facts(scope) if fact.valid_to is None)
+
+
+RANDOM = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@RANDOM
+@given(st.lists(tellings(), max_size=8))
+def test_whatever_is_told_one_home_is_open_and_none_is_lost(
+    store: SqliteStore, told: list[Candidate]
+) -> None:
+    scope, added = Scope(user="ada", tenant=new_id()), set()
+    for one in told:
+        for change in _keep(store, scope, one):
+            if isinstance(change, Add | Supersede):
+                added.add(change.record.id)
+        assert len(_open(store, scope)) <= 1
+    kept = {record.id for record in store.records(scope, sorted(added))}
+    assert kept == added
+    seen = {fact.id for fact in store.facts(scope, known_at=START + 20 * DAY)}
+    seen |= {fact.id for fact in store.facts(scope)}
+    facts = {
+        record.id for record in store.records(scope, sorted(added)) if isinstance(record, Fact)
+    }
+    assert facts - seen == {
+        record.id
+        for record in store.records(scope, sorted(facts))
+        if isinstance(record, Fact) and record.known_to == record.known_from
+    }  # taken back in the moment it was learnt
+
+
+@RANDOM
+@given(st.lists(tellings(), min_size=1, max_size=6))
+def test_the_same_told_twice_by_the_same_message_changes_nothing(
+    store: SqliteStore, told: list[Candidate]
+) -> None:
+    scope = Scope(user="ada", tenant=new_id())
+    for one in told[:-1]:
+        _keep(store, scope, one)
+    version, last = store.version(scope), told[-1]
+    known = known_of(store, scope, last)
+    changes = reconcile(last, known, scope=scope, now=START + 20 * DAY)
+    store.apply(scope, changes, base_version=version)
+    before = (store.items(scope, current=False), store.facts(scope))
+    if changes:  # a worker that died after it was done: the version tells the next one
+        with pytest.raises(ConflictError):
+            store.apply(scope, changes, base_version=version)
+    adds = [change for change in changes if not isinstance(change, Reinforce)]
+    store.apply(scope, adds)
+    assert (store.items(scope, current=False), store.facts(scope)) == before
+
+
+@RANDOM
+@given(st.lists(tellings(), min_size=1, max_size=6))
+def test_undoing_a_change_brings_back_what_was_open_before(
+    store: SqliteStore, told: list[Candidate]
+) -> None:
+    scope = Scope(user="ada", tenant=new_id())
+    for one in told:
+        one = replace(one, claims=one.claims[:1], text="")
+        before = _open(store, scope)
+        changes = _keep(store, scope, one)
+        undone = _undo_last(store, scope, changes)
+        if undone:
+            assert _open(store, scope) == before
+            return
+
+
+def _undo_last(store: SqliteStore, scope: Scope, changes: Sequence[Change]) -> bool:
+    """Undo the change of a telling that added or ended a fact."""
+    for change in changes:
+        if isinstance(change, Add | Supersede):
+            id_ = change.record.id
+        elif isinstance(change, Expire):
+            id_ = change.id
+        else:
+            continue
+        [record] = store.records(scope, [id_])
+        store.apply(scope, undo(record, store.superseded_by(scope, id_), START + 20 * DAY))
+        return True
+    return False
+
+
+def _reinforce(change: Change) -> Reinforce:
+    assert isinstance(change, Reinforce)
+    return change

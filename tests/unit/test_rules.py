@@ -1,0 +1,199 @@
+"""Rules keep what people say of themselves and their work, and leave the rest."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from recollect import Message
+from recollect.lifecycle.candidate import Candidate
+from recollect.lifecycle.rules import extract
+
+SUNDAY = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def extracted(text: str, role: str = "user", name: str | None = None) -> list[Candidate]:
+    return extract(Message(role=role, content=text, name=name, created_at=SUNDAY))
+
+
+def claims(text: str) -> list[tuple[str, str, str, bool]]:
+    return [
+        (claim.subject, claim.predicate, claim.object, claim.ends)
+        for candidate in extracted(text)
+        for claim in candidate.claims
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate", "thing"),
+    [
+        ("My name is Sofia and I'm a nurse.", "name", "Sofia"),
+        ("I work as a data engineer at Zalando.", "works at", "Zalando"),
+        ("I work as a data engineer at Zalando.", "works as", "data engineer"),
+        ("I've lived in Porto since 2019.", "lives in", "Porto"),
+        ("I'm allergic to penicillin, so what can I take?", "allergic to", "penicillin"),
+        ("My favourite colour is teal.", "favourite colour", "teal"),
+        ("Our dog is called Biscuit.", "has pet", "Biscuit"),
+        ("Ich bin gegen Erdnüsse allergisch.", "allergic to", "Erdnüsse"),
+        ("Meine Lieblingsfarbe ist Grün.", "favourite colour", "Grün"),
+        ("Unser Kater heißt Felix.", "has pet", "Felix"),
+        ("Me llamo Carmen y vivo en Sevilla.", "lives in", "Sevilla"),
+        ("Mi color favorito es el verde.", "favourite colour", "verde"),
+        ("Меня зовут Ольга, живу в Казани.", "name", "Ольга"),
+        ("Мой любимый цвет — зелёный.", "favourite colour", "зелёный"),
+        ("我叫王芳，住在杭州。", "lives in", "杭州"),
+        ("我最喜欢的颜色是绿色。", "favourite colour", "绿色"),
+        ("我对花生过敏。", "allergic to", "花生"),
+    ],
+)
+def test_a_claim_has_an_english_predicate_and_a_clean_object(
+    text: str, predicate: str, thing: str
+) -> None:
+    assert ("user", predicate, thing, False) in claims(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate", "thing"),
+    [
+        ("I no longer work at Siemens.", "works at", "Siemens"),
+        ("I quit my job at Deloitte last month.", "works at", "Deloitte"),
+        ("I moved out of Munich in June.", "lives in", "Munich"),
+        ("Ich wohne nicht mehr in Hamburg.", "lives in", "Hamburg"),
+        ("Ya no vivo en Bilbao.", "lives in", "Bilbao"),
+        ("Я больше не живу в Самаре.", "lives in", "Самаре"),
+        ("我已经不住在深圳了。", "lives in", "深圳"),
+    ],
+)
+def test_an_ending_ends_its_claim(text: str, predicate: str, thing: str) -> None:
+    assert claims(text) == [("user", predicate, thing, True)]
+
+
+def test_who_hates_coffee_no_longer_likes_it() -> None:
+    assert claims("I hate coffee.") == [
+        ("user", "dislikes", "coffee", False),
+        ("user", "likes", "coffee", True),
+    ]
+
+
+def test_a_move_ends_the_old_home() -> None:
+    assert claims("We moved from Oslo to Bergen.") == [
+        ("user", "lives in", "Bergen", False),
+        ("user", "lives in", "Oslo", True),
+    ]
+
+
+def test_a_list_makes_a_claim_of_each_thing() -> None:
+    liked = [thing for _, predicate, thing, _ in claims("I love jazz, blues and chess.")]
+    assert liked[:3] == ["jazz", "blues", "chess"]
+
+
+def test_a_relative_date_is_told_in_brackets_and_dates_the_claim() -> None:
+    [candidate] = extracted("I moved to Berlin last month.")
+    assert candidate.text == "I moved to Berlin last month. [October 2026]"
+    assert candidate.claims[0].valid_from == datetime(2026, 10, 1, tzinfo=UTC)
+    assert candidate.claims[0].single
+    assert (candidate.kind, candidate.category, candidate.importance) == ("fact", "knowledge", 0.5)
+
+
+def test_without_a_date_a_claim_holds_since_it_was_said() -> None:
+    [candidate] = extracted("I like tea.")
+    assert candidate.claims[0].valid_from == SUNDAY
+    assert not candidate.claims[0].single
+    assert (candidate.kind, candidate.importance) == ("concept", 0.6)
+
+
+def test_an_appointment_of_the_day_expires_with_it() -> None:
+    [candidate] = extracted("I have a dentist appointment today at 5.")
+    assert candidate.kind == "working"
+    assert candidate.expires_at == datetime(2026, 11, 16, tzinfo=UTC)
+    [later] = extracted("I have a dentist appointment on Tuesday.")
+    assert (later.kind, later.expires_at) == ("episode", None)
+    assert later.text.endswith("[17 November 2026]")
+
+
+def test_errors_and_solutions_weigh_more() -> None:
+    [error] = extracted("The deploy fails with an OutOfMemoryError on staging.")
+    assert (error.kind, error.category, error.importance) == ("episode", "error_patterns", 0.8)
+    [solution] = extracted("I solved it by restarting the router.")
+    assert (solution.kind, solution.category, solution.importance) == (
+        "procedure",
+        "solutions",
+        0.8,
+    )
+
+
+def test_a_full_stop_ends_a_sentence_only_where_one_ends() -> None:
+    assert len(extracted("I'm 29. I live in Rome.")) == 2
+    [whole] = extracted("Am 5. Mai 2019 bin ich nach Köln gezogen.")
+    assert whole.claims[0].valid_from == datetime(2019, 5, 5, tzinfo=UTC)
+    [named] = extracted("I work for Dr. Jones at St. Mary's Hospital, e.g. on Sundays.")
+    assert named.text.startswith("I work for Dr. Jones at St. Mary's")
+
+
+def test_a_correction_says_so() -> None:
+    [candidate] = extracted("Actually, my birthday is on 3 June, not 4 June.")
+    assert candidate.corrects
+    assert not extracted("My birthday is on 3 June.")[0].corrects
+
+
+def test_in_a_chat_of_friends_the_subject_is_the_speaker() -> None:
+    message = Message(role="user", name="Mel", content="My wife Ana is a nurse.", message_id="m1")
+    [candidate] = extract(message, source="import")
+    assert {claim.subject for claim in candidate.claims} == {"Mel", "Mel's wife"}
+    assert (candidate.sources, candidate.source) == (("m1",), "import")
+    assert candidate.said_at == message.created_at
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What is the capital of France?",
+        "I'm so tired today.",
+        "I love your idea!",
+        "If I lived in Paris, I would eat croissants.",
+        "Maybe I'll move to Rome next year.",
+        "My neighbour says he hates his job at Google.",
+        "Translate to German: I live in London.",
+        'He told me: "I live in Rome and I love it here".',
+        "Write a story about a dragon. I live in a cave.",
+        "Let's role-play. I am a pirate and I live in Nassau.",
+        "> I live in Rome\n> and I work at the zoo",
+        "```\nI live in Rome.\n```",
+        "My password is Hunter42x. I live in Rome.",
+        "He lives in Berlin and works at Siemens.",
+        "Ich bin gerade echt müde.",
+        "Wenn ich reich wäre, würde ich in Monaco wohnen.",
+        "¿Puedes ayudarme? Quizás me mude el año que viene.",
+        "Если бы я жил в Париже, ел бы круассаны.",
+        "也许明年我会搬家。",
+        "今天好累啊。",
+        "I live in Rome. " * 500,
+    ],
+)
+def test_what_nobody_would_keep_is_left(text: str) -> None:
+    assert extracted(text) == []
+
+
+def test_assistants_are_believed_only_about_errors_solutions_and_decisions() -> None:
+    assert extracted("I live in the cloud and I love tea.", role="assistant") == []
+    assert extracted("Usually the fix is to restart it.", role="assistant") == []
+    [found] = extracted("I fixed the timeout by raising the limit to 60 s.", role="assistant")
+    assert found.kind == "procedure"
+
+
+@pytest.mark.parametrize("role", ["system", "tool"])
+def test_system_and_tool_messages_teach_nothing_here(role: str) -> None:
+    assert extracted("I live in Rome.", role=role) == []
+
+
+@pytest.mark.parametrize(
+    "piece", ["I am ", "my my ", "ich habe ", "yo me ", "мой ", "我们的", "\n", "("]
+)
+def test_no_text_takes_long(piece: str) -> None:
+    extracted(piece)
+    began = time.perf_counter()
+    extracted(piece * (1_000_000 // len(piece)))
+    extracted((piece * 6_000)[:6_000])
+    assert time.perf_counter() - began < 3  # one on a quiet machine

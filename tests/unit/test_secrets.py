@@ -1,0 +1,62 @@
+"""Secrets are named by kind; what only looks random is left alone."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from recollect.lifecycle.secrets import find_secrets
+
+SECRETS = [
+    ("sk-proj-" + "aB3dE6gH9jK2mN5pQ8rT1vW4", "openai key"),
+    ("sk-ant-" + "api03-aB3dE6gH9jK2mN5pQ8rT", "anthropic key"),
+    ("AKIA" + "IOSFODNN7EXAMPLE", "aws key"),
+    ("ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8", "github token"),
+    ("xoxb-" + "123456789012-abcdefGHIJ", "slack token"),
+    ("-----BEGIN RSA PRIVATE KEY-----", "private key"),
+    ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N", "jwt"),
+    ("postgres://app:hunter2@db.example.com/app", "url credentials"),
+    ("password: hunter2", "password"),
+    ("the wifi password is Tr0ub4dor", "password"),
+    ("das Passwort lautet Blau42Wal", "password"),
+    ("пароль: Щука1987", "password"),
+    ("密码是 Panda2024", "password"),
+    ("my card is 4111 1111 1111 1111", "credit card"),
+    ("please pay to DE89 3704 0044 0532 0130 00", "iban"),
+    ("use Zk4pQ9xW2vB7nM1tR6yL3cH8 for it", "token"),
+]
+
+
+@pytest.mark.parametrize(("text", "kind"), SECRETS, ids=[kind for _, kind in SECRETS])
+def test_a_secret_is_found_and_named(text: str, kind: str) -> None:
+    assert kind in find_secrets(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the id is 01890a5d-ac96-774b-bcce-b302099a8057",
+        "fixed in 9fceb02d0ae598e95dc970b74767f19372d61af8",
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4",
+        "see /usr/lib/python3/dist-packages/Some_Long_File_Name_With_Numbers_2024.py",
+        "call getUserByIdentifierAndOrganisation2 first",
+        "I forgot my password again",
+        "The password is wrong",
+        "set password: <your password>",
+        "my card number ends in 1111",
+        "order 4111 1111 1111 1112",
+        "DE89 3704 0044 0532 0130 01 is no account",
+        "https://example.com/a?b=c",
+        "I pinned numpy at 2.1",
+    ],
+)
+def test_what_is_no_secret_is_left_alone(text: str) -> None:
+    assert find_secrets(text) == []
+
+
+@pytest.mark.parametrize("piece", ["sk-", "A1b", "eyJ", "://a:", "4111 ", "password ", "DE89 "])
+def test_a_long_text_is_read_in_a_second(piece: str) -> None:
+    began = time.perf_counter()
+    find_secrets(piece * (1_000_000 // len(piece)))
+    assert time.perf_counter() - began < 3  # one on a quiet machine
