@@ -35,7 +35,7 @@ class MiniLM:
 
     name = "all-MiniLM-L6-v2/int8"
 
-    def __init__(self, *, threads: int = 1) -> None:
+    def __init__(self, *, threads: int = 2) -> None:
         self._threads = threads
         self._lock = threading.Lock()
         self._loaded: tuple[WordPiece, Forward] | None = None
@@ -87,6 +87,8 @@ def _open_model(folder: Path, threads: int) -> Forward:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
+    # Threads that wait busily for the next text would take the processor from everybody else.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3  # a machine without a GPU is no news
     options.enable_cpu_mem_arena = False  # or one long batch is held for ever
     try:
