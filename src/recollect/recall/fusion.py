@@ -81,8 +81,9 @@ class Board:
 
     def row(self, passage: Passage) -> int:
         """The row of a passage's record, a new one if need be."""
-        row = self.rows.setdefault(passage.record, len(self.passages))
-        if row == len(self.passages):
+        row = self.rows.get(passage.record)
+        if row is None:
+            row = self.rows[passage.record] = len(self.passages)
             self.passages.append(passage)
             self.scores.append(0.0)
         return row
@@ -182,8 +183,8 @@ def _lend(board: Board, ranking: Ranking) -> None:
     """Short messages say little alone: one that fits helps a short one beside it, and the
     best of a session help all the short ones in it.
     """
-    scores, held = board.scores, board.passages
-    short = [min(1.0, ranking.short_chars / max(it.stop, 1)) for it in held]
+    scores, held, most = board.scores, board.passages, ranking.short_chars
+    short = [1.0 if it.stop <= most else most / it.stop for it in held]
     sessions = defaultdict(list)
     for it, score in zip(held, scores, strict=True):
         if it.session is not None:
@@ -221,13 +222,11 @@ def _boosts(
         "importance",
         {row: ranking.importance * it.importance for row, it in rows if it.importance is not None},
     )
-    ages = [max((now - it.created_at).total_seconds(), 0) / DAY for it in held]
+    weight, half_life = ranking.recency, ranking.half_life_days
+    ages = [(now - it.created_at).total_seconds() / DAY for it in held]
     yield (
         "recency",
-        {
-            row: ranking.recency * 0.5 ** (days / ranking.half_life_days)
-            for row, days in enumerate(ages)
-        },
+        {row: weight * 0.5 ** (max(days, 0) / half_life) for row, days in enumerate(ages)},
     )
 
 
