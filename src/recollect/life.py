@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from recollect.errors import InvalidError, NotFoundError
 from recollect.lifecycle.candidate import Candidate, Claim
@@ -91,8 +91,9 @@ class Life:
 
         if not isinstance(text, str) or not text.strip():
             raise InvalidError("a memory needs text")
+        given: dict[str, Any] = {"sources": (), **about}
         candidate = judged(
-            Candidate(text=text, said_at=self._clock(), **{"sources": (), **about}),
+            Candidate(text=text, said_at=self._clock(), **given),
             policy=self._thinking.policy,
         )
         changes = self._keep(self.scope(user=user, agent=agent, session=session), candidate)

@@ -102,7 +102,7 @@ class Memory(Life):
         from recollect.lifecycle.worker import Worker  # here: `import recollect` stays light
 
         # Where nobody makes vectors, what was said is thought about at once.
-        kinds = ("derive",) if self.embedder is not None else ("embed", "derive")
+        kinds = ("derive",) if self.embedder is not None else ("embed", "vectors", "derive")
         return Worker(
             self.store, self.thinking, kinds=kinds, clock=self._clock, courtesy=self._courtesy
         )

@@ -67,7 +67,7 @@ def waiting(store: Store, embedder: Embedder | None = None) -> dict[str, int]:
 
 def dead_jobs(store: Store) -> int:
     """How many jobs were given up, of all users."""
-    return sum(len(store.jobs(scope, dead=True)) for scope in everyone(store))
+    return store.backlog(dead=True)
 
 
 def _number(retry: str | None) -> int | None:

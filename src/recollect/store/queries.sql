@@ -494,7 +494,7 @@ UPDATE embedders SET prepared = 0
 WHERE owner = :owner AND embedder <> :embedder AND prepared = 1
 
 -- name: backlog
-SELECT count(*) FROM jobs WHERE kind IN (:kinds*) AND dead = 0
+SELECT count(*) FROM jobs WHERE kind IN (:kinds*) AND dead = :dead
 
 -- name: any_entity
 SELECT 1 FROM entities WHERE owner = :owner LIMIT 1

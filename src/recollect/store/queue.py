@@ -62,9 +62,9 @@ def release(db: Db, job: Job, now: int) -> None:
         raise LeaseLostError(f"job {job.id} is no longer this worker's")
 
 
-def backlog(db: Db, kinds: Sequence[str]) -> int:
-    """How many jobs wait or are being worked on."""
-    [(count,)] = db.rows("backlog", kinds=list(kinds or KINDS))
+def backlog(db: Db, kinds: Sequence[str], dead: bool) -> int:
+    """How many jobs wait or are being worked on, or else were given up."""
+    [(count,)] = db.rows("backlog", kinds=list(kinds or KINDS), dead=int(dead))
     return int(count)
 
 

@@ -254,8 +254,8 @@ class SqlStore:
         now = self._now()
         self._engine.write(job.scope.owner, lambda db: queue.release(db, job, now))
 
-    def backlog(self, kinds: Sequence[str] = ()) -> int:
-        return self._engine.across_owners(lambda db: queue.backlog(db, kinds))
+    def backlog(self, kinds: Sequence[str] = (), *, dead: bool = False) -> int:
+        return self._engine.across_owners(lambda db: queue.backlog(db, kinds, dead))
 
     def fail(self, job: Job, error: str) -> None:
         now = self._now()
