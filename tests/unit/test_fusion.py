@@ -165,6 +165,39 @@ def test_the_role_asked_about_importance_and_youth_lift_and_nothing_keeps_out() 
     assert len(fused) == 4
 
 
+def test_what_opens_a_session_is_lifted_if_its_role_is_asked_about() -> None:
+    ranking = replace(QUIET, role=0.3, opening=0.15)
+    talk = [
+        passage(1)._replace(role="user"),
+        passage(2, previous=1),
+        passage(3, previous=2)._replace(role="user"),
+        passage(4),
+        passage(5, record="memory")._replace(role=None),
+    ]
+    found = {"words": finds(*((id_, 1.0) for id_ in (1, 2, 3, 4, 5)))}
+    fused = ranked(found, *talk, ranking=ranking, asked=Asked(frozenset(), "user"))
+    assert list(fused)[:2] == [1, 3]
+    assert fused[1].parts["opening"] == 0.15
+    assert [record for record, it in fused.items() if "opening" in it.parts] == [1]
+
+
+def test_what_tells_is_lifted_and_what_asks_or_is_yet_to_be_done_is_lowered() -> None:
+    ranking = replace(QUIET, own=0.35, asks=-0.05)
+    many = [
+        passage(1)._replace(own=4 / 7),
+        passage(2)._replace(asks=True),
+        passage(3)._replace(own=-2 / 7),
+        passage(4),
+    ]
+    found = {"words": finds((1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0))}
+    fused = ranked(found, *many, ranking=ranking)
+    assert list(fused) == [1, 4, 2, 3]
+    assert fused[1].parts["own"] == pytest.approx(0.2)
+    assert fused[2].parts["asks"] == -0.05
+    assert fused[3].parts["own"] == pytest.approx(-0.1)
+    assert fused[4].parts.keys() & {"own", "asks"} == set()
+
+
 def test_results_are_spread_over_sessions() -> None:
     ranking = replace(QUIET, spread=0.1)
     talk = [passage(id_, session="monday") for id_ in (1, 2, 3)]

@@ -36,13 +36,14 @@ class Ranking:
 
     words: float = 0.55
     meaning: float = 0.45
-    links: float = 0.2
-    neighbours: float = 0.3
+    links: float = 0.05
+    neighbours: float = 0.4
     short_chars: int = 300
     session: float = 0.2
     speaker: float = 0.3
     role: float = 0.3
-    own: float = 0.15
+    opening: float = 0.15
+    own: float = 0.35
     asks: float = -0.05
     outdated: float = -0.2
     importance: float = 0.1
@@ -126,6 +127,8 @@ def fuse(
     spoken = _spoken_for(passages)
     for channel in filter(found.__contains__, CHANNELS):
         known = [find for find in found[channel] if find.passage in spoken]
+        if channel == "words" and spoken is not passages:
+            known = _own_words(known, spoken)
         _gather(board, channel, known, spoken, getattr(ranking, channel))
     _lend(board, ranking)
     for name, column in _boosts(board.passages, ranking, asked, now):
@@ -143,6 +146,15 @@ def _spoken_for(passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
         return passages
     said = {it.record: it for it in passages.values() if it.kind == "message"}
     return {id_: said.get(it.source or it.record, it) for id_, it in passages.items()}
+
+
+def _own_words(finds: Sequence[Found], spoken: Mapping[int, Passage]) -> list[Found]:
+    """The finds without those of derived records whose message was found by its own words.
+
+    A shorter text with the same words scores higher, and would outdo all others.
+    """
+    own = {spoken[it.passage].record for it in finds if it.passage > 0}
+    return [it for it in finds if it.passage > 0 or spoken[it.passage].record not in own]
 
 
 def _gather(
@@ -213,7 +225,10 @@ def _boosts(
 ) -> Iterator[tuple[str, Column]]:
     """What each signal adds, and to whom."""
     rows = list(enumerate(held))
-    yield "role", {row: ranking.role for row, it in rows if it.role == asked.role}
+    theirs = [(row, it) for row, it in rows if it.role == asked.role]
+    yield "role", {row: ranking.role for row, _ in theirs}
+    # What opens a session says what it is about.
+    yield "opening", {row: ranking.opening for row, it in theirs if it.previous is None}
     yield "speaker", {row: ranking.speaker for row, it in rows if it.speaker in asked.names}
     yield "own", {row: ranking.own * it.own for row, it in rows if it.own}
     yield "outdated", {row: ranking.outdated for row, it in rows if it.outdated}
