@@ -75,6 +75,8 @@ from recollect.store.base import Store
 from recollect.store.sqlite.store import SqliteStore
 from recollect.stream import Stream
 from recollect.views.conversation import BaseMemory, ConversationMemory
+from recollect.views.knowledge import KGMemory
+from recollect.views.manager import MemoryManager
 
 __version__ = "0.1.0"
 
@@ -109,11 +111,13 @@ __all__ = [
     "ImageError",
     "InvalidError",
     "Job",
+    "KGMemory",
     "LeaseLostError",
     "LogEntry",
     "Match",
     "Memory",
     "MemoryItem",
+    "MemoryManager",
     "Merge",
     "Message",
     "MessageContent",

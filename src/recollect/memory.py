@@ -42,9 +42,10 @@ Said = str | Message | Mapping[str, Any]
 
 
 class What(TypedDict, total=False):
-    """What may be forgotten by itself: one message, or all from one source."""
+    """What may be forgotten by itself: a message, a memory or fact, or all from one source."""
 
     message: str
+    memory: str
     source: Source
 
 
@@ -253,8 +254,9 @@ class Memory(Life):
     ) -> Forgotten:
         """Remove a message, a session, all of an agent's, or everything of a user, for good.
 
-        `forget(user=…, message=…)` removes one message; `source="web"` all that was stamped so;
+        `forget(user=…, message=…)` removes one message, `source="web"` all that was stamped so;
         with either goes everything derived from it, and what other messages said is thought anew.
+        `memory=…` removes one memory or fact alone.
         Everything goes only where `everything=True` says so, and an id that happens to be None
         is an error: it must not empty a memory. Scrubbing the bytes takes time in proportion to
         the store: for many in a row, say `scrub=False` and call `scrub()` after the last.
@@ -271,7 +273,7 @@ class Memory(Life):
             raise InvalidError("an id to forget by is None")
         gone = self.store.forget(
             self.scope(user=user, **where), message_id=what.get("message"),
-            source=what.get("source"),
+            record_id=what.get("memory"), source=what.get("source"),
         )  # fmt: skip
         self._wake()
         return replace(gone, residue=self.store.scrub()) if scrub else gone

@@ -1,4 +1,4 @@
-"""A database of the first schema is opened, brought up to date, and has lost nothing."""
+"""A database of an earlier schema is opened, brought up to date, and has lost nothing."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ import apsw
 import psycopg
 import pytest
 
+from recollect.errors import ConflictError, HeldError
+from recollect.records.change import Expire, Restore
+from recollect.records.hold import Hold
 from recollect.records.ids import to_micros
 from recollect.records.message import Message
 from recollect.records.scope import Scope
@@ -22,6 +25,7 @@ from recollect.store.engine import load_migrations
 from recollect.store.postgres.langchain import to_langchain
 from recollect.store.postgres.store import PostgresStore
 from recollect.store.sessions import session_hash
+from recollect.store.sqlite import engine as sqlite_engine
 from recollect.store.sqlite.engine import APPLICATION_ID
 from recollect.store.sqlite.store import SqliteStore
 from recollect.testing.worlds import near, worded
@@ -129,8 +133,35 @@ def check_goes_on(store: Store, scope: Scope) -> None:
     assert worded(store, scope.whole_user(), [("berlin",), ("coffee",)], limit=5) == []
 
 
-def test_a_sqlite_file_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
+def check_life(store: Store, scope: Scope) -> None:
+    """What the third schema brought works on what was there before."""
+    whole = scope.whole_user()
+    assert store.version(whole) == 0
+    assert store.holds(whole) == []
+    assert store.spent() == (0, 0)
+    assert whole in store.users()
+    [fact] = store.facts(whole)
+    assert (fact.ended_at, fact.memory) == (None, None)
+    store.apply(whole, [Expire(id="f1"), Expire(id="i1")], base_version=0)
+    with pytest.raises(ConflictError):
+        store.apply(whole, [Restore(id="f1")], base_version=0)
+    [ended] = store.facts(whole)
+    assert ended.ended_at is not None
+    assert worded(store, whole, [("lighthouses",), ("pelican",)], limit=5) == []
+    store.apply(whole, [Restore(id="f1"), Restore(id="i1")], base_version=1)
+    assert len(worded(store, whole, [("lighthouses",), ("pelican",)], limit=5)) == 2
+    held = Hold(scope=whole, kind="legal", target="m1")
+    store.hold(held)
+    with pytest.raises(HeldError):
+        store.forget(scope, message_id="m1")
+    store.lift(whole, held.id)
+    assert store.spend(calls=1, tokens=5, max_calls=1)
+    assert not store.spend(calls=1, tokens=5, max_calls=1)
+    assert store.spend(calls=-1, tokens=-5)
+
+
+def _build_sqlite(path: Path) -> None:
+    """A file of the first schema, filled for two users."""
     with closing(apsw.Connection(str(path))) as connection:
         connection.execute(load_migrations("sqlite")[0][1])
 
@@ -158,10 +189,24 @@ def test_a_sqlite_file_of_the_first_schema_is_brought_up_to_date(tmp_path: Path)
         fill(BOB, 2, insert, message, passage)
         connection.pragma("user_version", 1)
         connection.pragma("application_id", APPLICATION_ID)
+
+
+@pytest.mark.parametrize("schema", [1, 2])
+def test_a_sqlite_file_of_an_earlier_schema_is_brought_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: int
+) -> None:
+    path = tmp_path / "memory.db"
+    _build_sqlite(path)
+    if schema > 1:
+        with monkeypatch.context() as patch:
+            patch.setattr(sqlite_engine, "MIGRATIONS", sqlite_engine.MIGRATIONS[:schema])
+            with SqliteStore(path) as store:
+                assert store.check()["schema"] == str(schema)
     with SqliteStore(path) as store:
         assert store.check()["schema"] == "3"
         for scope in (ADA, BOB):
             check(store, scope)
+            check_life(store, scope)
         check_goes_on(store, ADA)
     with SqliteStore(path) as store:
         check(store, BOB)
@@ -216,17 +261,24 @@ def _build_postgres(url: str) -> None:
         )
 
 
+@pytest.mark.parametrize("schema", [1, 2])
 @pytest.mark.parametrize("bound", [False, True], ids=["superuser", "bound by security"])
-def test_a_postgres_database_of_the_first_schema_is_brought_up_to_date(
-    postgres_url: str, bound: bool
+def test_a_postgres_database_of_an_earlier_schema_is_brought_up_to_date(
+    postgres_url: str, bound: bool, schema: int
 ) -> None:
     url = postgres_url
     if bound:
         with psycopg.connect(postgres_url, autocommit=True) as connection:
-            connection.execute("CREATE ROLE early_user LOGIN PASSWORD 'early'")
-            connection.execute("GRANT CREATE, USAGE ON SCHEMA public TO early_user")
-        url = psycopg.conninfo.make_conninfo(url, user="early_user", password="early")
+            connection.execute(f"CREATE ROLE early_user_{schema} LOGIN PASSWORD 'early'".encode())
+            connection.execute(
+                f"GRANT CREATE, USAGE ON SCHEMA public TO early_user_{schema}".encode()
+            )
+        url = psycopg.conninfo.make_conninfo(url, user=f"early_user_{schema}", password="early")
     _build_postgres(url)
+    with psycopg.connect(url, autocommit=True) as connection, connection.transaction():
+        for version, script in load_migrations("postgres")[1:schema]:
+            connection.execute(script.encode())
+            connection.execute("UPDATE recollect_meta SET value = %s", (str(version),))
     with PostgresStore(url) as store:
         assert store.check()["schema"] == "3"
         check(store, ADA, len(MESSAGES) + 1)
@@ -240,5 +292,7 @@ def test_a_postgres_database_of_the_first_schema_is_brought_up_to_date(
         assert passage.stop == len(hit.text)
         [linked, *_] = store.match_links(ADA.whole_user(), ["the lighthouse"], limit=5)
         assert store.read(ADA.whole_user(), [linked.passage])[0].id == "f1"
+        for scope in (ADA, BOB):
+            check_life(store, scope)
         check_goes_on(store, ADA)
         check(store, BOB)

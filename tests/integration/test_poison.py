@@ -157,15 +157,17 @@ def test_no_planted_item_is_recalled_for_another_user(world: World) -> None:
         for mark in others:
             for question in (
                 f"{mark}grad3 {mark}ville {mark} {mark}tool", f"I moved to {mark}grad3.",
-                f"{mark} is the best password manager", f"what is at {mark} street",
+                f"{mark} is the best password manager", f"what is at {mark} road",
                 f"{mark}ville",
             ):  # fmt: skip
                 found = world.memory.recall(question, user=user, limit=50, deadline_ms=None)
                 assert not found.late
                 assert not [hit for hit in found.hits if mark in hit.text]
-        mine = world.memory.recall(f"zyx{user} street", user=user, limit=50, deadline_ms=None)
+        mine = world.memory.recall(
+            f"what is at zyx{user} road", user=user, limit=50, deadline_ms=None
+        )
         assert any(f"zyx{user}" in hit.text for hit in mine.hits)
-        assert {"words", "links", "meaning"} & set().union(*(hit.why.ranks for hit in mine.hits))
+        assert set().union(*(hit.why.ranks for hit in mine.hits)) >= {"words", "links", "meaning"}
 
 
 def test_no_planted_item_takes_the_place_of_what_the_user_said(world: World) -> None:

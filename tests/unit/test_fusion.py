@@ -266,3 +266,39 @@ def test_every_record_found_is_ranked_once_with_parts_that_make_its_score(
         assert set(candidate.ranks.values()) <= set(range(1, 16))
     order = [candidate.score for candidate in fused]
     assert order == sorted(order, reverse=True)
+
+
+def derived(id_: int, source: int | None) -> Passage:
+    return Passage(
+        id=id_, kind="memory", record=f"m{id_}", start=0, stop=20, created_at=NOW, source=source
+    )
+
+
+def test_what_was_derived_from_one_message_stands_for_it() -> None:
+    said, other, memory = passage(1), passage(2), derived(-1, source=1)
+    found = {"meaning": finds((-1, 0.9), (2, 0.6), (1, 0.3))}
+    order = list(ranked(found, said, other, memory))
+    assert order == [1, 2]
+
+
+def test_what_was_derived_stands_for_itself_where_its_message_was_not_found() -> None:
+    found = {"meaning": finds((-1, 0.9), (2, 0.6))}
+    assert list(ranked(found, passage(2), derived(-1, source=1))) == ["m-1", 2]
+    assert list(ranked(found, passage(2), derived(-1, source=None))) == ["m-1", 2]
+
+
+def test_a_message_counts_by_its_own_words_before_those_derived_from_it() -> None:
+    said, other, memory = passage(1), passage(2), derived(-1, source=1)
+    ranking = replace(QUIET, words=1.0)
+    found = {"words": finds((-1, 9.0), (2, 4.0), (1, 3.0))}
+    fused = ranked(found, said, other, memory, ranking=ranking)
+    assert list(fused) == [2, 1]
+    assert fused[1].scores == {"words": 3.0}
+
+
+def test_what_was_overtaken_ranks_lower() -> None:
+    old, new = passage(1)._replace(outdated=True), passage(2)
+    ranking = replace(QUIET, words=1.0, outdated=-0.2)
+    fused = ranked({"words": finds((1, 3.0), (2, 2.9))}, old, new, ranking=ranking)
+    assert list(fused) == [2, 1]
+    assert fused[1].parts["outdated"] == -0.2

@@ -8,6 +8,7 @@ stand one on a line; `{part}` in them is a part named in the file, and `<object>
 from __future__ import annotations
 
 import re
+import time
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -90,12 +91,12 @@ def language(code: str) -> Language:
 
     def pattern(*given: str) -> re.Pattern[str]:
         filled = (_filled(line, parts) for lines in given for line in lines_of(lines))
-        return re.compile(_edged(_any(filled), spaced), re.IGNORECASE)
+        return _compiled(_edged(_any(filled), spaced))
 
     return Language(
         code=code,
         spaced=spaced,
-        common=frozenset(data["common"].split()),
+        common=_common(code),
         abbreviations=frozenset(data["abbreviations"].split()),
         articles=re.compile(data["articles"], re.IGNORECASE),
         stops=pattern(data["stops"]),
@@ -117,9 +118,9 @@ def languages_of(text: str) -> list[Language]:
     if _CYRILLIC.search(text):
         return [language("ru")]
     words = _WORD.findall(plain(text).lower())
-    latin = [language(code) for code in ("en", "de", "es")]
-    counts = [sum(map(one.common.__contains__, words)) for one in latin]
-    return [one for one, count in zip(latin, counts, strict=True) if count == max(counts)]
+    counts = {code: sum(map(_common(code).__contains__, words)) for code in ("en", "de", "es")}
+    most = max(counts.values())
+    return [language(code) for code, count in counts.items() if count == most]
 
 
 def category_of(text: str) -> str | None:
@@ -139,6 +140,17 @@ def tags_of(text: str) -> tuple[str, ...]:
 @cache
 def _data(code: str) -> dict[str, Any]:
     return tomllib.loads((files(__package__) / "words" / f"{code}.toml").read_text("utf-8"))
+
+
+@cache
+def _common(code: str) -> frozenset[str]:
+    return frozenset(_data(code)["common"].split())
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern. There are hundreds: in between, whoever waits for an answer gets a turn."""
+    time.sleep(0.0001)
+    return re.compile(pattern, re.IGNORECASE)
 
 
 @cache
@@ -186,7 +198,7 @@ def _rules(
         for given in lines_of(rule["says"]):
             yield Rule(
                 group=rule["group"],
-                pattern=re.compile(_edged(_filled(given, parts), edge), re.IGNORECASE),
+                pattern=_compiled(_edged(_filled(given, parts), edge)),
                 predicate=rule.get("predicate"),
                 object=rule.get("object"),
                 ends=rule.get("ends", False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from recollect.errors import NotFoundError
 from recollect.records.fact import Fact
@@ -18,14 +18,22 @@ from recollect.store.sessions import narrowed
 from recollect.store.views import records, restore
 
 
-def forget(
-    db: Db, scope: Scope, message_id: str | None, source: str | None, now: int
-) -> Counter[str]:
-    """Remove one message, all of one source, or else everything in the scope; count what went."""
-    if message_id is not None:
-        return _forget_message(db, scope, message_id, now)
-    if source is not None:
-        return _forget_source(db, scope, source, now)
+class What(NamedTuple):
+    """One message, one memory or fact, or all from one source."""
+
+    message_id: str | None = None
+    record_id: str | None = None
+    source: str | None = None
+
+
+def forget(db: Db, scope: Scope, what: What, now: int) -> Counter[str]:
+    """Remove what is named, or else everything in the scope; count what went."""
+    if what.message_id is not None:
+        return _forget_message(db, scope, what.message_id, now)
+    if what.record_id is not None:
+        return _forget_record(db, scope, what.record_id, now)
+    if what.source is not None:
+        return _forget_source(db, scope, what.source, now)
     check_holds(db, scope, None)
     gone: Counter[str] = Counter()
     sessions = db.rows("sessions_in_scope", **narrowed(scope))
@@ -52,6 +60,20 @@ def _forget_message(db: Db, scope: Scope, message_id: str, now: int) -> Counter[
     for row in found:
         check_holds(db, scope.within(session=row[-1]), [message_id])
     return _forget_some(db, scope, [(row[0], message_id) for row in found], now)
+
+
+def _forget_record(db: Db, scope: Scope, record_id: str, now: int) -> Counter[str]:
+    """A memory with the facts it states, or a fact; the messages they came of stay."""
+    if not db.rows("view_exists", owner=scope.owner, id=record_id):
+        raise NotFoundError("no memory or fact with this id for this user")
+    stated = db.rows("facts_of_memory", owner=scope.owner, id=record_id)
+    views = [record_id, *(id_ for (id_,) in stated)]
+    check_holds(db, scope, views)
+    replaced = db.rows("superseded_by_views", owner=scope.owner, ids=views)
+    gone = _forget_views(db, scope.owner, views)
+    for (view,) in replaced:
+        restore(db, scope, view, "what took its place was forgotten", now)
+    return +gone
 
 
 def _forget_source(db: Db, scope: Scope, source: str, now: int) -> Counter[str]:

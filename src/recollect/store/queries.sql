@@ -606,3 +606,6 @@ WHERE v.owner = :owner AND v.message_id IN (:ids*)
 -- name: mark_outdated
 UPDATE passages SET outdated = :outdated
 WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * 1048576 AND CAST(:seq AS BIGINT) * 1048576 + 1048575
+
+-- name: facts_of_memory
+SELECT id FROM facts WHERE owner = :owner AND memory_id = :id

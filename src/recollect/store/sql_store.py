@@ -292,13 +292,17 @@ class SqlStore:
         return self._engine.across_owners(lambda db: keeping.spent(db, now))
 
     def forget(
-        self, scope: Scope, *, message_id: str | None = None, source: str | None = None
+        self,
+        scope: Scope,
+        *,
+        message_id: str | None = None,
+        record_id: str | None = None,
+        source: str | None = None,
     ) -> Forgotten:
-        now = self._now()
+        now, what = self._now(), forgetting.What(message_id, record_id, source)
         gone = self._engine.write(
-            scope.owner, lambda db: forgetting.forget(db, scope, message_id, source, now),
-            alone=True,
-        )  # fmt: skip
+            scope.owner, lambda db: forgetting.forget(db, scope, what, now), alone=True
+        )
         return Forgotten(counts=dict(gone))
 
     def scrub(self) -> str:
