@@ -11,7 +11,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-emit-index-url --no-header pyproject.toml \
 	--find-links $(MINILM)/dist --no-emit-package recollect-minilm
 
-.PHONY: run test lint format bench bench-recall bench-scale prove lock clean
+.PHONY: run test lint format bench bench-memories bench-recall bench-scale prove lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/core-ready  ## A first message, remembered and recalled
@@ -33,8 +33,13 @@ format: $(VENV)/dev-ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/dev-ready  ## Speed, as ratios to raw SQLite in the same run
+bench: $(VENV)/dev-ready  ## Storage beside raw SQLite, extraction beside its labels, the worker
 	$(BIN)/python -m benchmarks.storage
+	$(BIN)/python -m benchmarks.extraction
+	$(BIN)/python -m benchmarks.thinking
+
+bench-memories: $(VENV)/dev-ready  ## What the rules make of LoCoMo, e.g. ARGS="--show 40"
+	$(BIN)/python -m benchmarks.memories $(ARGS)
 
 bench-recall: $(VENV)/dev-ready  ## Recall quality and latency, e.g. ARGS="--only locomo --ablation"
 	$(BIN)/python -m benchmarks.recall $(ARGS)

@@ -14,7 +14,7 @@ from recollect.records.change import Add, Change, Reinforce, Retract, Supersede
 from recollect.records.fact import Fact, topic_of
 from recollect.records.hold import Hold, HoldKind
 from recollect.records.ids import new_id
-from recollect.records.log import Job
+from recollect.records.log import Job, least_trusted
 from recollect.records.memory_item import Kind, MemoryItem
 from recollect.records.scope import Scope
 from recollect.store.base import Store
@@ -179,19 +179,21 @@ class Life:
 
     def retract(self, id: str, *, user: str, reason: str = "") -> None:
         """Take a memory or a fact back: it was wrong. It stays visible as once believed."""
-        scope = self.scope(user=user)
-        self.store.apply(scope, [Retract(id=id, reason=reason, at=self._clock())])
+        from recollect.lifecycle.keep import facts_of
+
+        scope, now = self.scope(user=user), self._clock()
+        records = self.store.records(scope, [id])
+        ids = [id, *(fact.id for record in records for fact in facts_of(self.store, scope, record))]
+        self.store.apply(scope, [Retract(id=one, reason=reason, at=now) for one in ids])
 
     def undo(self, id: str, *, user: str) -> list[Change]:
         """Take back the last thing that happened to a memory or a fact; say what that changed."""
-        from recollect.lifecycle.reconcile import undo
+        from recollect.lifecycle.keep import taken_back
 
         scope = self.scope(user=user)
-        found = self.store.records(scope, [id])
-        if not found:
-            raise NotFoundError("no memory or fact with this id for this user")
-        changes = undo(found[0], self.store.superseded_by(scope, id), self._clock())
+        changes = taken_back(self.store, scope, id, self._clock())
         self.store.apply(scope, changes)
+        self._wake()
         return changes
 
     def maintain(self, *, user: str, agent: str | None = None, dry_run: bool = False) -> Maintained:
@@ -254,6 +256,10 @@ class Life:
     def _keep(self, scope: Scope, candidate: Candidate) -> list[Change]:
         from recollect.lifecycle.keep import keep
 
+        cited = self.store.find(scope.whole_user(), candidate.sources) if candidate.sources else []
+        if cited:  # it is trusted as the least trusted of what it is said to come of
+            sources = (candidate.source, *(entry.source for entry in cited))
+            candidate = replace(candidate, source=least_trusted(sources))
         changes = keep(self.store, scope, candidate, self._thinking.policy, self._clock)
         self._wake()
         return changes

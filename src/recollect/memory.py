@@ -198,10 +198,12 @@ class Memory(Life):
             isinstance(deadline_ms, int | float) and deadline_ms > 0
         ):
             raise InvalidError("deadline_ms must be a number above 0, or None to wait")
+        now = self._clock()
         query = Query(
             scope=self.scope(user=user, agent=agent, session=session),
             question=question,
-            now=self._clock(),
+            now=now,
+            when=_time_asked_about(question, now),
             limit=limit,
             deadline_ms=deadline_ms,
             filters=Filters.of(only),
@@ -338,6 +340,17 @@ def open_embedder(name: str) -> Embedder | None:
 
         return StaticEmbedder()
     return MiniLM() if name == "minilm" else None
+
+
+def _time_asked_about(question: str, now: datetime) -> tuple[datetime, datetime] | None:
+    """From the first to the last of the times that a question names: "last May", "a week ago"."""
+    from recollect.lifecycle.dates import find_dates  # here: `import recollect` stays light
+
+    spans = find_dates(question, now, lean=-1)
+    past = [span for span in spans if span.start <= now]
+    if not past:
+        return None
+    return min(span.start for span in past), max(span.end for span in past)
 
 
 def _messages(said: Said | Iterable[Said]) -> list[Message]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from recollect import Memory, Message
+from recollect.errors import ConflictError
 from recollect.lifecycle.thinking import Policy, Thinking
 from recollect.store.sqlite.store import SqliteStore
 from tests.support.lives import DAY, NEW_YEAR, Clock, Life, Lives
@@ -151,6 +152,54 @@ def test_a_fact_taken_back_by_hand_can_be_brought_back(lives: Lives) -> None:
     assert (ada.now(), ada.memories()) == (["Berlin"], ["I live in Berlin."])
 
 
+def test_what_is_taken_back_as_a_memory_is_taken_back_as_a_fact(lives: Lives) -> None:
+    ada = lives()
+    ada.says("I live in Munich.")
+    [item] = ada.memory.memories(user="ada")
+    ada.memory.retract(item.id, user="ada", reason="a joke")
+    ada.clock.on()
+    assert (ada.now(), ada.memories()) == ([], [])
+    ada.memory.undo(item.id, user="ada")
+    assert (ada.now(), ada.memories()) == (["Munich"], ["I live in Munich."])
+
+
+@pytest.mark.parametrize("end", [0, 1], ids=["from the old one", "from the new one"])
+def test_a_move_is_undone_by_its_memories_as_by_its_facts(lives: Lives, end: int) -> None:
+    ada = lives()
+    ada.says("I live in Munich.")
+    ada.says("I moved to Berlin.")
+    items = ada.memory.memories(user="ada", current=False)
+    ada.memory.undo(items[end].id, user="ada")
+    ada.clock.on()
+    assert (ada.now(), ada.then()) == (["Munich"], ["Munich"])
+    assert ada.memories() == ["I live in Munich."]
+
+
+def test_a_move_that_others_followed_cannot_be_undone_before_them(lives: Lives) -> None:
+    ada = lives()
+    ada.says("I live in Munich.")
+    ada.says("I moved to Berlin.")
+    ada.says("I moved to Oslo.")
+    with pytest.raises(ConflictError):
+        ada.memory.undo(ada.id_of("Munich"), user="ada")
+    for city, home in (("Oslo", "Berlin"), ("Berlin", "Munich")):
+        ada.memory.undo(ada.id_of(city), user="ada")
+        ada.clock.on()
+        assert ada.now() == [home]
+
+
+def test_undoing_what_was_undone_leaves_one_home(lives: Lives) -> None:
+    ada = lives()
+    ada.says("I live in Munich.")
+    ada.says("I moved to Berlin.")
+    berlin = ada.id_of("Berlin")
+    ada.memory.undo(berlin, user="ada")
+    ada.clock.on()
+    ada.memory.undo(berlin, user="ada")
+    ada.clock.on()
+    assert ada.now() == ["Berlin"]
+
+
 def test_undoing_a_fact_with_its_own_end_takes_it_back_and_opens_nothing(lives: Lives) -> None:
     ada = lives()
     then, until = NEW_YEAR - 900 * DAY, NEW_YEAR - 600 * DAY
@@ -176,6 +225,27 @@ def test_what_is_told_late_of_an_earlier_time_leaves_the_present_alone(ada: Life
     assert (munich.valid_from, munich.valid_to) == (earlier, began)
     ada.memory.undo(munich.id, user="ada")
     assert ada.now() == ada.then() == ["Berlin"]
+
+
+def test_what_is_told_late_of_a_time_between_leaves_one_home_at_each_time(lives: Lives) -> None:
+    ada = lives()
+    ada.says("I live in Munich.")
+    between = ada.clock()
+    ada.clock.on(9 * DAY)
+    ada.says("I moved to Berlin.")
+    ada.says("I moved to Oslo.", at=between, session="an old chat")
+    assert ada.now() == ["Berlin"]
+    assert ada.then(valid=between) == ["Oslo"]
+
+
+def test_a_planned_move_ends_nothing_before_its_day(lives: Lives) -> None:
+    ada = lives()
+    ada.says("I live in Munich.")
+    ada.says("I'm moving to Rome next month.")
+    assert ada.now() == ["Munich"]
+    assert "I live in Munich." in ada.memories()
+    ada.says("I live in Oslo now.")
+    assert ada.now() == ["Oslo"]
 
 
 def test_the_same_told_late_of_an_earlier_time_is_one_present(lives: Lives) -> None:
@@ -246,6 +316,17 @@ def test_strangers_cannot_overthrow_what_she_said(ada: Life, source: Any) -> Non
             corrects=bool(corrects), ends=bool(ends),
         )  # fmt: skip
     assert ada.now() == ada.then() == ["Munich"]
+
+
+def test_a_fact_is_trusted_as_the_least_of_what_it_cites(lives: Lives) -> None:
+    ada = lives()
+    ada.says("I live in Munich.")
+    page = ada.says("Minsk is lovely in spring.", source="web")
+    ada.memory.add_fact("user", "lives in", "Minsk", user="ada", single=True, sources=(page,))
+    assert ada.now() == ["Munich"]
+    id_ = ada.memory.add_memory("Minsk is lovely", user="ada", sources=(page,))
+    [item] = [item for item in ada.memory.memories(user="ada") if item.id == id_]
+    assert item.source == "web"
 
 
 def test_she_overthrows_what_strangers_said(lives: Lives) -> None:
@@ -329,7 +410,7 @@ def test_agents_of_one_user_do_not_tell_each_other(lives: Lives) -> None:
     assert (ada.now(agent="tutor"), ada.now(agent="coach")) == (["Munich"], ["Berlin"])
 
 
-def test_agents_that_share_know_what_either_was_told(ada: Life, lives: Lives) -> None:
+def test_agents_that_share_know_what_either_was_told(lives: Lives) -> None:
     ada = lives(policy=Policy(shared=True))
     ada.says("I live in Munich.", agent="tutor")
     assert ada.now(agent="coach") == ["Munich"]

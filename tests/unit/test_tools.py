@@ -135,9 +135,8 @@ def test_a_turn_teaches_once_however_its_messages_come() -> None:
             assert memory.catch_up(20) == 0
         memory.remember("Thanks, that was all!", user="ada")
         assert memory.catch_up(20) == 0
-        assert [(item.tags[0], item.uses) for item in memory.memories(user="ada")] == [
-            ("tool_usage", 0), ("task_execution", 0),
-        ]  # fmt: skip
+        learnt = {item.tags[0]: item.uses for item in memory.memories(user="ada")}
+        assert learnt == {"tool_usage": 0, "task_execution": 0}
 
 
 def test_a_lesson_is_learnt_anew_from_the_tools_that_were_not_forgotten() -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
 
-from recollect.lifecycle.lexicon import language, languages_of, lines_of, plain
+from recollect.lifecycle.lexicon import codes_of, dates_of, lines_of, plain
 
 MONTHS = (
     "January February March April May June July August September October November December"
@@ -44,7 +44,7 @@ def resolve(text: str, moment: datetime, lean: int = 0) -> Span | None:
 def find_dates(text: str, moment: datetime, lean: int = 0) -> list[Span]:
     """Every date a text names, in the order they are said."""
     said = plain(text[:_LOOK_AT_CHARS])
-    forms = (form for one in languages_of(said) for form in _forms(one.code))
+    forms = (form for code in codes_of(said) for form in _forms(code))
     found = [span for form in forms for span in _spans(form, said, moment, lean)]
     found.sort(key=lambda span: (span.place[0], -span.place[1]))
     kept: list[Span] = []
@@ -83,7 +83,7 @@ def _forms(code: str) -> tuple[_Form, ...]:
 
 
 def _own_forms(code: str) -> Iterator[_Form]:
-    data: Mapping[str, Any] = language(code).dates
+    data: Mapping[str, Any] = dates_of(code)
     words = {
         "month": _numbered(data["months"], first=1),
         "weekday": _numbered(data["weekdays"], first=0),
@@ -102,7 +102,7 @@ def _own_forms(code: str) -> Iterator[_Form]:
     for means, patterns in data["forms"].items():
         for pattern in lines_of(patterns):
             filled = _PART.sub(lambda part: parts[part[1]], plain(pattern))
-            edged = rf"(?<!\w)(?:{filled})(?!\w)" if language(code).spaced else filled
+            edged = rf"(?<!\w)(?:{filled})(?!\w)" if data["spaced"] else filled
             yield _Form(re.compile(edged, re.IGNORECASE), means, words)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from recollect.errors import ConflictError
+from recollect.errors import ConflictError, NotFoundError
 from recollect.lifecycle.candidate import Candidate
-from recollect.lifecycle.reconcile import Known, reconcile
+from recollect.lifecycle.reconcile import Known, has_ended, reconcile, undo
 from recollect.lifecycle.thinking import Policy
 from recollect.records.change import Change
 from recollect.records.fact import Fact, topic_of
@@ -20,6 +20,7 @@ from recollect.store.base import Store
 ATTEMPTS = 10
 NEAR = 12  # memories that a candidate is held against
 MOST_WORDS = 40
+MOMENT = timedelta(microseconds=1)
 _MEMORIES = Filters(kinds=("memory",))
 
 
@@ -38,6 +39,36 @@ def keep(
             continue  # somebody else was quicker: decide again
         return changes
     raise ConflictError("this user's memories keep changing; try again later")
+
+
+def taken_back(store: Store, scope: Scope, id_: str, now: datetime) -> list[Change]:
+    """The changes that undo the last thing that happened to a memory, by its facts, or a fact."""
+    changes: list[Change] = []
+    record = _record(store, scope, id_)
+    told: Sequence[MemoryItem | Fact] = facts_of(store, scope, record) or [record]
+    for one in told:
+        heirs = store.records(scope, [one.superseded_by] if one.superseded_by else [])
+        if has_ended(one) and any(heir.superseded_by for heir in heirs):
+            raise ConflictError("what took its place was replaced itself; undo that first")
+        changes += undo(one, store.superseded_by(scope, one.id), now)
+    return changes
+
+
+def facts_of(store: Store, scope: Scope, record: MemoryItem | Fact) -> list[Fact]:
+    """The facts that a memory states: those that hold, or those that ended with it."""
+    if isinstance(record, Fact):
+        return []
+    moments = [None, record.ended_at - MOMENT] if record.ended_at else [None]
+    found = [fact for moment in moments for fact in store.facts(scope, known_at=moment)]
+    mine = {fact.id: fact for fact in found if fact.memory == record.id}
+    return [fact for fact in mine.values() if has_ended(fact) == has_ended(record)]
+
+
+def _record(store: Store, scope: Scope, id_: str) -> MemoryItem | Fact:
+    found = store.records(scope, [id_])
+    if not found:
+        raise NotFoundError("no memory or fact with this id for this user")
+    return found[0]
 
 
 def known_of(store: Store, home: Scope, candidate: Candidate, said: Sequence[str] = ()) -> Known:

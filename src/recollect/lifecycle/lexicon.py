@@ -112,15 +112,26 @@ def language(code: str) -> Language:
 
 
 def languages_of(text: str) -> list[Language]:
+    """The languages a text may be in."""
+    return [language(code) for code in codes_of(text)]
+
+
+def codes_of(text: str) -> list[str]:
     """The languages a text may be in: by its script, then by its commonest words."""
     if _CHINESE.search(text):
-        return [language("zh")]
+        return ["zh"]
     if _CYRILLIC.search(text):
-        return [language("ru")]
+        return ["ru"]
     words = _WORD.findall(plain(text).lower())
     counts = {code: sum(map(_common(code).__contains__, words)) for code in ("en", "de", "es")}
     most = max(counts.values())
-    return [language(code) for code, count in counts.items() if count == most]
+    return [code for code, count in counts.items() if count == most]
+
+
+def dates_of(code: str) -> Mapping[str, Any]:
+    """How a language names dates, and whether it parts its words."""
+    data = _data(code)
+    return {"spaced": data.get("spaced", True), **data["dates"]}
 
 
 def category_of(text: str) -> str | None:

@@ -71,6 +71,7 @@ class Worker:
         self._used: dict[Scope, tuple[set[str], set[str]]] = {}
         self._used_lock = threading.Lock()
         self._made: Counter[Scope] = Counter()
+        self._untidy: set[Scope] = set()
         self._held: Sequence[Job] = ()
 
     def wake(self) -> None:
@@ -119,6 +120,7 @@ class Worker:
                 self._held = ()
                 for left in todo:
                     self._release(left)
+        self._tidy()
         return bool(jobs)
 
     def _goes_on(self) -> bool:
@@ -138,8 +140,8 @@ class Worker:
             self._pause(error)
         except ProviderError as error:
             if isinstance(error, BadAnswerError) or error.status in OURS:
-                reason = str(error)
-                self._each(jobs, lambda job: self._fail(job, reason))
+                bad = error  # the name ends with this block
+                self._each(jobs, lambda job: self._fail(job, bad))
             else:
                 self._release(jobs)
                 self._pause(error)
@@ -158,15 +160,17 @@ class Worker:
             else:
                 self._release(part)
 
-    def _fail(self, job: Job, reason: str) -> None:
+    def _fail(self, job: Job, error: ProviderError) -> None:
+        """Try it later, and so the others: a model that talks nonsense often does for a while."""
         with contextlib.suppress(LeaseLostError):
-            self._store.fail(job, reason)
+            self._store.fail(job, str(error))
+        self._pause(error)
 
     def _do(self, jobs: Sequence[Job]) -> None:
+        """Think about the jobs' messages. Whatever they hold, none may stop the others."""
         if jobs[0].scope.session is None:  # vectors of derived records, which nobody makes here
             self._store.apply(jobs[0].scope, [], done=jobs)
             return
-        """Think about the jobs' messages. Whatever they hold, none may stop the others."""
         try:
             self._make(jobs)
         except (ConflictError, OverBudgetError, ProviderError, StoreError):
@@ -200,16 +204,21 @@ class Worker:
         version = store.version(home)
         changes = self._deriver.changes(material, candidates)
         store.apply(home, changes, done=jobs, base_version=version)
-        if changes:
-            self._tidy(home, len(changes))
+        self._count(home, len(changes))
 
-    def _tidy(self, home: Scope, changed: int) -> None:
+    def _count(self, home: Scope, changed: int) -> None:
         every = self._thinking.maintain_every
-        self._made[home] += changed
-        if every and self._made[home] >= every:
-            del self._made[home]
+        if every and changed:
+            self._made[home] += changed
+            if self._made[home] >= every:
+                del self._made[home]
+                self._untidy.add(home)
+
+    def _tidy(self) -> None:
+        """Tidy where much was made; by itself, since what was made is kept already."""
+        while self._untidy:
             with contextlib.suppress(ConflictError):
-                maintain(self._store, home, self._thinking, self._clock())
+                maintain(self._store, self._untidy.pop(), self._thinking, self._clock())
 
     def _note_uses(self) -> None:
         with self._used_lock:

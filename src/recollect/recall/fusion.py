@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from recollect.providers.reranker import Reranker
@@ -16,13 +16,16 @@ BEST_OF_SESSION = 3
 DEPTH = 100  # how many each channel finds, if there are so many
 CHANNELS = ("words", "meaning", "links", "recency")  # the last knows least which span it is
 Column = dict[int, float]
+Rows = Sequence[tuple[int, Passage]]
+SOON = timedelta(days=7)  # after something happened, within which it is told of
 
 
 class Asked(NamedTuple):
-    """Whom a question asks about: the speakers it names, and the role whose words answer it."""
+    """What a question asks about: speakers by name, the role whose words answer it, a time."""
 
     names: frozenset[str] = frozenset()
     role: str = "user"
+    when: tuple[datetime, datetime] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,7 @@ class Ranking:
     speaker: float = 0.3
     role: float = 0.3
     opening: float = 0.15
+    when: float = 0.3
     own: float = 0.35
     asks: float = -0.05
     outdated: float = -0.2
@@ -230,6 +234,7 @@ def _boosts(
     # What opens a session says what it is about.
     yield "opening", {row: ranking.opening for row, it in theirs if it.previous is None}
     yield "speaker", {row: ranking.speaker for row, it in rows if it.speaker in asked.names}
+    yield "when", {row: ranking.when * part for row, part in _timely(rows, asked)}
     yield "own", {row: ranking.own * it.own for row, it in rows if it.own}
     yield "outdated", {row: ranking.outdated for row, it in rows if it.outdated}
     yield "asks", {row: ranking.asks for row, it in rows if it.asks}
@@ -243,6 +248,18 @@ def _boosts(
         "recency",
         {row: weight * 0.5 ** (max(days, 0) / half_life) for row, days in enumerate(ages)},
     )
+
+
+def _timely(rows: Rows, asked: Asked) -> Iterator[tuple[int, float]]:
+    """Who spoke at the time asked about, and, half as much, soon after it."""
+    if asked.when is None:
+        return
+    first, last = asked.when
+    for row, it in rows:
+        if first <= it.created_at < last:
+            yield row, 1.0
+        elif last <= it.created_at < last + SOON:
+            yield row, 0.5
 
 
 def _spread(board: Board, step: float) -> None:

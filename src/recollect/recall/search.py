@@ -134,7 +134,7 @@ class Search:
     def _asked(self) -> Asked:
         done = self._names.took_ms is not None and self._names.error is None
         names = self._names.result() if done else frozenset()
-        return Asked(names, role_asked_about(self._query.question))
+        return Asked(names, role_asked_about(self._query.question), self._query.when)
 
     def _found(self) -> dict[str, list[Found]]:
         """What the channels that are done have found."""

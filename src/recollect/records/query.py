@@ -81,11 +81,15 @@ def _names(given: Any, field: str, known: tuple[str, ...] | None = None) -> tupl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A question, where to look for its answer, and how long."""
+    """A question, where to look for its answer, and how long.
+
+    `when` is the time it asks about, from the first moment to the last.
+    """
 
     scope: Scope
     question: str
     now: datetime
+    when: tuple[datetime, datetime] | None = None
     limit: int = 10
     deadline_ms: float | None = 50.0
     filters: Filters = NO_FILTERS
