@@ -24,7 +24,8 @@ ALICE = Scope(user="alice", session="s")
 BOB = Scope(user="bob", session="s")
 GUARDED = """
     SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
-    AND relname NOT IN ('session_uuids', 'recollect_meta', 'recollect_writes', 'spending') ORDER BY relname
+    AND relname NOT IN ('session_uuids', 'recollect_meta', 'recollect_writes', 'spending')
+    ORDER BY relname
 """
 
 

@@ -124,7 +124,10 @@ def test_a_twin_is_reinforced_and_adds_no_memory() -> None:
 def test_like_words_that_end_a_fact_are_another_memory() -> None:
     item = MemoryItem(scope=ADA, text="It is Hamburg, not Berlin")
     fact = _lives("Hamburg", memory=item.id)
-    told = _told(_claim("Berlin", 5), text="It is Berlin, not Hamburg", corrects=True)
+    said_at = _claim("Berlin", 5).valid_from
+    told = _told(
+        _claim("Berlin", 5), text="It is Berlin, not Hamburg", corrects=True, said_at=said_at
+    )
     changes = _changes(told, fact, items=[item])
     added = [change.record for change in changes if isinstance(change, Add)]
     assert [type(record) for record in added] == [MemoryItem, Fact]

@@ -29,7 +29,8 @@ class Claim:
 class Candidate:
     """A statement that may become a memory, and the claims it makes.
 
-    `corrects` if it says that what was said before was wrong, not that it has changed.
+    `corrects` if it says that what was said before was wrong, not that it has changed; `instead`
+    holds what is right and what was wrong, where it names no more than these.
     """
 
     text: str
@@ -42,4 +43,5 @@ class Candidate:
     source: str = "user"
     claims: tuple[Claim, ...] = ()
     corrects: bool = False
+    instead: tuple[str, str] | None = None
     expires_at: datetime | None = None

@@ -65,6 +65,32 @@ class Statement(NamedTuple):
         return self.text[match.found.start(name) : match.found.end(name)]
 
 
+_NOT = (
+    re.compile(
+        r"(?P<right>[\w' -]{1,60}?),? (?:and not|not|nicht|y no|no|а не|не) "
+        r"(?P<wrong>[\w' -]{1,40}?)[.!]*$",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"是(?P<right>[^，,。！是]{1,20})[，,]?(?:而)?不是(?P<wrong>[^，,。！]{1,20})[。！]*$"
+    ),
+)
+_LEAD = re.compile(
+    r".*\b(?:it's|it is|that's|is|was|be|meant|on|at|in|meinte|ist|heißt|war|im|am|es|era"
+    r"|quise decir|это|виду|в)\s+",
+    re.IGNORECASE,
+)
+
+
+def instead_of(text: str) -> tuple[str, str] | None:
+    """What is right and what was wrong, of a sentence such as "it's Hamburg, not Berlin"."""
+    for pattern in _NOT:
+        if found := pattern.search(text):
+            right = _LEAD.sub("", found["right"]).strip()
+            return (right, found["wrong"].strip()) if right else None
+    return None
+
+
 def claims_of(match: Match, statement: Statement) -> list[Claim]:
     """What a match claims, and what that ends: who hates coffee no longer likes it.
 

@@ -11,7 +11,7 @@ from recollect.errors import BadAnswerError, ProviderError
 from recollect.lifecycle import model
 from recollect.lifecycle.candidate import Candidate
 from recollect.lifecycle.draft import Draft
-from recollect.lifecycle.keep import known_of, near
+from recollect.lifecycle.keep import completed, known_of, near
 from recollect.lifecycle.policy import judged, refusal
 from recollect.lifecycle.reconcile import Known, reconcile
 from recollect.lifecycle.revised import said_again, taken_back
@@ -132,6 +132,7 @@ class Deriver:
         draft.add(old)
         for candidate in candidates:
             self._courtesy.wait()
+            candidate = completed(self._store, material.home, candidate)
             known = draft.over(self._known(material, candidate))
             draft.add(reconcile(candidate, known, scope=place, now=self._clock(), policy=policy))
         return said_again(store, home, draft.changes) if old else draft.changes

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from recollect.errors import ConflictError, NotFoundError
-from recollect.lifecycle.candidate import Candidate
+from recollect.lifecycle.candidate import Candidate, Claim
 from recollect.lifecycle.reconcile import Known, has_ended, reconcile, undo
 from recollect.lifecycle.thinking import Policy
 from recollect.records.change import Change
@@ -28,9 +29,10 @@ def keep(
     store: Store, scope: Scope, candidate: Candidate, policy: Policy, clock: Callable[[], datetime]
 ) -> list[Change]:
     """Make the changes that a candidate asks for, and return them."""
-    home = Scope(user=scope.user, tenant=scope.tenant, agent=scope.agent)
+    home = Scope(user=scope.user, tenant=scope.tenant, agent=scope.agent or "")
     for _ in range(ATTEMPTS):
         version = store.version(home)
+        candidate = completed(store, home, candidate)
         known = known_of(store, home, candidate)
         changes = reconcile(candidate, known, scope=scope, now=clock(), policy=policy)
         try:
@@ -39,6 +41,21 @@ def keep(
             continue  # somebody else was quicker: decide again
         return changes
     raise ConflictError("this user's memories keep changing; try again later")
+
+
+def completed(store: Store, home: Scope, candidate: Candidate) -> Candidate:
+    """A correction that names only what was wrong and what is right, with the claim it means."""
+    if candidate.claims or candidate.instead is None or not candidate.corrects:
+        return candidate
+    right, wrong = candidate.instead
+    meant = [fact for fact in store.facts(home, valid_at=candidate.said_at) if fact.is_about(wrong)]
+    if len({fact.topic for fact in meant}) != 1:
+        return candidate  # nobody said so, or it may mean several
+    claim = Claim(
+        subject=meant[0].subject, predicate=meant[0].predicate, object=right, single=True,
+        valid_from=candidate.said_at,
+    )  # fmt: skip
+    return replace(candidate, claims=(claim,))
 
 
 def taken_back(store: Store, scope: Scope, id_: str, now: datetime) -> list[Change]:

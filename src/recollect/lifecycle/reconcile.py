@@ -21,7 +21,6 @@ from recollect.records.ids import new_id
 from recollect.records.log import trust_of
 from recollect.records.memory_item import MemoryItem
 from recollect.records.scope import Scope
-from recollect.records.text import fold
 
 SURER = 0.05  # a fact told again
 
@@ -85,7 +84,7 @@ def undo(
         return changes
     ended = [old for old in replaced if has_ended(old)] or replaced[-1:]
     return [
-        Retract(id=record.id, reason="undone", at=now),
+        Retract(id=record.id, reason="undone", at=now, by=ended[-1].id if ended else None),
         *(Restore(id=old.id, reason="undone") for old in ended),
     ]
 
@@ -135,6 +134,8 @@ def _claims(
     candidate: Candidate, facts: Sequence[Fact], scope: Scope, now: datetime, memory: str | None
 ) -> Iterator[Change]:
     for claim in candidate.claims:
+        if candidate.text and (claim.valid_from or candidate.said_at) > candidate.said_at:
+            continue  # a plan is no fact yet
         topic = topic_of(claim.subject, claim.predicate)
         rivals = [fact for fact in facts if fact.topic == topic and fact.known_to is None]
         changes = settle(claim, rivals, candidate, _fact(claim, candidate, scope, now, memory))
@@ -159,7 +160,7 @@ def _after(facts: Sequence[Fact], changes: Sequence[Change]) -> list[Fact]:
 def settle(claim: Claim, rivals: Sequence[Fact], candidate: Candidate, new: Fact) -> list[Change]:
     """What a claim changes among the facts with its subject and predicate."""
     since = new.valid_from or candidate.said_at
-    same = [fact for fact in rivals if _folded(fact.object) == _folded(claim.object)]
+    same = [fact for fact in rivals if fact.is_about(claim.object)]
     if claim.ends:
         ending = [fact for fact in same if _open_at(fact, since) and _may_change(candidate, fact)]
         return [Expire(id=fact.id, at=since, reason="said to be over") for fact in ending]
@@ -169,6 +170,8 @@ def settle(claim: Claim, rivals: Sequence[Fact], candidate: Candidate, new: Fact
     holding = [fact for fact in others if _open_at(fact, since) or _gives_way(fact, candidate, new)]
     if not all(_may_change(candidate, fact) for fact in holding):
         return []
+    if any(fact.said_at and fact.said_at > candidate.said_at for fact in holding):
+        return []  # what was said before does not overthrow what was said since
     if candidate.corrects and holding:
         return _correct(holding, new)
     if holding:
@@ -176,7 +179,23 @@ def settle(claim: Claim, rivals: Sequence[Fact], candidate: Candidate, new: Fact
         why = "something newer was said"
         first = Supersede(old_id=old.id, record=new, at=since, reason=why)
         return [first, *(Expire(id=fact.id, at=since, reason=why) for fact in rest)]
-    return [Add(_before_later(new, since, [*others, *same]))]
+    told = _before_later(new, since, [*others, *same])
+    between = next((fact for fact in others if fact.holds(since)), None)
+    return [*(_cut(between, since, told) if between else []), Add(told)]
+
+
+def _cut(fact: Fact, since: datetime, told: Fact) -> list[Change]:
+    """A fact of a time gone by, now believed to have ended when another began."""
+    why = "told later"
+    changes: list[Change] = [Retract(id=fact.id, at=told.known_from, reason=why, by=told.id)]
+    if (fact.valid_from or FIRST) < since:
+        id_ = derived_id("fact", fact.sources, fact.id, since.isoformat())
+        shorter = replace(
+            fact, id=id_, valid_to=since, known_from=told.known_from, superseded_by=told.id,
+            reason=why, ended_at=None,
+        )  # fmt: skip
+        changes.append(Add(shorter))
+    return changes
 
 
 def _told_again(fact: Fact, since: datetime, candidate: Candidate, new: Fact) -> list[Change]:
@@ -223,7 +242,8 @@ def _fact(
         id=derived_id("fact", candidate.sources, claim.subject, claim.predicate, claim.object),
         scope=scope, subject=claim.subject, predicate=claim.predicate, object=claim.object,
         valid_from=claim.valid_from or candidate.said_at, valid_to=claim.valid_to, known_from=now,
-        source=candidate.source, sources=candidate.sources, memory=memory,
+        said_at=candidate.said_at, source=candidate.source, sources=candidate.sources,
+        memory=memory,
     )  # fmt: skip
 
 
@@ -241,7 +261,3 @@ def _gives_way(fact: Fact, candidate: Candidate, new: Fact) -> bool:
 
 def _may_change(candidate: Candidate, fact: Fact) -> bool:
     return trust_of(candidate.source) >= trust_of(fact.source)
-
-
-def _folded(text: str) -> str:
-    return " ".join(fold(text).split())

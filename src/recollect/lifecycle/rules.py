@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from recollect.lifecycle.candidate import Candidate
-from recollect.lifecycle.claims import Match, Statement, claims_of
+from recollect.lifecycle.claims import Match, Statement, claims_of, instead_of
 from recollect.lifecycle.dates import Span
 from recollect.lifecycle.lexicon import (
     Language,
@@ -151,6 +151,7 @@ def _candidate(
         source=source,
         claims=tuple(claims),
         corrects=bool(cues["corrections"].search(plain(sentence))),
+        instead=instead_of(sentence),
         expires_at=over,
     )
 

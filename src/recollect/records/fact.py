@@ -21,8 +21,8 @@ class Fact:
     """`subject predicate object`, true from `valid_from` to `valid_to`, known likewise.
 
     An open end is None: true until further notice, known until retracted. `ended_at` is when
-    `valid_to` was learnt, where that was later than the fact; `memory` is the id of the memory
-    that states it, which ends with it.
+    `valid_to` was learnt, where that was later than the fact, `said_at` when it was told; `memory`
+    is the id of the memory that states it, which ends with it.
     """
 
     scope: Scope
@@ -40,6 +40,7 @@ class Fact:
     superseded_by: str | None = None
     reason: str | None = None
     ended_at: datetime | None = None
+    said_at: datetime | None = None
     memory: str | None = None
 
     def __post_init__(self) -> None:
@@ -50,7 +51,9 @@ class Fact:
         check_share(self.confidence, "confidence")
         check_keys(self, "sources")
         check_texts(self, "source", "superseded_by", "reason", "memory")
-        check_moments(self, "valid_from", "valid_to", "known_from", "known_to", "ended_at")
+        check_moments(
+            self, "valid_from", "valid_to", "known_from", "known_to", "ended_at", "said_at"
+        )
         if self.valid_from and self.valid_to and self.valid_to < self.valid_from:
             raise RecordError("valid_to lies before valid_from")
 
@@ -62,6 +65,10 @@ class Fact:
     def topic(self) -> str:
         """A key shared by facts with the same subject and predicate, however written."""
         return topic_of(self.subject, self.predicate)
+
+    def is_about(self, thing: str) -> bool:
+        """Whether a thing is its object, however written."""
+        return _plain(self.object) == _plain(thing)
 
     def holds(self, valid_at: datetime | None = None, known_at: datetime | None = None) -> bool:
         """Whether it was true at one moment, as far as was known at another."""
@@ -85,8 +92,11 @@ def _within(moment: datetime, start: datetime | None, stop: datetime | None) -> 
     return (start is None or start <= moment) and (stop is None or moment < stop)
 
 
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
 def topic_of(subject: str, predicate: str) -> str:
     """The key under which facts compete: subject and predicate, without case and spacing."""
-    plain = (unicodedata.normalize("NFKC", part).casefold() for part in (subject, predicate))
-    folded = "\x00".join(" ".join(part.split()) for part in plain)
+    folded = "\x00".join(map(_plain, (subject, predicate)))
     return hashlib.sha256(folded.encode()).hexdigest()[:32]

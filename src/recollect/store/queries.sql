@@ -138,10 +138,10 @@ ON CONFLICT DO NOTHING
 -- name: add_fact
 INSERT INTO facts (
   owner, id, agent_name, session_id, topic, subject, predicate, object, valid_from, valid_to,
-  known_from, known_to, confidence, source, superseded_by, reason, ended_at, memory_id)
+  known_from, known_to, confidence, source, superseded_by, reason, ended_at, said_at, memory_id)
 VALUES (
   :owner, :id, :agent, :session_id, :topic, :subject, :predicate, :object, :valid_from, :valid_to,
-  :known_from, :known_to, :confidence, :source, :superseded_by, :reason, :ended_at, :memory)
+  :known_from, :known_to, :confidence, :source, :superseded_by, :reason, :ended_at, :said_at, :memory)
 ON CONFLICT DO NOTHING
 
 -- name: add_source
@@ -188,7 +188,8 @@ i.source, i.created_at, i.uses, i.used_at, i.expires_at, i.ended_at, i.supersede
 
 -- name: @fact
 f.id, f.agent_name, f.session_id, f.subject, f.predicate, f.object, f.valid_from, f.valid_to,
-f.known_from, f.known_to, f.confidence, f.source, f.superseded_by, f.reason, f.ended_at, f.memory_id
+f.known_from, f.known_to, f.confidence, f.source, f.superseded_by, f.reason, f.ended_at, f.said_at,
+f.memory_id
 
 -- name: items_by_id
 SELECT @item FROM memory_items i WHERE i.owner = :owner AND i.id IN (:ids*) ORDER BY i.created_at, i.id
@@ -533,8 +534,11 @@ ON CONFLICT DO NOTHING
 UPDATE memory_items SET uses = uses + 1, used_at = :now WHERE owner = :owner AND id IN (:ids*)
 
 -- name: superseded_by_views
-SELECT id FROM memory_items WHERE owner = :owner AND superseded_by IN (:ids*)
-UNION ALL SELECT id FROM facts WHERE owner = :owner AND superseded_by IN (:ids*)
+SELECT id FROM memory_items
+WHERE owner = :owner AND superseded_by IN (:ids*) AND coalesce(reason, '') <> 'undone'
+UNION ALL
+SELECT id FROM facts
+WHERE owner = :owner AND superseded_by IN (:ids*) AND coalesce(reason, '') <> 'undone'
 
 -- name: messages_cited_by
 SELECT DISTINCT m.id, m.session_id FROM view_sources v

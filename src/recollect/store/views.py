@@ -135,7 +135,8 @@ def _add(db: Db, scope: Scope, record: MemoryItem | Fact, now: int) -> None:
             predicate=record.predicate, object=record.object, confidence=record.confidence,
             valid_from=_micros(record.valid_from), valid_to=_micros(record.valid_to),
             known_from=created_at, known_to=_micros(record.known_to),
-            ended_at=_micros(record.ended_at), memory=record.memory,
+            ended_at=_micros(record.ended_at), said_at=_micros(record.said_at),
+            memory=record.memory,
         )  # fmt: skip
     else:
         kind, created_at = "memory", to_micros(record.created_at)
@@ -279,5 +280,5 @@ def _fact(scope: Scope, row: Row, sources: list[str]) -> Fact:
         object=row[5], valid_from=_moment(row[6]), valid_to=_moment(row[7]),
         known_from=from_micros(row[8]), known_to=_moment(row[9]), confidence=row[10],
         source=row[11], superseded_by=row[12], reason=row[13], ended_at=_moment(row[14]),
-        memory=row[15], sources=tuple(sources),
+        said_at=_moment(row[15]), memory=row[16], sources=tuple(sources),
     )  # fmt: skip

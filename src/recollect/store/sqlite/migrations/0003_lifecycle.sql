@@ -2,8 +2,9 @@
 -- think about one user at once cannot decide on the same past.
 ALTER TABLE owners ADD COLUMN changes INTEGER NOT NULL DEFAULT 0;
 
--- When the end of a fact was learnt, and the memory that states it.
+-- When the end of a fact was learnt, when it was told, and the memory that states it.
 ALTER TABLE facts ADD COLUMN ended_at INTEGER;
+ALTER TABLE facts ADD COLUMN said_at INTEGER;
 ALTER TABLE facts ADD COLUMN memory_id TEXT;
 
 -- Whether what a message says was overtaken by something newer, or taken back.
