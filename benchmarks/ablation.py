@@ -7,7 +7,7 @@ from typing import Any
 
 from recollect.recall.fusion import Ranking
 
-NOT_A_PART = {"half_life_days", "short_chars"}  # the shape of one
+NOT_A_PART = {"half_life_days", "short_chars", "reranker"}  # the shape of one, or no part of ours
 Variant = tuple[str, dict[str, Any]]
 """A label, and the arguments of the Memory that is measured under it."""
 

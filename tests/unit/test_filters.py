@@ -119,12 +119,22 @@ def test_a_small_set_is_found_among_thousands_that_fit_better(memory: Memory) ->
 def test_a_small_set_of_links_is_found_among_many(memory: Memory) -> None:
     facts = [
         Fact(scope=ADA, subject="Ada", predicate="knows", object=f"person {number}",
-             known_from=MARCH if number < 49 else MARCH - DAY)
-        for number in range(50)
+             known_from=MARCH if number < 24 else MARCH - DAY)
+        for number in range(25)
     ]  # fmt: skip
     memory.store.apply(ADA, [*map(Add, facts)])
     filters = Filters(before=MARCH - DAY)
     assert len(memory.store.match_links(ADA, ["ada"], limit=3, filters=filters)) == 1
+
+
+def test_what_very_many_facts_are_about_links_nothing(memory: Memory) -> None:
+    facts = [
+        Fact(scope=ADA, subject="Ada", predicate="knows", object=f"person {number}")
+        for number in range(26)
+    ]
+    memory.store.apply(ADA, [*map(Add, facts)])
+    assert memory.store.match_links(ADA, ["ada"], limit=3) == []
+    assert len(memory.store.match_links(ADA, ["person 3"], limit=3)) == 1
 
 
 def test_links_lead_to_facts_and_to_the_words_they_came_from(memory: Memory) -> None:

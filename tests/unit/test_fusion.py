@@ -16,7 +16,7 @@ from recollect.records.query import Found, Passage
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NOBODY = Asked(frozenset(), "nobody")
 QUIET = replace(
-    Ranking(**{part.name: 0 for part in fields(Ranking)}),
+    Ranking(**{part.name: 0 for part in fields(Ranking) if part.name != "reranker"}),  # type: ignore[arg-type]
     words=1.0, meaning=1.0, links=1.0, short_chars=300, half_life_days=30.0,
 )  # fmt: skip
 Finds = dict[str, list[Found]]

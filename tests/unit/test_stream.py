@@ -265,7 +265,7 @@ def test_a_finished_stream_gets_its_vectors_soon() -> None:
         assert memory.catch_up(timeout_s=20) == 0
         name = memory.embedder.name if memory.embedder else ""
         assert memory.store.unembedded(chat.session.scope, name, limit=1) == {}
-        assert [job.kind for job in memory.store.jobs(chat.session.scope)] == ["derive"]
+        assert memory.store.jobs(chat.session.scope) == []
         assert (
             memory.recall("which town is home?", user="ada", deadline_ms=None).hits[0].id
             == reply.id

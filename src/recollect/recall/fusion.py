@@ -135,7 +135,7 @@ def fuse(
             known = _own_words(known, spoken)
         _gather(board, channel, known, spoken, getattr(ranking, channel))
     _lend(board, ranking)
-    for name, column in _boosts(board.passages, ranking, asked, now):
+    for name, column in _boosts(board, ranking, asked, now):
         board.add(name, column)
     _spread(board, ranking.spread)
     return [board.candidate(row) for row in board.order()[:limit]]
@@ -225,11 +225,14 @@ def _lend(board: Board, ranking: Ranking) -> None:
 
 
 def _boosts(
-    held: Sequence[Passage], ranking: Ranking, asked: Asked, now: datetime
+    board: Board, ranking: Ranking, asked: Asked, now: datetime
 ) -> Iterator[tuple[str, Column]]:
     """What each signal adds, and to whom."""
+    held = board.passages
     rows = list(enumerate(held))
-    theirs = [(row, it) for row, it in rows if it.role == asked.role]
+    # Who spoke is no reason by itself: what is only new is not more to the point for it.
+    fitting = set().union(*(board.found.get(channel, ()) for channel in CHANNELS[:3]))
+    theirs = [(row, it) for row, it in rows if it.role == asked.role and row in fitting]
     yield "role", {row: ranking.role for row, _ in theirs}
     # What opens a session says what it is about.
     yield "opening", {row: ranking.opening for row, it in theirs if it.previous is None}
