@@ -53,12 +53,12 @@ def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_done_twice(postgres_u
 
 
 def test_a_note_whose_answer_is_lost_is_written_once(postgres_url: str) -> None:
-    with Proxy(postgres_url, cut_every=3) as proxy, open_store(proxy.url) as store:
-        for version in range(12):
+    with Proxy(postgres_url, cut_every=4) as proxy, open_store(proxy.url) as store:
+        for version in range(18):
             note = store.write_note(SCOPE, f"note {version}", base_version=version)
             assert note.version == version + 1
         texts = [note.text for note in store.note_versions(SCOPE)]
-    assert texts == [f"note {version}" for version in reversed(range(12))]
+    assert texts == [f"note {version}" for version in reversed(range(18))]
     assert proxy.lost_answers > 3
 
 

@@ -181,7 +181,7 @@ def settle(claim: Claim, rivals: Sequence[Fact], candidate: Candidate, new: Fact
         return [first, *(Expire(id=fact.id, at=since, reason=why) for fact in rest)]
     told = _before_later(new, since, [*others, *same])
     between = next((fact for fact in others if fact.holds(since)), None)
-    return [*(_cut(between, since, told) if between else []), Add(told)]
+    return [Add(told), *(_cut(between, since, told) if between else [])]
 
 
 def _cut(fact: Fact, since: datetime, told: Fact) -> list[Change]:
