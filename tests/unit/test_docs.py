@@ -23,11 +23,12 @@ def empty_home(tmp_path: Path) -> dict[str, str]:
 
 
 def test_the_first_memory_of_the_readme_works(empty_home: dict[str, str], tmp_path: Path) -> None:
-    [code] = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    code = "\n".join(re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL))
     done = subprocess.run(
         [sys.executable, "-c", code], env=empty_home, capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("I moved to Berlin in March. No more Munich commutes! | ")
+    assert done.stdout.endswith("\nI moved to Berlin.\n")
     assert (tmp_path / "recollect" / "recollect.db").exists()
 
 
