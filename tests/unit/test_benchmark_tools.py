@@ -67,9 +67,10 @@ def test_made_up_talk_is_the_same_in_every_process() -> None:
 
 
 def test_small_words_are_frequent_and_the_others_rare() -> None:
-    texts = [set(text.split()) for text in Corpus().texts(0, 1_000)]
+    corpus = Corpus()
+    texts = [set(text.split()) for text in corpus.texts(0, 1_000)]
     assert sum("the" in text for text in texts) > 300
-    assert sum(Corpus().words[4_000] in text for text in texts) < 20
+    assert sum(corpus.words[4_000] in text for text in texts) < 20
 
 
 def test_a_question_lies_near_the_text_it_is_from() -> None:

@@ -39,7 +39,7 @@ class Ranking:
 
     words: float = 0.55
     meaning: float = 0.45
-    links: float = 0.05
+    links: float = 0.02
     neighbours: float = 0.4
     short_chars: int = 300
     session: float = 0.2
