@@ -94,7 +94,7 @@ class Deriver:
             entries = self._store.history(scope, last=count, before=job.last_seq + 1)
             found |= {entry.seq: entry for entry in entries}
         wanted = {seq for job in jobs for seq in found if job.first_seq <= seq <= job.last_seq}
-        agent = None if policy.shared else scope.agent
+        agent = "" if policy.shared else scope.agent
         return Material(
             home=Scope(user=scope.user, tenant=scope.tenant, agent=agent),
             session=scope,
