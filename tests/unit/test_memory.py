@@ -429,3 +429,23 @@ def test_what_was_derived_is_looked_after_with_await(tmp_path: Path) -> None:
             assert gone.counts["messages"] == 1
 
     asyncio.run(lines())
+
+
+def test_one_memory_is_forgotten_and_its_message_stays() -> None:
+    with Memory(":memory:", embedder=None) as memory:
+        chat = memory.session(user="ada", agent="tutor")
+        for text in ("I live in Munich.", "I moved to Berlin.", "I moved to Oslo."):
+            chat.add("user", text)
+            memory.catch_up(20)
+        told = {fact.object: fact for fact in memory.as_of(user="ada")}
+        gone = memory.forget(user="ada", memory=str(told["Berlin"].memory))
+        assert (gone.counts["memories"], gone.counts["facts"]) == (1, 1)
+        assert len(chat.history()) == 3
+        kept = {fact.object: fact.superseded_by for fact in memory.as_of(user="ada")}
+        assert kept == {"Munich": told["Oslo"].id, "Oslo": None}
+        memory.forget(user="ada", memory=told["Oslo"].id)
+        assert [fact.object for fact in memory.facts(user="ada")] == ["Munich"]
+        with pytest.raises(NotFoundError):
+            memory.forget(user="ada", memory=told["Oslo"].id)
+        with pytest.raises(InvalidError):
+            memory.forget(user="ada", memory=None)  # type: ignore[arg-type]

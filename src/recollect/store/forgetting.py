@@ -67,13 +67,7 @@ def _forget_record(db: Db, scope: Scope, record_id: str, now: int) -> Counter[st
     if not db.rows("view_exists", owner=scope.owner, id=record_id):
         raise NotFoundError("no memory or fact with this id for this user")
     stated = db.rows("facts_of_memory", owner=scope.owner, id=record_id)
-    views = [record_id, *(id_ for (id_,) in stated)]
-    check_holds(db, scope, views)
-    replaced = db.rows("superseded_by_views", owner=scope.owner, ids=views)
-    gone = _forget_views(db, scope.owner, views)
-    for (view,) in replaced:
-        restore(db, scope, view, "what took its place was forgotten", now)
-    return +gone
+    return +_forget_derived(db, scope, [record_id, *(id_ for (id_,) in stated)], now)
 
 
 def _forget_source(db: Db, scope: Scope, source: str, now: int) -> Counter[str]:
@@ -110,23 +104,31 @@ def _forget_messages(
     owner, seqs = scope.owner, [seq for seq, _ in messages]
     cited = db.rows("views_from_messages", owner=owner, ids=[id_ for _, id_ in messages])
     views = list(dict.fromkeys([*(view for (view,) in cited), *also]))
-    going = {record.id: record for record in records(db, scope, views)} if views else {}
-    check_kept(legal_holds(db, scope), list(going.values()))
-    named = {"owner": owner, "ids": views}
-    others = db.rows("messages_cited_by", **named) if views else []
-    replaced = db.rows("superseded_by_views", **named) if views else []
-    gone = _forget_views(db, owner, views)
+    others = db.rows("messages_cited_by", owner=owner, ids=views) if views else []
+    gone = _forget_derived(db, scope, views, now)
     if seqs:
         passages, vectors = db.rows("count_passages_of_messages", owner=owner, seqs=seqs)[0]
         gone["revisions"] += db.run("delete_revisions", owner=owner, seqs=seqs)
         gone["messages"] += db.run("delete_messages", owner=owner, seqs=seqs)
         db.run("delete_silent_speakers", owner=owner)
         gone += Counter(passages=passages, vectors=vectors)
+    forgotten = set(seqs)
+    for seq, session in others:
+        if seq not in forgotten:
+            enqueue(db, owner, "derive", seq, seq, now, session=session)
+    return gone
+
+
+def _forget_derived(db: Db, scope: Scope, views: list[str], now: int) -> Counter[str]:
+    """Remove derived records; what they had replaced holds again."""
+    if not views:
+        return Counter()
+    going = {record.id: record for record in records(db, scope, views)}
+    check_kept(legal_holds(db, scope), list(going.values()))
+    replaced = db.rows("superseded_by_views", owner=scope.owner, ids=views)
+    gone = _forget_views(db, scope.owner, views)
     for old in records(db, scope, [view for (view,) in replaced]):
         _give_back(db, scope, old, going, now)
-    for seq, session in others:
-        if seq not in set(seqs):
-            enqueue(db, owner, "derive", seq, seq, now, session=session)
     return gone
 
 
@@ -155,8 +157,6 @@ def _give_back(
 
 
 def _forget_views(db: Db, owner: str, views: list[str]) -> Counter[str]:
-    if not views:
-        return Counter()
     named = {"owner": owner, "ids": views}
     passages, vectors = db.rows("count_passages_of_views", **named)[0]
     agents = [agent for (agent,) in db.rows("note_agents", **named)]
