@@ -91,6 +91,7 @@ def test_a_long_read_elsewhere_is_confessed(tmp_path: Path) -> None:
 
 def check_index(path: Path) -> None:
     connection = apsw.Connection(str(path))
+    connection.set_busy_timeout(10_000)  # others write in the background
     assert connection.pragma("integrity_check") == "ok"
     connection.execute(
         "INSERT INTO passage_words (passage_words, rank) VALUES ('integrity-check', 1)"
