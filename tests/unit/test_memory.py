@@ -449,3 +449,14 @@ def test_one_memory_is_forgotten_and_its_message_stays() -> None:
             memory.forget(user="ada", memory=told["Oslo"].id)
         with pytest.raises(InvalidError):
             memory.forget(user="ada", memory=None)  # type: ignore[arg-type]
+
+
+def test_a_program_that_closes_nothing_ends_well_while_a_model_is_at_work(tmp_path: Path) -> None:
+    code = f"""
+from recollect import Memory
+memory = Memory({str(tmp_path / "memory.db")!r})
+memory.remember([f"message {{n}}, of tea and coffee and more" for n in range(300)], user="ada")
+memory.recall("tea", user="ada", deadline_ms=1)
+print(len(memory.history(user="ada")))
+"""
+    assert run(code).strip() == "300"

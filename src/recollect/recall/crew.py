@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 IDLE_SECONDS = 30.0  # after which a thread goes
+EXIT_SECONDS = 1.0  # for which the end waits for what was begun
+
+
+_crews: weakref.WeakSet[Crew] = weakref.WeakSet()
+
+
+@atexit.register
+def _settle_all() -> None:
+    """Let threads come back from a model's own code: Python stopping them there is an abort."""
+    deadline = time.monotonic() + EXIT_SECONDS
+    for crew in list(_crews):
+        while crew.is_busy() and time.monotonic() < deadline:
+            time.sleep(0.005)
 
 
 class Task(Generic[T]):
@@ -69,6 +84,7 @@ class Crew:
     def __init__(self, size: int = 16) -> None:
         self._size = size
         self._begin()
+        _crews.add(self)
 
     def _begin(self) -> None:
         self._pid = os.getpid()
@@ -93,6 +109,10 @@ class Crew:
             self._lanes.put(tasks)
             if self._free < -self._size:
                 self._sweep()
+
+    def is_busy(self) -> bool:
+        """Whether a thread of this process is at work."""
+        return self._pid == os.getpid() and self._threads > max(self._free, 0)
 
     def close(self) -> None:
         """Let idle threads go; busy ones go when they have been idle for a while."""

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 
 from recollect.errors import RecollectError
 from recollect.store.base import Store
 
 LONGEST_PAUSE = 15.0
+EXIT_SECONDS = 5.0  # for which the end waits for a step that was begun
 PATIENCE_SECONDS = 0.1  # for which work steps aside
 GATHER_SECONDS = 0.05  # what is stored together is worked on together, and writers go first
 
 log = logging.getLogger("recollect")
+
+
+_running: weakref.WeakSet[Background] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Stop before Python does: a thread it stops inside a model's own code ends in an abort."""
+    deadline = time.monotonic() + EXIT_SECONDS
+    running = list(_running)
+    for one in running:
+        one.close(wait_s=0)
+    for one in running:
+        one.close(wait_s=max(deadline - time.monotonic(), 0))
 
 
 class Courtesy:
@@ -82,14 +99,14 @@ class Background:
             time.sleep(0.05)
         return 0
 
-    def close(self) -> None:
+    def close(self, wait_s: float = EXIT_SECONDS) -> None:
         """Stop after the step at hand; what is left stays in the queue."""
         self.closing = True
         if self._pid != os.getpid():
             return
         self._woken.set()
         if self._thread is not None:
-            self._thread.join(timeout=5)
+            self._thread.join(timeout=wait_s)
 
     def _runs(self) -> bool:
         thread = self._thread
@@ -103,6 +120,7 @@ class Background:
                 target=self._run, name=f"recollect-{self._work}", daemon=True
             )
             self._thread.start()
+            _running.add(self)
 
     def _run(self) -> None:
         pause = GATHER_SECONDS
