@@ -83,7 +83,7 @@ class Guess:
             return cls()
         claims = (claim for candidate in candidates for claim in candidate.claims)
         return cls(
-            max(candidates, key=lambda one: one.importance).category,
+            max(candidates, key=lambda one: one.importance or 0).category,
             tuple(Statement(claim.predicate, claim.object, claim.ends) for claim in claims),
         )
 
@@ -180,10 +180,11 @@ def read_labels(split: str) -> list[Labelled]:
 
 
 def guess(label: Labelled) -> Guess:
-    from recollect.lifecycle.rules import extract  # only a run needs the rules and their words
+    from recollect.lifecycle.policy import judged  # only a run needs the rules and their words
+    from recollect.lifecycle.rules import extract
 
     message = Message(label.role, label.text, created_at=label.said_at)
-    return Guess.from_candidates(extract(message, label.role))
+    return Guess.from_candidates([judged(one) for one in extract(message, label.role)])
 
 
 def measure(labels: Sequence[Labelled], guesses: Sequence[Guess]) -> Figures:

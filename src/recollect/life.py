@@ -63,6 +63,7 @@ class Life:
     thinking: Thinking | None
     _clock: Callable[[], datetime]
     scope: Callable[..., Scope]
+    _wake: Callable[[], None]
 
     def memories(
         self,
@@ -188,10 +189,10 @@ class Life:
 
     def undo(self, id: str, *, user: str) -> list[Change]:
         """Take back the last thing that happened to a memory or a fact; say what that changed."""
-        from recollect.lifecycle.keep import taken_back
+        from recollect.lifecycle.keep import undone
 
         scope = self.scope(user=user)
-        changes = taken_back(self.store, scope, id, self._clock())
+        changes = undone(self.store, scope, id, self._clock())
         self.store.apply(scope, changes)
         self._wake()
         return changes
@@ -263,9 +264,6 @@ class Life:
         changes = keep(self.store, scope, candidate, self._thinking.policy, self._clock)
         self._wake()
         return changes
-
-    def _wake(self) -> None:
-        raise NotImplementedError
 
 
 def _first_id(changes: list[Change]) -> str:

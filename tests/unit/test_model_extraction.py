@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 import traceback
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -101,18 +100,6 @@ def test_a_langchain_model_makes_memories() -> None:
 
     assert [one.text for one in made.candidates] == [MOVED]
     assert made.estimated
-
-
-def test_every_candidate_is_classified() -> None:
-    model = as_chat_model(FakeListChatModel(responses=[answer(memory())]))
-    made = ask(
-        model,
-        [entry(MOVED)],
-        max_tokens=100,
-        timeout_s=5,
-        classify=lambda one: replace(one, category="task_history"),
-    )
-    assert [one.category for one in made.candidates] == ["task_history"]
 
 
 def test_the_question_gives_dates_speakers_and_what_is_known() -> None:

@@ -10,6 +10,7 @@ import pytest
 from recollect.lifecycle.candidate import Candidate
 from recollect.lifecycle.policy import (
     classify,
+    has_room,
     importance_of,
     is_expired,
     judged,
@@ -27,8 +28,8 @@ DAY = timedelta(days=1)
 SECRET = "my key is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
 
 
-def _refusal(text: str, place: int = 5, made: int = 0, **numbers: Any) -> str | None:
-    return refusal(Message("user", text), place=place, made=made, policy=Policy(**numbers))
+def _refusal(text: str, place: int = 5, **numbers: Any) -> str | None:
+    return refusal(Message("user", text), place=place, policy=Policy(**numbers))
 
 
 def _candidate(text: str, **about: Any) -> Candidate:
@@ -52,8 +53,6 @@ def test_an_ordinary_message_may_become_a_memory() -> None:
         ("", {"min_chars": 1}, "it is too short"),
         ("Berlin " * 1_000, {}, "it is too long to be one thought"),
         ("Berlin", {"max_chars": 5}, "it is too long to be one thought"),
-        ("I live in Berlin.", {"made": 5}, "enough was made of the last messages"),
-        ("I live in Berlin.", {"made": 1, "share": 0.1, "window": 10}, "enough was made of"),
         (SECRET, {}, "it holds a secret"),
     ],
 )
@@ -64,12 +63,17 @@ def test_a_refusal_tells_its_reason(text: str, numbers: dict[str, Any], why: str
 
 
 def test_the_numbers_are_bounds_that_may_be_reached() -> None:
-    assert _refusal("Berlin", place=3, min_messages=3, min_chars=6, max_chars=6, made=4) is None
+    assert _refusal("Berlin", place=3, min_messages=3, min_chars=6, max_chars=6) is None
+
+
+def test_of_the_last_messages_no_more_than_a_share_becomes_memories() -> None:
+    assert [has_room(made) for made in (0, 4, 5)] == [True, True, False]
+    assert not has_room(1, Policy(share=0.1, window=10))
 
 
 def test_what_is_still_being_written_waits() -> None:
     message = Message("assistant", "I live in", unfinished=True)
-    assert refusal(message, place=5, made=0) == "it is still being written"
+    assert refusal(message, place=5) == "it is still being written"
 
 
 CATEGORIES = {
@@ -117,6 +121,9 @@ def test_judging_gives_category_weight_and_tags_and_takes_none_away() -> None:
     found = judged(_candidate(CATEGORIES["solutions"], tags=("mine",), importance=0.95))
     assert (found.category, found.importance) == ("solutions", 0.95)
     assert found.tags[0] == "mine"
+    assert judged(_candidate("I solved it.", importance=0.2)).importance == 0.2
+    light = Policy(base_importance=0.3, boosts={})
+    assert judged(_candidate(CATEGORIES["solutions"]), policy=light).importance == 0.3
     kept = judged(_candidate("Green tea", category="user_preferences"))
     assert (kept.category, kept.importance) == ("user_preferences", 0.6)
 

@@ -94,14 +94,14 @@ def test_a_relative_date_is_told_in_brackets_and_dates_the_claim() -> None:
     assert candidate.text == "I moved to Berlin last month. [October 2026]"
     assert candidate.claims[0].valid_from == datetime(2026, 10, 1, tzinfo=UTC)
     assert candidate.claims[0].single
-    assert (candidate.kind, candidate.category, candidate.importance) == ("fact", "knowledge", 0.5)
+    assert (candidate.kind, candidate.category) == ("fact", "knowledge")
 
 
 def test_without_a_date_a_claim_holds_since_it_was_said() -> None:
     [candidate] = extracted("I like tea.")
     assert candidate.claims[0].valid_from == SUNDAY
     assert not candidate.claims[0].single
-    assert (candidate.kind, candidate.importance) == ("concept", 0.6)
+    assert (candidate.kind, candidate.category) == ("concept", "user_preferences")
 
 
 def test_an_appointment_of_the_day_expires_with_it() -> None:
@@ -113,15 +113,11 @@ def test_an_appointment_of_the_day_expires_with_it() -> None:
     assert later.text.endswith("[17 November 2026]")
 
 
-def test_errors_and_solutions_weigh_more() -> None:
+def test_errors_and_solutions_are_told_apart() -> None:
     [error] = extracted("The deploy fails with an OutOfMemoryError on staging.")
-    assert (error.kind, error.category, error.importance) == ("episode", "error_patterns", 0.8)
+    assert (error.kind, error.category) == ("episode", "error_patterns")
     [solution] = extracted("I solved it by restarting the router.")
-    assert (solution.kind, solution.category, solution.importance) == (
-        "procedure",
-        "solutions",
-        0.8,
-    )
+    assert (solution.kind, solution.category) == ("procedure", "solutions")
 
 
 def test_a_full_stop_ends_a_sentence_only_where_one_ends() -> None:

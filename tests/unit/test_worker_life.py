@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from recollect import Memory, Message
+from recollect import Memory, Message, ToolCallMsg
 from recollect.errors import LeaseLostError
 from recollect.lifecycle import worker as working
 from recollect.lifecycle.thinking import Policy
@@ -362,3 +362,21 @@ def test_a_lost_lease_cannot_be_released_by_its_former_owner(
     with pytest.raises(LeaseLostError):
         store.renew(lost)
     store.renew(taken)
+
+
+# Weights
+
+
+def test_weights_are_the_policys_own_also_where_rules_do_the_thinking(store: SqliteStore) -> None:
+    say(store, "I live in Berlin.", "I prefer tea to coffee.")
+    light = Policy(share=1.0, base_importance=0.3, boosts={"user_preferences": 0.2})
+    finish(worker_of(store, policy=light))
+    assert sorted(item.importance for item in store.items(HOME)) == [0.3, 0.5]
+
+
+def test_what_is_said_beside_a_tool_call_is_of_the_tasks_history(store: SqliteStore) -> None:
+    call = ToolCallMsg("c1", "c1", "function", "search", "{}")
+    say(store, Message("assistant", "We decided to go with the blue one.", tool_calls=[call]))
+    finish(worker_of(store))
+    [item] = store.items(HOME)
+    assert (item.category, item.importance) == ("task_history", 0.6)

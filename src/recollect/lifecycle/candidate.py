@@ -29,8 +29,9 @@ class Claim:
 class Candidate:
     """A statement that may become a memory, and the claims it makes.
 
-    `corrects` if it says that what was said before was wrong, not that it has changed; `instead`
-    holds what is right and what was wrong, where it names no more than these.
+    Without an `importance` it weighs what its category does. `corrects` if it says that what was
+    said before was wrong, not that it has changed; `instead` holds what is right and what was
+    wrong, where it names no more than these.
     """
 
     text: str
@@ -38,7 +39,7 @@ class Candidate:
     said_at: datetime
     kind: Kind = "fact"
     category: str = "knowledge"
-    importance: float = 0.5
+    importance: float | None = None
     tags: tuple[str, ...] = ()
     source: str = "user"
     claims: tuple[Claim, ...] = ()

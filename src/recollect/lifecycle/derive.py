@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 from recollect.errors import BadAnswerError, ProviderError
 from recollect.lifecycle import model
 from recollect.lifecycle.candidate import Candidate
 from recollect.lifecycle.draft import Draft
 from recollect.lifecycle.keep import completed, known_of, near
-from recollect.lifecycle.policy import judged, refusal
+from recollect.lifecycle.policy import has_room, judged, refusal
 from recollect.lifecycle.reconcile import Known, reconcile
-from recollect.lifecycle.revised import said_again, taken_back
+from recollect.lifecycle.revised import said_again, unsaid
 from recollect.lifecycle.rules import extract
 from recollect.lifecycle.thinking import Thinking
 from recollect.lifecycle.tools import lessons
@@ -118,9 +117,14 @@ class Deriver:
         """What the messages say that may be worth keeping, and what their tools teach."""
         worth = [entry for entry in material.entries if self._is_worth(entry, material)]
         said = self._by_model(worth, material) if self._thinking.model else self._by_rules(worth)
-        policy = self._thinking.policy
+        weighed = [self._judge(one, material) for one in said]
         taught = lessons(material.entries, material.wanted)
-        return [*(judged(one, policy=policy) for one in self._few(said, material)), *taught]
+        return [*self._few(weighed, material), *taught]
+
+    def _judge(self, candidate: Candidate, material: Material) -> Candidate:
+        said = (it.message for it in material.entries if it.message.message_id in candidate.sources)
+        has_tools = any(message.tool_calls for message in said)
+        return judged(candidate, has_tools=has_tools, policy=self._thinking.policy)
 
     def changes(self, material: Material, candidates: Sequence[Candidate]) -> list[Change]:
         """What the candidates change, each in the light of those before it."""
@@ -128,7 +132,7 @@ class Deriver:
         place = material.home.within(session=material.session.session)
         ids = [one.message.message_id for one in material.entries if one.seq in material.wanted]
         store, home = self._store, material.home
-        old = taken_back(store, home, material.session, ids, self._clock())
+        old = unsaid(store, home, material.session, ids, self._clock())
         draft.add(old)
         for candidate in candidates:
             self._courtesy.wait()
@@ -141,7 +145,7 @@ class Deriver:
         if entry.seq not in material.wanted or entry.message.role not in ("user", "assistant"):
             return False
         place = sum(other.seq <= entry.seq for other in material.entries)
-        return refusal(entry.message, place=place, made=0, policy=self._thinking.policy) is None
+        return refusal(entry.message, place=place, policy=self._thinking.policy) is None
 
     def _by_rules(self, entries: Sequence[LogEntry]) -> list[Candidate]:
         found: list[Candidate] = []
@@ -155,11 +159,11 @@ class Deriver:
         policy = self._thinking.policy
         places = {entry.message.message_id: entry.seq for entry in material.entries}
         made: dict[str, int] = {}
-        for one in sorted(said, key=lambda one: (places[one.sources[-1]], -one.importance)):
+        for one in sorted(said, key=lambda one: (places[one.sources[-1]], -(one.importance or 0))):
             recent = material.before(places[one.sources[-1]] + 1, policy.window)
             ids = [entry.message.message_id for entry in recent]
             count = len(self._store.derived(material.home, ids)) + sum(made.get(i, 0) for i in ids)
-            if count < policy.share * policy.window:
+            if has_room(count, policy):
                 made[one.sources[-1]] = made.get(one.sources[-1], 0) + 1
                 yield one
 
@@ -185,7 +189,7 @@ class Deriver:
         try:
             found = model.ask(
                 thinking.model, entries, known=known, max_tokens=thinking.max_tokens,
-                timeout_s=thinking.timeout_s, classify=partial(judged, policy=thinking.policy),
+                timeout_s=thinking.timeout_s,
             )  # fmt: skip
             used = found.input_tokens + found.output_tokens
         except BadAnswerError as error:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from recollect.lifecycle.reconcile import Known
-from recollect.records.change import Add, Change, Expire, Retract, Supersede
-from recollect.records.fact import Fact
+from recollect.lifecycle.reconcile import Known, after, ended_by
+from recollect.records.change import Add, Change, Supersede
 from recollect.records.memory_item import MemoryItem
 
 
@@ -16,40 +14,20 @@ class Draft:
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
-        self._added: dict[str, MemoryItem | Fact] = {}
-        self._ended: dict[str, Supersede | Expire | Retract] = {}
 
     def add(self, changes: Sequence[Change]) -> None:
         """Take further changes in."""
-        for change in changes:
-            if isinstance(change, Add | Supersede):
-                self._added[change.record.id] = change.record
-            if isinstance(change, Supersede):
-                self._ended[change.old_id] = change
-            elif isinstance(change, Expire | Retract):
-                self._ended[change.id] = change
-            self.changes.append(change)
+        self.changes += changes
 
     def over(self, known: Known) -> Known:
         """What is known, with the draft's changes on top."""
-        items = {item.id: item for item in known.items}
-        facts = {fact.id: fact for fact in known.facts}
-        for record in self._added.values():
-            if isinstance(record, Fact):
-                facts[record.id] = record
-            else:
-                items[record.id] = record
-        gone = self._ended.keys() | {facts[id_].memory for id_ in self._ended if id_ in facts}
+        facts = after(known.facts, self.changes)
+        ended = {ended_by(change) for change in self.changes}
+        ended |= {fact.memory for fact in facts if fact.id in ended}  # it goes with what it states
+        added = (it.record for it in self.changes if isinstance(it, Add | Supersede))
+        items = {it.id: it for it in (*known.items, *added) if isinstance(it, MemoryItem)}
         return Known(
-            items=[item for item in items.values() if item.id not in gone],
-            facts=[self._now(fact) for fact in facts.values()],
+            items=[item for item in items.values() if item.id not in ended],
+            facts=facts,
             said=known.said,
         )
-
-    def _now(self, fact: Fact) -> Fact:
-        change = self._ended.get(fact.id)
-        if change is None:
-            return fact
-        if isinstance(change, Retract):
-            return replace(fact, known_to=change.at)
-        return replace(fact, valid_to=max(change.at, fact.valid_from or change.at))

@@ -58,7 +58,7 @@ def completed(store: Store, home: Scope, candidate: Candidate) -> Candidate:
     return replace(candidate, claims=(claim,))
 
 
-def taken_back(store: Store, scope: Scope, id_: str, now: datetime) -> list[Change]:
+def undone(store: Store, scope: Scope, id_: str, now: datetime) -> list[Change]:
     """The changes that undo the last thing that happened to a memory, by its facts, or a fact."""
     changes: list[Change] = []
     record = _record(store, scope, id_)

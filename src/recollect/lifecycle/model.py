@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -38,7 +38,6 @@ def ask(
     known: Sequence[str] = (),
     max_tokens: int,
     timeout_s: float,
-    classify: Callable[[Candidate], Candidate] = lambda candidate: candidate,
 ) -> Extracted:
     """What the messages of one session say that is worth keeping, in one call of the model.
 
@@ -55,7 +54,7 @@ def ask(
         tokens = reply.input_tokens + reply.output_tokens
         raise BadAnswerError(f"{model.name} answered badly: {error}", tokens=tokens) from None
     return Extracted(
-        candidates=tuple(map(classify, candidates)),
+        candidates=tuple(candidates),
         dropped=dropped,
         input_tokens=reply.input_tokens,
         output_tokens=reply.output_tokens,

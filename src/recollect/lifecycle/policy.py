@@ -17,13 +17,8 @@ from recollect.records.memory_item import MemoryItem
 from recollect.records.message import Message
 
 
-def refusal(
-    message: Message, *, place: int, made: int, policy: Policy = DEFAULT_POLICY
-) -> str | None:
-    """Why a message may not become a memory; None if it may.
-
-    `place` is its number in the session, `made` how many memories came of the last messages.
-    """
+def refusal(message: Message, *, place: int, policy: Policy = DEFAULT_POLICY) -> str | None:
+    """Why a message, with its number in the session, may not become a memory; None if it may."""
     length = len(message.text)
     if message.unfinished:
         return "it is still being written"
@@ -33,11 +28,14 @@ def refusal(
         return "it is too short"
     if length > policy.max_chars:
         return "it is too long to be one thought"
-    if made >= policy.share * policy.window:
-        return "enough was made of the last messages"
     if find_secrets(message.text):
         return "it holds a secret"
     return None
+
+
+def has_room(made: int, policy: Policy = DEFAULT_POLICY) -> bool:
+    """Whether another memory may be made, where so many came of the last messages."""
+    return made < policy.share * policy.window
 
 
 def classify(text: str, *, has_tools: bool = False) -> str:
@@ -56,13 +54,13 @@ def judged(
     """The candidate with its category, importance and tags; working memory gets its end."""
     found = classify(candidate.text, has_tools=has_tools)
     category = candidate.category if found == "knowledge" else found
-    expires_at = candidate.expires_at
+    expires_at, importance = candidate.expires_at, candidate.importance
     if candidate.kind == "working" and expires_at is None:
         expires_at = candidate.said_at + policy.working_for
     return replace(
         candidate,
         category=category,
-        importance=max(candidate.importance, importance_of(category, policy)),
+        importance=importance_of(category, policy) if importance is None else importance,
         tags=tuple(dict.fromkeys((*candidate.tags, *tags_of(candidate.text)))),
         expires_at=expires_at,
     )

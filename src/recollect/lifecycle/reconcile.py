@@ -57,7 +57,7 @@ def reconcile(
                 *facts,
             ]
     # Like words that end a fact say something else: "Hamburg, not Berlin", "Berlin, not Hamburg".
-    item = _item(candidate, scope)
+    item = _item(candidate, scope, policy)
     return [Add(item), *_claims(candidate, known.facts, scope, now, memory=item.id)]
 
 
@@ -121,11 +121,13 @@ def _again(id_: str, cited: Sequence[str], candidate: Candidate, policy: Policy)
     return Reinforce(id=id_, sources=candidate.sources[: max(room, 0)], at=candidate.said_at)
 
 
-def _item(candidate: Candidate, scope: Scope) -> MemoryItem:
+def _item(candidate: Candidate, scope: Scope, policy: Policy) -> MemoryItem:
+    given = candidate.importance
+    importance = policy.base_importance if given is None else given
     return MemoryItem(
         id=derived_id("memory", candidate.sources, candidate.text),
         scope=scope, text=candidate.text, kind=candidate.kind, category=candidate.category,
-        importance=candidate.importance, tags=candidate.tags, source=candidate.source,
+        importance=importance, tags=candidate.tags, source=candidate.source,
         sources=candidate.sources, created_at=candidate.said_at, expires_at=candidate.expires_at,
     )  # fmt: skip
 
@@ -139,22 +141,29 @@ def _claims(
         topic = topic_of(claim.subject, claim.predicate)
         rivals = [fact for fact in facts if fact.topic == topic and fact.known_to is None]
         changes = settle(claim, rivals, candidate, _fact(claim, candidate, scope, now, memory))
-        facts = _after(facts, changes)
+        facts = after(facts, changes)
         yield from changes
 
 
-def _after(facts: Sequence[Fact], changes: Sequence[Change]) -> list[Fact]:
-    """The facts as they are once some changes are made."""
+def after(facts: Sequence[Fact], changes: Sequence[Change]) -> list[Fact]:
+    """The facts as they are once some changes are made; of others, those added."""
     found = {fact.id: fact for fact in facts}
     for change in changes:
         if isinstance(change, Add | Supersede) and isinstance(change.record, Fact):
             found[change.record.id] = change.record
-        if isinstance(change, Retract):
-            found[change.id] = replace(found[change.id], known_to=change.at)
-        elif isinstance(change, Supersede | Expire):
-            old = found[change.old_id if isinstance(change, Supersede) else change.id]
+        old = found.get(ended_by(change) or "")
+        if old is not None and isinstance(change, Retract):
+            found[old.id] = replace(old, known_to=change.at)
+        elif old is not None and isinstance(change, Supersede | Expire):
             found[old.id] = replace(old, valid_to=max(change.at, old.valid_from or FIRST))
     return list(found.values())
+
+
+def ended_by(change: Change) -> str | None:
+    """The id of what a change ends, if it ends something."""
+    if isinstance(change, Supersede):
+        return change.old_id
+    return change.id if isinstance(change, Expire | Retract) else None
 
 
 def settle(claim: Claim, rivals: Sequence[Fact], candidate: Candidate, new: Fact) -> list[Change]:

@@ -14,7 +14,7 @@ from recollect.store.base import Store
 REASON = "its message was revised"
 
 
-def taken_back(
+def unsaid(
     store: Store, home: Scope, session: Scope, message_ids: Sequence[str], now: datetime
 ) -> list[Change]:
     """The end of what came of nothing but messages that were revised since."""

@@ -24,13 +24,6 @@ from recollect.records.memory_item import Kind
 from recollect.records.message import Message
 
 MAX_MESSAGE_CHARS = 6_000
-BASE_IMPORTANCE = 0.5
-BOOSTS: Mapping[str, float] = {
-    "error_patterns": 0.3,
-    "code_context": 0.2,
-    "solutions": 0.3,
-    "user_preferences": 0.1,
-}
 # The groups of rules, the first that fits a sentence deciding what kind of memory it is.
 KINDS: Mapping[str, Kind] = {
     "solution": "procedure",
@@ -146,7 +139,6 @@ def _candidate(
         said_at=message.created_at,
         kind="working" if over else KINDS[group],
         category=category,
-        importance=round(BASE_IMPORTANCE + BOOSTS.get(category, 0.0), 2),
         tags=tags_of(sentence),
         source=source,
         claims=tuple(claims),

@@ -88,20 +88,6 @@ class Retract:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Merge:
-    """It says the same as another, which takes over its evidence and stands for both."""
-
-    id: str
-    into: str
-    reason: str = ""
-    at: datetime = field(default_factory=now)
-
-    def __post_init__(self) -> None:
-        check_texts(self, "reason")
-        check_moments(self, "at")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
     """What ended, or was taken back, holds again."""
 
@@ -112,4 +98,4 @@ class Restore:
         check_texts(self, "reason")
 
 
-Change = Add | Reinforce | Supersede | Promote | Expire | Retract | Merge | Restore
+Change = Add | Reinforce | Supersede | Promote | Expire | Retract | Restore

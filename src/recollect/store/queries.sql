@@ -525,11 +525,6 @@ UPDATE memory_items SET superseded_by = :heir, ended_at = :at WHERE owner = :own
 -- name: bridge_fact
 UPDATE facts SET superseded_by = :heir, valid_to = :at WHERE owner = :owner AND id = :id
 
--- name: hand_over_sources
-INSERT INTO view_sources (owner, view, message_id)
-SELECT owner, :into, message_id FROM view_sources WHERE owner = :owner AND view = :id
-ON CONFLICT DO NOTHING
-
 -- name: touch_items
 UPDATE memory_items SET uses = uses + 1, used_at = :now WHERE owner = :owner AND id IN (:ids*)
 

@@ -13,7 +13,6 @@ from recollect.records.change import (
     Add,
     Change,
     Expire,
-    Merge,
     Promote,
     Reinforce,
     Restore,
@@ -112,10 +111,6 @@ def _apply_one(db: Db, scope: Scope, change: Change, now: int) -> None:
                 raise NotFoundError("no such memory in this scope")
         case Expire(id=id_) | Retract(id=id_):
             _end(db, owner, id_, change, now)
-        case Merge(id=id_, into=into):
-            _kind_of(db, owner, into)
-            db.run("hand_over_sources", owner=owner, id=id_, into=into)
-            _end(db, owner, id_, change, now, records(db, scope, [into])[0])
         case Restore(id=id_, reason=reason):
             restore(db, scope, id_, reason, now)
 
@@ -185,7 +180,7 @@ def _end(
     db: Db,
     owner: str,
     id_: str,
-    change: Supersede | Expire | Retract | Merge,
+    change: Supersede | Expire | Retract,
     now: int,
     successor: MemoryItem | Fact | None = None,
 ) -> None:

@@ -12,7 +12,6 @@ from recollect.errors import ConflictError, HeldError, LeaseLostError, NotFoundE
 from recollect.records.change import (
     Add,
     Expire,
-    Merge,
     Promote,
     Reinforce,
     Restore,
@@ -136,22 +135,6 @@ class LifeConformance:
         assert found["used"].used_at is not None
         assert found["unused"].used_at is None
         assert store.version(scope) == version
-
-    def test_a_merged_memory_hands_its_evidence_over_and_is_found_no_more(
-        self, store: Store
-    ) -> None:
-        scope = fresh_scope().whole_user()
-        one, two = _item(scope, "canary one", "m1"), _item(scope, "canary two", "m2")
-        store.apply(scope, [Add(one), Add(two), Merge(id=one.id, into=two.id, at=JUNE, reason="?")])
-        [kept] = store.items(scope)
-        assert (kept.id, kept.sources) == (two.id, ("m1", "m2"))
-        [gone] = store.records(scope, [one.id])
-        assert (gone.superseded_by, gone.ended_at, gone.reason) == (two.id, JUNE, "?")
-        assert [hit.id for hit in worded(store, scope, [("canary",)], limit=9)] == [two.id]
-        for merge in (Merge(id=two.id, into="unknown"), Merge(id="unknown", into=two.id)):
-            with pytest.raises(NotFoundError):
-                store.apply(scope, [merge])
-        assert _current(store, scope) == ["canary two"]
 
     def test_a_restored_memory_holds_and_is_found_again(self, store: Store) -> None:
         scope = fresh_scope().whole_user()
