@@ -25,7 +25,7 @@ from recollect.recall.search import Searcher
 from recollect.records.ids import new_id, now
 from recollect.records.log import Source
 from recollect.records.message import ROLES, Message
-from recollect.records.query import Filters, Forgotten, Only, Query, Recall
+from recollect.records.query import NO_FILTERS, Filters, Forgotten, Only, Query, Recall
 from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.store.background import Courtesy
@@ -198,16 +198,26 @@ class Memory(Life):
             isinstance(deadline_ms, int | float) and deadline_ms > 0
         ):
             raise InvalidError("deadline_ms must be a number above 0, or None to wait")
+        scope = self.scope(user=user, agent=agent, session=session)
+        return self.search(
+            scope, question, limit=limit, deadline_ms=deadline_ms, filters=Filters.of(only)
+        )
+
+    def search(
+        self,
+        scope: Scope,
+        question: str,
+        *,
+        limit: int,
+        deadline_ms: float | None,
+        filters: Filters = NO_FILTERS,
+    ) -> Recall:
+        """`recall`, for those who have a scope in hand."""
         now = self._clock()
         query = Query(
-            scope=self.scope(user=user, agent=agent, session=session),
-            question=question,
-            now=now,
-            when=_time_asked_about(question, now),
-            limit=limit,
-            deadline_ms=deadline_ms,
-            filters=Filters.of(only),
-        )
+            scope=scope, question=question, now=now, when=_time_asked_about(question, now),
+            limit=limit, deadline_ms=deadline_ms, filters=filters,
+        )  # fmt: skip
         if self._indexer is not None:
             self._indexer.start()
         with self._courtesy:

@@ -108,6 +108,7 @@ def _forget_messages(
     gone = _forget_derived(db, scope, views, now)
     if seqs:
         passages, vectors = db.rows("count_passages_of_messages", owner=owner, seqs=seqs)[0]
+        gone["summaries"] += db.run("delete_summaries_of_messages", owner=owner, seqs=seqs)
         gone["revisions"] += db.run("delete_revisions", owner=owner, seqs=seqs)
         gone["messages"] += db.run("delete_messages", owner=owner, seqs=seqs)
         db.run("delete_silent_speakers", owner=owner)

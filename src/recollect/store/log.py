@@ -54,12 +54,14 @@ def append_unseen(
 
 
 def history(
-    db: Db, scope: Scope, last: int | None, before: int | None, role: str | None
+    db: Db, scope: Scope, last: int | None, between: tuple[int | None, int | None], role: str | None
 ) -> list[LogEntry]:
-    """The newest messages in the scope, oldest first."""
+    """The newest messages in the scope, after one place and before another, oldest first."""
+    after, before = between
     bounds = {
         "last": END if last is None else last,
         "before": END if before is None else before,
+        "after": -1 if after is None else after,
     }
     if scope.session is not None and scope.agent is None and role is None:
         rows = db.rows("session_history", **find_by(scope), **bounds)
@@ -79,6 +81,7 @@ def revise(db: Db, scope: Scope, message: Message, now: int) -> None:
     entry = _only(db, scope, message.message_id)
     key, agent, _ = ensure_session(db, scope.within(session=entry.session_id), now)
     db.run("keep_revision", owner=scope.owner, seq=entry.seq, now=now)
+    db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[entry.seq])
     _rewrite(db, scope, entry.seq, message, agent=agent, session=key)
     db.run("void_leases", owner=scope.owner, seqs=[entry.seq], now=now)
     enqueue(db, scope.owner, "embed", entry.seq, entry.seq, now, session=key)

@@ -30,13 +30,13 @@ SET active_session_id = excluded.active_session_id, last_active_at = excluded.la
 -- name: session_history
 SELECT @message FROM chat_message_history m
 WHERE m.session_id = (SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash)
-  AND m.owner = :owner AND m.id < :before
+  AND m.owner = :owner AND m.id < :before AND m.id > :after
 ORDER BY m.id DESC LIMIT :last
 
 -- name: history
 SELECT @message, s.session_id FROM chat_message_history m
 JOIN sessions s ON s.owner = m.owner AND s.key = m.session_id
-WHERE m.owner = :owner AND m.id < :before
+WHERE m.owner = :owner AND m.id < :before AND m.id > :after
   AND (CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent)
   AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
   AND (CAST(:role AS TEXT) IS NULL OR m.role = :role)
@@ -223,6 +223,39 @@ SELECT id, notes FROM agent_long_term_memory WHERE owner = :owner AND id IN (:id
 
 -- name: delete_view_passages
 DELETE FROM passages WHERE owner = :owner AND view_id IN (:ids*)
+
+-- name: summaries
+SELECT id, previous, text, last_seq, made_by, messages, tokens_before, tokens, created_at
+FROM summaries WHERE owner = :owner
+  AND session_id = (SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash)
+ORDER BY last_seq DESC LIMIT :limit
+
+-- name: count_messages_between
+SELECT count(*) FROM chat_message_history
+WHERE owner = :owner AND session_id = :session AND id BETWEEN :first AND :last
+
+-- name: revised_since
+SELECT r.message FROM message_revisions r
+JOIN chat_message_history m ON m.owner = r.owner AND m.id = r.message
+WHERE r.owner = :owner AND m.session_id = :session AND r.message BETWEEN :first AND :last
+  AND r.replaced_at >= :since LIMIT 1
+
+-- name: put_summary
+INSERT INTO summaries (owner, session_id, last_seq, id, previous, text, made_by, messages,
+  tokens_before, tokens, created_at)
+VALUES (:owner, :session, :last_seq, :id, :previous, :text, :made_by, :messages,
+  :tokens_before, :tokens, :now)
+ON CONFLICT (owner, session_id, last_seq) DO UPDATE
+SET id = excluded.id, previous = excluded.previous, text = excluded.text,
+  made_by = excluded.made_by, messages = excluded.messages,
+  tokens_before = excluded.tokens_before, tokens = excluded.tokens,
+  created_at = excluded.created_at
+
+-- name: delete_summaries_of_messages
+DELETE FROM summaries WHERE owner = :owner AND EXISTS (
+  SELECT 1 FROM chat_message_history m
+  WHERE m.owner = :owner AND m.id IN (:seqs*) AND m.session_id = summaries.session_id
+    AND m.id <= summaries.last_seq)
 
 -- name: note
 SELECT id, version, notes, updated_at FROM agent_long_term_memory

@@ -13,7 +13,8 @@ from recollect.store.engine import Db, Row
 from recollect.store.sessions import narrowed
 
 SECOND = 1_000_000
-KINDS = ("embed", "vectors", "derive")  # a message's job goes from the first to the last
+# A message's job goes from "embed" to "derive"; a session's summary is improved apart.
+KINDS = ("embed", "vectors", "derive", "summarize")
 
 
 def enqueue(

@@ -19,8 +19,19 @@ from recollect.records.note import Note
 from recollect.records.query import NO_FILTERS, Filters, Forgotten, Found, Match, Passage
 from recollect.records.scope import Scope
 from recollect.records.session import Session
+from recollect.records.summary import Summary
 from recollect.records.text import check_text
-from recollect.store import forgetting, keeping, log, notes, queue, search, sessions, views
+from recollect.store import (
+    forgetting,
+    keeping,
+    log,
+    notes,
+    queue,
+    search,
+    sessions,
+    summaries,
+    views,
+)
 from recollect.store.base import Term
 from recollect.store.engine import Engine
 
@@ -54,11 +65,14 @@ class SqlStore:
         *,
         last: int | None = None,
         before: int | None = None,
+        after: int | None = None,
         role: str | None = None,
     ) -> list[LogEntry]:
         if last is not None and (not isinstance(last, int) or last < 0):
             raise InvalidError("last must be a number, and not negative")
-        return self._engine.read(scope.owner, lambda db: log.history(db, scope, last, before, role))
+        return self._engine.read(
+            scope.owner, lambda db: log.history(db, scope, last, (after, before), role)
+        )
 
     def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
         for message_id in message_ids:
@@ -140,6 +154,21 @@ class SqlStore:
         now = self._now()
         return self._engine.write(
             scope.owner, lambda db: notes.write_note(db, scope, text, base_version, now)
+        )
+
+    def summary(self, scope: Scope) -> Summary | None:
+        return self._engine.read(scope.owner, lambda db: summaries.summary(db, scope))
+
+    def summaries(self, scope: Scope) -> list[Summary]:
+        return self._engine.read(scope.owner, lambda db: summaries.summaries(db, scope))
+
+    def write_summary(
+        self, scope: Scope, summary: Summary, *, done: Sequence[Job] = (), improve: bool = False
+    ) -> None:
+        now = self._now()
+        self._engine.write(
+            scope.owner,
+            lambda db: summaries.write_summary(db, scope, summary, done, improve, now),
         )
 
     def touch(self, scope: Scope, ids: Sequence[str]) -> None:

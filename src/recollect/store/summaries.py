@@ -1,0 +1,71 @@
+"""Summaries in a transaction: the newest of a session, all of them, and one more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.errors import ConflictError
+from recollect.records.ids import from_micros, to_micros
+from recollect.records.log import Job
+from recollect.records.scope import Scope
+from recollect.records.summary import Summary
+from recollect.store.engine import Db, Row, one
+from recollect.store.queue import enqueue, finish
+from recollect.store.sessions import ensure_session, find_by
+
+
+def summary(db: Db, scope: Scope) -> Summary | None:
+    """The summary that stands for most of the session."""
+    row = one(db.rows("summaries", **find_by(scope), limit=1))
+    return None if row is None else _summary(scope, row)
+
+
+def summaries(db: Db, scope: Scope) -> list[Summary]:
+    """Every summary of the session, newest first."""
+    return [_summary(scope, row) for row in db.rows("summaries", **find_by(scope), limit=2**31)]
+
+
+def write_summary(
+    db: Db, scope: Scope, made: Summary, done: Sequence[Job], improve: bool, now: int
+) -> None:
+    """Keep a summary, if what it stands for is still what it was; finish the jobs that asked.
+
+    With `improve`, a job is queued by which a model may say it better.
+    """
+    for job in done:
+        finish(db, job)
+    key, _, _ = ensure_session(db, scope, now)
+    before = _previous(db, scope, made)
+    first = 0 if before is None else before.last_seq + 1
+    span = {"owner": scope.owner, "session": key, "first": first, "last": made.last_seq}
+    [(count,)] = db.rows("count_messages_between", **span)
+    revised = db.rows("revised_since", **span, since=to_micros(made.created_at))
+    known = 0 if before is None else before.messages
+    if count != made.messages - known or revised:
+        raise ConflictError("the messages to be summarised have changed meanwhile; look again")
+    db.run("add_owner", owner=scope.owner, tenant=scope.tenant, user_id=scope.user, now=now)
+    db.run(
+        "put_summary", owner=scope.owner, session=key, last_seq=made.last_seq, id=made.id,
+        previous=made.previous, text=made.text, made_by=made.made_by, messages=made.messages,
+        tokens_before=made.tokens_before, tokens=made.tokens, now=to_micros(made.created_at),
+    )  # fmt: skip
+    if improve:
+        enqueue(db, scope.owner, "summarize", first, made.last_seq, now, session=key)
+
+
+def _previous(db: Db, scope: Scope, made: Summary) -> Summary | None:
+    if made.previous is None:
+        return None
+    for one_of_them in summaries(db, scope):
+        if one_of_them.id == made.previous and one_of_them.last_seq < made.last_seq:
+            return one_of_them
+    raise ConflictError("the summary that this one extends is gone; look again")
+
+
+def _summary(scope: Scope, row: Row) -> Summary:
+    id_, previous, text, last_seq, made_by, messages, tokens_before, tokens, created_at = row
+    return Summary(
+        id=id_, scope=scope, previous=previous, text=text, last_seq=last_seq, made_by=made_by,
+        messages=messages, tokens_before=tokens_before, tokens=tokens,
+        created_at=from_micros(created_at),
+    )  # fmt: skip
