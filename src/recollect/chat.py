@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 
+from recollect.contexts import Given
 from recollect.records.message import Message
 from recollect.records.query import Only, Recall
 from recollect.records.session import Session
 from recollect.stream import Stream, follow
 
 if TYPE_CHECKING:
+    from recollect.context.compress import Compression
+    from recollect.context.window import Context, Window
     from recollect.memory import Memory
 
 
@@ -84,3 +87,23 @@ class Chat:
             question, user=scope.user, agent=scope.agent, limit=limit, deadline_ms=deadline_ms,
             **only,
         )  # fmt: skip
+
+    def context(
+        self,
+        question: str | Message,
+        *,
+        max_tokens: int | None = None,
+        **given: Unpack[Given],
+    ) -> Context:
+        """This conversation, and what is remembered for the question, filled to `max_tokens`."""
+        scope = self.session.scope
+        return self._memory.context(
+            question, user=scope.user, agent=scope.agent, session=scope.session,
+            max_tokens=max_tokens, **given,
+        )  # fmt: skip
+
+    def compress(self, window: Window | None = None) -> Compression | None:
+        """Have all but the last messages stand as a summary now; see `Memory.compress`."""
+        return self._memory.compress(
+            user=self.session.scope.user, session=self.session.id, window=window
+        )

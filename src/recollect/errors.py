@@ -5,6 +5,7 @@
     │   ├── MessageError                 … a message; the text names the field
     │   │   └── ImageError               … an image that cannot be read
     │   ├── ScopeError                   … a tenant, user, agent or session id
+    │   ├── WindowError                  … a question that does not fit the window
     │   └── RecordError                  … any other record
     ├── NotFoundError (also LookupError) no such thing in this scope
     ├── ConflictError                    someone else was first; read again, then retry
@@ -47,6 +48,10 @@ class ImageError(MessageError):
 
 class ScopeError(InvalidError):
     """A tenant, user, agent or session id cannot be used."""
+
+
+class WindowError(InvalidError):
+    """The system prompt, the tools and the question alone are more than the window takes."""
 
 
 class RecordError(InvalidError):

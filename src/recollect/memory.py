@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from recollect.chat import Chat
 from recollect.config import Settings
+from recollect.contexts import Contexts
 from recollect.errors import ConfigError, InvalidError, MissingExtraError
 from recollect.life import Life
 from recollect.lifecycle.thinking import DEFAULT_THINKING, Thinking
@@ -58,7 +59,7 @@ class Remembered:
     added: int
 
 
-class Memory(Life):
+class Memory(Life, Contexts):
     """The memory of an agent.
 
         with Memory() as memory:
@@ -96,6 +97,7 @@ class Memory(Life):
         self.thinking = _thinking(settings) if thinking is UNSET else thinking
         self._worker = self._open_worker()
         self._indexer = self._open_indexer()
+        self._counters, self._summarizer = {}, None
 
     def _open_worker(self) -> Worker | None:
         if self.thinking is None:
@@ -242,7 +244,8 @@ class Memory(Life):
         how many jobs still wait when the time is over.
         """
         began, left = time.monotonic(), 0
-        for helper in (self._indexer, self._worker, self._indexer):  # memories need vectors too
+        helpers = (self._indexer, self._worker, self._indexer, self._summarizer)
+        for helper in helpers:  # the indexer twice: memories need vectors too
             if helper is not None:
                 spent = time.monotonic() - began
                 left = helper.catch_up(None if timeout_s is None else max(timeout_s - spent, 0))
@@ -296,7 +299,7 @@ class Memory(Life):
 
     def close(self) -> None:
         """Close the store. What has no vector yet waits in the queue; nothing else waits."""
-        for helper in (self._worker, self._indexer):
+        for helper in (self._worker, self._indexer, self._summarizer):
             if helper is not None:
                 helper.close()
         self._searcher.close()

@@ -17,6 +17,7 @@ from recollect.cli.history import history
 from recollect.cli.jobs import jobs
 from recollect.cli.maintain import maintain
 from recollect.cli.memories import memories, undo
+from recollect.cli.notes import notes
 from recollect.cli.recall import recall
 from recollect.cli.remember import remember
 from recollect.cli.show import errors
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS = (
-    *(remember, recall, history, memories, facts, undo, forget),
+    *(remember, recall, history, memories, facts, notes, undo, forget),
     *(worker, jobs, maintain, audit, doctor),
 )
 for command in COMMANDS:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from recollect import metrics
 from recollect.errors import BadAnswerError, ProviderError
 from recollect.lifecycle import model
 from recollect.lifecycle.candidate import Candidate
@@ -185,20 +186,22 @@ class Deriver:
         limits = {"max_calls": thinking.calls_per_hour, "max_tokens": thinking.tokens_per_hour}
         if not store.spend(calls=1, tokens=expected, **limits):
             raise OverBudgetError("the model's budget for this hour is spent")
-        used = expected  # where nobody tells what a call cost, it may have cost that
+        used, result = expected, "failed"  # where nobody tells what a call cost, it may be that
         try:
             found = model.ask(
                 thinking.model, entries, known=known, max_tokens=thinking.max_tokens,
                 timeout_s=thinking.timeout_s,
             )  # fmt: skip
-            used = found.input_tokens + found.output_tokens
+            used, result = found.input_tokens + found.output_tokens, "answered"
         except BadAnswerError as error:
-            used = error.tokens or expected
+            used, result = error.tokens or expected, "unusable"
             raise
         except ProviderError as error:
             used = 0 if error.status else expected
             raise
         finally:
+            metrics.count("recollect.model.calls", task="memories", result=result)
+            metrics.count("recollect.model.tokens", used, task="memories")
             store.spend(calls=0, tokens=used - expected)
         return found.candidates
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
+from recollect import metrics
 from recollect.errors import (
     BadAnswerError,
     ConflictError,
@@ -164,12 +165,14 @@ class Worker:
         """Try it later, and so the others: a model that talks nonsense often does for a while."""
         with contextlib.suppress(LeaseLostError):
             self._store.fail(job, str(error))
+            metrics.count("recollect.jobs", kind=job.kind, result="failed")
         self._pause(error)
 
     def _do(self, jobs: Sequence[Job]) -> None:
         """Think about the jobs' messages. Whatever they hold, none may stop the others."""
         if jobs[0].scope.session is None:  # vectors of derived records, which nobody makes here
             self._store.apply(jobs[0].scope, [], done=jobs)
+            _count_done(jobs)
             return
         try:
             self._make(jobs)
@@ -204,6 +207,7 @@ class Worker:
         version = store.version(home)
         changes = self._deriver.changes(material, candidates)
         store.apply(home, changes, done=jobs, base_version=version)
+        _count_done(jobs)
         self._count(home, len(changes))
 
     def _count(self, home: Scope, changed: int) -> None:
@@ -240,3 +244,8 @@ class Worker:
         self._rest_until = time.monotonic() + wait
         self._rest = min(self._rest * 2, LONGEST_REST)
         log.warning("memories wait for %.0f s: %s", wait, error)
+
+
+def _count_done(jobs: Sequence[Job]) -> None:
+    for job in jobs:
+        metrics.count("recollect.jobs", kind=job.kind, result="done")

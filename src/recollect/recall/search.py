@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from recollect import metrics
 from recollect.errors import RecollectError
 from recollect.providers.embedder import Embedder
 from recollect.recall.crew import Crew, Task
@@ -44,7 +45,10 @@ class Searcher:
         if query.limit <= 0:
             return Recall(hits=())
         self._load()
-        return Search(self, query).run()
+        with metrics.span("recollect.recall"):
+            found = Search(self, query).run()
+        _measure(found)
+        return found
 
     def close(self) -> None:
         """Let idle threads go."""
@@ -240,6 +244,15 @@ class Clock:
 
     def elapsed_ms(self) -> float:
         return (time.perf_counter() - self._started) * 1_000
+
+
+def _measure(found: Recall) -> None:
+    metrics.record("recollect.recall.duration", found.timings_ms["total"] / 1_000)
+    metrics.record("recollect.recall.hits", len(found.hits))
+    for channel in found.late:
+        metrics.count("recollect.recall.late", channel=channel)
+    for channel in found.failed:
+        metrics.count("recollect.recall.failed", channel=channel)
 
 
 def _reason(error: Exception) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal, NamedTuple
 
+from recollect.errors import RecordError
 from recollect.records.ids import new_id, now
 from recollect.records.memory_item import check_moments
 from recollect.records.scope import Scope
@@ -24,6 +26,8 @@ class Article:
     created_at: datetime = field(default_factory=now)
 
     def __post_init__(self) -> None:
+        if self.scope.session is not None:
+            raise RecordError("an article is a user's or an agent's, and of no session")
         check_text(self.title, "title")
         check_text(self.text, "text")
         check_text(self.uri, "uri")
@@ -34,3 +38,33 @@ class Article:
     def digest(self) -> str:
         """Equal for equal text, so that an unchanged file need not be read in again."""
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+class Chunk(NamedTuple):
+    """A span of an article that is found by itself, and the headings it stands under."""
+
+    start: int
+    stop: int
+    headings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """An article as a list of them shows it: without its text."""
+
+    id: str
+    title: str
+    uri: str
+    digest: str
+    chars: int
+    created_at: datetime
+
+
+class Shelved(NamedTuple):
+    """What came of an article that was to be stored, and the id of the one that holds its text.
+
+    A `duplicate` says what another article says already, and was not stored beside it.
+    """
+
+    id: str
+    change: Literal["added", "changed", "unchanged", "duplicate"]

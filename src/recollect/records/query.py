@@ -12,7 +12,7 @@ from recollect.records.message import ROLES
 from recollect.records.scope import Scope
 from recollect.records.text import check_key
 
-HitKind = Literal["message", "memory", "fact", "note"]
+HitKind = Literal["message", "memory", "fact", "note", "article"]
 
 
 class Only(TypedDict, total=False):

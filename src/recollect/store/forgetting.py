@@ -19,7 +19,7 @@ from recollect.store.views import records, restore
 
 
 class What(NamedTuple):
-    """One message, one memory or fact, or all from one source."""
+    """One message, one memory, fact or article, or all from one source."""
 
     message_id: str | None = None
     record_id: str | None = None
@@ -63,9 +63,10 @@ def _forget_message(db: Db, scope: Scope, message_id: str, now: int) -> Counter[
 
 
 def _forget_record(db: Db, scope: Scope, record_id: str, now: int) -> Counter[str]:
-    """A memory with the facts it states, or a fact; the messages they came of stay."""
-    if not db.rows("view_exists", owner=scope.owner, id=record_id):
-        raise NotFoundError("no memory or fact with this id for this user")
+    """A memory with the facts it states, a fact, or an article; the messages they came of stay."""
+    named = {"owner": scope.owner, "id": record_id}
+    if not (db.rows("view_exists", **named) or db.rows("is_article", **named)):
+        raise NotFoundError("no memory, fact or article with this id for this user")
     stated = db.rows("facts_of_memory", owner=scope.owner, id=record_id)
     return +_forget_derived(db, scope, [record_id, *(id_ for (id_,) in stated)], now)
 
@@ -170,6 +171,7 @@ def _forget_views(db: Db, owner: str, views: list[str]) -> Counter[str]:
         memories=db.run("delete_items", **named),
         facts=db.run("delete_facts", **named),
         notes=db.run("delete_notes", **named),
+        articles=db.run("delete_articles", **named),
         passages=passages,
         vectors=vectors,
     )

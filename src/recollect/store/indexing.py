@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from recollect.records.ids import from_micros
 from recollect.records.manner import Manner, manner_of
@@ -23,6 +23,14 @@ _SPOKEN = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,
 _MONTHS = (
     "January February March April May June July August September October November December"
 ).split()
+
+
+class Piece(NamedTuple):
+    """A span of a text, and the words that find it."""
+
+    start: int
+    stop: int
+    words: str
 
 
 def speaker_of(message: Message) -> str | None:
@@ -82,16 +90,31 @@ def index_view(
     db: Db, scope: Scope, kind: str, view_id: str, text: str, created_at: int, now: int
 ) -> None:
     """Make something derived findable by its words, and queue it for its vector."""
-    spans = passages(text)
+    pieces = [Piece(start, stop, text[start:stop]) for start, stop in passages(text)]
+    index_pieces(db, scope, kind, view_id, pieces, created_at, now)
+
+
+def index_pieces(
+    db: Db,
+    scope: Scope,
+    kind: str,
+    view_id: str,
+    pieces: Sequence[Piece],
+    created_at: int,
+    now: int,
+) -> None:
+    """The same for what was cut into pieces already; each is found by the words it is given."""
+    if not pieces:
+        return
     home = scope.session and one(db.rows("find_session", **find_by(scope)))
     shared = {
         "owner": scope.owner, "kind": kind, "agent": scope.agent or "",
         "session": home[0] if home else None, "view_id": view_id, "created_at": created_at,
         "role": None, "speaker": None, "own": 0.0, "asks": 0,
     }  # fmt: skip
-    ids = db.next_view_passages(len(spans))
+    ids = db.next_view_passages(len(pieces))
     db.add_passages([
-        {**shared, "id": id_, "start_at": start, "stop_at": stop, "words": text[start:stop]}
-        for id_, (start, stop) in zip(ids, spans, strict=True)
+        {**shared, "id": id_, "start_at": start, "stop_at": stop, "words": words}
+        for id_, (start, stop, words) in zip(ids, pieces, strict=True)
     ])  # fmt: skip
     enqueue(db, scope.owner, "vectors", min(ids), max(ids), now)

@@ -71,6 +71,12 @@ def history(
     return _entries(db, reversed(rows))
 
 
+def following(db: Db, scope: Scope, after: int, limit: int) -> list[LogEntry]:
+    """The messages of a session after a place, oldest first."""
+    rows = db.rows("following", **find_by(scope), after=after, limit=limit)
+    return [LogEntry(row[0], scope.session or "", row[1], db.unpack(row)) for row in rows]
+
+
 def find(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
     """The messages with these ids that lie in the scope, in log order."""
     return _entries(db, db.rows("messages_by_id", **narrowed(scope), ids=list(message_ids)))

@@ -33,6 +33,12 @@ WHERE m.session_id = (SELECT key FROM sessions WHERE owner = :owner AND session_
   AND m.owner = :owner AND m.id < :before AND m.id > :after
 ORDER BY m.id DESC LIMIT :last
 
+-- name: following
+SELECT @message FROM chat_message_history m
+WHERE m.session_id = (SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash)
+  AND m.owner = :owner AND m.id > :after
+ORDER BY m.id LIMIT :limit
+
 -- name: history
 SELECT @message, s.session_id FROM chat_message_history m
 JOIN sessions s ON s.owner = m.owner AND s.key = m.session_id
@@ -220,6 +226,8 @@ UNION ALL
 SELECT id, subject || ' ' || predicate || ' ' || object FROM facts WHERE owner = :owner AND id IN (:ids*)
 UNION ALL
 SELECT id, notes FROM agent_long_term_memory WHERE owner = :owner AND id IN (:ids*)
+UNION ALL
+SELECT id, text FROM articles WHERE owner = :owner AND id IN (:ids*)
 
 -- name: delete_view_passages
 DELETE FROM passages WHERE owner = :owner AND view_id IN (:ids*)
@@ -239,6 +247,11 @@ SELECT r.message FROM message_revisions r
 JOIN chat_message_history m ON m.owner = r.owner AND m.id = r.message
 WHERE r.owner = :owner AND m.session_id = :session AND r.message BETWEEN :first AND :last
   AND r.replaced_at >= :since LIMIT 1
+
+-- name: summary_is_queued
+SELECT 1 FROM jobs
+WHERE owner = :owner AND kind = 'summarize' AND session_id = :session AND last_seq >= :last
+  AND dead = 0 LIMIT 1
 
 -- name: put_summary
 INSERT INTO summaries (owner, session_id, last_seq, id, previous, text, made_by, messages,
@@ -328,10 +341,10 @@ WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter
 -- name: @passage_joins
 LEFT JOIN sessions s ON s.owner = p.owner AND s.key = p.session_id
 
--- What was derived for no agent in particular is for all of them; a note is its own agent's.
+-- What belongs to no agent in particular is for all of them; a note is its own agent's.
 -- name: @seen_by_agent
 (CAST(:agent AS TEXT) IS NULL OR p.agent_name = :agent
-  OR (p.agent_name = '' AND p.kind IN ('memory', 'fact')))
+  OR (p.agent_name = '' AND p.kind IN ('memory', 'fact', 'article')))
 
 -- name: @passage_filter
 @seen_by_agent
@@ -358,6 +371,7 @@ SELECT DISTINCT view FROM view_sources WHERE owner = :owner AND message_id IN (:
 SELECT id FROM memory_items WHERE owner = :owner AND agent_name = :agent
 UNION ALL SELECT id FROM facts WHERE owner = :owner AND agent_name = :agent
 UNION ALL SELECT id FROM agent_long_term_memory WHERE owner = :owner AND agent_name = :agent
+UNION ALL SELECT id FROM articles WHERE owner = :owner AND agent_name = :agent
 
 -- name: views_of_session
 SELECT id FROM memory_items WHERE owner = :owner AND session_id = :session_id
@@ -367,6 +381,7 @@ UNION ALL SELECT id FROM facts WHERE owner = :owner AND session_id = :session_id
 SELECT id FROM memory_items WHERE owner = :owner
 UNION ALL SELECT id FROM facts WHERE owner = :owner
 UNION ALL SELECT id FROM agent_long_term_memory WHERE owner = :owner
+UNION ALL SELECT id FROM articles WHERE owner = :owner
 
 -- name: delete_revisions
 DELETE FROM message_revisions WHERE owner = :owner AND message IN (:seqs*)
@@ -641,3 +656,38 @@ WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * 1048576 AND CAST(:seq
 
 -- name: facts_of_memory
 SELECT id FROM facts WHERE owner = :owner AND memory_id = :id
+
+-- name: @card
+a.id, a.title, a.uri, a.digest, a.chars, a.created_at
+
+-- name: articles
+SELECT @card FROM articles a
+WHERE a.owner = :owner AND (CAST(:agent AS TEXT) IS NULL OR a.agent_name IN ('', :agent))
+ORDER BY a.uri, a.title, a.id
+
+-- name: articles_by_id
+SELECT a.id, a.agent_name, a.title, a.uri, a.created_at, a.text FROM articles a
+WHERE a.owner = :owner AND a.id IN (:ids*)
+  AND (CAST(:agent AS TEXT) IS NULL OR a.agent_name IN ('', :agent))
+
+-- name: article_by_uri
+SELECT @card FROM articles a
+WHERE a.owner = :owner AND a.agent_name = :agent AND a.uri_hash = :uri_hash
+
+-- name: article_by_digest
+SELECT @card FROM articles a
+WHERE a.owner = :owner AND a.agent_name = :agent AND a.digest = :digest
+ORDER BY a.id LIMIT 1
+
+-- name: put_article
+INSERT INTO articles (owner, id, agent_name, uri_hash, uri, title, digest, chars, created_at, text)
+VALUES (:owner, :id, :agent, :uri_hash, :uri, :title, :digest, :chars, :created_at, :text)
+ON CONFLICT (owner, agent_name, uri_hash) DO UPDATE
+SET title = excluded.title, digest = excluded.digest, chars = excluded.chars,
+  created_at = excluded.created_at, text = excluded.text
+
+-- name: is_article
+SELECT 1 FROM articles WHERE owner = :owner AND id = :id
+
+-- name: delete_articles
+DELETE FROM articles WHERE owner = :owner AND id IN (:ids*)

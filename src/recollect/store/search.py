@@ -133,13 +133,20 @@ def passages(db: Db, scope: Scope, ids: Sequence[int], now: int) -> list[Passage
     rows = db.rows("passages_by_id", **narrowed(scope), ids=list(ids), now=now)
     return [
         Passage(
-            id_, kind, id_ // PIECES if view is None else view, start, stop,
+            id_, kind, _record(id_, kind, view), start, stop,
             from_micros(created_at), session, previous, role, speaker, importance, own, bool(asks),
             source, bool(outdated),
         )
         for id_, kind, view, start, stop, created_at, session, role, speaker, own, asks,
         importance, previous, source, outdated in rows
     ]  # fmt: skip
+
+
+def _record(passage: int, kind: str, view: str | None) -> int | str:
+    """What a passage is ranked as: its message or view, or, of a long article, itself."""
+    if view is None:
+        return passage // PIECES
+    return passage if kind == "article" else view
 
 
 def read(db: Db, scope: Scope, ids: Sequence[int], now: int) -> list[Match]:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from recollect.errors import InvalidError
+from recollect.records.article import Article, Card, Chunk, Shelved
 from recollect.records.change import Change
 from recollect.records.fact import Fact
 from recollect.records.hold import Hold
@@ -22,6 +23,7 @@ from recollect.records.session import Session
 from recollect.records.summary import Summary
 from recollect.records.text import check_text
 from recollect.store import (
+    articles,
     forgetting,
     keeping,
     log,
@@ -73,6 +75,9 @@ class SqlStore:
         return self._engine.read(
             scope.owner, lambda db: log.history(db, scope, last, (after, before), role)
         )
+
+    def following(self, scope: Scope, *, after: int, limit: int) -> list[LogEntry]:
+        return self._engine.read(scope.owner, lambda db: log.following(db, scope, after, limit))
 
     def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
         for message_id in message_ids:
@@ -162,13 +167,30 @@ class SqlStore:
     def summaries(self, scope: Scope) -> list[Summary]:
         return self._engine.read(scope.owner, lambda db: summaries.summaries(db, scope))
 
-    def write_summary(
-        self, scope: Scope, summary: Summary, *, done: Sequence[Job] = (), improve: bool = False
-    ) -> None:
+    def write_summary(self, scope: Scope, summary: Summary, *, done: Sequence[Job] = ()) -> None:
         now = self._now()
         self._engine.write(
-            scope.owner,
-            lambda db: summaries.write_summary(db, scope, summary, done, improve, now),
+            scope.owner, lambda db: summaries.write_summary(db, scope, summary, done, now)
+        )
+
+    def queue_summary(self, scope: Scope, last_seq: int) -> None:
+        now = self._now()
+        self._engine.write(
+            scope.owner, lambda db: summaries.queue_summary(db, scope, last_seq, now)
+        )
+
+    def articles(self, scope: Scope) -> list[Card]:
+        return self._engine.read(scope.owner, lambda db: articles.articles(db, scope))
+
+    def read_articles(self, scope: Scope, ids: Sequence[str]) -> list[Article]:
+        return self._engine.read(scope.owner, lambda db: articles.read_articles(db, scope, ids))
+
+    def put_article(self, article: Article, chunks: Sequence[Chunk]) -> Shelved:
+        now = self._now()
+        return self._engine.write(
+            article.scope.owner,
+            lambda db: articles.put_article(db, article, chunks, now),
+            alone=True,  # or two could add one text at once
         )
 
     def touch(self, scope: Scope, ids: Sequence[str]) -> None:

@@ -25,13 +25,17 @@ def summaries(db: Db, scope: Scope) -> list[Summary]:
     return [_summary(scope, row) for row in db.rows("summaries", **find_by(scope), limit=2**31)]
 
 
-def write_summary(
-    db: Db, scope: Scope, made: Summary, done: Sequence[Job], improve: bool, now: int
-) -> None:
-    """Keep a summary, if what it stands for is still what it was; finish the jobs that asked.
+def queue_summary(db: Db, scope: Scope, last_seq: int, now: int) -> None:
+    """Ask for a summary of all up to a place, by the model where there is one."""
+    found = one(db.rows("find_session", **find_by(scope)))
+    if found is not None:
+        session = {"owner": scope.owner, "session": found[0], "last": last_seq}
+        if not db.rows("summary_is_queued", **session):
+            enqueue(db, scope.owner, "summarize", last_seq, last_seq, now, session=found[0])
 
-    With `improve`, a job is queued by which a model may say it better.
-    """
+
+def write_summary(db: Db, scope: Scope, made: Summary, done: Sequence[Job], now: int) -> None:
+    """Keep a summary, if what it stands for is still what it was; finish the jobs that asked."""
     for job in done:
         finish(db, job)
     key, _, _ = ensure_session(db, scope, now)
@@ -49,8 +53,6 @@ def write_summary(
         previous=made.previous, text=made.text, made_by=made.made_by, messages=made.messages,
         tokens_before=made.tokens_before, tokens=made.tokens, now=to_micros(made.created_at),
     )  # fmt: skip
-    if improve:
-        enqueue(db, scope.owner, "summarize", first, made.last_seq, now, session=key)
 
 
 def _previous(db: Db, scope: Scope, made: Summary) -> Summary | None:

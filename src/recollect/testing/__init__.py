@@ -10,10 +10,11 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"recollect.testing.{part}_conformance"
-        for part in ("log", "session", "view", "queue", "life", "recall")
+        for part in ("log", "session", "view", "queue", "life", "recall", "article")
     )
 )
 
+from recollect.testing.article_conformance import ArticleConformance  # noqa: E402
 from recollect.testing.life_conformance import (  # noqa: E402
     HoldConformance,
     LifeConformance,
@@ -40,5 +41,6 @@ class StoreConformance(
     SpendConformance,
     SourceConformance,
     RecallConformance,
+    ArticleConformance,
 ):
     """Everything `recollect.store.base.Store` promises. Give it a fixture `store`."""

@@ -78,7 +78,8 @@ SELECT count(*) FROM chat_message_history WHERE owner = :owner
 -- A message from elsewhere whose length is not known counts as one of middling length.
 -- name: record_lengths
 SELECT k, l.length FROM unnest(CAST(:records AS bigint[])) k, LATERAL (
-  SELECT max(CASE WHEN p.stop_at = 2147483647 THEN p.start_at + 200 ELSE p.stop_at END) AS length
+  SELECT max(CASE WHEN p.stop_at = 2147483647 THEN p.start_at + 200 ELSE p.stop_at END
+    - CASE WHEN p.id < 0 THEN p.start_at ELSE 0 END) AS length
   FROM passages p
   WHERE p.owner = :owner AND p.id >= CASE WHEN k > 0 THEN k * 1048576 ELSE k END
     AND p.id < CASE WHEN k > 0 THEN k * 1048576 + 1048576 ELSE k + 1 END) l

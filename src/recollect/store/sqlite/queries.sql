@@ -79,7 +79,7 @@ WHERE s.owner = :owner
 
 -- name: record_lengths
 SELECT json_group_array(coalesce((
-  SELECT p.stop_at FROM passages p
+  SELECT p.stop_at - CASE WHEN p.id < 0 THEN p.start_at ELSE 0 END FROM passages p
   WHERE p.id BETWEEN CASE WHEN k.value > 0 THEN k.value * 1048576 ELSE k.value END
       AND CASE WHEN k.value > 0 THEN k.value * 1048576 + 1048575 ELSE k.value END
     AND p.owner = :owner

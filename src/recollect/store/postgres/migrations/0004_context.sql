@@ -21,9 +21,10 @@ CREATE TABLE articles (
   uri_hash text NOT NULL,
   uri text NOT NULL,
   title text NOT NULL,
-  text text NOT NULL,
   digest text NOT NULL,
+  chars bigint NOT NULL,
   created_at bigint NOT NULL,
+  text text NOT NULL,
   PRIMARY KEY (owner, id)
 );
 CREATE UNIQUE INDEX articles_by_uri ON articles (owner, agent_name, uri_hash);

@@ -15,7 +15,8 @@ CREATE TABLE summaries (
   PRIMARY KEY (owner, session_id, last_seq)
 ) WITHOUT ROWID;
 
--- Documents to quote from, each known by where it came from; `digest` is of what it says.
+-- Documents to quote from, each known by where it came from; `digest` is of what it
+-- says. The text comes last, so that a list of them need not read past it.
 CREATE TABLE articles (
   owner TEXT NOT NULL,
   id TEXT NOT NULL,
@@ -23,9 +24,10 @@ CREATE TABLE articles (
   uri_hash TEXT NOT NULL,
   uri TEXT NOT NULL,
   title TEXT NOT NULL,
-  text TEXT NOT NULL,
   digest TEXT NOT NULL,
+  chars INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
+  text TEXT NOT NULL,
   PRIMARY KEY (owner, id)
 );
 CREATE UNIQUE INDEX articles_by_uri ON articles (owner, agent_name, uri_hash);

@@ -1,0 +1,1 @@
+"""What fits: tokens, sections, budgets, and the window they fill."""

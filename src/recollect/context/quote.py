@@ -1,0 +1,74 @@
+"""Quotation: recalled words stand in a window as data, which no text can leave.
+
+Each line of a quoted text begins with "> ", whatever a text calls a line. The lines that do not
+are ours, and hold of others' words only names, as one word among them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from recollect.records.query import Hit
+
+MARK = "> "
+_CONTROL = re.compile(r"[^\w .,'’&()/#+@-]+")
+
+
+def quoted(text: str) -> str:
+    """The text with a mark before each line; "\\r", "\\u2028" and their like end lines too."""
+    return "\n".join(f"{MARK}{line}" for line in text.splitlines() or [""])
+
+
+def label(text: str, most: int = 80) -> str:
+    """Others' words fit to stand in a line of ours."""
+    return " ".join(_CONTROL.sub(" ", text).split())[:most].strip()
+
+
+def day(moment: datetime) -> str:
+    """A date as people write it."""
+    return f"{moment.day} {moment:%B %Y}"
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Something to be quoted: who or what it is, its text, when it was said, and its id."""
+
+    id: str
+    source: str
+    text: str
+    at: datetime | None = None
+
+    @property
+    def date(self) -> str:
+        """The line above the first quotation of a day."""
+        return f"{day(self.at)}\n" if self.at else ""
+
+    def numbered(self, number: int) -> str:
+        """The quotation under its number, which an answer may cite."""
+        source = f" {self.source}" if self.source else ""
+        return f"[{number}]{source}\n{quoted(self.text)}\n"
+
+
+def quote_of(hit: Hit) -> Quote:
+    """What was recalled, with who said it, or what it is."""
+    said_by = label(hit.speaker or hit.role or "")
+    return Quote(hit.id, said_by if hit.kind == "message" else hit.kind, hit.text, hit.created_at)
+
+
+def block(intro: str, quotes: Sequence[Quote]) -> str:
+    """Quotations in the order of their dates, each date above the first that has it."""
+    lines, shown = [f"{intro}\n"], ""
+    for number, quote in enumerate(in_order(quotes), start=1):
+        if quote.date != shown:
+            lines.append(quote.date)
+            shown = quote.date
+        lines.append(quote.numbered(number))
+    return "".join(lines)
+
+
+def in_order(quotes: Iterable[Quote]) -> list[Quote]:
+    """Oldest first; what has no date keeps its place at the front."""
+    return sorted(quotes, key=lambda quote: quote.at.timestamp() if quote.at else 0.0)

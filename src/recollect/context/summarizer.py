@@ -1,0 +1,144 @@
+"""The summariser: summaries of sessions, made at once of their words and in time by a model."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from recollect import metrics
+from recollect.context.compress import DEFAULT, EXTRACTIVE, Compress, Compression, compress
+from recollect.context.tail import MANY
+from recollect.context.tokens import Counter
+from recollect.errors import ConflictError, LeaseLostError
+from recollect.providers.chat_model import ChatModel
+from recollect.records.log import Job, LogEntry
+from recollect.records.scope import Scope
+from recollect.records.summary import Summary
+from recollect.store.background import Background
+from recollect.store.base import Store
+
+KIND = "summarize"
+CHUNK = MANY  # messages that are taken in at once
+LEASE_SECONDS = 300.0
+
+log = logging.getLogger("recollect")
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How long a summary may be, and by whose count."""
+
+    counter: Counter
+    settings: Compress = DEFAULT
+
+
+class Summarizer:
+    """Extends the summaries of sessions, and has a model say them better where there is one.
+
+    What is asked for waits in the queue: it survives a crash, and any process may do it.
+    """
+
+    def __init__(self, store: Store, style: Style, model: ChatModel | None = None) -> None:
+        self._store = store
+        self._style = style
+        self._model = model
+        self._background = Background(self.step, "summaries")
+        self.wake = self._background.wake
+        self.start = self._background.start
+        self.close = self._background.close
+
+    def catch_up(self, timeout_s: float | None = None) -> int:
+        """Wait until every summary that was asked for is made; return how many are not."""
+        return self._background.wait_for(self._store, (KIND,), timeout_s)
+
+    def take_in(
+        self,
+        scope: Scope,
+        entries: Sequence[LogEntry],
+        previous: Summary | None,
+        style: Style | None = None,
+    ) -> Compression:
+        """Extend the summary by messages in hand, in their own words; the model may follow."""
+        done = self._compress(scope, entries, previous, style)
+        if self._model is not None:
+            self.ask_for(scope, done.summary.last_seq)
+        return done
+
+    def ask_for(self, scope: Scope, last_seq: int) -> None:
+        """Queue a summary of all up to a place, or its improvement."""
+        self._store.queue_summary(scope, last_seq)
+        self.wake()
+
+    def extend(self, scope: Scope, last_seq: int, style: Style | None = None) -> Compression | None:
+        """Extend the summary to a place, the last step by the model; None if it reaches so far."""
+        before, done = 0, None
+        ids: list[str] = []
+        while True:
+            previous = self._store.summary(scope)
+            after = previous.last_seq if previous else 0
+            found = self._store.following(scope, after=after, limit=CHUNK)
+            entries = [entry for entry in found if entry.seq <= last_seq]
+            if not entries:
+                break
+            model = self._model if len(entries) < CHUNK else None
+            done = self._compress(scope, entries, previous, style, model)
+            before += done.tokens_before - (previous.tokens if previous and ids else 0)
+            ids += done.message_ids
+        return done and replace(done, message_ids=tuple(ids), tokens_before=before)
+
+    def improve(self, scope: Scope) -> Compression | None:
+        """Have the model make the newest summary, if it was made of the messages' words."""
+        made = self._store.summaries(scope)
+        if not made or self._model is None or made[0].made_by != EXTRACTIVE:
+            return None
+        newest, previous = made[0], made[1] if len(made) > 1 else None
+        after = previous.last_seq if previous else 0
+        limit = newest.messages - (previous.messages if previous else 0)
+        entries = self._store.following(scope, after=after, limit=limit)
+        if not entries or entries[-1].seq != newest.last_seq:
+            raise ConflictError("the messages of a summary have changed meanwhile; look again")
+        return self._compress(scope, entries, previous, None, self._model)
+
+    def step(self) -> bool:
+        """Do one job that waits; whether there was one."""
+        jobs = self._store.claim(kinds=(KIND,), limit=1, lease_seconds=LEASE_SECONDS)
+        for job in jobs:
+            try:
+                self._do(job)
+            except LeaseLostError:
+                continue  # another has it
+            except ConflictError as error:
+                self._store.fail(job, str(error))
+        return bool(jobs)
+
+    def _do(self, job: Job) -> None:
+        if self.extend(job.scope, job.last_seq) is None:
+            self.improve(job.scope)
+        self._store.apply(job.scope, [], done=job)
+
+    def _compress(
+        self,
+        scope: Scope,
+        entries: Sequence[LogEntry],
+        previous: Summary | None,
+        style: Style | None,
+        model: ChatModel | None = None,
+    ) -> Compression:
+        style = style or self._style
+        done = compress(
+            entries, scope=scope, counter=style.counter, previous=previous, model=model,
+            settings=style.settings,
+        )  # fmt: skip
+        self._store.write_summary(scope, done.summary)
+        _count(done)
+        return done
+
+
+def _count(done: Compression) -> None:
+    made_by = "extractive" if done.made_by == EXTRACTIVE else "model"
+    metrics.count("recollect.compressions", made_by=made_by)
+    metrics.count("recollect.compression.saved", max(done.saved, 0), made_by=made_by)
+    if done.fell_back:
+        metrics.count("recollect.compression.fallbacks")
+        log.warning("a summary was made of the messages' own words: %s", done.fell_back)

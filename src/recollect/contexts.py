@@ -1,0 +1,175 @@
+"""Contexts: what Memory does for a window. Contexts, and the summaries in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+from recollect import metrics
+from recollect.errors import InvalidError, ProviderError
+from recollect.lifecycle.thinking import Thinking
+from recollect.providers.chat_model import ChatModel, Reply, estimate_tokens_of
+from recollect.records.message import Message
+from recollect.records.query import Recall
+from recollect.records.scope import Scope
+from recollect.records.summary import Summary
+from recollect.store.base import Store
+
+if TYPE_CHECKING:  # imported where it is used: `import recollect` stays light
+    from recollect.context.compress import Compression
+    from recollect.context.summarizer import Summarizer
+    from recollect.context.tokens import Counter
+    from recollect.context.window import Context, Window
+    from recollect.request import Shelf
+
+AT_THE_EDGE = 64  # messages that are looked at for calls whose results must stay with them
+
+
+class Given(TypedDict, total=False):
+    """What a context may be made with; all have a default."""
+
+    system: str
+    tools: Sequence[Mapping[str, Any]]
+    window: Window
+    library: Shelf
+    deadline_ms: float | None
+    read_image: Callable[[str], str] | None
+
+
+class Contexts:
+    """The part of Memory that fills windows."""
+
+    store: Store
+    thinking: Thinking | None
+    scope: Callable[..., Scope]
+    search: Callable[..., Recall]
+    _clock: Callable[[], datetime]
+    _counters: dict[str, Counter]
+    _summarizer: Summarizer | None
+
+    def context(
+        self,
+        question: str | Message,
+        *,
+        user: str,
+        agent: str | None = None,
+        session: str | None = None,
+        max_tokens: int | None = None,
+        **given: Unpack[Given],
+    ) -> Context:
+        """Messages ready for a model, filled to `max_tokens`, and the receipt for them.
+
+        They hold the system prompt, the notes, the summary and the newest turns of the session,
+        what is recalled for the question, and the question. `window` says how tokens are counted
+        and shared out; `library` is where articles are quoted from. What cannot be read is left
+        out, and the receipt says so.
+        """
+        from recollect.context.window import Window
+        from recollect.request import Request
+
+        if unknown := given.keys() - Given.__annotations__.keys():
+            raise TypeError(f"context takes no {', '.join(sorted(unknown))}")
+        if not isinstance(question, str | Message):
+            raise InvalidError(f"question must be text or a Message, got {type(question).__name__}")
+        window = given.pop("window", None) or Window()
+        if max_tokens is not None:
+            window = replace(window, max_tokens=max_tokens)
+        scope = self.scope(user=user, agent=agent, session=session)
+        asked = question if isinstance(question, Message) else Message("user", question)
+        request = Request(
+            memory=self, scope=scope, window=window, counter=self._counter(window), given=given
+        )
+        return request.answer(asked)
+
+    def compress(
+        self, *, user: str, session: str, window: Window | None = None
+    ) -> Compression | None:
+        """Have all but the last messages of a session stand as a summary now; None if they do.
+
+        A model makes it where there is one, and is waited for; else the messages' own words do.
+        The log keeps every message.
+        """
+        from recollect.context.tail import split
+        from recollect.context.window import Window
+
+        window = window or Window()
+        scope = self.scope(user=user, session=session)
+        newest = self.store.summary(scope)
+        entries = self.store.history(
+            scope, last=window.keep_last + AT_THE_EDGE, after=newest.last_seq if newest else None
+        )
+        going = split(entries, window.keep_last)
+        if not going:
+            return None
+        style = window.style(self._counter(window))
+        return self.summarizer().extend(scope, entries[going - 1].seq, style)
+
+    def summaries(self, *, user: str, session: str) -> list[Summary]:
+        """The summaries that a session has had, newest first."""
+        return self.store.summaries(self.scope(user=user, session=session))
+
+    def summarizer(self) -> Summarizer:
+        """Who makes summaries: by the model that thinks, within its budget, or without one."""
+        if self._summarizer is None:
+            from recollect.context.summarizer import Summarizer
+            from recollect.context.window import Window
+
+            model = self._budgeted_model()
+            window = Window(model=model.name if model else "")
+            self._summarizer = Summarizer(self.store, window.style(self._counter(window)), model)
+        return self._summarizer
+
+    def _counter(self, window: Window) -> Counter:
+        """The counter of a window's tokenizer, with all that it has counted."""
+        from recollect.context.tokens import Counter
+
+        tokenizer = window.counts_with()
+        return self._counters.setdefault(tokenizer.name, Counter(tokenizer))
+
+    def _budgeted_model(self) -> ChatModel | None:
+        thinking = self.thinking
+        if thinking is None or thinking.model is None:
+            return None
+        return Budgeted(thinking.model, self.store, thinking)
+
+
+class Budgeted:
+    """A model that is not asked when what it may cost in an hour is spent."""
+
+    def __init__(self, model: ChatModel, store: Store, thinking: Thinking) -> None:
+        self.name = model.name
+        self._model = model
+        self._store = store
+        self._limits = {
+            "max_calls": thinking.calls_per_hour, "max_tokens": thinking.tokens_per_hour,
+        }  # fmt: skip
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        timeout_s: float,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Reply:
+        """What the model answers; a `ProviderError` if that would be too much."""
+        asked = sum(estimate_tokens_of(message["content"]) for message in messages)
+        expected = used = asked + max_tokens
+        if not self._store.spend(calls=1, tokens=expected, **self._limits):
+            raise ProviderError("the model's budget for this hour is spent")
+        result = "failed"
+        try:
+            reply = self._model.complete(
+                messages, max_tokens=max_tokens, timeout_s=timeout_s, schema=schema
+            )
+            used, result = reply.input_tokens + reply.output_tokens, "answered"
+        except ProviderError as error:
+            used = 0 if error.status else expected  # where nobody tells, it may have cost so much
+            raise
+        finally:
+            metrics.count("recollect.model.calls", task="summary", result=result)
+            metrics.count("recollect.model.tokens", used, task="summary")
+            self._store.spend(calls=0, tokens=used - expected)
+        return reply

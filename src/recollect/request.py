@@ -1,0 +1,204 @@
+"""One request for a context: what is read for it, and how it becomes messages and a receipt."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from recollect import metrics
+from recollect.context.assemble import Assembly, Material
+from recollect.context.compress import Compression
+from recollect.context.quote import Quote, quote_of
+from recollect.context.receipt import parts_of
+from recollect.context.summarizer import CHUNK
+from recollect.context.tail import Tail, read_tail, split
+from recollect.context.tokens import Counter
+from recollect.context.turns import Block, blocks_of
+from recollect.context.window import Context, Receipt, Window
+from recollect.context.wires import ReadImage, wire_of
+from recollect.errors import ConflictError, InvalidError, RecollectError
+from recollect.providers.images import encode_image
+from recollect.records.log import LogEntry
+from recollect.records.message import Message
+from recollect.records.query import Recall
+from recollect.records.scope import Scope
+from recollect.records.summary import Summary
+
+if TYPE_CHECKING:
+    from recollect.contexts import Contexts
+
+DEADLINE_MS = 50.0
+MOST_HITS = 200
+LEAST_HITS = 10
+TOKENS_PER_HIT = 20  # the least a quotation takes: more hits could not be shown
+
+T = TypeVar("T")
+log = logging.getLogger("recollect.context")
+
+
+class Shelf(Protocol):
+    """Where articles come from: a `Library`, or whatever quotes what fits so many tokens."""
+
+    def quotes(self, question: str, max_tokens: int, counter: Counter) -> Sequence[Quote]: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Request:
+    """A context being made; what fails on the way is noted, and the rest goes on."""
+
+    memory: Contexts
+    scope: Scope
+    window: Window
+    counter: Counter
+    given: Mapping[str, Any]
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def answer(self, question: Message) -> Context:
+        """The messages and the receipt, which is logged."""
+        began = time.perf_counter()
+        with metrics.span("recollect.context"):
+            context = self._answer(question)
+        took = time.perf_counter() - began
+        context.receipt.timings_ms["context"] = took * 1_000
+        metrics.record("recollect.context.duration", took)
+        log.info("%s", context.receipt)
+        return context
+
+    def _answer(self, question: Message) -> Context:
+        wire = wire_of(question, self._read_image)
+        if wire is None or question.role != "user":
+            raise InvalidError("the question must be a user's, and say something")
+        found = self._recall(question.text)
+        summary = self._try("summary", self._summary, None)
+        tail, known = self._tail(summary, question)
+        material = Material(
+            question=wire, system=self._system(known), tools=self.given.get("tools") or (),
+            note=self._try("notes", self._note, ""), summary=summary,
+            blocks=self._blocks(tail.entries, known), older=tail.more,
+            memories=[
+                quote_of(hit) for hit in found.hits if hit.kind != "note" and hit.id not in known
+            ],
+            articles=self._articles(question.text),
+        )  # fmt: skip
+        material, compression = self._compressed(material, tail, known)
+        draft = Assembly(self.window, self.counter, material).fill()
+        receipt = Receipt(
+            window=self.window.max_tokens, answer=self.window.answer_tokens,
+            counted_by=self.counter.name, exact=self.counter.exact,
+            parts=parts_of(draft, self.counter), compression=compression,
+            timings_ms=dict(found.timings_ms), late=found.late,
+            failed={**found.failed, **self.failed},
+        )  # fmt: skip
+        return Context(messages=draft.messages(), receipt=receipt, tools=material.tools)
+
+    def _recall(self, question: str) -> Recall:
+        """What is remembered of the user with this agent, in all their sessions."""
+        scope = Scope(user=self.scope.user, tenant=self.scope.tenant, agent=self.scope.agent)
+        limit = min(max(self.window.budget // TOKENS_PER_HIT, LEAST_HITS), MOST_HITS)
+        deadline_ms = self.given.get("deadline_ms", DEADLINE_MS)
+        return self._try(
+            "recall",
+            lambda: self.memory.search(scope, question, limit=limit, deadline_ms=deadline_ms),
+            Recall(hits=()),
+        )
+
+    def _summary(self) -> Summary | None:
+        return self.memory.store.summary(self._session) if self.scope.session else None
+
+    def _note(self) -> str:
+        note = self.memory.store.note(self.scope)
+        return note.text if note else ""
+
+    def _tail(self, summary: Summary | None, question: Message) -> tuple[Tail, set[str]]:
+        """The newest messages, and the ids of those that are elsewhere: question, system prompt."""
+        if self.scope.session is None:
+            return Tail(), set()
+        after = summary.last_seq if summary else None
+        tail = self._try(
+            "history",
+            lambda: read_tail(
+                self.memory.store, self._session, self.counter, self.window.budget, after=after
+            ),
+            Tail(),
+        )
+        newest = tail.entries[-1].message if tail.entries else None
+        is_asked = newest is not None and newest.role == "user" and newest.text == question.text
+        return tail, {question.message_id, *([newest.message_id] if newest and is_asked else ())}
+
+    def _system(self, known: set[str]) -> str:
+        """The prompt given, or else the one that the session begins with."""
+        if (given := self.given.get("system")) is not None or self.scope.session is None:
+            return given or ""
+        nothing: list[LogEntry] = []
+        first = self._try(
+            "system", lambda: self.memory.store.following(self._session, after=0, limit=1), nothing
+        )
+        if not first or first[0].message.role != "system":
+            return ""
+        known.add(first[0].message.message_id)
+        return first[0].message.text
+
+    def _blocks(self, entries: Sequence[LogEntry], known: set[str]) -> list[Block]:
+        rest = [entry for entry in entries if entry.message.message_id not in known]
+        return blocks_of(rest, self.counter, self._read_image)[0]
+
+    def _articles(self, question: str) -> Callable[[int], Sequence[Quote]] | None:
+        shelf: Shelf | None = self.given.get("library")
+        if shelf is None:
+            return None
+        return lambda room: self._try(
+            "articles", lambda: shelf.quotes(question, room, self.counter), ()
+        )
+
+    def _compressed(
+        self, material: Material, tail: Tail, known: set[str]
+    ) -> tuple[Material, Compression | None]:
+        """The same, with older turns as a summary if they are too much for the window.
+
+        Many are left to the background: this time they are cut, the next time they are there.
+        """
+        demand = Assembly(self.window, self.counter, material).demand()
+        going = split(tail.entries, self.window.keep_last + sum(
+            entry.message.message_id in known for entry in tail.entries[-1:]))  # fmt: skip
+        if not going or (demand <= self.window.threshold and not tail.more):
+            return material, None
+        summarizer = self.memory.summarizer()
+        if tail.more or going > CHUNK:
+            self._try("summary", lambda: summarizer.ask_for(
+                self._session, tail.entries[going - 1].seq), None)  # fmt: skip
+            return material, None
+        done = self._try("summary", lambda: self._take_in(material, tail, going), None)
+        if done is None:
+            return material, None
+        blocks = self._blocks(tail.entries[going:], known)
+        return replace(material, summary=done.summary, blocks=blocks), done
+
+    def _take_in(self, material: Material, tail: Tail, going: int) -> Compression:
+        return self.memory.summarizer().take_in(
+            self._session, tail.entries[:going], material.summary, self.window.style(self.counter)
+        )
+
+    @property
+    def _session(self) -> Scope:
+        return Scope(user=self.scope.user, tenant=self.scope.tenant, session=self.scope.session)
+
+    @property
+    def _read_image(self) -> ReadImage | None:
+        read: ReadImage | None = self.given.get("read_image", encode_image)
+        return read
+
+    def _try(self, what: str, read: Callable[[], T], otherwise: T) -> T:
+        """What is read, or else note why not: a conversation goes on without its memory."""
+        try:
+            return read()
+        except InvalidError:
+            raise  # the caller's mistake
+        except ConflictError:
+            return otherwise  # somebody changed it just now; the next request will see
+        except RecollectError as error:
+            self.failed[what] = str(error)
+            log.warning("a context was made without its %s: %s", what, error)
+            return otherwise
