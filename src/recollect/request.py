@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from recollect import metrics
 from recollect.context.assemble import Assembly, Material
 from recollect.context.compress import Compression
-from recollect.context.quote import Quote, quote_of
+from recollect.context.quote import Quote, may_be_a_part, quote_of
 from recollect.context.receipt import parts_of
 from recollect.context.summarizer import CHUNK
 from recollect.context.tail import Tail, read_tail, split
@@ -23,7 +23,7 @@ from recollect.errors import ConflictError, InvalidError, RecollectError
 from recollect.providers.images import encode_image
 from recollect.records.log import LogEntry
 from recollect.records.message import Message
-from recollect.records.query import Recall
+from recollect.records.query import Hit, Recall
 from recollect.records.scope import Scope
 from recollect.records.summary import Summary
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from recollect.contexts import Contexts
 
 DEADLINE_MS = 50.0
-MOST_HITS = 200
 LEAST_HITS = 10
 TOKENS_PER_HIT = 20  # the least a quotation takes: more hits could not be shown
 
@@ -78,9 +77,7 @@ class Request:
             question=wire, system=self._system(known), tools=self.given.get("tools") or (),
             note=self._try("notes", self._note, ""), summary=summary,
             blocks=self._blocks(tail.entries, known), older=tail.more,
-            memories=[
-                quote_of(hit) for hit in found.hits if hit.kind != "note" and hit.id not in known
-            ],
+            memories=self._quotes(found.hits, known),
             articles=self._articles(question.text),
         )  # fmt: skip
         material, compression = self._compressed(material, tail, known)
@@ -97,13 +94,25 @@ class Request:
     def _recall(self, question: str) -> Recall:
         """What is remembered of the user with this agent, in all their sessions."""
         scope = Scope(user=self.scope.user, tenant=self.scope.tenant, agent=self.scope.agent)
-        limit = min(max(self.window.budget // TOKENS_PER_HIT, LEAST_HITS), MOST_HITS)
+        if not self.window.memories:
+            return Recall(hits=())
+        could = max(self.window.budget // TOKENS_PER_HIT, LEAST_HITS)
+        limit = min(could, self.window.most_memories)
         deadline_ms = self.given.get("deadline_ms", DEADLINE_MS)
         return self._try(
             "recall",
             lambda: self.memory.search(scope, question, limit=limit, deadline_ms=deadline_ms),
             Recall(hits=()),
         )
+
+    def _quotes(self, hits: Sequence[Hit], known: set[str]) -> list[Quote]:
+        """What was recalled, messages in whole; the notes are there already."""
+        wanted = [hit for hit in hits if hit.kind != "note" and hit.id not in known]
+        cut = [hit.id for hit in wanted if hit.kind == "message" and may_be_a_part(hit)]
+        user, nothing = self.scope.whole_user(), list[LogEntry]()
+        whole = self._try("memories", lambda: self.memory.store.find(user, cut), nothing)
+        texts = {entry.message.message_id: entry.message.text for entry in whole}
+        return [quote_of(hit, texts.get(hit.id)) for hit in wanted]
 
     def _summary(self) -> Summary | None:
         return self.memory.store.summary(self._session) if self.scope.session else None
@@ -147,7 +156,7 @@ class Request:
 
     def _articles(self, question: str) -> Callable[[int], Sequence[Quote]] | None:
         shelf: Shelf | None = self.given.get("library")
-        if shelf is None:
+        if shelf is None or not self.window.articles:
             return None
         return lambda room: self._try(
             "articles", lambda: shelf.quotes(question, room, self.counter), ()

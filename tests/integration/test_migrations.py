@@ -14,11 +14,13 @@ import psycopg
 import pytest
 
 from recollect.errors import ConflictError, HeldError
+from recollect.records.article import Article, Chunk
 from recollect.records.change import Expire, Restore
 from recollect.records.hold import Hold
 from recollect.records.ids import to_micros
 from recollect.records.message import Message
 from recollect.records.scope import Scope
+from recollect.records.summary import Summary
 from recollect.records.text import dump_json, fold
 from recollect.store.base import Store
 from recollect.store.engine import load_migrations
@@ -160,6 +162,25 @@ def check_life(store: Store, scope: Scope) -> None:
     assert store.spend(calls=-1, tokens=-5)
 
 
+def check_context(store: Store, scope: Scope) -> None:
+    """What the fourth schema brought works on what was there before."""
+    whole = scope.whole_user()
+    assert store.summaries(scope) == []
+    assert store.articles(whole) == []
+    said = store.history(scope)
+    brief = Summary(
+        scope=scope, text="They met", last_seq=said[1].seq, messages=2, made_by="extractive",
+        tokens_before=9, tokens=2,
+    )  # fmt: skip
+    store.write_summary(scope, brief)
+    assert store.summary(scope) == brief
+    article = Article(scope=whole, title="Gulls", text="Gulls eat chips", uri="gulls.md")
+    store.put_article(article, [Chunk(0, len(article.text))])
+    [hit] = worded(store, whole, [("chip",)], limit=5)
+    assert (hit.kind, hit.id) == ("article", article.id)
+    store.forget(whole, record_id=article.id)
+
+
 def _build_sqlite(path: Path) -> None:
     """A file of the first schema, filled for two users."""
     with closing(apsw.Connection(str(path))) as connection:
@@ -191,7 +212,7 @@ def _build_sqlite(path: Path) -> None:
         connection.pragma("application_id", APPLICATION_ID)
 
 
-@pytest.mark.parametrize("schema", [1, 2])
+@pytest.mark.parametrize("schema", [1, 2, 3])
 def test_a_sqlite_file_of_an_earlier_schema_is_brought_up_to_date(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: int
 ) -> None:
@@ -203,10 +224,11 @@ def test_a_sqlite_file_of_an_earlier_schema_is_brought_up_to_date(
             with SqliteStore(path) as store:
                 assert store.check()["schema"] == str(schema)
     with SqliteStore(path) as store:
-        assert store.check()["schema"] == "3"
+        assert store.check()["schema"] == "4"
         for scope in (ADA, BOB):
             check(store, scope)
             check_life(store, scope)
+            check_context(store, scope)
         check_goes_on(store, ADA)
     with SqliteStore(path) as store:
         check(store, BOB)
@@ -261,7 +283,7 @@ def _build_postgres(url: str) -> None:
         )
 
 
-@pytest.mark.parametrize("schema", [1, 2])
+@pytest.mark.parametrize("schema", [1, 2, 3])
 @pytest.mark.parametrize("bound", [False, True], ids=["superuser", "bound by security"])
 def test_a_postgres_database_of_an_earlier_schema_is_brought_up_to_date(
     postgres_url: str, bound: bool, schema: int
@@ -280,7 +302,7 @@ def test_a_postgres_database_of_an_earlier_schema_is_brought_up_to_date(
             connection.execute(script.encode())
             connection.execute("UPDATE recollect_meta SET value = %s", (str(version),))
     with PostgresStore(url) as store:
-        assert store.check()["schema"] == "3"
+        assert store.check()["schema"] == "4"
         check(store, ADA, len(MESSAGES) + 1)
         check(store, BOB)
         for scope in (ADA, BOB):  # the old vectors are still found, and the rest will be made
@@ -294,5 +316,6 @@ def test_a_postgres_database_of_an_earlier_schema_is_brought_up_to_date(
         assert store.read(ADA.whole_user(), [linked.passage])[0].id == "f1"
         for scope in (ADA, BOB):
             check_life(store, scope)
+            check_context(store, scope)
         check_goes_on(store, ADA)
         check(store, BOB)

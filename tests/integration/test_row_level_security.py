@@ -10,12 +10,14 @@ import psycopg
 import pytest
 
 from recollect.errors import ConfigError, StoreError, StoreUnavailableError
+from recollect.records.article import Article, Chunk
 from recollect.records.change import Add
 from recollect.records.fact import Fact
 from recollect.records.hold import Hold
 from recollect.records.memory_item import MemoryItem
 from recollect.records.message import Message
 from recollect.records.scope import Scope
+from recollect.records.summary import Summary
 from recollect.store.postgres.db import word_keys
 from recollect.store.postgres.store import PostgresStore
 from recollect.testing.worlds import near, worded
@@ -40,6 +42,13 @@ def url(postgres_url: str) -> Iterator[str]:
             store.revise(scope, Message("user", "revised", message_id="m"))
             store.write_note(scope, "secret", base_version=0)
             store.hold(Hold(scope=scope))
+            article = Article(scope=scope.whole_user(), title="secret", text="secret")
+            store.put_article(article, [Chunk(0, 6)])
+            [entry] = store.history(scope)
+            store.write_summary(scope, Summary(
+                scope=scope, text="secret", last_seq=entry.seq, messages=1, made_by="extractive",
+                tokens_before=1, tokens=1,
+            ))  # fmt: skip
             [passage, *_] = store.unembedded(scope, "e", limit=9)
             store.put_vectors(scope, "e", {passage: [1.0]})
         yield postgres_url
@@ -58,7 +67,7 @@ def _count(connection: psycopg.Connection[tuple[int]], table: str, owner: str | 
 def test_a_query_without_its_where_sees_one_users_rows(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         tables = [name for (name,) in connection.execute(GUARDED)]
-        assert len(tables) == 18
+        assert len(tables) == 20
         # Nobody is active in the first; the second shows what is asked for, and no more.
         for table in set(tables) - {"user_agent_active_sessions", "passage_words"}:
             row = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
@@ -100,7 +109,7 @@ def test_words_are_found_in_the_owners_passages_however_they_are_asked_for(url: 
         connection.execute("SELECT set_config('recollect.owner', %s, true)", (ALICE.owner,))
         assert found(connection) == 0
         assert found(connection, his) == 0
-        assert found(connection, hers) == found(connection, hers, his) == 3
+        assert found(connection, hers) == found(connection, hers, his) == 4
         ask = "SELECT word_places(%s, ARRAY['secret'], ARRAY['secret'], 99)"
         assert connection.execute(ask, (BOB.owner,)).fetchall() == []
         assert len(connection.execute(ask, (ALICE.owner,)).fetchall()) == 1

@@ -9,11 +9,13 @@ import typer
 from rich.text import Text
 
 from recollect import __version__
+from recollect.cli.articles import articles
 from recollect.cli.audit import audit
 from recollect.cli.doctor import doctor
 from recollect.cli.facts import facts
 from recollect.cli.forget import forget
 from recollect.cli.history import history
+from recollect.cli.ingest import ingest
 from recollect.cli.jobs import jobs
 from recollect.cli.maintain import maintain
 from recollect.cli.memories import memories, undo
@@ -32,6 +34,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     *(remember, recall, history, memories, facts, notes, undo, forget),
+    *(ingest, articles),
     *(worker, jobs, maintain, audit, doctor),
 )
 for command in COMMANDS:

@@ -11,7 +11,7 @@ What a provider caches of the beginning is thus good for all but the last messag
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recollect.context.pack import Packing
@@ -75,9 +75,8 @@ class Draft:
         """What stands for the turns that are not there: a conversation begins with a user."""
         if self.summary:
             return [{"role": "user", "content": f"{self.prefix}\n{quoted(self.summary)}".strip()}]
-        if self.blocks and self.blocks[0].role not in ("user", "system"):
-            return [{"role": "user", "content": OPENING}]
-        return []
+        begins = next((one.role for one in self.blocks if one.role != "system"), "user")
+        return [] if begins == "user" else [{"role": "user", "content": OPENING}]
 
     def question(self) -> Wire:
         """The question, below what was recalled for it."""
@@ -112,6 +111,7 @@ class Assembly:
         self._material = material
         self._draft = Draft(material=material, prefix=window.summary_prefix)
         self._tools = counter.tools(material.tools) if material.tools else 0
+        self._opening = counter.wire({"role": "user", "content": OPENING})
         self._packing = Packing(counter, f"{MEMORIES_INTRO}\n\n{QUESTION_INTRO}\n\n")
 
     def fill(self) -> Draft:
@@ -127,17 +127,26 @@ class Assembly:
             # Quoting costs a token or two per line beyond what the summary was cut to.
             room = window.summary_tokens * 3 // 2
             draft.summary = self._fitting("summary", self._material.summary.text, room)
-        shelf = int(free * window.articles) if self._material.articles is not None else 0
-        newest = self._newest()
+        shelf, newest = self._shelf(free), self._newest()
         share = min(int(free * window.memories), self._left() - newest)
         draft.blocks = self._turns(max(self._left() - share - shelf, newest))
         self._add_memories(min(share, self._left()))
-        draft.blocks = self._turns(sum(one.tokens for one in draft.blocks) + self._left() - shelf)
+        draft.blocks = self._turns(self._of_turns() + max(self._left() - shelf, 0))
         if self._material.articles is not None and self._left() > 0:
             draft.articles = list(self._material.articles(self._left()))
+        self._trim()
+        draft.blocks = self._turns(self._of_turns() + max(self._left(), 0))
         self._add_memories(self._left())
+        self._add_memories(self._left(), excerpts=True)
         self._trim()
         return draft
+
+    def _shelf(self, free: int) -> int:
+        """What turns leave to articles: never so much that what is not summarised were cut."""
+        if self._material.articles is None:
+            return 0
+        spare = max(self._window.budget - self._window.threshold, 0)
+        return min(int(free * self._window.articles), spare)
 
     def demand(self) -> int:
         """What all of it would take: every turn, and what the other parts may have."""
@@ -172,42 +181,44 @@ class Assembly:
 
     def _newest(self) -> int:
         """The tokens of the messages that are kept in any case, as far as they can be."""
-        blocks, messages = [], 0
-        for one in reversed(self._material.blocks):
-            if messages >= self._window.keep_last:
-                break
-            blocks.append(one)
-            messages += len(one.ids)
-        fitting = self._turns(self._left(), tuple(reversed(blocks)))
-        return sum(one.tokens for one in fitting) + (self._opener(fitting[0]) if fitting else 0)
-
-    def _opener(self, first: Block) -> int:
-        """What must stand before a block for it to be the first."""
-        if self._draft.summary or first.role in ("user", "system"):
-            return 0
-        return self._counter.wire({"role": "user", "content": OPENING})
+        blocks, first, messages = self._material.blocks, len(self._material.blocks), 0
+        while first and messages < self._window.keep_last:
+            first -= 1
+            messages += len(blocks[first].ids)
+        before, self._draft.blocks = self._left(), self._turns(self._left(), blocks[first:])
+        taken, self._draft.blocks = before - self._left(), ()
+        return taken
 
     def _turns(self, room: int, blocks: Sequence[Block] | None = None) -> Sequence[Block]:
-        """The newest turns that fit, without a gap."""
+        """The newest turns that fit, without a gap, with what must stand before the first."""
         blocks = self._material.blocks if blocks is None else blocks
-        first = len(blocks)
+        opening = 0 if self._draft.summary else self._opening
+        first, speaks = len(blocks), "user"
         for place in range(len(blocks) - 1, -1, -1):
             room -= blocks[place].tokens
             if room < 0:
                 break
-            if room >= self._opener(blocks[place]):
+            speaks = blocks[place].role if blocks[place].role != "system" else speaks
+            if speaks == "user" or room >= opening:
                 first = place
         return blocks[first:]
 
-    def _add_memories(self, room: int) -> None:
-        """What was recalled and is not among the turns."""
+    def _of_turns(self) -> int:
+        """What the turns take so far."""
+        opened = 0 if self._draft.summary else self._opening * len(self._draft.opening())
+        return sum(one.tokens for one in self._draft.blocks) + opened
+
+    def _add_memories(self, room: int, *, excerpts: bool = False) -> None:
+        """What was recalled and is not among the turns, or, of what is too long, the part found."""
         shown = {id_ for one in self._draft.blocks for id_ in one.ids}
-        ranked = [quote for quote in self._material.memories if quote.id not in shown]
+        found = [quote for quote in self._material.memories if quote.id not in shown]
+        if excerpts:
+            found = [replace(quote, text=quote.excerpt) for quote in found if quote.excerpt]
         inside = [quote for quote in self._draft.memories if quote.id not in shown]
         room += self._counter.wire(self._draft.question())
         self._draft.memories = inside
         room -= self._counter.wire(self._draft.question())
-        self._draft.memories = self._packing.pick(ranked, inside, room)
+        self._draft.memories = self._packing.pick(found, inside, room)
 
     def _trim(self) -> None:
         """Where the whole is more than its pieces, take away what matters least."""

@@ -5,19 +5,27 @@ from __future__ import annotations
 import re
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from recollect.context.cues import Cue
-from recollect.context.parts import Line, Part, plain
+from recollect.context.cues import CUE_WORDS, Cue
+from recollect.context.parts import Line, Part, is_title, plain
 from recollect.context.pieces import cut, pieces
 from recollect.context.weigh import Statement, read, weigh
 from recollect.records.log import LogEntry
+from recollect.records.message import readable
 
 REQUEST_WORDS = 4  # a first message of fewer is a greeting
 LONGEST_NAME = 40
 LONGEST_ARTEFACT = 120
-MOST_TOOL_PIECES = 30  # of one message; what a tool returns may be without end
+SHORT_CHARS = 14
+MOST_CHARS = 20_000
+TOOL_WEIGHT = 0.4
+FILE_WEIGHT = 1.0
+TERMS = "Names"
+USER = "User"
+STANDING = (Part.ERRORS, Part.DECISIONS, Part.TASKS)  # what must not pass with the moment
 OFTEN = 3  # statements with a name that make it a key term
+TELLING = 3  # letters
 ALIKE = 0.6  # the share of a task's terms that tells it is the one that was done
 
 _ARTEFACT = re.compile(
@@ -31,8 +39,7 @@ _MARKS = ".,;:!?()[]{}<>\"'`*“”‘’«»„…"
 _NO_ARTEFACT = re.compile(r"[\w.]+/[\w.]+(?<!\.[a-z]{2})(?<!\.[a-z]{3})(?<!\.[a-z]{4})")
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A line that might be taken, what it says, what it weighs, and the message it is of."""
 
     line: Line
@@ -42,20 +49,30 @@ class Candidate:
     pinned: bool = False
 
 
-def known(lines: Sequence[Line]) -> Iterator[Candidate]:
-    """What the previous summary says, piece by piece, so that it can be thinned.
+def known(lines: Sequence[Line], *, now: bool = False) -> Iterator[Candidate]:
+    """What a summary says, piece by piece, so that it can be thinned.
 
-    What it says of the current work is past; the first line of the request stays as it is.
+    The first line of the request stays as it is. Unless the summary is of `now`, its current work
+    is past, and what the user said there is one message among others.
     """
     first = next((line for line in lines if line.part is Part.REQUEST), None)
     for place, line in enumerate(lines, start=-len(lines)):
-        if line.part is Part.CURRENT or _is_terms(line):
+        kept = line if now else _past(line)
+        if kept is None:
             continue
-        for text in [line.text] if line.part is Part.ARTEFACTS else pieces(line.text):
+        for text in _names_in(kept) if kept.part is Part.ARTEFACTS else pieces(kept.text):
             said = read(plain(text))
             if said.text:
-                made = replace(line, text=said.text)
-                yield Candidate(made, said, weigh(said, age=1.0), place, line is first)
+                pinned = line is first or kept.part is Part.CURRENT
+                made = kept._replace(text=said.text)
+                yield Candidate(made, said, weigh(said, age=1.0), place, pinned)
+
+
+def _past(line: Line) -> Line | None:
+    """A line of the summary before as it stands in the next one, if it does."""
+    if line.part is Part.CURRENT and line.who:
+        return line._replace(part=Part.USER, who="" if line.who == USER else line.who)
+    return None if line.part is Part.CURRENT or _is_terms(line) else line
 
 
 def fresh(entries: Sequence[LogEntry], has_request: bool) -> Iterator[Candidate]:
@@ -79,21 +96,27 @@ def key_terms(candidates: Sequence[Candidate], before: Sequence[Line], most: int
     """What the talk comes back to, in its own words; terms of the previous summary stay ahead."""
     kept = [term for line in before if _is_terms(line) for term in line.text.split(", ")]
     speakers = {part for one in candidates for part in one.line.who.split()}
-    tally = Tally(term for one in candidates if one.place >= 0 for term in _names(one.line.text))
+    tally = Tally(term for one in candidates if one.place >= 0 for term in _names(one.said))
     often = sorted((-count, term) for term, count in tally.items() if count >= OFTEN)
     found = [term for _, term in often if term not in speakers]
     terms = list(dict.fromkeys([*kept[: most * 2 // 3], *found, *kept]))[:most]
-    return Line(Part.CONCEPTS, ", ".join(terms)) if len(terms) > 1 else None
+    return Line(Part.CONCEPTS, ", ".join(terms), who=TERMS) if len(terms) > 1 else None
 
 
-def _names(text: str) -> set[str]:
-    """The words of a text that are written as names are, but not because they come first."""
-    words = (word.strip(_MARKS) for word in text.split()[1:])
-    return {word for word in words if len(word) > 2 and (word[0].isupper() or "_" in word[1:-1])}
+def _names(said: Statement) -> set[str]:
+    """The words of a statement that are written as names are, but not because they come first."""
+    words = (word.strip(_MARKS) for word in said.names)
+    return {word for word in words if len(word) > 2 and "'" not in word and "’" not in word}
 
 
 def _is_terms(line: Line) -> bool:
-    return line.part is Part.CONCEPTS and not line.day
+    return line.part is Part.CONCEPTS and line.who == TERMS
+
+
+def _names_in(line: Line) -> list[str]:
+    """The artefacts of a line: several if it only names them."""
+    names = line.text.split(", ")
+    return [line.text] if any(" " in name for name in names) else names
 
 
 def _request(entries: Sequence[LogEntry], asked: Sequence[int]) -> int | None:
@@ -109,26 +132,39 @@ def _of_message(
 ) -> Iterator[Candidate]:
     message = entry.message
     day = f"{message.created_at:%Y-%m-%d}"
-    who = _name(message.name) if message.role == "user" and message.name else ""
-    for count, piece in enumerate(pieces(_words_of(entry))):
-        if count == MOST_TOOL_PIECES and message.role == "tool":
-            break
+    name = _name(message.name) if message.role == "user" and message.name else ""
+    for piece in pieces(_words_of(entry)):
+        if len(piece) < SHORT_CHARS and piece.isascii() and pinned is None:
+            continue  # "Thanks, Bob!"
         said = read(plain(piece))
-        if said.text:
-            part = pinned if pinned is not None else _part_of(said, message.role)
-            line = Line(part, said.text, day, who)
-            yield Candidate(line, said, weigh(said, message.role, age), place, pinned is not None)
-    for name in _artefacts(entry):
-        said = Statement(name, frozenset([name.casefold()]), frozenset(), 5)
-        yield Candidate(Line(Part.ARTEFACTS, name), said, 1.0, place)
+        if not _tells(said, message.role, pinned is not None):
+            continue
+        part = _part_of(said, message.role)
+        if pinned is Part.REQUEST or (pinned is Part.CURRENT and part not in STANDING):
+            part = pinned
+        who = name or (USER if part is Part.CURRENT and message.role == "user" else "")
+        weight = weigh(said, message.role, age)
+        yield Candidate(Line(part, said.text, day, who), said, weight, place, part is pinned)
+    for name, weight in _artefacts(entry):
+        said = Statement(name, frozenset([name.casefold()]), frozenset(), (), 1)
+        yield Candidate(Line(Part.ARTEFACTS, name), said, weight, place)
+
+
+def _tells(said: Statement, role: str, pinned: bool) -> bool:
+    """Whether a statement can stand alone; of what tools return, only errors and the last can."""
+    if not said.text or is_title(said.text):
+        return False
+    return pinned or (Cue.ERROR in said.cues if role == "tool" else said.words > 1)
 
 
 def _words_of(entry: LogEntry) -> str:
-    """What a message says; calls are told as artefacts."""
+    """What a message says, be it pasted without end; calls are told as artefacts."""
     message = entry.message
-    if message.tool_calls or message.agent_calls:
-        return message.content if isinstance(message.content, str) else ""
-    return message.text
+    calls = message.tool_calls or message.agent_calls
+    text = readable(message.content) if calls else message.text
+    if len(text) <= MOST_CHARS:
+        return text
+    return f"{text[: MOST_CHARS // 2]}\n{text[-MOST_CHARS // 2 :]}"
 
 
 def _name(name: str) -> str:
@@ -149,15 +185,15 @@ def _part_of(said: Statement, role: str) -> Part:
     return Part.REQUEST if Cue.REQUEST in cues else Part.USER
 
 
-def _artefacts(entry: LogEntry) -> Iterator[str]:
-    """Files, addresses and tools that a message names."""
+def _artefacts(entry: LogEntry) -> Iterator[tuple[str, float]]:
+    """Tools, files and addresses that a message names, and what they weigh."""
     for call in entry.message.tool_calls:
-        yield plain(call.name)[:LONGEST_NAME]
-    text = entry.message.text
+        yield plain(call.name)[:LONGEST_NAME], TOOL_WEIGHT
+    text = entry.message.text[:MOST_CHARS]
     if _MAY_NAME_ONE.search(text):
         for found in _ARTEFACT.findall(text):
             if not _NO_ARTEFACT.fullmatch(found):
-                yield cut(found, LONGEST_ARTEFACT)
+                yield cut(found.replace(",", "%2C"), LONGEST_ARTEFACT), FILE_WEIGHT
 
 
 def _is_task(one: Candidate) -> bool:
@@ -166,5 +202,10 @@ def _is_task(one: Candidate) -> bool:
 
 def _ends(done: Candidate, task: Candidate) -> bool:
     """Whether something said later tells that a task is done."""
-    about = {term for term in task.said.terms if len(term) > 3}
-    return done.place > task.place and len(about & done.said.terms) >= max(1, ALIKE * len(about))
+    about = {term for term in task.said.terms if term not in CUE_WORDS and _is_telling(term)}
+    both = len(about & done.said.terms)
+    return done.place > task.place and both >= max(1, ALIKE * len(about))
+
+
+def _is_telling(term: str) -> bool:
+    return len(term) >= TELLING or not term.isascii()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recollect.context.extractive import extract
+from recollect.context.model_summary import summarise
 from recollect.context.tokens import Counter
-from recollect.errors import InvalidError
+from recollect.errors import InvalidError, ProviderError
 from recollect.providers.chat_model import ChatModel
 from recollect.records.ids import now
 from recollect.records.log import LogEntry
@@ -15,6 +16,7 @@ from recollect.records.scope import Scope
 from recollect.records.summary import Summary
 
 EXTRACTIVE = "extractive"
+SHORT_TOKENS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +82,18 @@ def compress(
     if not entries:
         raise InvalidError("there is nothing to compress; give at least one message")
     before = sum(counter.messages([entry.message for entry in entries]))
-    text = extract(entries, counter, settings.max_tokens, previous.text if previous else "")
+    known = previous.text if previous else ""
+    total = before + (previous.tokens_before if previous else 0)
+    settings = replace(settings, max_tokens=min(settings.max_tokens, _most(total)))
+    text, made_by, fell_back = _written(entries, counter, known, model, settings)
     tokens = counter.text(text)
     summary = Summary(
         scope=scope,
         text=text,
         last_seq=entries[-1].seq,
         messages=len(entries) + (previous.messages if previous else 0),
-        made_by=EXTRACTIVE,
-        tokens_before=before + (previous.tokens_before if previous else 0),
+        made_by=made_by,
+        tokens_before=total,
         tokens=tokens,
         previous=previous.id if previous else None,
         created_at=began,
@@ -98,4 +103,32 @@ def compress(
         message_ids=tuple(entry.message.message_id for entry in entries),
         tokens_before=before + (previous.tokens if previous else 0),
         tokens_after=tokens,
+        fell_back=fell_back,
     )
+
+
+def _most(tokens: int) -> int:
+    """How long a summary may be beside all that it stands for, if that is little."""
+    return max(SHORT_TOKENS, tokens // 2)
+
+
+def _written(
+    entries: Sequence[LogEntry],
+    counter: Counter,
+    previous: str,
+    model: ChatModel | None,
+    settings: Compress,
+) -> tuple[str, str, str]:
+    """The text, who made it, and why no model did."""
+    fell_back = ""
+    if model is not None:
+        sizes = (settings.max_tokens, settings.input_tokens)
+        try:
+            text = summarise(
+                model, entries, counter, previous=previous, sizes=sizes,
+                timeout_s=settings.timeout_s,
+            )  # fmt: skip
+            return text, model.name, ""
+        except ProviderError as error:
+            fell_back = str(error)
+    return extract(entries, counter, settings.max_tokens, previous), EXTRACTIVE, fell_back

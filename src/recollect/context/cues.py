@@ -6,21 +6,22 @@ that is not here is still weighed by its figures, its names and the rarity of it
 
 from __future__ import annotations
 
-from enum import Enum
+from collections.abc import Sequence
+from enum import IntEnum
 
 from recollect.records.text import UNSPACED, fold
 
 
-class Cue(Enum):
+class Cue(IntEnum):
     """What a word hints at."""
 
-    ERROR = "error"
-    FIX = "fix"
-    DECISION = "decision"
-    TASK = "task"
-    DONE = "done"
-    WISH = "wish"
-    REQUEST = "request"
+    ERROR = 0
+    FIX = 1
+    DECISION = 2
+    TASK = 3
+    DONE = 4
+    WISH = 5
+    REQUEST = 6
 
 
 # A star stands for any ending, an underscore for a space.
@@ -78,7 +79,8 @@ _WORDS: dict[Cue, str] = {
         请 帮我 目标 お願い してください 해주세요
     """,
 }
-_PREFIXES = range(4, 10)  # how long what stands before a star may be
+ROOT = 4
+_PREFIXES = range(ROOT, 10)  # how long what stands before a star may be
 
 
 def _sorted_out() -> tuple[dict[str, Cue], dict[str, Cue], dict[str, Cue], dict[str, Cue]]:
@@ -100,23 +102,27 @@ def _sorted_out() -> tuple[dict[str, Cue], dict[str, Cue], dict[str, Cue], dict[
 
 
 _WHOLE, _BEGUN, _PHRASES, _UNSPACED = _sorted_out()
-_ROOTS = frozenset(begun[:4] for begun in _BEGUN)
-_STARTS: dict[str, list[tuple[list[str], Cue]]] = {}
-for _phrase, _cue in _PHRASES.items():
-    _STARTS.setdefault(_phrase.split()[0], []).append((_phrase.split(), _cue))
+_ROOTS = frozenset(begun[:ROOT] for begun in _BEGUN)
+_BY_WORD: dict[str, list[tuple[str, Cue]]] = {}
+for _phrase, _cue in _PHRASES.items():  # by their longest word, which is the rarest
+    _BY_WORD.setdefault(max(_phrase.split(), key=len), []).append((f" {_phrase} ", _cue))
 
 
-def cues_of(text: str, words: list[str]) -> frozenset[Cue]:
+CUE_WORDS = frozenset(
+    word for cues in (_WHOLE, _BEGUN, _PHRASES) for cue in cues for word in cue.split()
+)
+
+
+def cues_of(text: str, words: Sequence[str]) -> frozenset[Cue]:
     """What the words of a text hint at; `words` are the text folded."""
-    found: set[Cue] = set()
-    for place, word in enumerate(words):
-        if word in _WHOLE:
-            found.add(_WHOLE[word])
-        elif word[:4] in _ROOTS:
-            found.update(_BEGUN[word[:n]] for n in _PREFIXES if word[:n] in _BEGUN)
-        for phrase, cue in _STARTS.get(word, ()):
-            if words[place : place + len(phrase)] == phrase:
-                found.add(cue)
+    found = {_WHOLE[word] for word in _WHOLE.keys() & words}
+    if not _ROOTS.isdisjoint([word[:ROOT] for word in words]):
+        begun = {word[:length] for word in words for length in _PREFIXES}
+        found.update(_BEGUN[root] for root in _BEGUN.keys() & begun)
+    if not _BY_WORD.keys().isdisjoint(words):
+        line = f" {' '.join(words)} "
+        near = [pair for word in _BY_WORD.keys() & words for pair in _BY_WORD[word]]
+        found.update(cue for phrase, cue in near if phrase in line)
     if not text.isascii():
         found.update(cue for run, cue in _UNSPACED.items() if run in text)
     return frozenset(found)

@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from recollect.context.chunks import chunks
+from recollect.context.pack import WIDEST
+from recollect.context.quote import Quote, label, quoted
 from recollect.context.tokens import Counter
 from recollect.records.article import Article, Chunk
 from recollect.records.query import Hit, Why
 
-APART = "\n\n"  # between two articles in a prompt
 OMITTED = "\n\n[…]\n\n"  # between two spans of one
 CHARS_PER_TOKEN = 12  # no prose has so many: what is longer need not be counted to be refused
+MOST = 200  # characters of a part of a citation
 NEIGHBOURS = 200  # chunks around what was found that are looked at
 
 
@@ -22,7 +24,7 @@ NEIGHBOURS = 200  # chunks around what was found that are looked at
 class Retrieved:
     """An article, or the spans of it that fit, and where to look it up.
 
-    `tokens` are those of `shown`, which is what goes into a prompt.
+    `tokens` are those of its quotation, which is what goes into a prompt.
     """
 
     id: str
@@ -44,9 +46,9 @@ class Retrieved:
         return f"{place} ({self.uri})" if self.uri else place
 
     @property
-    def shown(self) -> str:
-        """The text below its citation."""
-        return f"[{self.citation}]\n{self.text}"
+    def quote(self) -> Quote:
+        """The text as data: what it says cannot leave its quotation."""
+        return Quote(self.id, _named(self.citation), self.text)
 
 
 def fit(
@@ -72,7 +74,7 @@ def fit(
             found[place] = sources[place].take(room, room) or taken
             room -= found[place].tokens
     chosen = list(found.values())
-    while chosen and counter.text(APART.join(it.shown for it in chosen)) > left:
+    while chosen and counter.text("".join(map(_shown, chosen))) > left:
         chosen.pop()  # joined, texts may take a token more than alone
     return chosen
 
@@ -95,7 +97,7 @@ class _Source:
 
     def _excerpt(self, share: int, room: int) -> Retrieved | None:
         """The best spans with what stands around them, in their order."""
-        head = self._counter.text(f"[{self._article.title}]{OMITTED}{self._article.uri}")
+        head = self._counter.text(f"[{WIDEST}] {self._article.title} ({self._article.uri})\n")
         chosen: list[int] = []
         spent = head
         for at, cost in self._costs.items():
@@ -127,7 +129,7 @@ class _Source:
         """The tokens of the chunks that were found, best first, then of those around them."""
         order = [*self._found, *self._around()]
         spans = [self._chunks[at] for at in order]
-        texts = [self._article.text[span.start : span.stop] for span in spans]
+        texts = [f"{quoted(self._article.text[span.start : span.stop])}\n" for span in spans]
         return dict(zip(order, self._counter.texts(texts), strict=True))
 
     def _around(self) -> Iterator[int]:
@@ -153,7 +155,7 @@ class _Source:
             text=OMITTED.join(article.text[start:stop].strip("\n") for start, stop in merged),
             headings=() if whole else headings, tokens=0, score=self.best.score, why=self.best.why,
         )  # fmt: skip
-        tokens = self._counter.text(made.shown + APART)
+        tokens = self._counter.text(_shown(made))
         return replace(made, tokens=tokens) if tokens <= room else None
 
 
@@ -166,3 +168,17 @@ def _merged(spans: Sequence[Chunk]) -> list[tuple[int, int]]:
         else:
             merged.append((span.start, span.stop))
     return merged
+
+
+def _shown(taken: Retrieved) -> str:
+    return taken.quote.numbered(WIDEST)
+
+
+def _named(citation: str) -> str:
+    """A citation fit to stand in a line of ours: it is made of others' words."""
+    parts = (" › ".join(map(_word, place.split(" › "))) for place in citation.split("://"))
+    return "://".join(parts)
+
+
+def _word(text: str) -> str:
+    return label(text, MOST)

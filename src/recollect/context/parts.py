@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 
 class Part(IntEnum):
@@ -36,16 +36,16 @@ TITLES = (
     "Current work and next step",
 )
 
+UNDATED = (Part.ARTEFACTS,)
 _BY_TITLE = {title.casefold(): Part(place) for place, title in enumerate(TITLES)}
 _MARKUP = re.compile(r"[\s#>*+•=~|-]+|\d{1,2}[.)]\s+")
 _BULLET = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s*|\*\*|__)?(?:\d[.)]\s*)?(?P<title>[^#*_:]+?)[\s#*_:]*")
 _DAY = re.compile(r"###\s+(\d{4}-\d\d-\d\d)\s*")
-_WHO = re.compile(r"(?P<who>[^\W\d_][^:：“”\n]{0,40}): (?=\S)")
+_WHO = re.compile(r"(?P<who>[^\W\d_a-z][\w.'’-]*(?: [^\W\d_a-z][\w.'’-]*){0,2}): (?=\S)")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One thing a summary says, in one line; `day` and `who` tell when and by whom it was said."""
 
     part: Part
@@ -59,20 +59,24 @@ def plain(text: str) -> str:
     line = " ".join(text.split())
     while found := _MARKUP.match(line):
         line = line[found.end() :]
+    line = line.rstrip("; ")
     return f"“{line}”" if _WHO.match(line) else line
 
 
 def render(lines: Iterable[Line]) -> str:
-    """The lines under their parts and days, in the order given; a speaker's day is one bullet."""
+    """The lines under their parts, in the order given; a day is told when it changes,
+    and what a speaker says in one day is one bullet.
+    """
     rows: list[str] = []
     last: Line | None = None
+    day = ""
     for line in sorted(lines, key=lambda one: one.part):
         if last is None or last.part is not line.part:
             rows.append(f"## {line.part.title}")
             last = None
-        if line.day and (last is None or last.day != line.day):
+        if line.day and line.day != day:
             rows.append(f"### {line.day}")
-            last = None
+            day, last = line.day, None
         if last and line.who and last.who == line.who:
             rows[-1] = joined(rows[-1], line.text)
         else:
@@ -93,7 +97,7 @@ def parse(text: str) -> list[Line]:
     day = ""
     for row in text.splitlines():
         if (found := heading(row)) is not None:
-            part, day = found, ""
+            part = found
         elif dated := _DAY.fullmatch(row):
             day = dated[1]
         elif part is not None:
@@ -105,7 +109,7 @@ def _line(part: Part, row: str, day: str) -> Iterator[Line]:
     said = row[bullet.end() :] if (bullet := _BULLET.match(row)) else row
     who = _WHO.match(said) if bullet else None
     if text := plain(said[who.end() :] if who else said):
-        yield Line(part, text, day, who["who"] if who else "")
+        yield Line(part, text, "" if part in UNDATED else day, who["who"] if who else "")
 
 
 def heading(row: str) -> Part | None:
@@ -114,6 +118,11 @@ def heading(row: str) -> Part | None:
         return None
     found = _HEADING.fullmatch(row)
     return _BY_TITLE.get(found["title"].strip().casefold()) if found else None
+
+
+def is_title(text: str) -> bool:
+    """Whether a text is the title of a part, and might be taken for its heading."""
+    return text.rstrip(" :#*_").casefold() in _BY_TITLE
 
 
 def parts_of(lines: Sequence[Line]) -> set[Part]:

@@ -8,12 +8,8 @@ from collections.abc import Iterator
 MAX_PIECE_CHARS = 320
 
 _FENCED = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
-# A full stop ends a sentence if a space follows and what stands before is more than an initial
-# or an ordinal; marks of scripts without spaces need none.
-_END = re.compile(
-    r"(?<=[^\W\d_]{2})\.+[\"'”’»)\]]*(?=\s)|(?<=\d{2})\.(?=\s+[^\W\d_a-z])|(?<=[)\]\"”’»%])\.(?=\s)"
-    r"|[!?…]+[\"'”’»)\]]*(?=\s)|[。！？；।॥؟۔]+[”」』）]*|;(?=\s)|\n+"
-)
+_END = re.compile(r"[.!?…;]+[\"'”’»)\]]*(?=\s)|[。！？；।॥؟۔]+[”」』）]*|\n+")
+_LAST_WORD = re.compile(r"(?:^|\W)(?:[^\W\d_]|\d{1,2})$")  # an initial, or an ordinal
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -22,6 +18,8 @@ def pieces(text: str) -> Iterator[str]:
         text = _FENCED.sub("\n", text)
     start = 0
     for end in _END.finditer(text):
+        if end[0] == "." and _LAST_WORD.search(text, max(0, end.start() - 3), end.start()):
+            continue
         yield from _whole(text[start : end.end()])
         start = end.end()
     yield from _whole(text[start:])

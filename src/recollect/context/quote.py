@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recollect.records.query import Hit
+from recollect.records.text import PASSAGE_CHARS
 
 MARK = "> "
 _CONTROL = re.compile(r"[^\w .,'’&()/#+@-]+")
@@ -34,12 +35,17 @@ def day(moment: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Something to be quoted: who or what it is, its text, when it was said, and its id."""
+    """Something to be quoted: who or what it is, its text, when it was said, and its id.
+
+    `score` says how well it fits the question, `excerpt` which part of it does.
+    """
 
     id: str
     source: str
     text: str
     at: datetime | None = None
+    score: float = 0.0
+    excerpt: str = ""
 
     @property
     def date(self) -> str:
@@ -48,14 +54,20 @@ class Quote:
 
     def numbered(self, number: int) -> str:
         """The quotation under its number, which an answer may cite."""
-        source = f" {self.source}" if self.source else ""
+        source = f" {self.source}:" if self.source else ""
         return f"[{number}]{source}\n{quoted(self.text)}\n"
 
 
-def quote_of(hit: Hit) -> Quote:
-    """What was recalled, with who said it, or what it is."""
+def quote_of(hit: Hit, whole: str | None = None) -> Quote:
+    """What was recalled, in whole where that is known, with who said it, or what it is."""
     said_by = label(hit.speaker or hit.role or "")
-    return Quote(hit.id, said_by if hit.kind == "message" else hit.kind, hit.text, hit.created_at)
+    source = said_by if hit.kind == "message" else hit.kind
+    return Quote(hit.id, source, whole or hit.text, hit.created_at, hit.score, hit.text)
+
+
+def may_be_a_part(hit: Hit) -> bool:
+    """Whether there may be more of the message than what was found of it."""
+    return hit.why.start > 0 or len(hit.text) >= PASSAGE_CHARS // 2
 
 
 def block(intro: str, quotes: Sequence[Quote]) -> str:

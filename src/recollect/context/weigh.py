@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from recollect.context.cues import Cue, cues_of
 from recollect.records.manner import manner_of
@@ -21,34 +21,35 @@ CUES = {
     Cue.WISH: 0.4,
     Cue.REQUEST: 0.2,
 }
-OWN = 1.0  # for what people tell of themselves and of what happened
+OWN = 3.0  # for what people tell of themselves and of what happened
 FIGURE = 0.5
 QUOTE = 0.5
-NAME = 0.2
+NAME = 0.4
 MOST_NAMES = 3
 QUESTION = 0.4
-EXCLAMATION = 0.7
 SHORT_WORDS = 5
 STEM_CHARS = 6
 
+_ASKS = ("?", "？", "؟")
 _FIGURE = re.compile(r"\d")
 _QUOTE = re.compile(r"[\"“«„「].{3,60}[\"”»“」]")
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """A piece of a text, what it is about, and what its words hint at."""
 
     text: str
     terms: frozenset[str]
     cues: frozenset[Cue]
+    names: tuple[str, ...]
     words: int
 
 
 def read(text: str) -> Statement:
     """A statement, looked at once."""
     words = fold(text).split()
-    return Statement(text, frozenset(_terms(text, words)), cues_of(text, words), len(words))
+    names = tuple([word for word in text.split()[1:] if word[0].isupper() and len(word) > 1])
+    return Statement(text, _terms(text, words), cues_of(text, words), names, len(words))
 
 
 def weigh(said: Statement, role: str = "user", age: float = 0.0) -> float:
@@ -59,36 +60,30 @@ def weigh(said: Statement, role: str = "user", age: float = 0.0) -> float:
     by_role = ROLES.get(role, min(ROLES.values()))
     if Cue.ERROR in said.cues:
         by_role = max(by_role, FAILED)
-    told = 1.0 + _stated(said.text) + sum(CUES.get(cue, 0.0) for cue in said.cues)
+    told = 1.0 + _stated(said, role) + sum([CUES.get(cue, 0.0) for cue in said.cues])
+    asked = QUESTION if said.text.rstrip("\"'”’»)] ")[-1:] in _ASKS else 1.0
     fullness = min(1.0, said.words / SHORT_WORDS)
-    return told * _tone(said.text) * fullness * by_role * (1 - (1 - OLDEST) * age)
+    return told * asked * fullness * by_role * (1 - (1 - OLDEST) * age)
 
 
-def _stated(text: str) -> float:
+def _stated(said: Statement, role: str) -> float:
     """What is definite counts: one's own doings, figures, names, titles."""
-    names = sum(word[0].isupper() and len(word) > 1 for word in text.split()[1:])
     return (
-        OWN * max(0.0, manner_of(text).own)
-        + NAME * min(MOST_NAMES, names)
-        + (FIGURE if _FIGURE.search(text) else 0.0)
-        + (QUOTE if _QUOTE.search(text) else 0.0)
+        (OWN * max(0.0, manner_of(said.text).own) if role == "user" else 0.0)
+        + NAME * min(MOST_NAMES, len(said.names))
+        + (FIGURE if _FIGURE.search(said.text) else 0.0)
+        + (QUOTE if _QUOTE.search(said.text) else 0.0)
     )
 
 
-def _tone(text: str) -> float:
-    """What is asked or exclaimed tells less than what is said."""
-    end = text.rstrip("\"'”’»)] ")[-1:]
-    return QUESTION if end in "?？؟" else EXCLAMATION if end in "!！" else 1.0
-
-
-def _terms(text: str, words: Sequence[str]) -> set[str]:
+def _terms(text: str, words: Sequence[str]) -> frozenset[str]:
     """What a text is about, roughly: its words' beginnings, and pairs of ideographs."""
-    if text.isascii():
-        return {word[:STEM_CHARS] for word in words}
+    if text.isascii() or not UNSPACED.search(text):
+        return frozenset([word[:STEM_CHARS] for word in words])
     found = set()
     for place, word in enumerate(words):
         if not UNSPACED.match(word):
             found.add(word[:STEM_CHARS])
         elif place + 1 < len(words) and UNSPACED.match(words[place + 1]):
             found.add(word + words[place + 1])
-    return found
+    return frozenset(found)

@@ -22,10 +22,10 @@ class Window:
     """How many tokens a model takes in, and how they are shared out.
 
     Of `max_tokens`, `answer_tokens` stay free for the answer. Notes, memories and articles may
-    have their shares of what the system prompt, the tools and the question leave; what one does
-    not use, the next may have, and the newest turns get the rest. Beyond `compress_at` of the
-    window all but the last `keep_last` messages become a summary. `model` says how to count,
-    or else a `tokenizer` does.
+    have their shares of what the system prompt, the tools and the question leave, and none with
+    a share of 0; what one does not use, the next may have, and the newest turns get the rest.
+    Beyond `compress_at` of the window all but the last `keep_last` messages become a summary.
+    `model` says how to count, or else a `tokenizer` does.
     """
 
     max_tokens: int = 8_000
@@ -35,13 +35,17 @@ class Window:
     notes: float = 0.2
     memories: float = 0.4
     articles: float = 0.3
+    most_memories: int = 100
     compress_at: float = 0.85
     keep_last: int = 4
     summary_tokens: int = 1_000
     summary_prefix: str = SUMMARY_PREFIX
 
     def __post_init__(self) -> None:
-        least = {"max_tokens": 1, "answer_tokens": 0, "keep_last": 0, "summary_tokens": 1}
+        least = {
+            "max_tokens": 1, "answer_tokens": 0, "keep_last": 0, "most_memories": 0,
+            "summary_tokens": 1,
+        }  # fmt: skip
         for name, lowest in least.items():
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < lowest:

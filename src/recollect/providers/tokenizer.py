@@ -33,6 +33,7 @@ ENCODINGS = ("o200k_base", "cl100k_base", "o200k_harmony", "qwen3.5")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _DIGITS = re.compile("[0-9]{2,}")
 _loading = Lock()
+_ready: set[str] = set()
 
 
 class Tokenizer(Protocol):
@@ -54,7 +55,11 @@ class Tokenizer(Protocol):
 
 
 class Encoding:
-    """A public vocabulary, exactly; loaded when first used, which takes up to half a second."""
+    """A public vocabulary, exactly; loaded when first used, which takes up to half a second.
+
+    Two million tokens of fuzzed texts were those of `tiktoken`. Letters that Unicode took in
+    after its version 14 may differ by a token, as the two know different versions of it.
+    """
 
     exact = True
 
@@ -199,8 +204,10 @@ def _loaded(encoding: str) -> Any:
     toktok = _toktok()
     if toktok is None:
         raise ProviderError("toktok-rs cannot be loaded here; tokenizer_for() gives an estimate")
-    with _loading:  # two threads would each build the vocabulary
-        toktok._encoding(encoding)
+    if encoding not in _ready:
+        with _loading:  # two threads would each build the vocabulary
+            toktok.batch_count([""], encoding, 1)
+            _ready.add(encoding)
     return toktok
 
 

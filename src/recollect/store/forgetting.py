@@ -65,7 +65,9 @@ def _forget_message(db: Db, scope: Scope, message_id: str, now: int) -> Counter[
 def _forget_record(db: Db, scope: Scope, record_id: str, now: int) -> Counter[str]:
     """A memory with the facts it states, a fact, or an article; the messages they came of stay."""
     named = {"owner": scope.owner, "id": record_id}
-    if not (db.rows("view_exists", **named) or db.rows("is_article", **named)):
+    if db.rows("is_article", **named):
+        check_holds(db, scope, [record_id])
+    elif not db.rows("view_exists", **named):
         raise NotFoundError("no memory, fact or article with this id for this user")
     stated = db.rows("facts_of_memory", owner=scope.owner, id=record_id)
     return +_forget_derived(db, scope, [record_id, *(id_ for (id_,) in stated)], now)

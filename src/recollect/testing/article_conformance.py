@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
-from recollect.errors import NotFoundError
+from recollect.errors import HeldError, NotFoundError
 from recollect.records.article import Article, Chunk
+from recollect.records.hold import Hold
 from recollect.records.ids import new_id
 from recollect.records.query import Filters
 from recollect.records.scope import Scope
@@ -112,6 +114,24 @@ class ArticleConformance:
         assert len(store.articles(article.scope)) == 1
         other = fresh_article()  # of somebody else, who keeps it
         assert store.put_article(other, CHUNKS).change == "added"
+
+    def test_two_who_add_the_same_text_at_once_keep_it_once(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        copies = [fresh_article(scope, uri=f"docs/{number}.md") for number in range(8)]
+        with ThreadPoolExecutor(4) as crew:
+            done = list(crew.map(lambda copy: store.put_article(copy, CHUNKS), copies))
+        assert sorted(it.change for it in done) == ["added", *["duplicate"] * 7]
+        assert {it.id for it in done} == {card.id for card in store.articles(scope)}
+
+    def test_a_legal_hold_keeps_articles_too(self, store: Store) -> None:
+        article = fresh_article()
+        store.put_article(article, CHUNKS)
+        held = Hold(scope=article.scope, kind="legal")
+        store.hold(held)
+        with pytest.raises(HeldError):
+            store.forget(article.scope, record_id=article.id)
+        store.lift(article.scope, held.id)
+        assert store.forget(article.scope, record_id=article.id).counts["articles"] == 1
 
     def test_what_becomes_a_copy_of_another_is_kept_no_longer(self, store: Store) -> None:
         article = fresh_article()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,9 +20,15 @@ from recollect.records.scope import Scope
 
 if TYPE_CHECKING:
     from recollect.context.excerpts import Retrieved
+    from recollect.context.quote import Quote
+    from recollect.context.tokens import Counter
 
 WINDOW = 262_144  # tokens
+TOP_K = 5
+RECALL_MS = 50.0
+DEADLINE_MS = 250.0  # where nobody else has a part of the time
 PASSAGES = 12  # looked for, for each article that is wanted
+JOINTS = 8  # tokens that texts may take more together than alone
 
 Progress = Callable[[int, int, str], None]
 """Told of each file: how many are done, of how many, and its uri."""
@@ -117,12 +123,12 @@ class Library:
     def retrieve(
         self,
         query: str,
-        top_k: int = 5,
+        top_k: int = TOP_K,
         reserved_tokens: int = 0,
         *,
         window: int = WINDOW,
         model: str = "",
-        deadline_ms: float | None = 250.0,
+        deadline_ms: float | None = DEADLINE_MS,
     ) -> list[Retrieved]:
         """The articles that bear on a question, whole or in passages, as far as they fit.
 
@@ -130,23 +136,35 @@ class Library:
         needs, and the question; tokens are those of `model`. The best comes first.
         """
         _check(query, top_k, reserved_tokens, window)
-        from recollect.context.excerpts import fit  # here: `import recollect` stays light
-        from recollect.context.tokens import Counter
+        from recollect.context.tokens import Counter  # here: `import recollect` stays light
         from recollect.providers.tokenizer import tokenizer_for
 
         counter = Counter(tokenizer_for(model))
-        left = window - reserved_tokens - counter.text(query)
-        found: list[Retrieved] = []
-        if left > 0:
-            hits = self._search(query, top_k, deadline_ms)
-            articles = self._memory.store.read_articles(self.scope, list(hits))
-            found = fit(hits, articles, left, counter)
+        left = max(window - reserved_tokens - counter.text(query), 0)
+        hits = self._search(query, top_k, deadline_ms) if left else {}
+        found = self._fit(hits, left, counter)
         log.info(
             "articles: window %d, reserved %d, left %d, used %d by %d articles, %d of them whole%s",
-            window, reserved_tokens, max(left, 0), sum(it.tokens for it in found), len(found),
-            sum(it.whole for it in found), "" if left > 0 else ": the window is full",
+            window, reserved_tokens, left, sum(it.tokens for it in found), len(found),
+            sum(it.whole for it in found), "" if left else ": the window is full",
         )  # fmt: skip
         return found
+
+    def quotes(self, question: str, max_tokens: int, counter: Counter) -> list[Quote]:
+        """What of the shelf bears on a question and fits, to be quoted in a context."""
+        from recollect.context.assemble import ARTICLES_INTRO, QUESTION_INTRO
+
+        frame = counter.text(f"{ARTICLES_INTRO}\n\n{QUESTION_INTRO}\n") + JOINTS
+        left = max(max_tokens - frame, 0)
+        hits = self._search(question, TOP_K, RECALL_MS) if left else {}
+        return [it.quote for it in self._fit(hits, left, counter)]
+
+    def _fit(
+        self, hits: Mapping[str, Sequence[Hit]], left: int, counter: Counter
+    ) -> list[Retrieved]:
+        from recollect.context.excerpts import fit
+
+        return fit(hits, self._memory.store.read_articles(self.scope, list(hits)), left, counter)
 
     def _search(self, query: str, top_k: int, deadline_ms: float | None) -> dict[str, list[Hit]]:
         """The passages found, by the article they are of; the best article first."""

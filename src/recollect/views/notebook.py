@@ -16,8 +16,8 @@ from recollect.records.note import Note
 from recollect.records.text import check_text
 
 MAX_CHARS = 64_000
-TRIES = 30  # of an edit that others are always ahead of
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.002, 0.1
+TRIES = 200  # of an edit that others are always ahead of: each of them means that one succeeded
+LONGEST_PAUSE_S = 0.02  # short, so that whoever lost often is not at a disadvantage
 
 _EMPTY_LINE = re.compile(r"[ \t]*(?:\r\n|\r|\n)")
 # Each operation of manage_long_term_memory: what it needs, and what is said when it is done.
@@ -162,7 +162,7 @@ class Notebook:
 
     def _edit(self, change: Callable[[str], str]) -> Note:
         """Make a change to the newest text, and again where somebody else was faster."""
-        for tried in range(TRIES):
+        for _ in range(TRIES):
             current = self._load()
             text = change(current.text)
             # What others wrote meanwhile was not seen, nor is it by adding to it.
@@ -170,7 +170,7 @@ class Notebook:
             try:
                 note = self._put(current, text)
             except ConflictError:
-                time.sleep(random.uniform(0, min(FIRST_PAUSE_S * 2**tried, LONGEST_PAUSE_S)))
+                time.sleep(random.uniform(0, LONGEST_PAUSE_S))
                 continue
             self._seen = note if _is_same(current, self._seen) else believed
             return note

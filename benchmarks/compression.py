@@ -1,0 +1,250 @@
+"""What a summary of a tenth of the tokens keeps of the turns that questions are about.
+
+Run with `python -m benchmarks.compression`. The metric is defined in docs/compression.md; the
+weights were tuned on every second conversation, and the others are the figure to believe.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections import Counter as Tally
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks import locomo, longmemeval
+from benchmarks.dataset import NoDataError, read_data
+from benchmarks.metrics import interval
+from benchmarks.report import WIDTH, Grid, publish, short
+from recollect import Message
+from recollect.context.compress import Compress, compress
+from recollect.context.pieces import pieces
+from recollect.context.tokens import Counter
+from recollect.providers.tokenizer import tokenizer_for
+from recollect.records.log import LogEntry
+from recollect.records.scope import Scope
+from recollect.store.words import stems
+
+SHARE = 10  # the summary has one of so many tokens
+AIM = 0.60
+SEED = 5
+METRICS = ("key", "key, own words", "all words")
+STOP = frozenset(
+    stem
+    for word in (
+        "a about after again all also am an and any are as at be because been before being both "
+        "but by can cannot could d did do does doing don down during each ever every few for from "
+        "further had has have having he her here hers herself him himself his how i if in into is "
+        "it its itself just ll m me might more most much must my myself no nor not now of off on "
+        "once only or other our ours out over own re really s same shall she should so some such "
+        "t than that the their theirs them then there these they this those through to too under "
+        "until up us ve very was we were what when where which while who whom whose why will with "
+        "would yes you your yours yourself get got go one image photo"
+    ).split()
+    for stem in stems(word)
+)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A question's evidence turns, and the words that its asker needs: the question's, the answer's."""
+
+    id: str
+    turns: tuple[str, ...]
+    wanted: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Talk:
+    """One conversation, and what is asked about it."""
+
+    name: str
+    messages: Sequence[Message]
+    probes: Sequence[Probe]
+
+    @cached_property
+    def words(self) -> dict[str, frozenset[str]]:
+        """The content words of each turn."""
+        return {one.message_id: content(one.text) for one in self.messages}
+
+    @cached_property
+    def rarity(self) -> dict[str, float]:
+        """What a word weighs: more, the fewer turns have it."""
+        tally = Tally(word for words in self.words.values() for word in words)
+        return {word: log((len(self.messages) + 1) / count) for word, count in tally.items()}
+
+    @cached_property
+    def entries(self) -> list[LogEntry]:
+        return [LogEntry(at, "s", one.role, one) for at, one in enumerate(self.messages, start=1)]
+
+
+def content(text: str) -> frozenset[str]:
+    """The stems of a text's words that are not stop words."""
+    return frozenset(stems(text)) - STOP
+
+
+# The sets, with the answers that the other benchmarks have no need of.
+
+
+def locomo_talks(folder: Path) -> Iterator[Talk]:
+    """Each conversation of LoCoMo with its questions of categories 1 to 4."""
+    samples = read_data(folder, "locomo*", locomo.SOURCE)
+    loaded = locomo.Locomo(samples)
+    for sample in samples:
+        user = sample["sample_id"]
+        asked = {f"{user}:{number}": one for number, one in enumerate(sample["qa"])}
+        probes = [
+            probe(one.id, one.text, asked[one.id].get("answer"), one.turns)
+            for one in loaded.questions
+            if one.user == user and not one.kind.startswith("5")
+        ]
+        messages = [message for _, said in loaded.history(user) for message in said]
+        yield Talk(user, messages, probes)
+
+
+def longmemeval_talks(folder: Path) -> Iterator[Talk]:
+    """Each haystack of LongMemEval, with its one question."""
+    data = read_data(folder, "longmemeval_s*", longmemeval.SOURCE)
+    loaded = longmemeval.LongMemEval(data["questions"], data["sessions"])
+    answers = {one["question_id"]: one["answer"] for one in data["questions"]}
+    for one in loaded.questions:
+        if one.turns:
+            messages = [message for _, said in loaded.history(one.user) for message in said]
+            yield Talk(one.id, messages, [probe(one.id, one.text, answers[one.id], one.turns)])
+
+
+def probe(id_: str, question: str, answer: Any, turns: frozenset[str]) -> Probe:
+    return Probe(id_, tuple(sorted(turns)), content(f"{question} {answer}"))
+
+
+# The ways to make a talk short. Each gives the text; the first is ours.
+
+Way = Callable[[Talk, Counter, int], str]
+
+
+def ours(talk: Talk, counter: Counter, budget: int) -> str:
+    """All messages at once."""
+    scope = Scope(user="u", session="s")
+    settings = Compress(max_tokens=budget)
+    return compress(talk.entries, scope=scope, counter=counter, settings=settings).summary.text
+
+
+def in_steps(size: Callable[[int], int]) -> Way:
+    """So many messages at a time, each summary extending the one before."""
+
+    def way(talk: Talk, counter: Counter, budget: int) -> str:
+        scope = Scope(user="u", session="s")
+        settings = Compress(max_tokens=budget)
+        step, previous = size(len(talk.entries)), None
+        for start in range(0, len(talk.entries), step):
+            part = talk.entries[start : start + step]
+            previous = compress(
+                part, scope=scope, counter=counter, previous=previous, settings=settings
+            ).summary
+        return previous.text if previous else ""
+
+    return way
+
+
+def first_and_last(talk: Talk, counter: Counter, budget: int) -> str:
+    """Half of the budget from the beginning, half from the end."""
+    rows = _rows(talk)
+    return f"{_filled(rows, counter, budget // 2)}\n{_filled(rows[::-1], counter, budget // 2)}"
+
+
+def last(talk: Talk, counter: Counter, budget: int) -> str:
+    return _filled(_rows(talk)[::-1], counter, budget)
+
+
+def at_random(talk: Talk, counter: Counter, budget: int) -> str:
+    """Sentences drawn by lot."""
+    rows = [piece.strip() for one in talk.messages for piece in pieces(one.text)]
+    random.Random(SEED).shuffle(rows)
+    return _filled(rows, counter, budget)
+
+
+def _rows(talk: Talk) -> list[str]:
+    return [f"{one.name}: {one.text}" if one.name else one.text for one in talk.messages]
+
+
+def _filled(rows: Sequence[str], counter: Counter, budget: int) -> str:
+    """As many of the rows as fit, one of them cut."""
+    taken, left = [], budget
+    for row, cost in zip(rows, counter.texts([f"{row}\n" for row in rows]), strict=True):
+        taken.append(row if cost <= left else counter.truncate(row, left))
+        left -= cost
+        if left <= 0:
+            break
+    return "\n".join(taken)
+
+
+WAYS: Mapping[str, Way] = {
+    "extractive": ours,
+    "extractive, in ten steps": in_steps(lambda count: -(-count // 10)),
+    "extractive, four messages a step": in_steps(lambda count: 4),
+    "first and last": first_and_last,
+    "last": last,
+    "random sentences": at_random,
+}
+
+
+# The metric.
+
+
+def score(talk: Talk, text: str, asked: Probe) -> tuple[float, ...] | None:
+    """The shares kept, in the order of METRICS; None if evidence and question share no word."""
+    there = content(text)
+    own = _own_words(talk, text, asked)
+    wholes = [(turn, word) for turn in asked.turns for word in talk.words[turn]]
+    keys = [(turn, word) for turn, word in wholes if word in asked.wanted]
+    if not keys:
+        return None
+    return (
+        _share(talk, keys, lambda turn, word: word in there),
+        _share(talk, keys, lambda turn, word: word in own[turn]),
+        _share(talk, wholes, lambda turn, word: word in there),
+    )
+
+
+def _own_words(talk: Talk, text: str, asked: Probe) -> dict[str, frozenset[str]]:
+    """The words of each turn that stand in the text in a stretch of the turn's own."""
+    flat = _flat(text)
+    said = {one.message_id: one.text for one in talk.messages if one.message_id in asked.turns}
+    return {
+        turn: frozenset(
+            word for piece in pieces(said[turn]) if _flat(piece) in flat for word in content(piece)
+        )
+        for turn in asked.turns
+    }
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split()).strip("#>*_+-;. ")
+
+
+def _share(
+    talk: Talk, words: Sequence[tuple[str, str]], kept: Callable[[str, str], bool]
+) -> float:
+    """The share of the words' weight that is kept."""
+    whole = sum(talk.rarity[word] for _, word in words)
+    return sum(talk.rarity[word] for turn, word in words if kept(turn, word)) / whole if whole else 0
+
+
+def measure(talks: Sequence[Talk], counter: Counter) -> dict[str, list[tuple[float, ...]]]:
+    """Each way's scores, question by question."""
+    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in WAYS}
+    for talk in talks:
+        budget = sum(counter.messages(talk.messages)) // SHARE
+        for name, way in WAYS.items():
+            text = way(talk, counter, budget)
+            scores = (score(talk, text, asked) for asked in talk.probes)
+            found[name] += [one for one in scores if one is not None]
+    return found
