@@ -130,7 +130,7 @@ class Summarizer:
             entries, scope=scope, counter=style.counter, previous=previous, model=model,
             settings=style.settings,
         )  # fmt: skip
-        self._store.write_summary(scope, done.summary)
+        self._store.write_summary(scope, done.summary, of=entries)
         _count(done)
         return done
 

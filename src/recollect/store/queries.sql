@@ -238,16 +238,6 @@ FROM summaries WHERE owner = :owner
   AND session_id = (SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash)
 ORDER BY last_seq DESC LIMIT :limit
 
--- name: count_messages_between
-SELECT count(*) FROM chat_message_history
-WHERE owner = :owner AND session_id = :session AND id BETWEEN :first AND :last
-
--- name: revised_since
-SELECT r.message FROM message_revisions r
-JOIN chat_message_history m ON m.owner = r.owner AND m.id = r.message
-WHERE r.owner = :owner AND m.session_id = :session AND r.message BETWEEN :first AND :last
-  AND r.replaced_at >= :since LIMIT 1
-
 -- name: summary_is_queued
 SELECT 1 FROM jobs
 WHERE owner = :owner AND kind = 'summarize' AND session_id = :session AND last_seq >= :last
@@ -680,11 +670,13 @@ WHERE a.owner = :owner AND a.agent_name = :agent AND a.digest = :digest
 ORDER BY a.id LIMIT 1
 
 -- name: put_article
-INSERT INTO articles (owner, id, agent_name, uri_hash, uri, title, digest, chars, created_at, text)
-VALUES (:owner, :id, :agent, :uri_hash, :uri, :title, :digest, :chars, :created_at, :text)
+INSERT INTO articles (
+  owner, id, agent_name, uri_hash, uri, title, digest, chars, pieces, created_at, text)
+VALUES (
+  :owner, :id, :agent, :uri_hash, :uri, :title, :digest, :chars, :pieces, :created_at, :text)
 ON CONFLICT (owner, agent_name, uri_hash) DO UPDATE
 SET title = excluded.title, digest = excluded.digest, chars = excluded.chars,
-  created_at = excluded.created_at, text = excluded.text
+  pieces = excluded.pieces, created_at = excluded.created_at, text = excluded.text
 
 -- name: is_article
 SELECT 1 FROM articles WHERE owner = :owner AND id = :id

@@ -167,10 +167,12 @@ class SqlStore:
     def summaries(self, scope: Scope) -> list[Summary]:
         return self._engine.read(scope.owner, lambda db: summaries.summaries(db, scope))
 
-    def write_summary(self, scope: Scope, summary: Summary, *, done: Sequence[Job] = ()) -> None:
+    def write_summary(
+        self, scope: Scope, summary: Summary, *, of: Sequence[LogEntry], done: Sequence[Job] = ()
+    ) -> None:
         now = self._now()
         self._engine.write(
-            scope.owner, lambda db: summaries.write_summary(db, scope, summary, done, now)
+            scope.owner, lambda db: summaries.write_summary(db, scope, summary, of, done, now)
         )
 
     def queue_summary(self, scope: Scope, last_seq: int) -> None:

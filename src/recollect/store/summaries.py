@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from recollect.errors import ConflictError
 from recollect.records.ids import from_micros, to_micros
-from recollect.records.log import Job
+from recollect.records.log import Job, LogEntry
 from recollect.records.scope import Scope
 from recollect.records.summary import Summary
 from recollect.store.engine import Db, Row, one
+from recollect.store.log import following
 from recollect.store.queue import enqueue, finish
 from recollect.store.sessions import ensure_session, find_by
 
@@ -34,20 +35,17 @@ def queue_summary(db: Db, scope: Scope, last_seq: int, now: int) -> None:
             enqueue(db, scope.owner, "summarize", last_seq, last_seq, now, session=found[0])
 
 
-def write_summary(db: Db, scope: Scope, made: Summary, done: Sequence[Job], now: int) -> None:
-    """Keep a summary, if what it stands for is still what it was; finish the jobs that asked."""
+def write_summary(
+    db: Db, scope: Scope, made: Summary, of: Sequence[LogEntry], done: Sequence[Job], now: int
+) -> None:
+    """Keep a summary, if what it was made of is still what is there; finish who asked for it."""
     for job in done:
         finish(db, job)
     key, _, _ = ensure_session(db, scope, now)
-    before = _previous(db, scope, made)
-    first = 0 if before is None else before.last_seq + 1
-    span = {"owner": scope.owner, "session": key, "first": first, "last": made.last_seq}
-    [(count,)] = db.rows("count_messages_between", **span)
-    revised = db.rows("revised_since", **span, since=to_micros(made.created_at))
-    known = 0 if before is None else before.messages
-    if count != made.messages - known or revised:
+    after = _place_of(db, scope, made.previous)
+    stored = following(db, scope, after, len(of) + 1)
+    if [entry for entry in stored if entry.seq <= made.last_seq] != list(of):
         raise ConflictError("the messages to be summarised have changed meanwhile; look again")
-    db.run("add_owner", owner=scope.owner, tenant=scope.tenant, user_id=scope.user, now=now)
     db.run(
         "put_summary", owner=scope.owner, session=key, last_seq=made.last_seq, id=made.id,
         previous=made.previous, text=made.text, made_by=made.made_by, messages=made.messages,
@@ -55,12 +53,13 @@ def write_summary(db: Db, scope: Scope, made: Summary, done: Sequence[Job], now:
     )  # fmt: skip
 
 
-def _previous(db: Db, scope: Scope, made: Summary) -> Summary | None:
-    if made.previous is None:
-        return None
-    for one_of_them in summaries(db, scope):
-        if one_of_them.id == made.previous and one_of_them.last_seq < made.last_seq:
-            return one_of_them
+def _place_of(db: Db, scope: Scope, previous: str | None) -> int:
+    """Up to where the summary goes that another one extends."""
+    if previous is None:
+        return 0
+    for known in summaries(db, scope):
+        if known.id == previous:
+            return known.last_seq
     raise ConflictError("the summary that this one extends is gone; look again")
 
 

@@ -25,6 +25,7 @@ from recollect.testing.log_conformance import LogConformance  # noqa: E402
 from recollect.testing.queue_conformance import ForgetConformance, QueueConformance  # noqa: E402
 from recollect.testing.recall_conformance import RecallConformance  # noqa: E402
 from recollect.testing.session_conformance import SessionConformance  # noqa: E402
+from recollect.testing.summary_conformance import SummaryConformance  # noqa: E402
 from recollect.testing.view_conformance import ViewConformance  # noqa: E402
 
 __all__ = ["StoreConformance"]
@@ -42,5 +43,6 @@ class StoreConformance(
     SourceConformance,
     RecallConformance,
     ArticleConformance,
+    SummaryConformance,
 ):
     """Everything `recollect.store.base.Store` promises. Give it a fixture `store`."""

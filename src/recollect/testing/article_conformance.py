@@ -85,6 +85,17 @@ class ArticleConformance:
         early, late = store.match_text(article.scope, [("pelican",)], limit=9)
         assert early.score == pytest.approx(late.score)
 
+    def test_what_many_passages_say_counts_little_on_a_shelf_without_messages(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope().whole_user()
+        for number in range(30):
+            words = "pelican soup" if number % 3 else f"heron stew {number}"
+            article = fresh_article(scope, f"{words}, course {number}", f"docs/{number}")
+            store.put_article(article, whole(article))
+        common, rare = (store.match_text(scope, [(word,)], limit=1) for word in ("soup", "stew"))
+        assert 0.3 * rare[0].score < common[0].score < rare[0].score
+
     def test_the_same_article_again_changes_nothing(self, store: Store) -> None:
         article = fresh_article()
         store.put_article(article, CHUNKS)

@@ -101,7 +101,7 @@ class PostgresDb:
     def count_records(self, owner: str) -> int:
         count, until = self._counts.get(owner, (0, 0.0))
         if time.monotonic() >= until:
-            count = int(self.rows("count_messages", owner=owner)[0][0])
+            count = int(self.rows("count_records", owner=owner)[0][0])
             self._counts.pop(owner, None)
             if count > COUNTED_ANEW:
                 # The more there are, the longer counting takes, and the less a few more matter.

@@ -72,8 +72,9 @@ VALUES (:owner, :id, CAST(:words AS bigint[]))
 SELECT word_places(
   CAST(:owner AS uuid), CAST(:words AS text[]), CAST(:stems AS text[]), :most)
 
--- name: count_messages
-SELECT count(*) FROM chat_message_history WHERE owner = :owner
+-- name: count_records
+SELECT count(*) + (SELECT coalesce(sum(pieces), 0) FROM articles WHERE owner = :owner)
+FROM chat_message_history WHERE owner = :owner
 
 -- A message from elsewhere whose length is not known counts as one of middling length.
 -- name: record_lengths

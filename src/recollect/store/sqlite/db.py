@@ -125,7 +125,7 @@ class SqliteDb:
         return None if len(places) > WORTH_KEEPING else places
 
     def count_records(self, owner: str) -> int:
-        return self._counted("count_messages", owner=owner)
+        return self._counted("count_records", owner=owner)
 
     def _counted(self, query: str, **value: str) -> int:
         """A count, remembered for a while if it was long in counting."""

@@ -73,8 +73,9 @@ SELECT group_concat(doc) FROM (SELECT doc FROM word_places WHERE term = :term LI
 -- name: count_places
 SELECT cnt FROM word_counts WHERE term = :term
 
--- name: count_messages
-SELECT count(*) FROM sessions s JOIN chat_message_history m ON m.session_id = s.key
+-- name: count_records
+SELECT count(*) + (SELECT coalesce(sum(pieces), 0) FROM articles WHERE owner = :owner)
+FROM sessions s JOIN chat_message_history m ON m.session_id = s.key
 WHERE s.owner = :owner
 
 -- name: record_lengths

@@ -23,6 +23,7 @@ CREATE TABLE articles (
   title text NOT NULL,
   digest text NOT NULL,
   chars bigint NOT NULL,
+  pieces bigint NOT NULL,
   created_at bigint NOT NULL,
   text text NOT NULL,
   PRIMARY KEY (owner, id)

@@ -26,6 +26,7 @@ CREATE TABLE articles (
   title TEXT NOT NULL,
   digest TEXT NOT NULL,
   chars INTEGER NOT NULL,
+  pieces INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
   text TEXT NOT NULL,
   PRIMARY KEY (owner, id)
