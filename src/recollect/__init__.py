@@ -24,6 +24,7 @@ from recollect.errors import (
     StoreError,
     StoreFullError,
     StoreUnavailableError,
+    WindowError,
 )
 from recollect.lifecycle.candidate import Candidate, Claim
 from recollect.lifecycle.retention import Retention
@@ -156,6 +157,7 @@ __all__ = [
     "Thinking",
     "ToolCallMsg",
     "Why",
+    "WindowError",
     "__version__",
     "extract_action_from_message",
     "open_store",

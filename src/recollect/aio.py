@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from recollect.aio_life import AsyncLife, in_thread
 from recollect.chat import Chat
+from recollect.contexts import Given
 from recollect.lifecycle.thinking import Thinking
 from recollect.memory import UNSET, Memory, Remembered, Said, What
 from recollect.providers.embedder import Embedder
@@ -21,8 +22,13 @@ from recollect.records.message import Message
 from recollect.records.query import Forgotten, Only, Recall
 from recollect.records.scope import Scope
 from recollect.records.session import Session
+from recollect.records.summary import Summary
 from recollect.store.base import Store
 from recollect.stream import Stream
+
+if TYPE_CHECKING:
+    from recollect.context.compress import Compression
+    from recollect.context.window import Context, Window
 
 
 class AsyncStream:
@@ -111,6 +117,14 @@ class AsyncChat:
         call = self._chat.recall
         return await in_thread(call, question, limit=limit, deadline_ms=deadline_ms, **only)
 
+    async def context(
+        self, question: str | Message, *, max_tokens: int | None = None, **given: Unpack[Given]
+    ) -> Context:
+        return await in_thread(self._chat.context, question, max_tokens=max_tokens, **given)
+
+    async def compress(self, window: Window | None = None) -> Compression | None:
+        return await in_thread(self._chat.compress, window)
+
 
 class AsyncMemory(AsyncLife):
     """`Memory` for asyncio: each call runs in a thread, so that the loop stays free."""
@@ -179,6 +193,27 @@ class AsyncMemory(AsyncLife):
     ) -> Recall:
         call = partial(self._memory.recall, limit=limit, deadline_ms=deadline_ms, **only)
         return await in_thread(call, question, user=user, agent=agent, session=session)
+
+    async def context(
+        self,
+        question: str | Message,
+        *,
+        user: str,
+        agent: str | None = None,
+        session: str | None = None,
+        max_tokens: int | None = None,
+        **given: Unpack[Given],
+    ) -> Context:
+        call = partial(self._memory.context, question, max_tokens=max_tokens, **given)
+        return await in_thread(call, user=user, agent=agent, session=session)
+
+    async def compress(
+        self, *, user: str, session: str, window: Window | None = None
+    ) -> Compression | None:
+        return await in_thread(self._memory.compress, user=user, session=session, window=window)
+
+    async def summaries(self, *, user: str, session: str) -> list[Summary]:
+        return await in_thread(self._memory.summaries, user=user, session=session)
 
     async def warm_up(self) -> None:
         await in_thread(self._memory.warm_up)

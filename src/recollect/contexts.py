@@ -113,12 +113,7 @@ class Contexts:
     def summarizer(self) -> Summarizer:
         """Who makes summaries: by the model that thinks, within its budget, or without one."""
         if self._summarizer is None:
-            from recollect.context.summarizer import Summarizer
-            from recollect.context.window import Window
-
-            model = self._budgeted_model()
-            window = Window(model=model.name if model else "")
-            self._summarizer = Summarizer(self.store, window.style(self._counter(window)), model)
+            self._summarizer = open_summarizer(self.store, self.thinking)
         return self._summarizer
 
     def _counter(self, window: Window) -> Counter:
@@ -128,11 +123,21 @@ class Contexts:
         tokenizer = window.counts_with()
         return self._counters.setdefault(tokenizer.name, Counter(tokenizer))
 
-    def _budgeted_model(self) -> ChatModel | None:
-        thinking = self.thinking
-        if thinking is None or thinking.model is None:
-            return None
-        return Budgeted(thinking.model, self.store, thinking)
+
+def open_summarizer(store: Store, thinking: Thinking | None) -> Summarizer:
+    """Makes summaries by the model that thinks, within its budget, or without one."""
+    from recollect.context.compress import Compress
+    from recollect.context.summarizer import Summarizer
+    from recollect.context.tokens import Counter
+    from recollect.context.window import Window
+
+    model = thinking.model if thinking is not None else None
+    window = Window(model=model.name if model is not None else "")
+    style = window.style(Counter(window.counts_with()))
+    if thinking is None or model is None:
+        return Summarizer(store, style)
+    settings = Compress(timeout_s=thinking.timeout_s)
+    return Summarizer(store, style, Budgeted(model, store, thinking), settings)
 
 
 class Budgeted:

@@ -63,7 +63,7 @@ class Life:
     thinking: Thinking | None
     _clock: Callable[[], datetime]
     scope: Callable[..., Scope]
-    _wake: Callable[[], None]
+    wake: Callable[[], None]
 
     def memories(
         self,
@@ -175,7 +175,7 @@ class Life:
         new = replace(found[0], id=new_id(), valid_from=now, known_from=now, memory=None, **triple)
         why = "changed outright"
         self.store.apply(scope, [Supersede(old_id=id, record=new, at=now, reason=why)])
-        self._wake()
+        self.wake()
         return new.id
 
     def retract(self, id: str, *, user: str, reason: str = "") -> None:
@@ -194,7 +194,7 @@ class Life:
         scope = self.scope(user=user)
         changes = undone(self.store, scope, id, self._clock())
         self.store.apply(scope, changes)
-        self._wake()
+        self.wake()
         return changes
 
     def maintain(self, *, user: str, agent: str | None = None, dry_run: bool = False) -> Maintained:
@@ -248,7 +248,7 @@ class Life:
     def retry(self, job_id: int, *, user: str) -> None:
         """Give a job that was given up another life."""
         self.store.retry(self.scope(user=user), job_id)
-        self._wake()
+        self.wake()
 
     @property
     def _thinking(self) -> Thinking:
@@ -262,7 +262,7 @@ class Life:
             sources = (candidate.source, *(entry.source for entry in cited))
             candidate = replace(candidate, source=least_trusted(sources))
         changes = keep(self.store, scope, candidate, self._thinking.policy, self._clock)
-        self._wake()
+        self.wake()
         return changes
 
 

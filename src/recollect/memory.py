@@ -12,6 +12,7 @@ from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
+from recollect import metrics
 from recollect.chat import Chat
 from recollect.config import Settings
 from recollect.contexts import Contexts
@@ -98,6 +99,7 @@ class Memory(Life, Contexts):
         self._worker = self._open_worker()
         self._indexer = self._open_indexer()
         self._counters, self._summarizer = {}, None
+        metrics.watch("recollect.queue.depth", self.waiting)
 
     def _open_worker(self) -> Worker | None:
         if self.thinking is None:
@@ -155,7 +157,7 @@ class Memory(Life, Contexts):
         scope = self.scope(user=user, agent=agent, session=session)
         done = self.store.append(scope, messages, source=source)
         if done.added:
-            self._wake()
+            self.wake()
         return Remembered(
             session_id=done.session_id,
             message_ids=tuple(message.message_id for message in messages),
@@ -251,7 +253,11 @@ class Memory(Life, Contexts):
                 left = helper.catch_up(None if timeout_s is None else max(timeout_s - spent, 0))
         return left
 
-    def _wake(self) -> None:
+    def waiting(self) -> dict[str, int]:
+        """How many jobs of each kind wait or are worked on, of all users."""
+        return waiting(self.store, self.embedder)
+
+    def wake(self) -> None:
         """There is something new to be indexed and thought about."""
         first = self._indexer or self._worker  # the indexer wakes the worker when it is done
         if first is not None:
@@ -290,7 +296,7 @@ class Memory(Life, Contexts):
             self.scope(user=user, **where), message_id=what.get("message"),
             record_id=what.get("memory"), source=what.get("source"),
         )  # fmt: skip
-        self._wake()
+        self.wake()
         return replace(gone, residue=self.store.scrub()) if scrub else gone
 
     def scrub(self) -> str:
@@ -334,6 +340,16 @@ def open_store(url: str, durability: str = "full", clock: Callable[[], datetime]
     if not path or re.match(r"\w[\w+.-]*://", path):
         raise ConfigError("the store is a path, :memory:, sqlite:///path or postgresql://…")
     return SqliteStore(path, durability="normal" if durability == "normal" else "full", clock=clock)
+
+
+def waiting(store: Store, embedder: Embedder | None = None) -> dict[str, int]:
+    """How many jobs of each kind wait or are worked on, of all users."""
+    own = () if embedder is None else (f"vectors:{embedder.name}",)
+    kinds = {
+        "embed": ("embed",), "vectors": ("vectors", *own), "derive": ("derive",),
+        "summarize": ("summarize",),
+    }  # fmt: skip
+    return {name: store.backlog(those) for name, those in kinds.items()}
 
 
 def _thinking(settings: Settings) -> Thinking:

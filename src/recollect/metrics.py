@@ -68,7 +68,7 @@ class Reading:
 
 
 _CHANNEL = {"channel": ("recency", "words", "links", "meaning", "store", "rerank")}
-_JOB = {"kind": ("embed", "vectors", "derive")}
+_JOB = {"kind": ("embed", "vectors", "derive", "summarize")}
 _TASK = {"task": ("memories", "summary")}
 _MAKER = {"made_by": ("extractive", "model")}
 

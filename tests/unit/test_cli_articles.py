@@ -46,10 +46,15 @@ def test_without_a_shelf_they_are_the_users_own_and_recalled(run: Run) -> None:
 
 
 def test_what_fails_is_told_and_is_the_exit_code(run: Run, docs: Path) -> None:
-    fill(docs, {"empty.md": "", "old.txt": "Käse und Brot".encode("latin-1"), "a.png": ""})
+    fill(docs, {
+        "a.png": "", "broken.pdf": "secret", "empty.md": "",
+        "old.txt": "Käse und Brot".encode("latin-1"),
+    })  # fmt: skip
     done = run("ingest", "docs", "nowhere.md")
-    assert (done.returncode, done.stdout) == (1, b"3 added, 1 skipped, 2 failed\n")
+    assert (done.returncode, done.stdout) == (1, b"3 added, 1 skipped, 3 failed\n")
     told = done.stderr.decode()
+    assert "docs/broken.pdf: this PDF cannot be read" in told
+    assert "secret" not in told
     assert "docs/empty.md: it holds no text" in told
     assert "docs/old.txt: it is not UTF-8 and was read as cp1252" in told
     assert "nowhere.md: there is no such file or folder" in told

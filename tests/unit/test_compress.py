@@ -106,12 +106,13 @@ def test_a_summary_that_grows_by_single_messages_loses_nothing_while_there_is_ro
 def test_a_summary_can_be_written_as_it_is() -> None:
     with SqliteStore(":memory:") as store:
         store.append(SCOPE, [Message("user", text) for text in SAID])
-        first = compress(store.history(SCOPE), scope=SCOPE, counter=COUNTER)
-        store.write_summary(SCOPE, first.summary)
+        said = store.history(SCOPE)
+        first = compress(said, scope=SCOPE, counter=COUNTER)
+        store.write_summary(SCOPE, first.summary, of=said)
         store.append(SCOPE, [Message("user", "We agreed on a budget of 900 euros.")])
         rest = [one for one in store.history(SCOPE) if one.seq > first.summary.last_seq]
         second = compress(rest, scope=SCOPE, counter=COUNTER, previous=first.summary)
-        store.write_summary(SCOPE, second.summary)
+        store.write_summary(SCOPE, second.summary, of=rest)
         kept = store.summary(SCOPE)
     assert kept is not None
     assert (kept.id, kept.text, kept.messages) == (second.summary.id, second.summary.text, 4)

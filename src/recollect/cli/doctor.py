@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from recollect.cli.jobs import dead_jobs, waiting
+from recollect.cli.jobs import dead_jobs
 from recollect.cli.show import Database, console, harmless, open_memory
 from recollect.config import Settings
 from recollect.errors import ProviderError, RecollectError, StoreDamagedError
@@ -108,7 +108,7 @@ def _about_model(memory: Memory, settings: Settings) -> Finding:
 
 
 def _about_queue(memory: Memory) -> Finding:
-    by_kind = waiting(memory.store, memory.embedder)
+    by_kind = memory.waiting()
     dead = dead_jobs(memory.store)
     kinds = ", ".join(f"{kind} {count}" for kind, count in by_kind.items())
     detail = f"{sum(by_kind.values())} waiting, {dead} dead ({kinds})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -55,6 +56,7 @@ def ingest(
     as_json: AsJson = False,
 ) -> None:
     """Read files and folders in, to quote from; what has not changed is left as it is."""
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it quotes what it cannot read
     memory, settings = open_quietly(db)
     with memory, _bar() as bar:
         task = bar.add_task("", total=None)

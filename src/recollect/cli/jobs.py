@@ -21,7 +21,6 @@ from recollect.cli.show import (
     plain,
     print_json,
 )
-from recollect.providers.embedder import Embedder
 from recollect.records.log import Job
 from recollect.store.base import Store
 
@@ -56,13 +55,6 @@ def jobs(
             if not found and wanted is not None:
                 store.retry(me, wanted)  # says that there is none
     _show(found, as_json, "retried" if retry else "")
-
-
-def waiting(store: Store, embedder: Embedder | None = None) -> dict[str, int]:
-    """How many jobs of each kind wait or are worked on, of all users."""
-    own = () if embedder is None else (f"vectors:{embedder.name}",)
-    kinds = {"embed": ("embed",), "vectors": ("vectors", *own), "derive": ("derive",)}
-    return {name: store.backlog(those) for name, those in kinds.items()}
 
 
 def dead_jobs(store: Store) -> int:

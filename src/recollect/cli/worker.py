@@ -14,13 +14,15 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from recollect.cli.jobs import dead_jobs, waiting
+from recollect.cli.jobs import dead_jobs
 from recollect.cli.show import Database, errors, harmless
 from recollect.config import Settings
+from recollect.context.summarizer import Summarizer
+from recollect.contexts import open_summarizer
 from recollect.errors import RecollectError
 from recollect.lifecycle.thinking import DEFAULT_THINKING, Thinking
 from recollect.lifecycle.worker import Worker
-from recollect.memory import open_embedder, open_store
+from recollect.memory import open_embedder, open_store, waiting
 from recollect.providers.embedder import Embedder
 from recollect.providers.open_chat import open_model
 from recollect.recall.indexer import Indexer
@@ -32,7 +34,7 @@ COUNT_SECONDS = 60.0  # between two counts of dead jobs: every user is asked
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0
 
-Helper = Indexer | Worker
+Helper = Indexer | Worker | Summarizer
 Once = Annotated[bool, typer.Option("--once", help="Do all that is due, and end.")]
 Calls = Annotated[int, typer.Option(min=0, help="How often all workers may ask the model.")]
 Tokens = Annotated[int, typer.Option(min=0, help="How many tokens that may cost.")]
@@ -46,7 +48,7 @@ def worker(
     calls_per_hour: Calls = DEFAULT_THINKING.calls_per_hour or 0,
     tokens_per_hour: Tokens = DEFAULT_THINKING.tokens_per_hour or 0,
 ) -> None:
-    """Make vectors and memories of what was stored, by any process, on any machine.
+    """Make vectors, memories and summaries of what was stored, by any process, on any machine.
 
     RECOLLECT_MODEL, _MODEL_URL and _MODEL_KEY name a model; without, rules do it.
     SIGINT and SIGTERM end it after the job at hand.
@@ -78,8 +80,10 @@ def worker(
 
 def _helpers(store: Store, embedder: Embedder | None, thinking: Thinking) -> list[Helper]:
     if embedder is None:  # where nobody makes vectors, what was said is thought about at once
-        return [Worker(store, thinking, kinds=("embed", "derive"))]
-    return [Indexer(store, embedder), Worker(store, thinking)]
+        workers: list[Helper] = [Worker(store, thinking, kinds=("embed", "derive"))]
+    else:
+        workers = [Indexer(store, embedder), Worker(store, thinking)]
+    return [*workers, open_summarizer(store, thinking)]
 
 
 class Shift:

@@ -123,11 +123,12 @@ class Assembly:
             )
         window, draft = self._window, self._draft
         draft.note = self._fitting("note", self._material.note, int(free * window.notes))
+        newest = self._newest()
         if self._material.summary is not None:
             # Quoting costs a token or two per line beyond what the summary was cut to.
-            room = window.summary_tokens * 3 // 2
+            room = min(window.summary_tokens * 3 // 2, free // 2, self._left() - newest)
             draft.summary = self._fitting("summary", self._material.summary.text, room)
-        shelf, newest = self._shelf(free), self._newest()
+        shelf = self._shelf(free)
         share = min(int(free * window.memories), self._left() - newest)
         draft.blocks = self._turns(max(self._left() - share - shelf, newest))
         self._add_memories(min(share, self._left()))
@@ -171,12 +172,12 @@ class Assembly:
         room = min(room, self._window.budget - before)
         while kept:
             setattr(self._draft, name, kept)
-            over = self._total() - before - room
+            grown = self._total() - before
             setattr(self._draft, name, "")
-            if over <= 0:
+            if grown <= room:
                 break
-            shorter = self._counter.truncate(kept, max(self._counter.text(kept) - over, 0))
-            kept = shorter.rpartition("\n")[0].rstrip()
+            tokens = self._counter.text(kept) * max(room, 0) // grown
+            kept = self._counter.truncate(kept, tokens).rpartition("\n")[0].rstrip()
         return kept
 
     def _newest(self) -> int:

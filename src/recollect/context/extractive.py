@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from math import log
 
 from recollect.context.candidates import Candidate, fresh, key_terms, known, still_open
+from recollect.context.common import COMMON
 from recollect.context.parts import Line, Part, joined, parse, render
 from recollect.context.tokens import Counter
-from recollect.context.weigh import read
+from recollect.context.weigh import STEM_CHARS, read
 from recollect.records.log import LogEntry
 
 SHARES = {Part.REQUEST: 0.2, Part.CURRENT: 0.2}  # of the room, for what is pinned
@@ -29,6 +30,7 @@ STANDING = {
 FIRST_OF_MESSAGE = 2.0  # so that every message of the user is there before any is there twice
 LETTERS = 4  # words of fewer tell little
 LITTLE = 0.3
+COMMON_TERMS = frozenset(word[:STEM_CHARS] for word in COMMON)
 BULLET = 2  # tokens besides a statement's words
 WORDLESS = Line(Part.CURRENT, "Nothing was said in words.")
 MARGIN = 2  # how much more is ranked than fits
@@ -192,6 +194,7 @@ def _worth(candidates: Sequence[Candidate]) -> dict[str, float]:
     tally = Tally(term for one in candidates for term in one.said.terms)
     total = len(candidates) + 1
     return {
-        term: log(total / count) * (1.0 if len(term) >= LETTERS else LITTLE)
+        term: (LITTLE if term in COMMON_TERMS else log(total / count))
+        * (1.0 if len(term) >= LETTERS else LITTLE)
         for term, count in tally.items()
     }

@@ -27,10 +27,10 @@ log = logging.getLogger("recollect")
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How long a summary may be, and by whose count."""
+    """By whose count a summary may be how long."""
 
     counter: Counter
-    settings: Compress = DEFAULT
+    max_tokens: int = DEFAULT.max_tokens
 
 
 class Summarizer:
@@ -39,14 +39,25 @@ class Summarizer:
     What is asked for waits in the queue: it survives a crash, and any process may do it.
     """
 
-    def __init__(self, store: Store, style: Style, model: ChatModel | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        style: Style,
+        model: ChatModel | None = None,
+        settings: Compress = DEFAULT,
+    ) -> None:
         self._store = store
         self._style = style
         self._model = model
+        self._settings = settings
         self._background = Background(self.step, "summaries")
         self.wake = self._background.wake
         self.start = self._background.start
         self.close = self._background.close
+
+    def stop(self) -> None:
+        """Begin no other job."""
+        self._background.closing = True
 
     def catch_up(self, timeout_s: float | None = None) -> int:
         """Wait until every summary that was asked for is made; return how many are not."""
@@ -128,7 +139,7 @@ class Summarizer:
         style = style or self._style
         done = compress(
             entries, scope=scope, counter=style.counter, previous=previous, model=model,
-            settings=style.settings,
+            settings=replace(self._settings, max_tokens=style.max_tokens),
         )  # fmt: skip
         self._store.write_summary(scope, done.summary, of=entries)
         _count(done)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recollect.context.anthropic import anthropic_form
-from recollect.context.compress import Compress, Compression
+from recollect.context.compress import Compression
 from recollect.context.summarizer import Style
 from recollect.context.tokens import Counter
 from recollect.context.wires import Wire
@@ -67,7 +67,7 @@ class Window:
 
     def style(self, counter: Counter) -> Style:
         """How summaries for this window are made."""
-        return Style(counter, Compress(max_tokens=self.summary_tokens))
+        return Style(counter, min(self.summary_tokens, max(self.max_tokens // 4, 100)))
 
     def counts_with(self) -> Tokenizer:
         """The tokenizer of the model, or the one that was given."""

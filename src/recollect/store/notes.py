@@ -47,7 +47,8 @@ def write_note(db: Db, scope: Scope, text: str, base_version: int, now: int) -> 
     version = base_version + 1
     db.run("add_note_version", **place, version=version, text=text, now=now)
     db.run("delete_view_passages", owner=scope.owner, ids=[id_])
-    index_view(db, scope, "note", id_, text, now, now)
+    if text.strip():  # an empty note is nothing to be found
+        index_view(db, scope, "note", id_, text, now, now)
     return Note(id=id_, scope=scope, version=version, text=text, created_at=from_micros(now))
 
 

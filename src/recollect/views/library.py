@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 WINDOW = 262_144  # tokens
 TOP_K = 5
 RECALL_MS = 50.0
-DEADLINE_MS = 250.0  # where nobody else has a part of the time
+DEADLINE_MS = 1_000.0  # where nobody else has a part of the time
 PASSAGES = 12  # looked for, for each article that is wanted
 JOINTS = 8  # tokens that texts may take more together than alone
 
@@ -74,7 +74,7 @@ class Library:
     def add(self, title: str, text: str, uri: str = "") -> Shelved:
         """Store a text in hand, in the place of the one with the same uri, if there is one."""
         shelved = self._put(Article(scope=self.scope, title=title, text=text, uri=uri))
-        self._memory._wake()
+        self._memory.wake()
         return shelved
 
     def articles(self) -> list[Card]:
@@ -117,7 +117,7 @@ class Library:
                 done.duplicates.remove(uri)
                 self._ingest(uri, files.paths[uri], None, done)
         if done.added or done.changed:
-            self._memory._wake()
+            self._memory.wake()
         return done
 
     def retrieve(

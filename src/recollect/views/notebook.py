@@ -186,7 +186,7 @@ class Notebook:
                 "shorten them or delete a section, or set a larger max_chars"
             )
         note = self._memory.store.write_note(self._scope, text, base_version=current.version)
-        self._memory._wake()
+        self._memory.wake()
         return note
 
     def _unchanged(self, notes: str, header: str) -> Section:

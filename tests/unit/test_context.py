@@ -1,0 +1,328 @@
+"""Contexts through the public door: what goes in, what is cut, what it says of itself."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from recollect import (
+    AsyncMemory,
+    InvalidError,
+    Memory,
+    Message,
+    StoreUnavailableError,
+    WindowError,
+)
+from recollect.context.window import Context, Window
+from recollect.lifecycle.thinking import Thinking
+from recollect.providers.openai_chat import OpenAIChat
+from recollect.store.sqlite.store import SqliteStore
+from recollect.testing.model_server import FAILURES, ModelServer
+from recollect.views.notebook import Notebook
+from tests.support.legal import check_anthropic, check_openai
+
+PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACw="
+SMALL = Window(max_tokens=1_000)
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    with Memory(":memory:", embedder=None, thinking=None) as opened:
+        yield opened
+
+
+def said(context: Context) -> list[tuple[str, Any]]:
+    return [(message["role"], message["content"]) for message in context.messages]
+
+
+def talk(memory: Memory, turns: int, words: int = 12, **where: Any) -> Any:
+    chat = memory.session(user="ada", agent="tutor", **where)
+    for turn in range(turns):
+        chat.add("user", f"question {turn} about {'sailing ' * words}")
+        chat.add("assistant", f"answer {turn} about {'harbours ' * words}")
+    return chat
+
+
+def test_the_first_lines_of_the_readme(memory: Memory) -> None:
+    chat = memory.session(user="ada", agent="tutor")
+    chat.add("user", "I moved to Berlin in March. No more Munich commutes!")
+    chat.add("assistant", "How is Berlin treating you?")
+    window = chat.context("Plan my weekend", max_tokens=4_000)
+    assert said(window) == [
+        ("user", "I moved to Berlin in March. No more Munich commutes!"),
+        ("assistant", "How is Berlin treating you?"),
+        ("user", "Plan my weekend"),
+    ]
+    assert window.receipt.used == sum(part.tokens for part in window.receipt.parts)
+    assert window.receipt.left == 4_000 - window.receipt.used
+
+
+def test_what_was_said_elsewhere_is_quoted_above_the_question(memory: Memory) -> None:
+    memory.session(user="ada", agent="tutor").add("user", "My boat is called Nixe.", name="Ada L.")
+    chat = memory.session(user="ada", agent="tutor", new=True)
+    context = chat.context("What is my boat called?", max_tokens=500, system="Be brief.")
+    [(_, system), (_, question)] = said(context)
+    assert system == "Be brief."
+    _, _, header, quotation, empty, _, last = question.split("\n")
+    assert (header, quotation) == ("[1] Ada L.:", "> My boat is called Nixe.")
+    assert (empty, last) == ("", "What is my boat called?")
+    memories = context.receipt.part("memories")
+    assert memories.tokens > 0
+    assert memories.ids == (memory.history(user="ada")[0].message_id,)
+
+
+def test_the_question_is_there_once_though_it_was_stored_before(memory: Memory) -> None:
+    chat = memory.session(user="ada")
+    chat.add("user", "hello")
+    chat.add("assistant", "hi")
+    chat.add("user", "What now?")
+    context = chat.context("What now?")
+    assert said(context) == [("user", "hello"), ("assistant", "hi"), ("user", "What now?")]
+
+
+def test_notes_stand_where_the_prompt_has_a_place_for_them(memory: Memory) -> None:
+    Notebook(memory, user="ada", agent="tutor").append("# Plans\n- learn to sail")
+    chat = memory.session(user="ada", agent="tutor")
+    system = "You teach.\n{long_term_memory_notes}\nBe kind."
+    [(_, prompt), _] = said(chat.context("hi", system=system))
+    assert prompt == "You teach.\nYour notes, quoted:\n> # Plans\n> - learn to sail\nBe kind."
+    [(_, prompt), _] = said(chat.context("hi", system="You teach."))
+    assert prompt == "You teach.\n\nYour notes, quoted:\n> # Plans\n> - learn to sail"
+    other = memory.session(user="ada", agent="cook")
+    assert said(other.context("hi", system=system))[0] == ("system", "You teach.\n\nBe kind.")
+
+
+def test_long_notes_are_cut_to_their_share_at_the_end_of_a_line(memory: Memory) -> None:
+    Notebook(memory, user="ada").write("\n".join(f"- note number {n}" for n in range(500)))
+    context = memory.context("hi", user="ada", window=SMALL)
+    notes = context.receipt.part("notes")
+    assert 100 < notes.tokens <= 200
+    assert notes.cut > 0
+    assert "share" in notes.why
+    last = said(context)[0][1].splitlines()[-1]
+    assert last.removeprefix("> - note number ").isdecimal()
+
+
+def test_a_session_that_begins_with_its_prompt_keeps_it(memory: Memory) -> None:
+    chat = memory.session(user="ada", agent="tutor")
+    chat.add("system", "You are a pirate.")
+    for _ in range(60):
+        chat.add("user", "tell me more about the sea and all of its many ships")
+    context = chat.context("and?", window=SMALL)
+    assert said(context)[0] == ("system", "You are a pirate.")
+    assert [role for role, _ in said(context)].count("system") == 1
+
+
+def test_older_turns_become_a_summary_that_the_next_one_extends(memory: Memory) -> None:
+    chat = talk(memory, 30)
+    first = chat.context("and now?", window=SMALL).receipt.compression
+    assert first is not None
+    assert first.made_by == "extractive"
+    assert len(first.message_ids) == first.summary.messages == 56
+    assert first.saved > 0
+    assert chat.context("and now?", window=SMALL).receipt.compression is None
+    for turn in range(30, 60):
+        chat.add("user", f"question {turn} about {'rigging ' * 12}")
+        chat.add("assistant", f"answer {turn} about {'sails ' * 12}")
+    context = chat.context("and now?", window=SMALL)
+    second = context.receipt.compression
+    assert second is not None
+    assert second.summary.previous == first.summary.id
+    assert second.summary.messages == 116
+    assert len(second.message_ids) == 60
+    assert context.messages[0]["content"].startswith("## Предыдущее обсуждение / Previous")
+    assert [one.id for one in memory.summaries(user="ada", session=chat.id)] == [
+        second.summary.id, first.summary.id,
+    ]  # fmt: skip
+    assert len(chat.history()) == 120  # the log keeps every turn
+
+
+def test_a_prefix_can_be_set_and_compression_asked_for(memory: Memory) -> None:
+    chat = talk(memory, 5)
+    done = chat.compress(Window(keep_last=2))
+    assert done is not None
+    assert done.summary.messages == 8
+    assert chat.compress(Window(keep_last=2)) is None
+    context = chat.context("so?", window=Window(summary_prefix="Until now:", keep_last=2))
+    assert context.messages[0]["content"].startswith("Until now:\n> ")
+    assert context.receipt.part("summary").ids == (done.summary.id,)
+
+
+def test_a_long_session_is_summarised_in_the_background() -> None:
+    with Memory(":memory:", embedder=None) as memory:
+        chat = talk(memory, 450)
+        context = chat.context("and?", window=SMALL)
+        assert context.receipt.compression is None
+        assert "no summary" in context.receipt.part("history").why
+        assert memory.catch_up(60) == 0
+        context = chat.context("and?", window=SMALL)
+        assert context.receipt.part("history").why == ""
+        newest = memory.summaries(user="ada", session=chat.id)[0]
+        assert newest.messages == 896
+        assert context.receipt.part("summary").ids == (newest.id,)
+
+
+def test_calls_of_tools_are_never_parted_from_their_results(memory: Memory) -> None:
+    chat = memory.session(user="ada")
+    for number in range(20):
+        chat.add("user", f"look up number {number}")
+        call = {"id": f"c{number}", "name": "look_up", "arguments": '{"n": 1}'}
+        chat.add("assistant", None, tool_calls=[call])
+        chat.add("tool", f"{number} is a fine number " * 10, tool_call_id=f"c{number}")
+    for window in (300, 400, 600, 1_000, 5_000):
+        for keep_last in (0, 1, 2, 3):
+            context = chat.context("so?", window=Window(max_tokens=window, keep_last=keep_last))
+            check_openai(context.messages)
+            check_anthropic(context.for_anthropic())
+
+
+def test_images_are_shown_and_counted(memory: Memory) -> None:
+    chat = memory.session(user="ada")
+    chat.remember(Message("user", "Look", images=[PIXEL]))
+    chat.remember(Message("user", "and here", images=["nowhere.png"]))
+    context = chat.context(Message("user", "What is it?", images=[PIXEL]))
+    shown, lost, asked = (message["content"] for message in context.messages)
+    assert shown[1]["image_url"]["url"] == asked[-1]["image_url"]["url"] == PIXEL
+    assert lost == "and here\n(an image that cannot be read)"
+    assert context.receipt.part("question").tokens > 255
+    check_openai(context.messages)
+    check_anthropic(context.for_anthropic())
+
+
+def test_tools_take_their_tokens(memory: Memory) -> None:
+    tool = {"type": "function", "function": {"name": "look_up", "description": "Looks it up"}}
+    context = memory.context("hi", user="ada", tools=[tool])
+    assert context.receipt.part("tools").tokens > 10
+    assert context.tools == [tool]
+
+
+def test_room_for_the_answer_stays_free(memory: Memory) -> None:
+    chat = talk(memory, 20)
+    window = Window(max_tokens=1_000, answer_tokens=400)
+    receipt = chat.context("so?", window=window).receipt
+    assert receipt.used <= 600
+    assert receipt.window == receipt.used + receipt.answer + receipt.left
+
+
+def test_what_cannot_fit_is_a_clear_error_and_loses_nothing(memory: Memory) -> None:
+    with pytest.raises(WindowError, match=r"\d+ tokens more than the 50 of the window") as caught:
+        memory.context("secret " * 100, user="ada", max_tokens=50)
+    assert "secret" not in str(caught.value)
+    for question in (7, None, "", "  ", Message("assistant", "I ask")):
+        with pytest.raises(InvalidError):
+            memory.context(question, user="ada")  # type: ignore[arg-type]
+    with pytest.raises(InvalidError):
+        memory.context("hi", user="ada", max_tokens=0)
+    with pytest.raises(TypeError):
+        memory.context("hi", user="ada", sytem="x")  # type: ignore[call-arg]
+
+
+def test_another_users_words_are_never_there(memory: Memory) -> None:
+    talk(memory, 3)
+    memory.session(user="bob", agent="tutor").add("user", "sailing is my secret")
+    chat = memory.session(user="bob", agent="tutor", id="his")
+    context = chat.context("What about sailing?")
+    assert "harbours" not in str(context.messages)
+    assert "my secret" in str(context.messages)
+
+
+def test_the_receipt_is_logged_without_a_word_of_the_user(
+    memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    chat = talk(memory, 2)
+    with caplog.at_level(logging.INFO, "recollect.context"):
+        chat.context("sailing?", system="harbours")
+    [line] = [record.getMessage() for record in caplog.records]
+    assert line.startswith("window 8,000, system ")
+    for name in ("notes", "memories", "history", "articles", "left"):
+        assert name in line
+    assert "sailing" not in line
+    assert "harbours" not in line
+
+
+class Broken(SqliteStore):
+    """A store that is away for whoever reads the views named."""
+
+    away: tuple[str, ...] = ()
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in object.__getattribute__(self, "away"):
+            raise StoreUnavailableError("the store is away")
+        return super().__getattribute__(name)
+
+
+def test_a_store_that_is_away_leaves_the_question(caplog: pytest.LogCaptureFixture) -> None:
+    store = Broken(":memory:")
+    with Memory(store, embedder=None, thinking=None) as memory:
+        chat = talk(memory, 2)
+        store.away = ("history", "summary", "note", "following", "match_text", "newest")
+        context = chat.context("still there?", system="Be kind.")
+        assert said(context)[0] == ("system", "Be kind.")
+        assert said(context)[-1] == ("user", "still there?")
+        assert context.receipt.failed.keys() >= {"history", "summary", "notes"}
+        assert "without its history" in caplog.text
+        store.away = ()
+
+
+def test_a_model_makes_the_summary_better_afterwards() -> None:
+    answer = "## Request and intent\n- questions about sailing\n## Open tasks\n- harbours, all 30"
+    with ModelServer(answers=lambda body: answer) as server:
+        model = OpenAIChat("any", url=server.url)
+        thinking = Thinking(model=model)
+        with Memory(":memory:", embedder=None, thinking=thinking) as memory:
+            chat = talk(memory, 30)
+            done = chat.context("and?", window=SMALL).receipt.compression
+            assert done is not None
+            assert done.made_by == "extractive"  # nobody waited for the model
+            memory.summarizer().catch_up(30)
+            [newest] = memory.summaries(user="ada", session=chat.id)
+            assert newest.made_by == model.name
+            assert "harbours, all 30" in newest.text
+            assert newest.last_seq == done.summary.last_seq
+            assert "harbours, all 30" in str(chat.context("and?", window=SMALL).messages)
+
+
+@pytest.mark.parametrize("mode", FAILURES)
+def test_a_failing_summariser_degrades_to_extractive(mode: str) -> None:
+    with ModelServer() as server:
+        server.mode = mode  # type: ignore[assignment]
+        thinking = Thinking(model=OpenAIChat("any", url=server.url), timeout_s=1.0)
+        with Memory(":memory:", embedder=None, thinking=thinking) as memory:
+            chat = talk(memory, 10)
+            done = chat.compress()
+            assert done is not None
+            assert done.made_by == "extractive"
+            assert done.fell_back
+            assert "sailing" not in done.fell_back
+            assert len(chat.history()) == 20
+
+
+def test_a_models_budget_holds_for_summaries_too() -> None:
+    with ModelServer(answers=lambda body: "## Open tasks\n- none") as server:
+        model = OpenAIChat("any", url=server.url)
+        thinking = Thinking(model=model, calls_per_hour=0)
+        with Memory(":memory:", embedder=None, thinking=thinking) as memory:
+            done = talk(memory, 10).compress()
+            assert done is not None
+            assert "budget" in done.fell_back
+            assert server.requests == []
+
+
+def test_the_same_for_asyncio() -> None:
+    async def story() -> None:
+        async with AsyncMemory(":memory:", embedder=None, thinking=None) as memory:
+            chat = await memory.session(user="ada")
+            for number in range(12):
+                await chat.add("user", f"word {number}")
+            assert (await chat.context("so?", max_tokens=900)).messages[-1]["role"] == "user"
+            assert (await memory.context("so?", user="ada")).receipt.window == 8_000
+            done = await chat.compress()
+            assert done is not None
+            assert await memory.compress(user="ada", session=chat.id) is None
+            assert await memory.summaries(user="ada", session=chat.id) == [done.summary]
+
+    asyncio.run(story())
