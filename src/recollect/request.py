@@ -13,8 +13,7 @@ from recollect.context.assemble import Assembly, Material
 from recollect.context.compress import Compression
 from recollect.context.quote import Quote, may_be_a_part, quote_of
 from recollect.context.receipt import parts_of
-from recollect.context.summarizer import CHUNK
-from recollect.context.tail import Tail, read_tail, split
+from recollect.context.tail import MANY, Tail, read_tail, split
 from recollect.context.tokens import Counter
 from recollect.context.turns import Block, blocks_of
 from recollect.context.window import Context, Receipt, Window
@@ -80,8 +79,8 @@ class Request:
             memories=self._quotes(found.hits, known),
             articles=self._articles(question.text),
         )  # fmt: skip
-        material, compression = self._compressed(material, tail, known)
-        draft = Assembly(self.window, self.counter, material).fill()
+        assembly, compression = self._compressed(material, tail, known)
+        draft = assembly.fill()
         receipt = Receipt(
             window=self.window.max_tokens, answer=self.window.answer_tokens,
             counted_by=self.counter.name, exact=self.counter.exact,
@@ -164,26 +163,27 @@ class Request:
 
     def _compressed(
         self, material: Material, tail: Tail, known: set[str]
-    ) -> tuple[Material, Compression | None]:
-        """The same, with older turns as a summary if they are too much for the window.
+    ) -> tuple[Assembly, Compression | None]:
+        """A window to fill, with older turns as a summary if they are too much for it.
 
         Many are left to the background: this time they are cut, the next time they are there.
         """
-        demand = Assembly(self.window, self.counter, material).demand()
-        going = split(tail.entries, self.window.keep_last + sum(
-            entry.message.message_id in known for entry in tail.entries[-1:]))  # fmt: skip
-        if not going or (demand <= self.window.threshold and not tail.more):
-            return material, None
-        summarizer = self.memory.summarizer()
-        if tail.more or going > CHUNK:
-            self._try("summary", lambda: summarizer.ask_for(
-                self._session, tail.entries[going - 1].seq), None)  # fmt: skip
-            return material, None
+        assembly = Assembly(self.window, self.counter, material)
+        is_asked = bool(tail.entries) and tail.entries[-1].message.message_id in known
+        going = split(tail.entries, self.window.keep_last + is_asked)
+        if not going or not (tail.more or assembly.demand() > self.window.threshold):
+            return assembly, None
+        if tail.more or going > MANY:
+            last_seq = tail.entries[going - 1].seq
+            ask_for = self.memory.summarizer().ask_for
+            self._try("summary", lambda: ask_for(self._session, last_seq), None)
+            return assembly, None
         done = self._try("summary", lambda: self._take_in(material, tail, going), None)
         if done is None:
-            return material, None
+            return assembly, None
         blocks = self._blocks(tail.entries[going:], known)
-        return replace(material, summary=done.summary, blocks=blocks), done
+        material = replace(material, summary=done.summary, blocks=blocks)
+        return Assembly(self.window, self.counter, material), done
 
     def _take_in(self, material: Material, tail: Tail, going: int) -> Compression:
         return self.memory.summarizer().take_in(

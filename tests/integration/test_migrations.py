@@ -172,7 +172,7 @@ def check_context(store: Store, scope: Scope) -> None:
         scope=scope, text="They met", last_seq=said[1].seq, messages=2, made_by="extractive",
         tokens_before=9, tokens=2,
     )  # fmt: skip
-    store.write_summary(scope, brief)
+    store.write_summary(scope, brief, of=said[:2])
     assert store.summary(scope) == brief
     article = Article(scope=whole, title="Gulls", text="Gulls eat chips", uri="gulls.md")
     store.put_article(article, [Chunk(0, len(article.text))])

@@ -45,10 +45,11 @@ def url(postgres_url: str) -> Iterator[str]:
             article = Article(scope=scope.whole_user(), title="secret", text="secret")
             store.put_article(article, [Chunk(0, 6)])
             [entry] = store.history(scope)
-            store.write_summary(scope, Summary(
+            brief = Summary(
                 scope=scope, text="secret", last_seq=entry.seq, messages=1, made_by="extractive",
                 tokens_before=1, tokens=1,
-            ))  # fmt: skip
+            )  # fmt: skip
+            store.write_summary(scope, brief, of=[entry])
             [passage, *_] = store.unembedded(scope, "e", limit=9)
             store.put_vectors(scope, "e", {passage: [1.0]})
         yield postgres_url

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.compression import Talk, probe, score
 from recollect.context.extractive import extract
 from recollect.context.parts import TITLES, Line, Part, parse, plain, render
 from recollect.context.pieces import pieces
@@ -199,7 +200,7 @@ def test_no_message_can_fake_a_heading_a_day_or_a_speaker() -> None:
 
 
 @given(st.lists(st.text(max_size=200), min_size=1, max_size=8), st.integers(1, 300))
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_whatever_is_said_the_summary_fits_and_reads_back_as_it_is(
     said: list[str], room: int
 ) -> None:
@@ -297,3 +298,27 @@ def test_a_thousand_messages_take_no_time_to_speak_of() -> None:
     began = time.process_time()
     told(entries)
     assert time.process_time() - began < 0.5  # a fifth of it on a quiet machine
+
+
+@pytest.mark.parametrize("run", ["!", "…", "a-", "a/", "a.b/", "1. ", "“", "# ", "; ", "http://a"])
+def test_an_endless_run_of_marks_takes_no_time_either(run: str) -> None:
+    began = time.process_time()
+    assert told(talk(("user", run * 20_000), ("user", "Please go on with the letter.")))
+    assert parse(f"## Open tasks\n{run * 20_000}") is not None
+    assert time.process_time() - began < 2
+
+
+def test_the_benchmark_counts_the_words_that_question_and_evidence_share() -> None:
+    messages = [
+        Message("user", "I adopted a tabby called Bailey.", message_id="1"),
+        Message("user", "The weather in Linz was fine.", message_id="2"),
+        Message("user", "A tabby is a cat.", message_id="3"),
+    ]
+    asked = probe("q", "What is the tabby called?", "Bailey", frozenset({"1"}))
+    bench = Talk("t", messages, [asked])
+    assert asked.wanted == {"tabbi", "call", "bailey"}
+    assert score(bench, "I adopted a tabby called Bailey.", asked) == (1.0, 1.0, 1.0)
+    assert score(bench, "The weather in Linz was fine.", asked) == (0.0, 0.0, 0.0)
+    anywhere, own, _ = score(bench, "A tabby is a cat.", asked) or (0.0, 0.0, 0.0)
+    assert 0 < anywhere < 0.5
+    assert own == 0.0

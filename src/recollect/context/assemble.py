@@ -59,8 +59,9 @@ class Draft:
     note: str = ""
     summary: str = ""
     blocks: Sequence[Block] = ()
-    memories: list[Quote] = field(default_factory=list)
-    articles: list[Quote] = field(default_factory=list)
+    memories: Sequence[Quote] = ()
+    articles: Sequence[Quote] = ()
+    _shown: tuple[object, object, str] = field(default=(None, None, ""), init=False)
 
     def system(self) -> list[Wire]:
         """The system prompt; the notes are where it has a place for them, or at its end."""
@@ -88,9 +89,13 @@ class Draft:
         return {**asked, "content": [{"type": "text", "text": above}, *asked["content"]]}
 
     def _recalled(self) -> str:
-        parts = ((MEMORIES_INTRO, self.memories), (ARTICLES_INTRO, self.articles))
-        shown = [f"{block(intro, quotes)}\n" for intro, quotes in parts if quotes]
-        return "".join([*shown, f"{QUESTION_INTRO}\n"]) if shown else ""
+        """What stands above the question; made anew when another selection is."""
+        if self._shown[0] is not self.memories or self._shown[1] is not self.articles:
+            parts = ((MEMORIES_INTRO, self.memories), (ARTICLES_INTRO, self.articles))
+            shown = [f"{block(intro, quotes)}\n" for intro, quotes in parts if quotes]
+            text = "".join([*shown, f"{QUESTION_INTRO}\n"]) if shown else ""
+            self._shown = (self.memories, self.articles, text)
+        return self._shown[2]
 
     def frame(self) -> list[Wire]:
         """All but the turns."""
@@ -224,11 +229,12 @@ class Assembly:
     def _trim(self) -> None:
         """Where the whole is more than its pieces, take away what matters least."""
         while self._left() < 0:
-            for items in (self._draft.articles, self._draft.memories):
-                if items:
-                    items.pop()
-                    break
+            draft = self._draft
+            if draft.articles:
+                draft.articles = draft.articles[:-1]
+            elif draft.memories:
+                draft.memories = draft.memories[:-1]
+            elif draft.blocks:
+                draft.blocks = draft.blocks[1:]
             else:
-                self._draft.blocks = self._draft.blocks[1:]
-                if not self._draft.blocks:
-                    self._draft.note = self._draft.summary = ""
+                draft.note = draft.summary = ""

@@ -30,8 +30,8 @@ ALIKE = 0.6  # the share of a task's terms that tells it is the one that was don
 
 _ARTEFACT = re.compile(
     r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]"
-    r"|(?<![\w/.])(?:~|\.{1,2})?/?(?:[\w.-]+/)+[\w.-]*\w"
-    r"|(?<![\w/.@])[\w-]+\.(?:py|js|ts|tsx|jsx|md|txt|json|ya?ml|toml|html|css|sql|sh|rs|go|java"
+    r"|(?<![\w/.-])(?:~|\.{1,2})?/?(?:[\w.-]+/)+[\w.-]*\w"
+    r"|(?<![\w/.@-])[\w-]+\.(?:py|js|ts|tsx|jsx|md|txt|json|ya?ml|toml|html|css|sql|sh|rs|go|java"
     r"|c|cpp|h|csv|xlsx?|docx?|pdf|png|jpe?g|svg|ipynb|cfg|ini|lock|xml)\b"
 )
 _MAY_NAME_ONE = re.compile(r"\w[./]\w|://")

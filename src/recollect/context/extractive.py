@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter as Tally
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log
 
 from recollect.context.candidates import Candidate, fresh, key_terms, known, still_open
@@ -173,13 +173,17 @@ def _told(taken: Sequence[Candidate]) -> str:
     came: dict[str, int] = {}
     for one in taken:
         came.setdefault(one.line.who, len(came))
-    order = sorted(taken, key=lambda one: (one.line.day, came[one.line.who], one.place))
+    order = sorted(taken, key=lambda one: (one.line.day, _turn(one.line, came), one.place))
     lines: dict[object, Line] = {}
     for one in order:
         listed = one.line.part is Part.ARTEFACTS
         key = listed or (one.line.part, one.line.day, one.line.who, one.place)
         lines[key] = _with(lines[key], one.line) if key in lines else one.line
     return render(lines.values())
+
+
+def _turn(line: Line, came: Mapping[str, int]) -> int:
+    return 0 if line.part is Part.CURRENT else came[line.who]
 
 
 def _with(line: Line, more: Line) -> Line:

@@ -36,10 +36,12 @@ TITLES = (
     "Current work and next step",
 )
 
+LONGEST_HEADING = 80
 UNDATED = (Part.ARTEFACTS,)
 _BY_TITLE = {title.casefold(): Part(place) for place, title in enumerate(TITLES)}
-_MARKUP = re.compile(r"[\s#>*+•=~|-]+|\d{1,2}[.)]\s+")
+_MARKUP = re.compile(r"(?:[\s#>*+•=~|-]+|\d{1,2}[.)](?:\s+|$))+")
 _BULLET = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+")
+_NUMBERED = re.compile(r"\s*\d")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s*|\*\*|__)?(?:\d[.)]\s*)?(?P<title>[^#*_:]+?)[\s#*_:]*")
 _DAY = re.compile(r"###\s+(\d{4}-\d\d-\d\d)\s*")
 _WHO = re.compile(r"(?P<who>[^\W\d_a-z][\w.'’-]*(?: [^\W\d_a-z][\w.'’-]*){0,2}): (?=\S)")
@@ -57,7 +59,7 @@ class Line(NamedTuple):
 def plain(text: str) -> str:
     """A text as one line that is no heading, list or quotation of its own, and names no speaker."""
     line = " ".join(text.split())
-    while found := _MARKUP.match(line):
+    if found := _MARKUP.match(line):
         line = line[found.end() :]
     line = line.rstrip("; ")
     return f"“{line}”" if _WHO.match(line) else line
@@ -114,7 +116,7 @@ def _line(part: Part, row: str, day: str) -> Iterator[Line]:
 
 def heading(row: str) -> Part | None:
     """The part that a row is the heading of, be it written as a model likes."""
-    if _BULLET.match(row) and not re.match(r"\s*\d", row):
+    if len(row) > LONGEST_HEADING or (_BULLET.match(row) and not _NUMBERED.match(row)):
         return None
     found = _HEADING.fullmatch(row)
     return _BY_TITLE.get(found["title"].strip().casefold()) if found else None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 MAX_PIECE_CHARS = 320
 
 _FENCED = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
-_END = re.compile(r"[.!?…;]+[\"'”’»)\]]*(?=\s)|[。！？；।॥؟۔]+[”」』）]*|\n+")
+_END = re.compile(r"(?<![.!?…;])[.!?…;]+[\"'”’»)\]]*(?=\s)|[。！？；।॥؟۔]+[”」』）]*|\n+")
 _LAST_WORD = re.compile(r"(?:^|\W)(?:[^\W\d_]|\d{1,2})$")  # an initial, or an ordinal
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from recollect.records.query import Hit
@@ -46,16 +46,17 @@ class Quote:
     at: datetime | None = None
     score: float = 0.0
     excerpt: str = ""
+    date: str = field(init=False, repr=False)  # the line above the first quotation of a day
+    body: str = field(init=False, repr=False)  # the text, quoted; both are asked for often
 
-    @property
-    def date(self) -> str:
-        """The line above the first quotation of a day."""
-        return f"{day(self.at)}\n" if self.at else ""
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "date", f"{day(self.at)}\n" if self.at else "")
+        object.__setattr__(self, "body", quoted(self.text))
 
     def numbered(self, number: int) -> str:
         """The quotation under its number, which an answer may cite."""
         source = f" {self.source}:" if self.source else ""
-        return f"[{number}]{source}\n{quoted(self.text)}\n"
+        return f"[{number}]{source}\n{self.body}\n"
 
 
 def quote_of(hit: Hit, whole: str | None = None) -> Quote:

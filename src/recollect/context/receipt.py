@@ -24,8 +24,8 @@ def parts_of(draft: Draft, counter: Counter) -> tuple[Part, ...]:
     system = _sum(counter, replace(draft, note="").system())
     notes = _sum(counter, draft.system()) - system
     opening = _sum(counter, draft.opening())
-    question = counter.wires([replace(draft, memories=[], articles=[]).question()])
-    memories = counter.wires([replace(draft, articles=[]).question()]) - question
+    question = counter.wires([replace(draft, memories=(), articles=()).question()])
+    memories = counter.wires([replace(draft, articles=()).question()]) - question
     articles = counter.wires([draft.question()]) - question - memories
     tools = draft.material.tools
     return (

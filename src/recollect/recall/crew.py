@@ -45,6 +45,11 @@ class Task(Generic[T]):
         self.took_ms: float | None = None
         self.dropped = False
 
+    @property
+    def begun(self) -> bool:
+        """Whether somebody works on it, or did."""
+        return self._work is None and not self.dropped
+
     def drop(self) -> None:
         """Nobody waits for it any more: if it was not begun, it need not be."""
         self.dropped = True

@@ -25,6 +25,7 @@ from recollect.store.base import Store
 from recollect.store.words import stem
 
 FINISH_SECONDS = 0.008  # kept back from the channels, for ranking and reading
+LATE_HITS = 20  # as many are read when there is no time for more
 GRACE_SECONDS = 0.015  # beyond the deadline, for what was found to be read
 
 log = logging.getLogger("recollect")
@@ -80,7 +81,7 @@ class Search:
         self._clock = Clock(query.deadline_ms)
         self._names = Task(lambda: asked_about(query.question, tools.store.speakers(query.scope)))
         self._channels = {name: Task(work) for name, work in self._works().items()}
-        self._answer = Task(self._rank)
+        self._answer = Task(lambda: self._rank(query.limit))
         self._passages: dict[int, Passage] = {}
         self._timings: dict[str, float] = {}
         self._late: list[str] = []
@@ -96,11 +97,12 @@ class Search:
         tools.crew.start(*lane)
         answer = self._answer
         if not answer.wait(self._clock.left(keep=FINISH_SECONDS)):
-            # Something is slow: answer with what is there, beside the thread that waits for it.
-            for task in lane:
-                task.drop()
-            answer = Task(self._rank)
-            tools.crew.start(answer)
+            if not answer.begun:
+                # Something is slow: answer with what is there, beside the thread that waits for it.
+                for task in lane:
+                    task.drop()
+                answer = Task(lambda: self._rank(min(self._query.limit, LATE_HITS)))
+                tools.crew.start(answer)
             answer.wait(self._clock.left(keep=-GRACE_SECONDS))
             answer.drop()
         if meaning is not None:
@@ -156,7 +158,7 @@ class Search:
             self._passages = self._passages | {it.id: it for it in new}
         return self._passages
 
-    def _rank(self) -> tuple[list[Hit], Collection[str]]:
+    def _rank(self, limit: int) -> tuple[list[Hit], Collection[str]]:
         """The best of what was found in time, and which channels were heard."""
         store, query = self._tools.store, self._query
         found = self._found()
@@ -165,7 +167,7 @@ class Search:
             return [], found.keys()
         chosen = fuse(
             found, passages, self._tools.ranking, asked=self._asked(), now=query.now,
-            limit=query.limit * (2 if self._tools.ranking.reranker else 1),
+            limit=limit * (2 if self._tools.ranking.reranker else 1),
         )  # fmt: skip
         texts = store.read(query.scope, [it.passage.id for it in chosen])
         by_passage = {match.passage: match for match in texts}
