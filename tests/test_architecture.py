@@ -108,7 +108,9 @@ def test_the_public_door_lists_exactly_what_it_holds() -> None:
         for name, value in vars(recollect).items()
         if not name.startswith("_") and not isinstance(value, types.ModuleType)
     }
-    assert sorted(held | {"__version__"}) == sorted(recollect.__all__)
+    later = set(recollect._WHEN_ASKED_FOR)
+    assert all(isinstance(getattr(recollect, name), type) for name in later)
+    assert sorted(held | later | {"__version__"}) == sorted(recollect.__all__)
     assert recollect.__all__ == sorted(recollect.__all__)
 
 

@@ -1,7 +1,10 @@
 """Recollect: the memory of AI agents."""
 
+import typing
+
 from recollect.aio import AsyncChat, AsyncMemory, AsyncStream
 from recollect.chat import Chat
+from recollect.context.window import Context, Part, Receipt, Window
 from recollect.errors import (
     BadAnswerError,
     ConfigError,
@@ -34,6 +37,7 @@ from recollect.providers.chat_model import ChatModel, Reply
 from recollect.providers.embedder import Embedder
 from recollect.providers.minilm import MiniLM
 from recollect.providers.reranker import Reranker
+from recollect.providers.tokenizer import Tokenizer
 from recollect.recall.fusion import Ranking
 from recollect.records.article import Article
 from recollect.records.change import (
@@ -71,12 +75,18 @@ from recollect.records.query import (
 )
 from recollect.records.scope import Scope
 from recollect.records.session import Session
+from recollect.records.summary import Summary
 from recollect.store.base import Store
 from recollect.store.sqlite.store import SqliteStore
 from recollect.stream import Stream
 from recollect.views.conversation import BaseMemory, ConversationMemory
 from recollect.views.knowledge import KGMemory
 from recollect.views.manager import MemoryManager
+
+if typing.TYPE_CHECKING:
+    from recollect.context.compress import Compression
+    from recollect.views.library import Library
+    from recollect.views.notebook import Notebook
 
 __version__ = "0.1.0"
 
@@ -95,8 +105,10 @@ __all__ = [
     "Chat",
     "ChatModel",
     "Claim",
+    "Compression",
     "ConfigError",
     "ConflictError",
+    "Context",
     "ConversationMemory",
     "DimensionError",
     "Embedder",
@@ -113,6 +125,7 @@ __all__ = [
     "Job",
     "KGMemory",
     "LeaseLostError",
+    "Library",
     "LogEntry",
     "Match",
     "Memory",
@@ -125,6 +138,8 @@ __all__ = [
     "MissingExtraError",
     "NotFoundError",
     "Note",
+    "Notebook",
+    "Part",
     "Passage",
     "Policy",
     "Promote",
@@ -132,6 +147,7 @@ __all__ = [
     "Query",
     "Ranking",
     "Recall",
+    "Receipt",
     "RecollectError",
     "RecordError",
     "Reinforce",
@@ -153,12 +169,31 @@ __all__ = [
     "StoreFullError",
     "StoreUnavailableError",
     "Stream",
+    "Summary",
     "Supersede",
     "Thinking",
+    "Tokenizer",
     "ToolCallMsg",
     "Why",
+    "Window",
     "WindowError",
     "__version__",
     "extract_action_from_message",
     "open_store",
 ]
+
+_WHEN_ASKED_FOR = {
+    "Compression": "recollect.context.compress",
+    "Library": "recollect.views.library",
+    "Notebook": "recollect.views.notebook",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Names whose modules are imported when they are first used."""
+    if name not in _WHEN_ASKED_FOR:
+        raise AttributeError(f"module 'recollect' has no attribute {name!r}")
+    from importlib import import_module
+
+    found: object = getattr(import_module(_WHEN_ASKED_FOR[name]), name)
+    return found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from recollect.aio_life import AsyncLife, in_thread
 from recollect.chat import Chat
+from recollect.context.window import Context, Window
 from recollect.contexts import Given
 from recollect.lifecycle.thinking import Thinking
 from recollect.memory import UNSET, Memory, Remembered, Said, What
@@ -19,7 +20,7 @@ from recollect.recall.fusion import DEFAULT_RANKING, Ranking
 from recollect.records.ids import now
 from recollect.records.log import Source
 from recollect.records.message import Message
-from recollect.records.query import Forgotten, Only, Recall
+from recollect.records.query import NO_FILTERS, Filters, Forgotten, Only, Recall
 from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.records.summary import Summary
@@ -28,7 +29,6 @@ from recollect.stream import Stream
 
 if TYPE_CHECKING:
     from recollect.context.compress import Compression
-    from recollect.context.window import Context, Window
 
 
 class AsyncStream:
@@ -214,6 +214,24 @@ class AsyncMemory(AsyncLife):
 
     async def summaries(self, *, user: str, session: str) -> list[Summary]:
         return await in_thread(self._memory.summaries, user=user, session=session)
+
+    async def search(
+        self,
+        scope: Scope,
+        question: str,
+        *,
+        limit: int,
+        deadline_ms: float | None,
+        filters: Filters = NO_FILTERS,
+    ) -> Recall:
+        call = partial(self._memory.search, limit=limit, deadline_ms=deadline_ms, filters=filters)
+        return await in_thread(call, scope, question)
+
+    async def waiting(self) -> dict[str, int]:
+        return await in_thread(self._memory.waiting)
+
+    async def wake(self) -> None:
+        await in_thread(self._memory.wake)
 
     async def warm_up(self) -> None:
         await in_thread(self._memory.warm_up)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Unpack
 
+from recollect.context.window import Context, Window
 from recollect.contexts import Given
 from recollect.records.message import Message
 from recollect.records.query import Only, Recall
@@ -13,7 +14,6 @@ from recollect.stream import Stream, follow
 
 if TYPE_CHECKING:
     from recollect.context.compress import Compression
-    from recollect.context.window import Context, Window
     from recollect.memory import Memory
 
 

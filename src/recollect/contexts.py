@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from recollect import metrics
+from recollect.context.window import Context, Window
 from recollect.errors import InvalidError, ProviderError
 from recollect.lifecycle.thinking import Thinking
 from recollect.providers.chat_model import ChatModel, Reply, estimate_tokens_of
@@ -21,7 +22,6 @@ if TYPE_CHECKING:  # imported where it is used: `import recollect` stays light
     from recollect.context.compress import Compression
     from recollect.context.summarizer import Summarizer
     from recollect.context.tokens import Counter
-    from recollect.context.window import Context, Window
     from recollect.request import Shelf
 
 AT_THE_EDGE = 64  # messages that are looked at for calls whose results must stay with them
@@ -66,7 +66,6 @@ class Contexts:
         and shared out; `library` is where articles are quoted from. What cannot be read is left
         out, and the receipt says so.
         """
-        from recollect.context.window import Window
         from recollect.request import Request
 
         if unknown := given.keys() - Given.__annotations__.keys():
@@ -79,7 +78,12 @@ class Contexts:
         scope = self.scope(user=user, agent=agent, session=session)
         asked = question if isinstance(question, Message) else Message("user", question)
         request = Request(
-            memory=self, scope=scope, window=window, counter=self._counter(window), given=given
+            memory=self,
+            summarizer=self._open_summarizer,
+            scope=scope,
+            window=window,
+            counter=self._counter(window),
+            given=given,
         )
         return request.answer(asked)
 
@@ -91,8 +95,8 @@ class Contexts:
         A model makes it where there is one, and is waited for; else the messages' own words do.
         The log keeps every message.
         """
+        from recollect.context.summarizer import style_of
         from recollect.context.tail import split
-        from recollect.context.window import Window
 
         window = window or Window()
         scope = self.scope(user=user, session=session)
@@ -103,14 +107,14 @@ class Contexts:
         going = split(entries, window.keep_last)
         if not going:
             return None
-        style = window.style(self._counter(window))
-        return self.summarizer().extend(scope, entries[going - 1].seq, style)
+        style = style_of(window, self._counter(window))
+        return self._open_summarizer().extend(scope, entries[going - 1].seq, style)
 
     def summaries(self, *, user: str, session: str) -> list[Summary]:
         """The summaries that a session has had, newest first."""
         return self.store.summaries(self.scope(user=user, session=session))
 
-    def summarizer(self) -> Summarizer:
+    def _open_summarizer(self) -> Summarizer:
         """Who makes summaries: by the model that thinks, within its budget, or without one."""
         if self._summarizer is None:
             self._summarizer = open_summarizer(self.store, self.thinking)
@@ -127,13 +131,12 @@ class Contexts:
 def open_summarizer(store: Store, thinking: Thinking | None) -> Summarizer:
     """Makes summaries by the model that thinks, within its budget, or without one."""
     from recollect.context.compress import Compress
-    from recollect.context.summarizer import Summarizer
+    from recollect.context.summarizer import Summarizer, style_of
     from recollect.context.tokens import Counter
-    from recollect.context.window import Window
 
     model = thinking.model if thinking is not None else None
     window = Window(model=model.name if model is not None else "")
-    style = window.style(Counter(window.counts_with()))
+    style = style_of(window, Counter(window.counts_with()))
     if thinking is None or model is None:
         return Summarizer(store, style)
     settings = Compress(timeout_s=thinking.timeout_s)

@@ -13,6 +13,7 @@ from recollect.context.assemble import Assembly, Material
 from recollect.context.compress import Compression
 from recollect.context.quote import Quote, may_be_a_part, quote_of
 from recollect.context.receipt import parts_of
+from recollect.context.summarizer import Summarizer, style_of
 from recollect.context.tail import MANY, Tail, read_tail, split
 from recollect.context.tokens import Counter
 from recollect.context.turns import Block, blocks_of
@@ -48,6 +49,7 @@ class Request:
     """A context being made; what fails on the way is noted, and the rest goes on."""
 
     memory: Contexts
+    summarizer: Callable[[], Summarizer]
     scope: Scope
     window: Window
     counter: Counter
@@ -175,7 +177,7 @@ class Request:
             return assembly, None
         if tail.more or going > MANY:
             last_seq = tail.entries[going - 1].seq
-            ask_for = self.memory.summarizer().ask_for
+            ask_for = self.summarizer().ask_for
             self._try("summary", lambda: ask_for(self._session, last_seq), None)
             return assembly, None
         done = self._try("summary", lambda: self._take_in(material, tail, going), None)
@@ -186,8 +188,11 @@ class Request:
         return Assembly(self.window, self.counter, material), done
 
     def _take_in(self, material: Material, tail: Tail, going: int) -> Compression:
-        return self.memory.summarizer().take_in(
-            self._session, tail.entries[:going], material.summary, self.window.style(self.counter)
+        return self.summarizer().take_in(
+            self._session,
+            tail.entries[:going],
+            material.summary,
+            style_of(self.window, self.counter),
         )
 
     @property

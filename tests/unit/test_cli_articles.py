@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recollect import Memory
-from recollect.views.library import Library, shelf
+from recollect.views.library import Library
 from tests.unit.test_cli import Run, failed, run, squeezed, worked
 from tests.unit.test_reading import fill
 
@@ -75,7 +75,7 @@ def test_what_is_gone_is_pruned_and_one_can_be_removed(
     (docs / "staff.txt").unlink()
     assert worked(run("ingest", "docs", "--library", "x", "--prune")) == "1 unchanged, 1 removed\n"
     with Memory(tmp_path / "m.db") as memory:
-        library = Library(memory, shelf(memory.tenant, "x"))
+        library = Library(memory, "x")
         [card] = library.articles()
         worked(run("articles", "--library", "x", "--remove", f"…{card.id[-8:]}"))
         assert library.articles() == []

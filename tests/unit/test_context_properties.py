@@ -19,7 +19,7 @@ from recollect.context.wires import wire_of
 from recollect.errors import WindowError
 from recollect.providers.tokenizer import Encoding, Estimate
 from recollect.records.log import LogEntry
-from recollect.records.message import Message
+from recollect.records.message import Message, ToolCallMsg
 from recollect.records.scope import Scope
 from recollect.records.summary import Summary
 from tests.support.legal import check_anthropic, check_openai
@@ -122,13 +122,15 @@ def materials(draw: st.DrawFn, counter: Counter) -> Material:
     question = wire_of(Message("user", draw(texts.filter(str.strip))))
     assert question is not None
     summary = draw(st.one_of(st.none(), texts.filter(str.strip)))
+    shelves = st.lists(quotes, max_size=5).map(lambda found: quoting(found, counter))
     return Material(
-        question=question, system=draw(st.sampled_from(["", "Be kind.", "A {long_term_memory_notes} b"])),
+        question=question,
+        system=draw(st.sampled_from(["", "Be kind.", "A {long_term_memory_notes} b"])),
         tools=[TOOL] * draw(st.integers(0, 3)), note=draw(texts),
         summary=summary_of(summary, counter) if summary else None,
         blocks=blocks_of(entries, counter)[0], older=draw(st.booleans()),
         memories=draw(st.lists(quotes, max_size=30)),
-        articles=quoting(draw(st.lists(quotes, max_size=5)), counter) if draw(st.booleans()) else None,
+        articles=draw(st.one_of(st.none(), shelves)),
     )  # fmt: skip
 
 
@@ -203,11 +205,15 @@ def says(message: dict[str, Any]) -> str:
     return "".join(part.get("text", "") for part in content or ())
 
 
+def call(id_: str) -> ToolCallMsg:
+    return ToolCallMsg(id=id_, call_id=id_, type="function", name="look_up", arguments="{}")
+
+
 def test_blocks_keep_calls_beside_their_results_wherever_these_came() -> None:
     counter = COUNTERS[0]
     said = [
         Message("user", "find it"),
-        Message("assistant", None, tool_calls=[{"id": "1", "name": "a", "arguments": "{}"}, {"id": "2", "name": "b", "arguments": "{}"}]),
+        Message("assistant", None, tool_calls=[call("1"), call("2")]),
         Message("tool", "second", tool_call_id="2"),
         Message("user", "hurry"),
         Message("tool", "first", tool_call_id="1"),

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from benchmarks.compression import Talk, probe, score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.compression import Talk, probe, score
 from recollect.context.extractive import extract
 from recollect.context.parts import TITLES, Line, Part, parse, plain, render
 from recollect.context.pieces import pieces
@@ -102,6 +102,15 @@ def test_speakers_are_named_where_messages_name_them() -> None:
     text = told(entries)
     assert "- Bob: My brother opened a bakery in Linz. The bakery sells rye bread." in text
     assert [line.who for line in parse(text) if "Bailey" in line.text] == ["Ada"]
+
+
+def test_a_speaker_is_still_known_after_the_next_compression() -> None:
+    said = Message("user", "I adopted a cat. It is called Bailey.", name="ada_1", created_at=AT)
+    plans = Message("user", "Please plan the garden with us.", name="bob", created_at=AT)
+    text = told(talk(plans, said, plans))
+    for _ in range(3):
+        text = told(talk(Message("user", "We bought seeds.", name="bob", created_at=AT)), 600, text)
+    assert [line.who for line in parse(text) if "Bailey" in line.text] == ["ada_1"]
 
 
 @pytest.mark.parametrize("room", [1, 2, 5, 12, 30, 60, 100, 200, 400])

@@ -25,7 +25,7 @@ from recollect.records.article import Article
 from recollect.records.ids import now
 from recollect.records.query import Hit, Why
 from recollect.records.scope import Scope
-from recollect.views.library import Ingested, Library, shelf
+from recollect.views.library import Ingested, Library
 from tests.unit.test_reading import fill, pdf
 
 DOCS: dict[str, str | bytes] = {
@@ -46,7 +46,7 @@ def memory() -> Iterator[Memory]:
 
 @pytest.fixture
 def library(memory: Memory, request: pytest.FixtureRequest) -> Library:
-    return Library(memory, shelf(memory.tenant, request.node.name))
+    return Library(memory, request.node.name)
 
 
 def counts(done: Ingested) -> dict[str, int]:
@@ -182,7 +182,7 @@ def progress(done, total, uri):
         os.kill(os.getpid(), signal.SIGKILL)
 
 memory = Memory(sys.argv[1], embedder=None, thinking=None)
-Library(memory, shelf(memory.tenant, "x")).ingest(sys.argv[2], progress=progress)
+Library(memory, "x").ingest(sys.argv[2], progress=progress)
 """
 
 
@@ -192,7 +192,7 @@ def test_after_a_kill_it_goes_on_where_it_was(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", KILLED, path, folder], check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL
     with Memory(path, embedder=None, thinking=None) as memory:
-        library = Library(memory, shelf(memory.tenant, "x"))
+        library = Library(memory, "x")
         assert counts(library.ingest(folder)) == {"unchanged": 3, "added": 3}
         assert len(library.articles()) == 6
 
@@ -212,13 +212,13 @@ def test_texts_in_hand_are_added_read_and_removed(library: Library) -> None:
 
 def test_a_shelf_is_nobodys_else(memory: Memory, library: Library) -> None:
     library.add("Gulls", "Gulls eat chips")
-    other = Library(memory, shelf(memory.tenant, "another"))
+    other = Library(memory, "another")
     assert ask(other, "chips") == []
     assert memory.recall("chips", user=library.scope.user, deadline_ms=None).hits == ()
 
 
 def test_a_users_own_articles_are_recalled_and_go_with_her(memory: Memory) -> None:
-    own = Library(memory, memory.scope(user="ada"))
+    own = Library(memory, user="ada")
     own.add("Gulls", "Gulls eat chips")
     memory.remember("I like gulls", user="ada")
     in_time: Any = {"user": "ada", "deadline_ms": None}
@@ -234,7 +234,7 @@ def test_a_users_own_articles_are_recalled_and_go_with_her(memory: Memory) -> No
 
 def test_articles_are_found_by_what_they_mean(tmp_path: Path) -> None:
     with Memory(tmp_path / "m.db", thinking=None) as memory:
-        library = Library(memory, shelf(memory.tenant, "x"))
+        library = Library(memory, "x")
         library.ingest(fill(tmp_path / "docs", DOCS))
         assert memory.catch_up(30) == 0
         found = ask(library, "fixing broken kitchen appliances")
@@ -245,7 +245,7 @@ def test_articles_are_found_by_what_they_mean(tmp_path: Path) -> None:
 def test_no_byte_of_a_removed_article_is_left_in_any_file(tmp_path: Path) -> None:
     chance = random.Random(4)
     with Memory(tmp_path / "m.db", embedder=None, thinking=None) as memory:
-        library = Library(memory, shelf(memory.tenant, "x"))
+        library = Library(memory, "x")
         for number in range(20):
             words = [f"{chance.random():.9f}" for _ in range(900)]
             words.insert(450, f"zqcanary{number}")

@@ -37,10 +37,10 @@ def trick(rng: random.Random) -> str:
 def test_ten_thousand_hostile_memories_stay_inside_their_quotation() -> None:
     rng = random.Random(7)
     for _ in range(200):
+        days = [START + timedelta(days=rng.randint(0, 50)) for _ in range(50)]
         quotes = [
-            Quote(str(number), label(trick(rng)), trick(rng), START + timedelta(days=rng.randint(0, 50)))
-            for number in range(50)
-        ]  # fmt: skip
+            Quote(str(number), label(trick(rng)), trick(rng), at) for number, at in enumerate(days)
+        ]
         found = read_back(block(MEMORIES_INTRO, quotes))
         assert found == ["\n".join(quote.text.splitlines()) for quote in in_order(quotes)]
 

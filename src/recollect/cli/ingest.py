@@ -24,7 +24,7 @@ from recollect.cli.show import (
 from recollect.config import Settings
 from recollect.errors import InvalidError
 from recollect.memory import Memory
-from recollect.views.library import Ingested, Library, shelf
+from recollect.views.library import Ingested, Library
 
 SHOWN = 40  # of a uri, from its end
 
@@ -43,8 +43,8 @@ def open_library(
     if library is not None and user is not None:
         raise InvalidError("give --library or --user, not both")
     if library is not None:
-        return Library(memory, shelf(memory.tenant, library))
-    return Library(memory, memory.scope(user=settings.user if user is None else user))
+        return Library(memory, library)
+    return Library(memory, user=settings.user if user is None else user)
 
 
 def ingest(

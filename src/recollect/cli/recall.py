@@ -29,7 +29,7 @@ from recollect.records.query import Hit, Only, Recall
 CATCH_UP_SECONDS = 2.0
 BAR_CHARS = 20
 
-Kind = Annotated[str | None, typer.Option(help="Only: message, memory, fact or note.")]
+Kind = Annotated[str | None, typer.Option(help="Only: message, memory, fact, note or article.")]
 Role = Annotated[str | None, typer.Option(help="Only what user, assistant, tool or system said.")]
 After = Annotated[datetime | None, typer.Option(help="Only what was said at or after.")]
 Before = Annotated[datetime | None, typer.Option(help="Only what was said at or before.")]

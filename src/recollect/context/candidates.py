@@ -26,6 +26,7 @@ USER = "User"
 STANDING = (Part.ERRORS, Part.DECISIONS, Part.TASKS)  # what must not pass with the moment
 OFTEN = 3  # statements with a name that make it a key term
 TELLING = 3  # letters
+MOST_DONE = 200  # the last that are looked at
 ALIKE = 0.6  # the share of a task's terms that tells it is the one that was done
 
 _ARTEFACT = re.compile(
@@ -65,7 +66,8 @@ def known(lines: Sequence[Line], *, now: bool = False) -> Iterator[Candidate]:
             if said.text:
                 pinned = line is first or kept.part is Part.CURRENT
                 made = kept._replace(text=said.text)
-                yield Candidate(made, said, weigh(said, age=1.0), place, pinned)
+                role = "assistant" if kept.part is Part.CONCEPTS else "user"
+                yield Candidate(made, said, weigh(said, role, age=1.0), place, pinned)
 
 
 def _past(line: Line) -> Line | None:
@@ -88,7 +90,7 @@ def fresh(entries: Sequence[LogEntry], has_request: bool) -> Iterator[Candidate]
 
 def still_open(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The candidates without the tasks of which a later one says that they are done."""
-    done = [one for one in candidates if Cue.DONE in one.said.cues]
+    done = [one for one in candidates if Cue.DONE in one.said.cues][-MOST_DONE:]
     return [one for one in candidates if not (_is_task(one) and any(_ends(d, one) for d in done))]
 
 
@@ -168,7 +170,7 @@ def _words_of(entry: LogEntry) -> str:
 
 
 def _name(name: str) -> str:
-    return " ".join(name.replace(":", " ").split())[:LONGEST_NAME]
+    return plain(name.replace(":", " "))[:LONGEST_NAME].rstrip()
 
 
 def _part_of(said: Statement, role: str) -> Part:
@@ -188,7 +190,8 @@ def _part_of(said: Statement, role: str) -> Part:
 def _artefacts(entry: LogEntry) -> Iterator[tuple[str, float]]:
     """Tools, files and addresses that a message names, and what they weigh."""
     for call in entry.message.tool_calls:
-        yield plain(call.name)[:LONGEST_NAME], TOOL_WEIGHT
+        if name := plain(call.name)[:LONGEST_NAME]:
+            yield name, TOOL_WEIGHT
     text = entry.message.text[:MOST_CHARS]
     if _MAY_NAME_ONE.search(text):
         for found in _ARTEFACT.findall(text):

@@ -44,7 +44,7 @@ _BULLET = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+")
 _NUMBERED = re.compile(r"\s*\d")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s*|\*\*|__)?(?:\d[.)]\s*)?(?P<title>[^#*_:]+?)[\s#*_:]*")
 _DAY = re.compile(r"###\s+(\d{4}-\d\d-\d\d)\s*")
-_WHO = re.compile(r"(?P<who>[^\W\d_a-z][\w.'’-]*(?: [^\W\d_a-z][\w.'’-]*){0,2}): (?=\S)")
+_WHO = re.compile(r"(?P<who>[^\W\d_][\w.'’-]*(?: [^\W\d_a-z][\w.'’-]*){0,2}): (?=\S)")
 
 
 class Line(NamedTuple):

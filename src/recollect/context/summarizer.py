@@ -10,6 +10,7 @@ from recollect import metrics
 from recollect.context.compress import DEFAULT, EXTRACTIVE, Compress, Compression, compress
 from recollect.context.tail import MANY
 from recollect.context.tokens import Counter
+from recollect.context.window import Window
 from recollect.errors import ConflictError, LeaseLostError
 from recollect.providers.chat_model import ChatModel
 from recollect.records.log import Job, LogEntry
@@ -31,6 +32,11 @@ class Style:
 
     counter: Counter
     max_tokens: int = DEFAULT.max_tokens
+
+
+def style_of(window: Window, counter: Counter) -> Style:
+    """How summaries for a window are made; they leave most of a small one free."""
+    return Style(counter, min(window.summary_tokens, max(window.max_tokens // 4, 100)))
 
 
 class Summarizer:

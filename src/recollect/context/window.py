@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from recollect.context.anthropic import anthropic_form
-from recollect.context.compress import Compression
-from recollect.context.summarizer import Style
-from recollect.context.tokens import Counter
-from recollect.context.wires import Wire
 from recollect.errors import InvalidError
 from recollect.providers.tokenizer import Tokenizer, tokenizer_for
+
+if TYPE_CHECKING:  # imported where it is used: `import recollect` stays light
+    from recollect.context.compress import Compression
+    from recollect.context.wires import Wire
 
 SUMMARY_PREFIX = "## Предыдущее обсуждение / Previous conversation:"
 
@@ -64,10 +63,6 @@ class Window:
     def threshold(self) -> int:
         """From how many tokens on older turns are summarised."""
         return int(self.max_tokens * self.compress_at)
-
-    def style(self, counter: Counter) -> Style:
-        """How summaries for this window are made."""
-        return Style(counter, min(self.summary_tokens, max(self.max_tokens // 4, 100)))
 
     def counts_with(self) -> Tokenizer:
         """The tokenizer of the model, or the one that was given."""
@@ -135,4 +130,6 @@ class Context:
 
     def for_anthropic(self) -> dict[str, Any]:
         """`system` and `messages` as Anthropic's API takes them."""
+        from recollect.context.anthropic import anthropic_form
+
         return anthropic_form(self.messages)

@@ -157,7 +157,7 @@ def longest_start(text: str, max_tokens: int, count: Callable[[str], int]) -> st
 
 # Where the name begins: after a provider ("openai:", "azure/", "bedrock/openai.") or at once.
 _FAMILIES = tuple(
-    (re.compile(rf"(?<![\w-])(?:{names})"), encoding)
+    (rf"(?<![\w-])(?:{names})", encoding)
     for names, encoding in (
         (r"gpt-?oss", "o200k_harmony"),
         (r"(?:chat)?gpt-4o|gpt-4\.[15]|gpt-5|o[134](?![\w.])", "o200k_base"),
@@ -167,8 +167,8 @@ _FAMILIES = tuple(
 )
 _OLD_CLAUDE = r"-(?:instant|v?[123](?!\d)|(?:opus-|sonnet-|haiku-)?4(?![-.](?:[7-9]|\d\d)(?!\d)))"
 _MARGINS = (
-    (re.compile(rf"claude(?!{_OLD_CLAUDE})"), 180),
-    (re.compile(r"llama-?[34]|deepseek-(?:chat|reasoner|v3|r1)|qwen|qwq"), 110),
+    (rf"claude(?!{_OLD_CLAUDE})", 180),
+    (r"llama-?[34]|deepseek-(?:chat|reasoner|v3|r1)|qwen|qwq", 110),
 )
 OTHERS = 135
 
@@ -185,9 +185,9 @@ def tokenizer_for(model: str = "") -> Tokenizer:
     if not name:
         return Encoding("o200k_base")
     for family, encoding in _FAMILIES:
-        if family.search(name):
+        if re.search(family, name):
             return Encoding(encoding)
-    margin = next((percent for family, percent in _MARGINS if family.search(name)), OTHERS)
+    margin = next((percent for family, percent in _MARGINS if re.search(family, name)), OTHERS)
     return Estimate(Encoding("cl100k_base"), margin)
 
 

@@ -6,8 +6,8 @@ import contextlib
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from recollect.errors import DimensionError, LeaseLostError, ProviderError, RecollectError
 from recollect.providers.embedder import Embedder
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 JOBS = 32  # taken at once
 PASSAGES = 64  # embedded at once
+SLICE_CHARS = 4_000  # that are embedded in one go: so long the end may have to wait
 MOST = 10_000  # looked at one by one when a job fails
 FUTILE = 3  # refused in a row before any was taken
 LEASE_SECONDS = 45.0  # renewed while it works: a dead indexer's jobs are others' in a minute
@@ -146,17 +147,25 @@ class Indexer:
             gathered |= texts
             ready.append(job)
             if len(gathered) >= PASSAGES:
-                self._put(job, gathered, done=ready)
-                gathered, ready = {}, []
+                is_done = self._put(job, gathered, done=ready)
                 if self._background.closing:
-                    self._release(jobs[place + 1 :])
+                    self._release([*(() if is_done else ready), *jobs[place + 1 :]])
                     return
-        if ready:
-            self._put(ready[0], gathered, done=ready)
+                gathered, ready = {}, []
+        if ready and not self._put(ready[0], gathered, done=ready):
+            self._release(ready)
 
-    def _put(self, job: Job, texts: dict[int, str], done: Sequence[Job] = ()) -> None:
-        vectors = dict(zip(texts, self._ask(list(texts.values())), strict=True)) if texts else {}
-        self._store.put_vectors(job.scope, self._embedder.name, vectors, done=done)
+    def _put(self, job: Job, texts: dict[int, str], done: Sequence[Job] = ()) -> bool:
+        """Give texts their vectors; of what the end interrupts, those that are made are kept."""
+        vectors = dict[int, Any]()
+        for some in _slices(texts):
+            if vectors and self._background.closing:
+                break
+            vectors |= zip(some, self._ask([texts[id_] for id_ in some]), strict=True)
+        is_done = len(vectors) == len(texts)
+        kept = done if is_done else ()
+        self._store.put_vectors(job.scope, self._embedder.name, vectors, done=kept)
+        return is_done
 
     def _ask(self, texts: list[str]) -> Vectors:
         """The embedder's vectors. It is foreign code: whatever it does, the thread goes on."""
@@ -174,3 +183,17 @@ class Indexer:
         if not np.isfinite(vectors).all():
             raise ProviderError("the embedder gave a vector that is not finite")
         return vectors
+
+
+def _slices(texts: Mapping[int, str]) -> Iterator[list[int]]:
+    """The ids of texts, a few at a time."""
+    some: list[int] = []
+    chars = 0
+    for id_, text in texts.items():
+        if some and chars + len(text) > SLICE_CHARS:
+            yield some
+            some, chars = [], 0
+        some.append(id_)
+        chars += len(text)
+    if some:
+        yield some

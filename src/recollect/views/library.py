@@ -59,17 +59,29 @@ def shelf(tenant: str, name: str) -> Scope:
 
 
 class Library:
-    """The articles of a scope: files are read in once, found by words and meaning, and quoted.
+    """A shelf of articles: files are read in once, found by words and meaning, and quoted.
 
-    shelf = memory.library("handbook")
-    shelf.ingest("docs")
-    for found in shelf.retrieve("How long may I return it?", window=8_000):
-        print(found.citation, found.text)
+        library = Library(memory, "handbook")
+        library.ingest("docs")
+        for found in library.retrieve("How long may I return it?", window=8_000):
+            print(found.citation, found.text)
+
+    With a name it is shared by all users of the tenant; `user` has the user's own instead.
     """
 
-    def __init__(self, memory: Memory, scope: Scope) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        name: str = "library",
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+    ) -> None:
         self._memory = memory
-        self.scope = scope
+        if user is None:
+            self.scope = shelf(memory.tenant, name)
+        else:
+            self.scope = memory.scope(user=user, agent=agent)
 
     def add(self, title: str, text: str, uri: str = "") -> Shelved:
         """Store a text in hand, in the place of the one with the same uri, if there is one."""
