@@ -23,8 +23,8 @@ from benchmarks.dataset import NoDataError, read_data
 from benchmarks.metrics import interval
 from benchmarks.report import Grid, publish, short
 from recollect import Message
-from recollect.context.compress import Compress, compress
-from recollect.context.pieces import pieces
+from recollect.context.compression.compress import Compress, compress
+from recollect.context.compression.pieces import pieces
 from recollect.context.tokens import Counter
 from recollect.providers.tokenizer import tokenizer_for
 from recollect.records.log import LogEntry

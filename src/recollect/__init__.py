@@ -84,7 +84,7 @@ from recollect.views.knowledge import KGMemory
 from recollect.views.manager import MemoryManager
 
 if typing.TYPE_CHECKING:
-    from recollect.context.compress import Compression
+    from recollect.context.compression.compress import Compression
     from recollect.views.library import Library
     from recollect.views.notebook import Notebook
 
@@ -183,7 +183,7 @@ __all__ = [
 ]
 
 _WHEN_ASKED_FOR = {
-    "Compression": "recollect.context.compress",
+    "Compression": "recollect.context.compression.compress",
     "Library": "recollect.views.library",
     "Notebook": "recollect.views.notebook",
 }

@@ -28,7 +28,7 @@ from recollect.store.base import Store
 from recollect.stream import Stream
 
 if TYPE_CHECKING:
-    from recollect.context.compress import Compression
+    from recollect.context.compression.compress import Compression
 
 
 class AsyncStream:

@@ -13,7 +13,7 @@ from recollect.records.session import Session
 from recollect.stream import Stream, follow
 
 if TYPE_CHECKING:
-    from recollect.context.compress import Compression
+    from recollect.context.compression.compress import Compression
     from recollect.memory import Memory
 
 

@@ -19,8 +19,8 @@ from recollect.records.summary import Summary
 from recollect.store.base import Store
 
 if TYPE_CHECKING:  # imported where it is used: `import recollect` stays light
-    from recollect.context.compress import Compression
-    from recollect.context.summarizer import Summarizer
+    from recollect.context.compression.compress import Compression
+    from recollect.context.compression.summarizer import Summarizer
     from recollect.context.tokens import Counter
     from recollect.request import Shelf
 
@@ -95,7 +95,7 @@ class Contexts:
         A model makes it where there is one, and is waited for; else the messages' own words do.
         The log keeps every message.
         """
-        from recollect.context.summarizer import style_of
+        from recollect.context.compression.summarizer import style_of
         from recollect.context.tail import split
 
         window = window or Window()
@@ -130,8 +130,8 @@ class Contexts:
 
 def open_summarizer(store: Store, thinking: Thinking | None) -> Summarizer:
     """Makes summaries by the model that thinks, within its budget, or without one."""
-    from recollect.context.compress import Compress
-    from recollect.context.summarizer import Summarizer, style_of
+    from recollect.context.compression.compress import Compress
+    from recollect.context.compression.summarizer import Summarizer, style_of
     from recollect.context.tokens import Counter
 
     model = thinking.model if thinking is not None else None

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from recollect import metrics
 from recollect.context.assemble import Assembly, Material
-from recollect.context.compress import Compression
+from recollect.context.compression.compress import Compression
+from recollect.context.compression.summarizer import Summarizer, style_of
 from recollect.context.quote import Quote, may_be_a_part, quote_of
 from recollect.context.receipt import parts_of
-from recollect.context.summarizer import Summarizer, style_of
 from recollect.context.tail import MANY, Tail, read_tail, split
 from recollect.context.tokens import Counter
 from recollect.context.turns import Block, blocks_of

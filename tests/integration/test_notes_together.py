@@ -11,7 +11,7 @@ from threading import Barrier
 import pytest
 
 from recollect import ConflictError, Memory
-from recollect.context.sections import sections
+from recollect.context.documents.sections import sections
 from recollect.views.notebook import Notebook
 
 ROOT = Path(__file__).parents[2]

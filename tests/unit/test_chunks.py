@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.context.chunks import chunks
-from recollect.context.html_text import html_to_text
+from recollect.context.documents.chunks import chunks
+from recollect.context.documents.html_text import html_to_text
 from recollect.records.article import Chunk
 from recollect.records.text import PASSAGE_CHARS
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from recollect.context.compress import Compress, Compression, compress
-from recollect.context.parts import Part, parse
+from recollect.context.compression.compress import Compress, Compression, compress
+from recollect.context.compression.parts import Part, parse
 from recollect.context.tokens import Counter
 from recollect.errors import InvalidError
 from recollect.providers.openai_chat import OpenAIChat

@@ -12,11 +12,11 @@ from benchmarks.compression import Talk, probe, score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.context.extractive import extract
-from recollect.context.parts import TITLES, Line, Part, parse, plain, render
-from recollect.context.pieces import pieces
+from recollect.context.compression.extractive import extract
+from recollect.context.compression.parts import TITLES, Line, Part, parse, plain, render
+from recollect.context.compression.pieces import pieces
+from recollect.context.compression.weigh import read, weigh
 from recollect.context.tokens import Counter
-from recollect.context.weigh import read, weigh
 from recollect.providers.tokenizer import tokenizer_for
 from recollect.records.log import LogEntry
 from recollect.records.message import Message

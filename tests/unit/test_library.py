@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect import InvalidError, Memory, NotFoundError
-from recollect.context.excerpts import Retrieved, fit
+from recollect.context.documents.excerpts import Retrieved, fit
 from recollect.context.tokens import Counter
 from recollect.providers.tokenizer import tokenizer_for
 from recollect.records.article import Article

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import ConflictError, InvalidError, Memory, NotFoundError, SqliteStore
-from recollect.context.sections import find_section, is_closed, sections
+from recollect.context.documents.sections import find_section, is_closed, sections
 from recollect.records.note import Note
 from recollect.records.scope import Scope
 from recollect.views import notebook

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from recollect.context import reading
-from recollect.context.reading import decode, find_files, parse_document, read_document
+from recollect.context.documents import reading
+from recollect.context.documents.reading import decode, find_files, parse_document, read_document
 from recollect.errors import InvalidError, MissingExtraError
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from recollect import InvalidError, NotFoundError
-from recollect.context.sections import Section, find_section, is_closed, sections
+from recollect.context.documents.sections import Section, find_section, is_closed, sections
 
 LINES = """\
 # A|## B ##|### C|#|#no|####### 7| # one|  ## two|   ### three|    # four|\t# tab|# a \\#|# a#|## |\

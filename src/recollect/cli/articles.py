@@ -30,7 +30,7 @@ from recollect.records.article import Card
 from recollect.views.library import Library
 
 if TYPE_CHECKING:
-    from recollect.context.excerpts import Retrieved
+    from recollect.context.documents.excerpts import Retrieved
 
 CATCH_UP_SECONDS = 2.0
 

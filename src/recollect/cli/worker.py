@@ -17,7 +17,7 @@ from rich.text import Text
 from recollect.cli.jobs import dead_jobs
 from recollect.cli.show import Database, errors, harmless
 from recollect.config import Settings
-from recollect.context.summarizer import Summarizer
+from recollect.context.compression.summarizer import Summarizer
 from recollect.contexts import open_summarizer
 from recollect.errors import RecollectError
 from recollect.lifecycle.thinking import DEFAULT_THINKING, Thinking

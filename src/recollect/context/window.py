@@ -10,7 +10,7 @@ from recollect.errors import InvalidError
 from recollect.providers.tokenizer import Tokenizer, tokenizer_for
 
 if TYPE_CHECKING:  # imported where it is used: `import recollect` stays light
-    from recollect.context.compress import Compression
+    from recollect.context.compression.compress import Compression
     from recollect.context.wires import Wire
 
 SUMMARY_PREFIX = "## Предыдущее обсуждение / Previous conversation:"

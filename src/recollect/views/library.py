@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.context.chunks import chunks
-from recollect.context.reading import Files, find_files, read_document
+from recollect.context.documents.chunks import chunks
+from recollect.context.documents.reading import Files, find_files, read_document
 from recollect.errors import InvalidError, MissingExtraError, NotFoundError
 from recollect.memory import Memory
 from recollect.records.article import Article, Card, Shelved
@@ -19,7 +19,7 @@ from recollect.records.query import Filters, Forgotten, Hit
 from recollect.records.scope import Scope
 
 if TYPE_CHECKING:
-    from recollect.context.excerpts import Retrieved
+    from recollect.context.documents.excerpts import Retrieved
     from recollect.context.quote import Quote
     from recollect.context.tokens import Counter
 
@@ -174,7 +174,7 @@ class Library:
     def _fit(
         self, hits: Mapping[str, Sequence[Hit]], left: int, counter: Counter
     ) -> list[Retrieved]:
-        from recollect.context.excerpts import fit
+        from recollect.context.documents.excerpts import fit
 
         return fit(hits, self._memory.store.read_articles(self.scope, list(hits)), left, counter)
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from recollect.context.sections import Section, find_section, is_closed, sections
+from recollect.context.documents.sections import Section, find_section, is_closed, sections
 from recollect.errors import ConflictError, InvalidError, NotFoundError
 from recollect.memory import Memory
 from recollect.records.ids import now

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from recollect.context.extractive import extract
-from recollect.context.model_summary import summarise
+from recollect.context.compression.extractive import extract
+from recollect.context.compression.model_summary import summarise
 from recollect.context.tokens import Counter
 from recollect.errors import InvalidError, ProviderError
 from recollect.providers.chat_model import ChatModel

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from recollect.context.cues import Cue, cues_of
+from recollect.context.compression.cues import Cue, cues_of
 from recollect.records.manner import manner_of
 from recollect.records.text import UNSPACED, fold
 

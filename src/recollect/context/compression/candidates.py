@@ -7,10 +7,10 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from recollect.context.cues import CUE_WORDS, Cue
-from recollect.context.parts import Line, Part, is_title, plain
-from recollect.context.pieces import cut, pieces
-from recollect.context.weigh import Statement, read, weigh
+from recollect.context.compression.cues import CUE_WORDS, Cue
+from recollect.context.compression.parts import Line, Part, is_title, plain
+from recollect.context.compression.pieces import cut, pieces
+from recollect.context.compression.weigh import Statement, read, weigh
 from recollect.records.log import LogEntry
 from recollect.records.message import readable
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from recollect.context.blocks import Blocks
+from recollect.context.documents.blocks import Blocks
 from recollect.errors import InvalidError, NotFoundError
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from recollect import metrics
-from recollect.context.compress import DEFAULT, EXTRACTIVE, Compress, Compression, compress
+from recollect.context.compression.compress import (
+    DEFAULT,
+    EXTRACTIVE,
+    Compress,
+    Compression,
+    compress,
+)
 from recollect.context.tail import MANY
 from recollect.context.tokens import Counter
 from recollect.context.window import Window

@@ -7,11 +7,11 @@ from collections import Counter as Tally
 from collections.abc import Mapping, Sequence
 from math import log
 
-from recollect.context.candidates import Candidate, fresh, key_terms, known, still_open
-from recollect.context.common import COMMON
-from recollect.context.parts import Line, Part, joined, parse, render
+from recollect.context.compression.candidates import Candidate, fresh, key_terms, known, still_open
+from recollect.context.compression.common import COMMON
+from recollect.context.compression.parts import Line, Part, joined, parse, render
+from recollect.context.compression.weigh import STEM_CHARS, read
 from recollect.context.tokens import Counter
-from recollect.context.weigh import STEM_CHARS, read
 from recollect.records.log import LogEntry
 
 SHARES = {Part.REQUEST: 0.2, Part.CURRENT: 0.2}  # of the room, for what is pinned

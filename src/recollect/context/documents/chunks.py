@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from recollect.context.sections import sections
+from recollect.context.documents.sections import sections
 from recollect.records.article import Chunk
 from recollect.records.text import PASSAGE_CHARS, passages
 

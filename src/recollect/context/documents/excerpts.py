@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from recollect.context.chunks import chunks
+from recollect.context.documents.chunks import chunks
 from recollect.context.pack import WIDEST
 from recollect.context.quote import Quote, label, quoted
 from recollect.context.tokens import Counter

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recollect.context.chunks import FRONT_MATTER
-from recollect.context.sections import sections
+from recollect.context.documents.chunks import FRONT_MATTER
+from recollect.context.documents.sections import sections
 from recollect.errors import InvalidError, MissingExtraError
 
 MAX_BYTES = 32_000_000
@@ -118,7 +118,7 @@ def parse_document(raw: bytes, suffix: str, name: str) -> Document:
     text, note = decode(raw, declared[1].decode() if declared else "")
     if suffix not in PAGES:
         return Document(_short(title_of(text) or name), text, note)
-    from recollect.context.html_text import html_to_text  # here: most files are no pages
+    from recollect.context.documents.html_text import html_to_text  # here: most files are no pages
 
     title, text = html_to_text(text)
     return Document(_short(title_of(text) or title or name), text, note)

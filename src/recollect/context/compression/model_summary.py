@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 
-from recollect.context.extractive import thinned
-from recollect.context.parts import Line, Part, parse, parts_of
+from recollect.context.compression.extractive import thinned
+from recollect.context.compression.parts import Line, Part, parse, parts_of
+from recollect.context.compression.weigh import read
 from recollect.context.tokens import Counter
-from recollect.context.weigh import read
 from recollect.errors import BadAnswerError
 from recollect.providers.chat_model import ChatModel, Reply
 from recollect.records.log import LogEntry

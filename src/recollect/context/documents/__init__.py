@@ -1,0 +1,1 @@
+"""Documents: files become text, text becomes passages, and passages what fits a window."""
