@@ -327,5 +327,5 @@ def test_the_page_about_notes_says_what_happens(tmp_path: Path) -> None:
         cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    promised = re.findall(r"print\(.*  # (.+)$", "".join(blocks), flags=re.MULTILINE)
+    promised = re.findall(r"print\(.*\)\s+# (.+)$", "".join(blocks), flags=re.MULTILINE)
     assert done.stdout.splitlines() == promised
