@@ -11,7 +11,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-emit-index-url --no-header pyproject.toml \
 	--find-links $(MINILM)/dist --no-emit-package recollect-minilm
 
-.PHONY: run test lint format bench bench-memories bench-recall bench-scale prove lock clean
+.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-scale prove lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/core-ready  ## A first message, remembered and recalled
@@ -33,8 +33,9 @@ format: $(VENV)/dev-ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/dev-ready  ## Storage beside raw SQLite, extraction beside its labels, the worker
+bench: $(VENV)/dev-ready  ## Storage beside raw SQLite, extraction beside its labels, the worker, tokens
 	$(BIN)/python -m benchmarks.storage
+	$(BIN)/python -m benchmarks.tokens
 	$(BIN)/python -m benchmarks.extraction
 	$(BIN)/python -m benchmarks.thinking
 
@@ -43,6 +44,11 @@ bench-memories: $(VENV)/dev-ready  ## What the rules make of LoCoMo, e.g. ARGS="
 
 bench-recall: $(VENV)/dev-ready  ## Recall quality and latency, e.g. ARGS="--only locomo --ablation"
 	$(BIN)/python -m benchmarks.recall $(ARGS)
+
+bench-context: $(VENV)/dev-ready  ## Evidence inside the window, what compression keeps, how long it takes
+	$(BIN)/python -m benchmarks.context $(ARGS)
+	$(BIN)/python -m benchmarks.compression
+	$(BIN)/python -m benchmarks.windows
 
 bench-scale: $(VENV)/dev-ready  ## Recall as memories grow, e.g. ARGS=--million
 	$(BIN)/python -m benchmarks.scale $(ARGS)

@@ -20,7 +20,7 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.asking import told
-from benchmarks.context_methods import METHODS, Case, is_inside
+from benchmarks.context_methods import DEPTH, METHODS, Case, is_inside
 from benchmarks.context_plot import Panel, plot, size_name
 from benchmarks.dataset import NoDataError, Question, stratified
 from benchmarks.embedding import EMBEDDERS, make_embedder
@@ -30,12 +30,18 @@ from benchmarks.report import Grid, publish, quality_grid, short
 from benchmarks.scoring import SCHEMES, Row
 from recollect import Memory, Message, RecollectError
 from recollect.context.tokens import Counter
+from recollect.context.window import Window
 from recollect.providers.tokenizer import tokenizer_for
 
 SIZES = (1_000, 2_000, 4_000, 8_000)
 AIMS = {"locomo": (2_000, 0.75), "longmemeval": (2_000, 0.80)}
 TITLES = {"locomo": "LoCoMo, categories 1–4", "longmemeval": "LongMemEval_S"}
 TIMED = 100  # questions of each set whose windows are timed
+BESIDE = (
+    f"plain top-k takes whole messages of up to {DEPTH} hits until one does not fit, as lines that "
+    f"tell the speaker; Recollect of at most {Window().most_memories} hits what fits, under dates, "
+    "numbered and quoted: that takes more tokens"
+)
 Marks = dict[str, dict[int, bool]]
 """Whether the evidence was inside, by method and window."""
 
@@ -180,7 +186,7 @@ def write(folder: Path, measured: Sequence[Measured], picture: Path | None) -> N
             "shares": [asdict(row) for row in (*heads, *kinds)],
             "latency_ms": {str(size): latency(one, size) for size in SIZES},
         }
-    notes = [note for one in measured for note in notes_of(one)]
+    notes = [BESIDE, *(note for one in measured for note in notes_of(one))]
     publish(grids, notes, folder / "context", {**figures, "notes": notes})
     drawn = plot([panel(one) for one in measured], SIZES)
     for path in filter(None, (folder / "context.svg", picture)):

@@ -84,6 +84,7 @@ from recollect.views.knowledge import KGMemory
 from recollect.views.manager import MemoryManager
 
 if typing.TYPE_CHECKING:
+    from recollect.aio_views import AsyncLibrary, AsyncNotebook
     from recollect.context.compression.compress import Compression
     from recollect.views.library import Library
     from recollect.views.notebook import Notebook
@@ -96,7 +97,9 @@ __all__ = [
     "Appended",
     "Article",
     "AsyncChat",
+    "AsyncLibrary",
     "AsyncMemory",
+    "AsyncNotebook",
     "AsyncStream",
     "BadAnswerError",
     "BaseMemory",
@@ -183,6 +186,8 @@ __all__ = [
 ]
 
 _WHEN_ASKED_FOR = {
+    "AsyncLibrary": "recollect.aio_views",
+    "AsyncNotebook": "recollect.aio_views",
     "Compression": "recollect.context.compression.compress",
     "Library": "recollect.views.library",
     "Notebook": "recollect.views.notebook",

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from recollect.contexts import Contexts
 
 DEADLINE_MS = 50.0
+LONG_MS = 100.0  # a deadline that is no hurry
 LEAST_HITS = 10
+HITS_IN_TIME = 100  # more are looked for only where there is no hurry
 TOKENS_PER_HIT = 20  # the least a quotation takes: more hits could not be shown
 
 T = TypeVar("T")
@@ -97,9 +99,10 @@ class Request:
         scope = Scope(user=self.scope.user, tenant=self.scope.tenant, agent=self.scope.agent)
         if not self.window.memories:
             return Recall(hits=())
-        could = max(self.window.budget // TOKENS_PER_HIT, LEAST_HITS)
-        limit = min(could, self.window.most_memories)
         deadline_ms = self.given.get("deadline_ms", DEADLINE_MS)
+        has_time = deadline_ms is None or deadline_ms >= LONG_MS
+        could = max(self.window.budget // TOKENS_PER_HIT, LEAST_HITS)
+        limit = min(could, self.window.most_memories, could if has_time else HITS_IN_TIME)
         return self._try(
             "recall",
             lambda: self.memory.search(scope, question, limit=limit, deadline_ms=deadline_ms),

@@ -11,6 +11,7 @@ from rich.text import Text
 from recollect import __version__
 from recollect.cli.articles import articles
 from recollect.cli.audit import audit
+from recollect.cli.context import context
 from recollect.cli.doctor import doctor
 from recollect.cli.facts import facts
 from recollect.cli.forget import forget
@@ -33,7 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS = (
-    *(remember, recall, history, memories, facts, notes, undo, forget),
+    *(remember, recall, context, history, memories, facts, notes, undo, forget),
     *(ingest, articles),
     *(worker, jobs, maintain, audit, doctor),
 )

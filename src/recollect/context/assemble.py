@@ -11,7 +11,7 @@ What a provider caches of the beginning is thus good for all but the last messag
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from recollect.context.pack import Packing
@@ -143,7 +143,6 @@ class Assembly:
         self._trim()
         draft.blocks = self._turns(self._of_turns() + max(self._left(), 0))
         self._add_memories(self._left())
-        self._add_memories(self._left(), excerpts=True)
         self._trim()
         return draft
 
@@ -160,7 +159,7 @@ class Assembly:
         free = max(self._left(), 0)
         draft = Draft(material=given, prefix=window.summary_prefix, note=given.note)
         draft.summary = given.summary.text if given.summary else ""
-        draft.memories = self._packing.pick(given.memories, (), int(free * window.memories))
+        draft.memories = self._packing.pick(given.memories, int(free * window.memories))
         turns = sum(one.tokens for one in given.blocks)
         return self._counter.wires(draft.frame()) + turns + self._tools
 
@@ -214,17 +213,13 @@ class Assembly:
         opened = 0 if self._draft.summary else self._opening * len(self._draft.opening())
         return sum(one.tokens for one in self._draft.blocks) + opened
 
-    def _add_memories(self, room: int, *, excerpts: bool = False) -> None:
-        """What was recalled and is not among the turns, or, of what is too long, the part found."""
+    def _add_memories(self, more: int) -> None:
+        """What was recalled and is not among the turns, chosen anew for the room there is now."""
+        taken, self._draft.memories = self._counter.wire(self._draft.question()), ()
+        taken -= self._counter.wire(self._draft.question())
         shown = {id_ for one in self._draft.blocks for id_ in one.ids}
         found = [quote for quote in self._material.memories if quote.id not in shown]
-        if excerpts:
-            found = [replace(quote, text=quote.excerpt) for quote in found if quote.excerpt]
-        inside = [quote for quote in self._draft.memories if quote.id not in shown]
-        room += self._counter.wire(self._draft.question())
-        self._draft.memories = inside
-        room -= self._counter.wire(self._draft.question())
-        self._draft.memories = self._packing.pick(found, inside, room)
+        self._draft.memories = self._packing.pick(found, taken + more)
 
     def _trim(self) -> None:
         """Where the whole is more than its pieces, take away what matters least."""

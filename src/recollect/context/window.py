@@ -34,7 +34,7 @@ class Window:
     notes: float = 0.2
     memories: float = 0.4
     articles: float = 0.3
-    most_memories: int = 100
+    most_memories: int = 200
     compress_at: float = 0.85
     keep_last: int = 4
     summary_tokens: int = 1_000
