@@ -17,9 +17,8 @@ from recollect import (
     ConflictError,
     InvalidError,
     Library,
-    Memory,
-    NotFoundError,
     Notebook,
+    NotFoundError,
 )
 
 Act = Callable[[AsyncMemory], Awaitable[None]]
@@ -29,7 +28,7 @@ def run(act: Act) -> None:
     """Do something with a new memory, on a loop."""
 
     async def call() -> None:
-        async with AsyncMemory(Memory(":memory:", embedder=None, thinking=None).store) as memory:
+        async with AsyncMemory(":memory:", embedder=None, thinking=None) as memory:
             await act(memory)
 
     asyncio.run(call())

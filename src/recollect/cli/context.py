@@ -216,8 +216,8 @@ def _remarks(receipt: Receipt) -> Iterator[str]:
     if done is not None:
         because = f", {done.fell_back}" if done.fell_back else ""
         yield (
-            f"a summary of {done.tokens_after:,} tokens stands for {done.tokens_before:,}, those of "
-            f"{len(done.message_ids):,} messages ({done.made_by}{because}); it is not kept"
+            f"a summary of {done.tokens_after:,} tokens stands for {done.tokens_before:,}, those "
+            f"of {len(done.message_ids):,} messages ({done.made_by}{because}); it is not kept"
         )
     times = {TIMES.get(name, name): took for name, took in receipt.timings_ms.items()}
     yield " · ".join(f"{name} {took:,.1f} ms" for name, took in times.items())
