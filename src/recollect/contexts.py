@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # imported where it is used: `import recollect` stays light
     from recollect.context.tokens import Counter
     from recollect.request import Shelf
 
+MOST_COUNTERS = 16
 AT_THE_EDGE = 64  # messages that are looked at for calls whose results must stay with them
 
 
@@ -46,7 +47,7 @@ class Contexts:
     scope: Callable[..., Scope]
     search: Callable[..., Recall]
     _clock: Callable[[], datetime]
-    _counters: dict[str, Counter]
+    _counters: dict[tuple[str, int], Counter]
     _summarizer: Summarizer | None
 
     def context(
@@ -108,7 +109,7 @@ class Contexts:
         if not going:
             return None
         style = style_of(window, self._counter(window))
-        return self._open_summarizer().extend(scope, entries[going - 1].seq, style)
+        return self._open_summarizer().extend(scope, entries[going - 1].seq, style, asked=True)
 
     def summaries(self, *, user: str, session: str) -> list[Summary]:
         """The summaries that a session has had, newest first."""
@@ -125,7 +126,11 @@ class Contexts:
         from recollect.context.tokens import Counter
 
         tokenizer = window.counts_with()
-        return self._counters.setdefault(tokenizer.name, Counter(tokenizer))
+        # Two that a caller brings may share a name; one that is counted with stays alive.
+        own = id(tokenizer) if window.tokenizer is not None else 0
+        while len(self._counters) >= MOST_COUNTERS:
+            self._counters.pop(next(iter(self._counters)))
+        return self._counters.setdefault((tokenizer.name, own), Counter(tokenizer))
 
 
 def open_summarizer(store: Store, thinking: Thinking | None) -> Summarizer:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 from recollect import metrics
 from recollect.chat import Chat
 from recollect.config import Settings
+from recollect.context.window import Window
 from recollect.contexts import Contexts
 from recollect.errors import ConfigError, InvalidError, MissingExtraError
 from recollect.life import Life
@@ -235,7 +236,8 @@ class Memory(Life, Contexts):
         return found
 
     def warm_up(self) -> None:
-        """Load now what the first recall of a process would else be late for: the model."""
+        """Load now what the first recall or context of a process would else wait for."""
+        self._counter(Window()).text("ready")
         if self.embedder is not None:
             self.embedder.embed_query("")
 
@@ -245,13 +247,14 @@ class Memory(Life, Contexts):
         Nobody needs to: it happens in the background, and words find it until then. Returns
         how many jobs still wait when the time is over.
         """
-        began, left = time.monotonic(), 0
+        began, left = time.monotonic(), dict[object, int]()
         helpers = (self._indexer, self._worker, self._indexer, self._summarizer)
         for helper in helpers:  # the indexer twice: memories need vectors too
             if helper is not None:
                 spent = time.monotonic() - began
-                left = helper.catch_up(None if timeout_s is None else max(timeout_s - spent, 0))
-        return left
+                patience = None if timeout_s is None else max(timeout_s - spent, 0)
+                left[helper] = helper.catch_up(patience)
+        return sum(left.values())
 
     def waiting(self) -> dict[str, int]:
         """How many jobs of each kind wait or are worked on, of all users."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from recollect.contexts import Contexts
 
 DEADLINE_MS = 50.0
+AMPLE = 0.8  # of the threshold: beyond, a window would soon be summarised again
 LONG_MS = 100.0  # a deadline that is no hurry
 LEAST_HITS = 10
 HITS_IN_TIME = 100  # more are looked for only where there is no hurry
@@ -74,10 +75,12 @@ class Request:
         if wire is None or question.role != "user":
             raise InvalidError("the question must be a user's, and say something")
         found = self._recall(question.text)
-        summary = self._try("summary", self._summary, None)
-        tail, known = self._tail(summary, question)
+        summary, tail = self._past()
+        known, system = self._known(tail, question), self._system()
+        if system is not None:
+            known.add(system.message_id)
         material = Material(
-            question=wire, system=self._system(known), tools=self.given.get("tools") or (),
+            question=wire, system=self._prompt(system), tools=self.given.get("tools") or (),
             note=self._try("notes", self._note, ""), summary=summary,
             blocks=self._blocks(tail.entries, known), older=tail.more,
             memories=self._quotes(found.hits, known),
@@ -118,41 +121,62 @@ class Request:
         texts = {entry.message.message_id: entry.message.text for entry in whole}
         return [quote_of(hit, texts.get(hit.id)) for hit in wanted]
 
-    def _summary(self) -> Summary | None:
-        return self.memory.store.summary(self._session) if self.scope.session else None
-
     def _note(self) -> str:
         note = self.memory.store.note(self.scope)
         return note.text if note else ""
 
-    def _tail(self, summary: Summary | None, question: Message) -> tuple[Tail, set[str]]:
-        """The newest messages, and the ids of those that are elsewhere: question, system prompt."""
+    def _past(self) -> tuple[Summary | None, Tail]:
+        """The summary of the session and the messages after it.
+
+        A summary that was made for a smaller window stands for more than it need: then an older
+        one does, or none, and more is shown as it was said.
+        """
         if self.scope.session is None:
-            return Tail(), set()
-        after = summary.last_seq if summary else None
-        tail = self._try(
+            return None, Tail()
+        store, session = self.memory.store, self._session
+        newest = self._try("summary", lambda: store.summary(session), None)
+        tail = self._read_tail(newest)
+        if newest is None or newest.asked or tail.more:
+            return newest, tail
+        least = newest.tokens_before + tail.tokens - int(self.window.threshold * AMPLE)
+        older: Summary | None = None
+        if least > 0:
+            older = (
+                self._try("summary", lambda: store.summary(session, least=least), None) or newest
+            )
+        if older is not None and older.last_seq >= newest.last_seq:
+            return newest, tail
+        return older, self._read_tail(older)
+
+    def _read_tail(self, summary: Summary | None) -> Tail:
+        store, after = self.memory.store, summary.last_seq if summary else None
+        room = self.window.budget
+        return self._try(
             "history",
-            lambda: read_tail(
-                self.memory.store, self._session, self.counter, self.window.budget, after=after
-            ),
+            lambda: read_tail(store, self._session, self.counter, room, after=after),
             Tail(),
         )
-        newest = tail.entries[-1].message if tail.entries else None
-        is_asked = newest is not None and newest.role == "user" and newest.text == question.text
-        return tail, {question.message_id, *([newest.message_id] if newest and is_asked else ())}
 
-    def _system(self, known: set[str]) -> str:
-        """The prompt given, or else the one that the session begins with."""
-        if (given := self.given.get("system")) is not None or self.scope.session is None:
-            return given or ""
-        nothing: list[LogEntry] = []
+    def _known(self, tail: Tail, question: Message) -> set[str]:
+        """The ids under which the question may have been stored before."""
+        newest = tail.entries[-1].message if tail.entries else question
+        is_asked = newest.role == "user" and newest.text == question.text
+        return {question.message_id, newest.message_id} if is_asked else {question.message_id}
+
+    def _system(self) -> Message | None:
+        """The prompt that the session begins with."""
+        if self.scope.session is None:
+            return None
+        store, nothing = self.memory.store, list[LogEntry]()
         first = self._try(
-            "system", lambda: self.memory.store.following(self._session, after=0, limit=1), nothing
+            "system", lambda: store.following(self._session, after=0, limit=1), nothing
         )
-        if not first or first[0].message.role != "system":
-            return ""
-        known.add(first[0].message.message_id)
-        return first[0].message.text
+        return first[0].message if first and first[0].message.role == "system" else None
+
+    def _prompt(self, own: Message | None) -> str:
+        """The prompt given, or else the session's own."""
+        given: str | None = self.given.get("system")
+        return given if given is not None else own.text if own is not None else ""
 
     def _blocks(self, entries: Sequence[LogEntry], known: set[str]) -> list[Block]:
         rest = [entry for entry in entries if entry.message.message_id not in known]
@@ -190,7 +214,7 @@ class Request:
         material = replace(material, summary=done.summary, blocks=blocks)
         return Assembly(self.window, self.counter, material), done
 
-    def _take_in(self, material: Material, tail: Tail, going: int) -> Compression:
+    def _take_in(self, material: Material, tail: Tail, going: int) -> Compression | None:
         return self.summarizer().take_in(
             self._session,
             tail.entries[:going],

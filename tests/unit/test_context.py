@@ -141,6 +141,42 @@ def test_older_turns_become_a_summary_that_the_next_one_extends(memory: Memory) 
     assert len(chat.history()) == 120  # the log keeps every turn
 
 
+def test_a_larger_window_shows_again_what_a_smaller_one_summarised(memory: Memory) -> None:
+    chat = talk(memory, 60)
+    small = chat.context("and?", window=SMALL)
+    assert small.receipt.compression is not None
+    for turn in range(60, 90):
+        chat.add("user", f"question {turn} about {'rigging ' * 12}")
+    assert chat.context("and?", window=SMALL).receipt.compression is not None
+    newest, first = memory.summaries(user="ada", session=chat.id)
+    middle = chat.context("and?", window=Window(max_tokens=3_000)).receipt
+    assert middle.part("summary").ids == (first.id,)
+    assert len(middle.part("history").ids) == 34
+    large = chat.context("and?", max_tokens=50_000).receipt
+    assert large.part("summary").ids == ()
+    assert len(large.part("history").ids) == 150
+    assert chat.context("and?", window=SMALL).receipt.part("summary").ids == (newest.id,)
+
+
+def test_what_is_short_already_is_not_summarised(memory: Memory) -> None:
+    chat = memory.session(user="ada")
+    for number in range(6):
+        chat.add("user", f"{number}")
+    window = Window(max_tokens=100, compress_at=0.1)
+    assert chat.context("so?", window=window).receipt.compression is None
+    assert memory.summaries(user="ada", session=chat.id) == []
+
+
+def test_a_prompt_that_is_given_takes_the_place_of_the_sessions_own(memory: Memory) -> None:
+    chat = memory.session(user="ada")
+    chat.add("system", "You are a pirate.")
+    chat.add("user", "hello")
+    assert said(chat.context("so?", system="Be brief."))[:2] == [
+        ("system", "Be brief."), ("user", "hello"),
+    ]  # fmt: skip
+    assert said(chat.context("so?", system="")) == [("user", "hello"), ("user", "so?")]
+
+
 def test_a_prefix_can_be_set_and_compression_asked_for(memory: Memory) -> None:
     chat = talk(memory, 5)
     done = chat.compress(Window(keep_last=2))

@@ -382,7 +382,7 @@ def test_articles_never_take_a_token_too_many(
         parts = [by_id[it.id][start:stop].strip("\n") for start, stop in it.spans]
         assert it.text == "\n\n[…]\n\n".join(parts)
         assert it.whole == (it.spans == ((0, len(by_id[it.id])),))
-    if 2 * sum(map(len, texts)) < left:
+    if 2 * sum(map(len, texts)) + 30 * len(texts) < left:  # with a header each
         assert [it.whole for it in found] == [True] * len(articles)
 
 

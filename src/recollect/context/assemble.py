@@ -91,8 +91,9 @@ class Draft:
     def _recalled(self) -> str:
         """What stands above the question; made anew when another selection is."""
         if self._shown[0] is not self.memories or self._shown[1] is not self.articles:
-            parts = ((MEMORIES_INTRO, self.memories), (ARTICLES_INTRO, self.articles))
-            shown = [f"{block(intro, quotes)}\n" for intro, quotes in parts if quotes]
+            last = len(self.memories)
+            parts = ((MEMORIES_INTRO, self.memories, 1), (ARTICLES_INTRO, self.articles, last + 1))
+            shown = [f"{block(intro, quotes, first)}\n" for intro, quotes, first in parts if quotes]
             text = "".join([*shown, f"{QUESTION_INTRO}\n"]) if shown else ""
             self._shown = (self.memories, self.articles, text)
         return self._shown[2]

@@ -71,10 +71,10 @@ def may_be_a_part(hit: Hit) -> bool:
     return hit.why.start > 0 or len(hit.text) >= PASSAGE_CHARS // 2
 
 
-def block(intro: str, quotes: Sequence[Quote]) -> str:
+def block(intro: str, quotes: Sequence[Quote], first: int = 1) -> str:
     """Quotations in the order of their dates, each date above the first that has it."""
     lines, shown = [f"{intro}\n"], ""
-    for number, quote in enumerate(in_order(quotes), start=1):
+    for number, quote in enumerate(in_order(quotes), start=first):
         if quote.date != shown:
             lines.append(quote.date)
             shown = quote.date

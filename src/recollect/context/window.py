@@ -62,7 +62,7 @@ class Window:
     @property
     def threshold(self) -> int:
         """From how many tokens on older turns are summarised."""
-        return int(self.max_tokens * self.compress_at)
+        return min(int(self.max_tokens * self.compress_at), self.budget)
 
     def counts_with(self) -> Tokenizer:
         """The tokenizer of the model, or the one that was given."""

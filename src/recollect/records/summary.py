@@ -18,6 +18,7 @@ class Summary:
 
     It extends the one with the id `previous`, where there is one. `tokens_before` is what those
     messages take, `tokens` what the text takes; `made_by` names the model, or says "extractive".
+    Where it was `asked` for outright, it is used also where there were room for the messages.
     """
 
     scope: Scope
@@ -28,6 +29,7 @@ class Summary:
     tokens_before: int
     tokens: int
     previous: str | None = None
+    asked: bool = False
     id: str = field(default_factory=new_id)
     created_at: datetime = field(default_factory=now)
 

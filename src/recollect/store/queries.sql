@@ -233,10 +233,17 @@ SELECT id, text FROM articles WHERE owner = :owner AND id IN (:ids*)
 DELETE FROM passages WHERE owner = :owner AND view_id IN (:ids*)
 
 -- name: summaries
-SELECT id, previous, text, last_seq, made_by, messages, tokens_before, tokens, created_at
+SELECT id, previous, text, last_seq, made_by, asked, messages, tokens_before, tokens, created_at
 FROM summaries WHERE owner = :owner
   AND session_id = (SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash)
 ORDER BY last_seq DESC LIMIT :limit
+
+-- The one that stands for so many tokens at least, and for no more than it must.
+-- name: least_summary
+SELECT id, previous, text, last_seq, made_by, asked, messages, tokens_before, tokens, created_at
+FROM summaries WHERE owner = :owner AND tokens_before >= :least
+  AND session_id = (SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash)
+ORDER BY last_seq LIMIT 1
 
 -- name: summary_is_queued
 SELECT 1 FROM jobs
@@ -244,13 +251,13 @@ WHERE owner = :owner AND kind = 'summarize' AND session_id = :session AND last_s
   AND dead = 0 LIMIT 1
 
 -- name: put_summary
-INSERT INTO summaries (owner, session_id, last_seq, id, previous, text, made_by, messages,
+INSERT INTO summaries (owner, session_id, last_seq, id, previous, text, made_by, asked, messages,
   tokens_before, tokens, created_at)
-VALUES (:owner, :session, :last_seq, :id, :previous, :text, :made_by, :messages,
+VALUES (:owner, :session, :last_seq, :id, :previous, :text, :made_by, :asked, :messages,
   :tokens_before, :tokens, :now)
 ON CONFLICT (owner, session_id, last_seq) DO UPDATE
 SET id = excluded.id, previous = excluded.previous, text = excluded.text,
-  made_by = excluded.made_by, messages = excluded.messages,
+  made_by = excluded.made_by, asked = excluded.asked, messages = excluded.messages,
   tokens_before = excluded.tokens_before, tokens = excluded.tokens,
   created_at = excluded.created_at
 

@@ -161,8 +161,8 @@ class SqlStore:
             scope.owner, lambda db: notes.write_note(db, scope, text, base_version, now)
         )
 
-    def summary(self, scope: Scope) -> Summary | None:
-        return self._engine.read(scope.owner, lambda db: summaries.summary(db, scope))
+    def summary(self, scope: Scope, *, least: int | None = None) -> Summary | None:
+        return self._engine.read(scope.owner, lambda db: summaries.summary(db, scope, least))
 
     def summaries(self, scope: Scope) -> list[Summary]:
         return self._engine.read(scope.owner, lambda db: summaries.summaries(db, scope))

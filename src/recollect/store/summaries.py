@@ -15,9 +15,12 @@ from recollect.store.queue import enqueue, finish
 from recollect.store.sessions import ensure_session, find_by
 
 
-def summary(db: Db, scope: Scope) -> Summary | None:
-    """The summary that stands for most of the session."""
-    row = one(db.rows("summaries", **find_by(scope), limit=1))
+def summary(db: Db, scope: Scope, least: int | None) -> Summary | None:
+    """The summary that stands for most, or else for `least` tokens and as little more as can be."""
+    if least is None:
+        row = one(db.rows("summaries", **find_by(scope), limit=1))
+    else:
+        row = one(db.rows("least_summary", **find_by(scope), least=least))
     return None if row is None else _summary(scope, row)
 
 
@@ -48,7 +51,8 @@ def write_summary(
         raise ConflictError("the messages to be summarised have changed meanwhile; look again")
     db.run(
         "put_summary", owner=scope.owner, session=key, last_seq=made.last_seq, id=made.id,
-        previous=made.previous, text=made.text, made_by=made.made_by, messages=made.messages,
+        previous=made.previous, text=made.text, made_by=made.made_by, asked=int(made.asked),
+        messages=made.messages,
         tokens_before=made.tokens_before, tokens=made.tokens, now=to_micros(made.created_at),
     )  # fmt: skip
 
@@ -64,9 +68,9 @@ def _place_of(db: Db, scope: Scope, previous: str | None) -> int:
 
 
 def _summary(scope: Scope, row: Row) -> Summary:
-    id_, previous, text, last_seq, made_by, messages, tokens_before, tokens, created_at = row
+    id_, previous, text, last_seq, made_by, asked, messages, before, tokens, created_at = row
     return Summary(
         id=id_, scope=scope, previous=previous, text=text, last_seq=last_seq, made_by=made_by,
-        messages=messages, tokens_before=tokens_before, tokens=tokens,
+        asked=bool(asked), messages=messages, tokens_before=before, tokens=tokens,
         created_at=from_micros(created_at),
     )  # fmt: skip

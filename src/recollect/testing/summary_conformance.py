@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from recollect.errors import ConflictError
@@ -51,6 +53,17 @@ class SummaryConformance:
         assert store.summary(scope) == second
         assert store.summaries(scope) == [second, first]
         assert store.summaries(fresh_scope()) == []
+
+    def test_the_least_summary_stands_for_what_it_must(self, store: Store) -> None:
+        scope = fresh_scope()
+        entries = told(store, scope)
+        first = summary_of(scope, entries[:3])
+        second = replace(summary_of(scope, entries[3:5], first), tokens_before=200)
+        store.write_summary(scope, first, of=entries[:3])
+        store.write_summary(scope, second, of=entries[3:5])
+        assert store.summary(scope, least=100) == first
+        assert store.summary(scope, least=101) == second
+        assert store.summary(scope, least=201) is None
 
     def test_a_summary_may_be_made_anew(self, store: Store) -> None:
         scope = fresh_scope()

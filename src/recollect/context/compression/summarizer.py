@@ -81,9 +81,15 @@ class Summarizer:
         entries: Sequence[LogEntry],
         previous: Summary | None,
         style: Style | None = None,
-    ) -> Compression:
-        """Extend the summary by messages in hand, in their own words; the model may follow."""
-        done = self._compress(scope, entries, previous, style)
+    ) -> Compression | None:
+        """Extend the summary by messages in hand, in their own words; the model may follow.
+
+        None where the messages take no more than their summary would.
+        """
+        done = self._made(scope, entries, previous, style)
+        if done.saved <= 0:
+            return None
+        self._keep(scope, done, entries)
         if self._model is not None:
             self.ask_for(scope, done.summary.last_seq)
         return done
@@ -93,7 +99,9 @@ class Summarizer:
         self._store.queue_summary(scope, last_seq)
         self.wake()
 
-    def extend(self, scope: Scope, last_seq: int, style: Style | None = None) -> Compression | None:
+    def extend(
+        self, scope: Scope, last_seq: int, style: Style | None = None, *, asked: bool = False
+    ) -> Compression | None:
         """Extend the summary to a place, the last step by the model; None if it reaches so far."""
         before, done = 0, None
         ids: list[str] = []
@@ -105,7 +113,9 @@ class Summarizer:
             if not entries:
                 break
             model = self._model if len(entries) < CHUNK else None
-            done = self._compress(scope, entries, previous, style, model)
+            done = self._made(scope, entries, previous, style, model)
+            done = replace(done, summary=replace(done.summary, asked=asked))
+            self._keep(scope, done, entries)
             before += done.tokens_before - (previous.tokens if previous and ids else 0)
             ids += done.message_ids
         return done and replace(done, message_ids=tuple(ids), tokens_before=before)
@@ -121,7 +131,10 @@ class Summarizer:
         entries = self._store.following(scope, after=after, limit=limit)
         if not entries or entries[-1].seq != newest.last_seq:
             raise ConflictError("the messages of a summary have changed meanwhile; look again")
-        return self._compress(scope, entries, previous, None, self._model)
+        done = self._made(scope, entries, previous, None, self._model)
+        done = replace(done, summary=replace(done.summary, asked=newest.asked))
+        self._keep(scope, done, entries)
+        return done
 
     def step(self) -> bool:
         """Do one job that waits; whether there was one."""
@@ -140,7 +153,7 @@ class Summarizer:
             self.improve(job.scope)
         self._store.apply(job.scope, [], done=job)
 
-    def _compress(
+    def _made(
         self,
         scope: Scope,
         entries: Sequence[LogEntry],
@@ -149,13 +162,14 @@ class Summarizer:
         model: ChatModel | None = None,
     ) -> Compression:
         style = style or self._style
-        done = compress(
+        return compress(
             entries, scope=scope, counter=style.counter, previous=previous, model=model,
             settings=replace(self._settings, max_tokens=style.max_tokens),
         )  # fmt: skip
+
+    def _keep(self, scope: Scope, done: Compression, entries: Sequence[LogEntry]) -> None:
         self._store.write_summary(scope, done.summary, of=entries)
         _count(done)
-        return done
 
 
 def _count(done: Compression) -> None:

@@ -7,6 +7,7 @@ CREATE TABLE summaries (
   previous text,
   text text NOT NULL,
   made_by text NOT NULL,
+  asked integer NOT NULL,
   messages bigint NOT NULL,
   tokens_before bigint NOT NULL,
   tokens bigint NOT NULL,

@@ -8,6 +8,7 @@ CREATE TABLE summaries (
   previous TEXT,
   text TEXT NOT NULL,
   made_by TEXT NOT NULL,
+  asked INTEGER NOT NULL,
   messages INTEGER NOT NULL,
   tokens_before INTEGER NOT NULL,
   tokens INTEGER NOT NULL,
