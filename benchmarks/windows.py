@@ -7,20 +7,16 @@ long as one of 1,000, and both the deadline of recall and 20 ms more.
 from __future__ import annotations
 
 import argparse
-import random
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.scale_corpus import Corpus
 from recollect import Chat, Memory, Message
 from recollect.context.window import Window
 
-WORDS = (
-    "boat harbour sail rope anchor tide storm island captain crew chart compass deck engine fog "
-    "galley horizon jib keel lantern mast north oar pilot quay reef shore tiller wave yacht"
-).split()
+CORPUS = Corpus()  # words as frequent as in real talk
 SIZES = (1_000, 10_000, 100_000)
 BATCH = 500
 DEADLINE_MS = 50.0
@@ -55,9 +51,11 @@ def parser() -> argparse.ArgumentParser:
 def fill(memory: Memory, size: int) -> Chat:
     """A session of so many messages, with its summary made."""
     chat = memory.session(user="ada", agent="pilot")
-    said = messages(random.Random(size))
-    for _ in range(size // BATCH):
-        batch = [next(said) for _ in range(BATCH)]
+    for start in range(0, size, BATCH):
+        batch = [
+            Message("assistant" if number % 2 else "user", text)
+            for number, text in enumerate(CORPUS.texts(start, start + BATCH))
+        ]
         memory.remember(batch, user="ada", agent="pilot", session=chat.id)
     before = time.perf_counter()
     first = chat.context("ready?", window=Window(max_tokens=8_000))
@@ -68,19 +66,11 @@ def fill(memory: Memory, size: int) -> Chat:
     return chat
 
 
-def messages(rng: random.Random) -> Iterator[Message]:
-    number = 0
-    while True:
-        role = "assistant" if number % 2 else "user"
-        yield Message(role, f"{number} " + " ".join(rng.choices(WORDS, k=rng.randint(5, 40))))
-        number += 1
-
-
 def measure(chats: dict[int, Chat], window: Window, times: int) -> dict[int, list[float]]:
     """Milliseconds of contexts, the sessions in turns, so that noise meets all alike."""
-    rng, took = random.Random(1), {size: list[float]() for size in chats}
-    for number in range(times + 5):
-        question = " ".join(rng.choices(WORDS, k=4))
+    took = {size: list[float]() for size in chats}
+    asked = [question for _, question in CORPUS.questions(min(chats), times + 5, seed=1)]
+    for number, question in enumerate(asked):
         for size, chat in chats.items():
             before = time.perf_counter()
             chat.context(question, window=window)

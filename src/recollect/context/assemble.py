@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from recollect.context.pack import Packing
@@ -117,6 +118,9 @@ class Assembly:
         self._material = material
         self._draft = Draft(material=material, prefix=window.summary_prefix)
         self._tools = counter.tools(material.tools) if material.tools else 0
+        # What the newest turns take, by how many they are: a draft holds the newest, or none.
+        sizes = (one.tokens for one in reversed(material.blocks))
+        self._newest_tokens = list(accumulate(sizes, initial=0))
         self._opening = counter.wire({"role": "user", "content": OPENING})
         self._packing = Packing(counter, f"{MEMORIES_INTRO}\n\n{QUESTION_INTRO}\n\n")
 
@@ -161,11 +165,11 @@ class Assembly:
         draft = Draft(material=given, prefix=window.summary_prefix, note=given.note)
         draft.summary = given.summary.text if given.summary else ""
         draft.memories = self._packing.pick(given.memories, int(free * window.memories))
-        turns = sum(one.tokens for one in given.blocks)
+        turns = self._newest_tokens[len(given.blocks)]
         return self._counter.wires(draft.frame()) + turns + self._tools
 
     def _total(self) -> int:
-        turns = sum(one.tokens for one in self._draft.blocks)
+        turns = self._newest_tokens[len(self._draft.blocks)]
         return self._counter.wires(self._draft.frame()) + turns + self._tools
 
     def _left(self) -> int:
@@ -212,7 +216,7 @@ class Assembly:
     def _of_turns(self) -> int:
         """What the turns take so far."""
         opened = 0 if self._draft.summary else self._opening * len(self._draft.opening())
-        return sum(one.tokens for one in self._draft.blocks) + opened
+        return self._newest_tokens[len(self._draft.blocks)] + opened
 
     def _add_memories(self, more: int) -> None:
         """What was recalled and is not among the turns, chosen anew for the room there is now."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from recollect.context.tokens import Counter
 from recollect.context.wires import ReadImage, Wire, wire_of
 from recollect.records.log import LogEntry
+from recollect.records.message import Message
 
 NO_RESULT = "(no result was recorded)"
 
@@ -16,13 +17,10 @@ NO_RESULT = "(no result was recorded)"
 class Block:
     """What cannot be parted: one message, or calls of tools and their results."""
 
+    role: str
     wires: tuple[Wire, ...]
     tokens: int
     ids: tuple[str, ...]
-
-    @property
-    def role(self) -> str:
-        return str(self.wires[0]["role"])
 
 
 @dataclass(slots=True)
@@ -31,6 +29,7 @@ class _Open:
 
     entry: LogEntry
     wire: Wire
+    tokens: int | None
     results: dict[str, tuple[LogEntry, Wire] | None] = field(default_factory=dict)
 
 
@@ -45,8 +44,12 @@ def blocks_of(
     made: list[_Open] = []
     waiting: dict[str, _Open] = {}
     odd: list[str] = []
-    for entry in entries:
+    counts = counter.messages([entry.message for entry in entries])  # in one go
+    for entry, count in zip(entries, counts, strict=True):
         message = entry.message
+        if _is_plain(message):  # as most are: thousands may go into a large window
+            made.append(_Open(entry, {"role": message.role, "content": message.content}, count))
+            continue
         wire = wire_of(message, read_image)
         answers = message.answered_call_id() if message.role == "tool" else None
         if wire is not None and message.role == "tool" and answers in waiting:
@@ -54,7 +57,7 @@ def blocks_of(
         elif wire is None or message.role == "tool":
             odd.append(message.message_id)
         else:
-            block = _Open(entry, wire)
+            block = _Open(entry, wire, None)
             made.append(block)
             for call in wire.get("tool_calls", ()):
                 block.results[call["id"]] = None
@@ -62,18 +65,26 @@ def blocks_of(
     return [_closed(block, counter) for block in made], odd
 
 
+def _is_plain(message: Message) -> bool:
+    content = message.content
+    return (
+        type(content) is str
+        and not (message.tool_calls or message.images or message.agent_calls or message.name)
+        and message.role != "tool"
+        and bool(content) and not content.isspace()
+    )  # fmt: skip
+
+
 def _closed(block: _Open, counter: Counter) -> Block:
-    wires, ids = [block.wire], [block.entry.message.message_id]
-    plain = not (block.results or block.entry.message.images)
+    first = block.entry.message
+    if block.tokens is not None:
+        return Block(first.role, (block.wire,), block.tokens, (first.message_id,))
+    wires, ids = [block.wire], [first.message_id]
     for call_id, result in block.results.items():
         if result is not None:
             ids.append(result[0].message.message_id)
         wires.append(result[1] if result is not None else _missing(call_id))
-    if plain and block.wire == block.entry.message.to_wire():
-        tokens = counter.message(block.entry.message)
-    else:
-        tokens = sum(map(counter.wire, wires))
-    return Block(tuple(wires), tokens, tuple(ids))
+    return Block(first.role, tuple(wires), sum(map(counter.wire, wires)), tuple(ids))
 
 
 def _missing(call_id: str) -> Wire:
