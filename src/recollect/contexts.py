@@ -79,13 +79,9 @@ class Contexts:
         scope = self.scope(user=user, agent=agent, session=session)
         asked = question if isinstance(question, Message) else Message("user", question)
         request = Request(
-            memory=self,
-            summarizer=self._open_summarizer,
-            scope=scope,
-            window=window,
-            counter=self._counter(window),
-            given=given,
-        )
+            store=self.store, search=self.search, summarizer=self._open_summarizer, scope=scope,
+            window=window, counter=self._counter(window), given=given,
+        )  # fmt: skip
         return request.answer(asked)
 
     def compress(

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from recollect import metrics
 from recollect.context.assemble import Assembly, Material
@@ -26,9 +26,7 @@ from recollect.records.message import Message
 from recollect.records.query import Hit, Recall
 from recollect.records.scope import Scope
 from recollect.records.summary import Summary
-
-if TYPE_CHECKING:
-    from recollect.contexts import Contexts
+from recollect.store.base import Store
 
 DEADLINE_MS = 50.0
 AMPLE = 0.8  # of the threshold: beyond, a window would soon be summarised again
@@ -51,7 +49,8 @@ class Shelf(Protocol):
 class Request:
     """A context being made; what fails on the way is noted, and the rest goes on."""
 
-    memory: Contexts
+    store: Store
+    search: Callable[..., Recall]
     summarizer: Callable[[], Summarizer]
     scope: Scope
     window: Window
@@ -108,7 +107,7 @@ class Request:
         limit = min(could, self.window.most_memories, could if has_time else HITS_IN_TIME)
         return self._try(
             "recall",
-            lambda: self.memory.search(scope, question, limit=limit, deadline_ms=deadline_ms),
+            lambda: self.search(scope, question, limit=limit, deadline_ms=deadline_ms),
             Recall(hits=()),
         )
 
@@ -117,12 +116,12 @@ class Request:
         wanted = [hit for hit in hits if hit.kind != "note" and hit.id not in known]
         cut = [hit.id for hit in wanted if hit.kind == "message" and may_be_a_part(hit)]
         user, nothing = self.scope.whole_user(), list[LogEntry]()
-        whole = self._try("memories", lambda: self.memory.store.find(user, cut), nothing)
+        whole = self._try("memories", lambda: self.store.find(user, cut), nothing)
         texts = {entry.message.message_id: entry.message.text for entry in whole}
         return [quote_of(hit, texts.get(hit.id)) for hit in wanted]
 
     def _note(self) -> str:
-        note = self.memory.store.note(self.scope)
+        note = self.store.note(self.scope)
         return note.text if note else ""
 
     def _past(self) -> tuple[Summary | None, Tail]:
@@ -133,8 +132,8 @@ class Request:
         """
         if self.scope.session is None:
             return None, Tail()
-        store, session = self.memory.store, self._session
-        newest = self._try("summary", lambda: store.summary(session), None)
+        session = self._session
+        newest = self._try("summary", lambda: self.store.summary(session), None)
         tail = self._read_tail(newest)
         if newest is None or newest.asked or tail.more:
             return newest, tail
@@ -142,18 +141,18 @@ class Request:
         older: Summary | None = None
         if least > 0:
             older = (
-                self._try("summary", lambda: store.summary(session, least=least), None) or newest
+                self._try("summary", lambda: self.store.summary(session, least=least), None)
+                or newest
             )
         if older is not None and older.last_seq >= newest.last_seq:
             return newest, tail
         return older, self._read_tail(older)
 
     def _read_tail(self, summary: Summary | None) -> Tail:
-        store, after = self.memory.store, summary.last_seq if summary else None
-        room = self.window.budget
+        after, room = summary.last_seq if summary else None, self.window.budget
         return self._try(
             "history",
-            lambda: read_tail(store, self._session, self.counter, room, after=after),
+            lambda: read_tail(self.store, self._session, self.counter, room, after=after),
             Tail(),
         )
 
@@ -167,9 +166,9 @@ class Request:
         """The prompt that the session begins with."""
         if self.scope.session is None:
             return None
-        store, nothing = self.memory.store, list[LogEntry]()
+        nothing = list[LogEntry]()
         first = self._try(
-            "system", lambda: store.following(self._session, after=0, limit=1), nothing
+            "system", lambda: self.store.following(self._session, after=0, limit=1), nothing
         )
         return first[0].message if first and first[0].message.role == "system" else None
 
