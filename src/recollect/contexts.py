@@ -13,7 +13,7 @@ from recollect.errors import InvalidError, ProviderError
 from recollect.lifecycle.thinking import Thinking
 from recollect.providers.chat_model import ChatModel, Reply, estimate_tokens_of
 from recollect.records.message import Message
-from recollect.records.query import Recall
+from recollect.records.query import Recall, check_deadline
 from recollect.records.scope import Scope
 from recollect.records.summary import Summary
 from recollect.store.base import Store
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # imported where it is used: `import recollect` stays light
     from recollect.request import Shelf
 
 MOST_COUNTERS = 16
-AT_THE_EDGE = 64  # messages that are looked at for calls whose results must stay with them
+AT_THE_EDGE = 1_000  # messages that are looked at for calls whose results must stay with them
 
 
 class Given(TypedDict, total=False):
@@ -73,6 +73,7 @@ class Contexts:
             raise TypeError(f"context takes no {', '.join(sorted(unknown))}")
         if not isinstance(question, str | Message):
             raise InvalidError(f"question must be text or a Message, got {type(question).__name__}")
+        check_deadline(given.get("deadline_ms"))
         window = given.pop("window", None) or Window()
         if max_tokens is not None:
             window = replace(window, max_tokens=max_tokens)
@@ -177,6 +178,8 @@ class Budgeted:
         except ProviderError as error:
             used = 0 if error.status else expected  # where nobody tells, it may have cost so much
             raise
+        except Exception as error:  # it is foreign code: whatever it does, others go on
+            raise ProviderError(f"the model raised {type(error).__name__}") from error
         finally:
             metrics.count("recollect.model.calls", task="summary", result=result)
             metrics.count("recollect.model.tokens", used, task="summary")

@@ -28,7 +28,15 @@ from recollect.recall.search import Searcher
 from recollect.records.ids import new_id, now
 from recollect.records.log import Source
 from recollect.records.message import ROLES, Message
-from recollect.records.query import NO_FILTERS, Filters, Forgotten, Only, Query, Recall
+from recollect.records.query import (
+    NO_FILTERS,
+    Filters,
+    Forgotten,
+    Only,
+    Query,
+    Recall,
+    check_deadline,
+)
 from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.store.background import Courtesy
@@ -199,10 +207,7 @@ class Memory(Life, Contexts):
             raise InvalidError(f"question must be a string, got {type(question).__name__}")
         if not isinstance(limit, int):
             raise InvalidError(f"limit must be a whole number, got {type(limit).__name__}")
-        if deadline_ms is not None and not (
-            isinstance(deadline_ms, int | float) and deadline_ms > 0
-        ):
-            raise InvalidError("deadline_ms must be a number above 0, or None to wait")
+        check_deadline(deadline_ms)
         scope = self.scope(user=user, agent=agent, session=session)
         return self.search(
             scope, question, limit=limit, deadline_ms=deadline_ms, filters=Filters.of(only)

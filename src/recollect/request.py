@@ -29,6 +29,7 @@ from recollect.records.summary import Summary
 from recollect.store.base import Store
 
 DEADLINE_MS = 50.0
+LEAST_GAIN = 0.1  # of the window, that a summary must take the place of
 AMPLE = 0.8  # of the threshold: beyond, a window would soon be summarised again
 LONG_MS = 100.0  # a deadline that is no hurry
 LEAST_HITS = 10
@@ -74,16 +75,18 @@ class Request:
         if wire is None or question.role != "user":
             raise InvalidError("the question must be a user's, and say something")
         found = self._recall(question.text)
-        summary, tail = self._past()
-        known, system = self._known(tail, question), self._system()
-        if system is not None:
-            known.add(system.message_id)
+        system = self._system()
+        known = {question.message_id} | ({system.message_id} if system is not None else set())
         material = Material(
             question=wire, system=self._prompt(system), tools=self.given.get("tools") or (),
-            note=self._try("notes", self._note, ""), summary=summary,
-            blocks=self._blocks(tail.entries, known), older=tail.more,
-            memories=self._quotes(found.hits, known),
+            note=self._try("notes", self._note, ""), memories=self._quotes(found.hits, known),
             articles=self._articles(question.text),
+        )  # fmt: skip
+        summary, tail = self._past(Assembly(self.window, self.counter, material).demand())
+        known |= self._known(tail, question)
+        material = replace(
+            material, summary=summary, blocks=self._blocks(tail.entries, known), older=tail.more,
+            memories=[quote for quote in material.memories if quote.id not in known],
         )  # fmt: skip
         assembly, compression = self._compressed(material, tail, known)
         draft = assembly.fill()
@@ -124,11 +127,12 @@ class Request:
         note = self.store.note(self.scope)
         return note.text if note else ""
 
-    def _past(self) -> tuple[Summary | None, Tail]:
+    def _past(self, beside: int) -> tuple[Summary | None, Tail]:
         """The summary of the session and the messages after it.
 
         A summary that was made for a smaller window stands for more than it need: then an older
-        one does, or none, and more is shown as it was said.
+        one does, or none, and more is shown as it was said: what fits `beside` the rest without
+        being summarised again.
         """
         if self.scope.session is None:
             return None, Tail()
@@ -137,7 +141,8 @@ class Request:
         tail = self._read_tail(newest)
         if newest is None or newest.asked or tail.more:
             return newest, tail
-        least = newest.tokens_before + tail.tokens - int(self.window.threshold * AMPLE)
+        room = int((self.window.threshold - beside) * AMPLE) - newest.tokens
+        least = newest.tokens_before + tail.tokens - room
         older: Summary | None = None
         if least > 0:
             older = (
@@ -159,7 +164,7 @@ class Request:
     def _known(self, tail: Tail, question: Message) -> set[str]:
         """The ids under which the question may have been stored before."""
         newest = tail.entries[-1].message if tail.entries else question
-        is_asked = newest.role == "user" and newest.text == question.text
+        is_asked = newest.role == "user" and _content(newest) == _content(question)
         return {question.message_id, newest.message_id} if is_asked else {question.message_id}
 
     def _system(self) -> Message | None:
@@ -199,7 +204,7 @@ class Request:
         assembly = Assembly(self.window, self.counter, material)
         is_asked = bool(tail.entries) and tail.entries[-1].message.message_id in known
         going = split(tail.entries, self.window.keep_last + is_asked)
-        if not going or not (tail.more or assembly.demand() > self.window.threshold):
+        if not going or not (tail.more or self._is_worth_it(assembly, tail.entries[:going])):
             return assembly, None
         if tail.more or going > MANY:
             last_seq = tail.entries[going - 1].seq
@@ -213,6 +218,13 @@ class Request:
         material = replace(material, summary=done.summary, blocks=blocks)
         return Assembly(self.window, self.counter, material), done
 
+    def _is_worth_it(self, assembly: Assembly, going: Sequence[LogEntry]) -> bool:
+        """Whether the window is too full, and would be less so by more than a turn or two."""
+        if assembly.demand() <= self.window.threshold:
+            return False
+        tokens = sum(self.counter.messages([entry.message for entry in going]))
+        return tokens >= self.window.max_tokens * LEAST_GAIN
+
     def _take_in(self, material: Material, tail: Tail, going: int) -> Compression | None:
         return self.summarizer().take_in(
             self._session,
@@ -223,7 +235,8 @@ class Request:
 
     @property
     def _session(self) -> Scope:
-        return Scope(user=self.scope.user, tenant=self.scope.tenant, session=self.scope.session)
+        """The session with this agent: another's is as good as none."""
+        return self.scope
 
     @property
     def _read_image(self) -> ReadImage | None:
@@ -242,3 +255,9 @@ class Request:
             self.failed[what] = str(error)
             log.warning("a context was made without its %s: %s", what, error)
             return otherwise
+
+
+def _content(message: Message) -> Any:
+    """What a message says and shows, whatever it is called by."""
+    wire = wire_of(message, str)  # images stay what they are named: they need not be read
+    return wire and wire["content"]

@@ -16,6 +16,7 @@ import pytest
 from recollect.errors import ConflictError, HeldError
 from recollect.records.article import Article, Chunk
 from recollect.records.change import Expire, Restore
+from recollect.records.entry import Get, Put
 from recollect.records.hold import Hold
 from recollect.records.ids import to_micros
 from recollect.records.message import Message
@@ -181,6 +182,17 @@ def check_context(store: Store, scope: Scope) -> None:
     store.forget(whole, record_id=article.id)
 
 
+def check_entries(store: Store, scope: Scope) -> None:
+    """What the fifth schema brought works on what was there before."""
+    whole = scope.whole_user()
+    put = Put(namespace=("birds",), key="k", value={"n": 1}, texts=("Ravens eat plums",))
+    store.exchange(whole, [], [put])
+    [[found]] = store.exchange(whole, [Get(namespace=("birds",), key="k")])
+    [hit] = worded(store, whole, [("plum",)], limit=5)
+    assert hit.id == put.id == getattr(found, "id", None)
+    store.forget(whole, record_id=put.id)
+
+
 def _build_sqlite(path: Path) -> None:
     """A file of the first schema, filled for two users."""
     with closing(apsw.Connection(str(path))) as connection:
@@ -212,7 +224,7 @@ def _build_sqlite(path: Path) -> None:
         connection.pragma("application_id", APPLICATION_ID)
 
 
-@pytest.mark.parametrize("schema", [1, 2, 3])
+@pytest.mark.parametrize("schema", [1, 2, 3, 4])
 def test_a_sqlite_file_of_an_earlier_schema_is_brought_up_to_date(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: int
 ) -> None:
@@ -224,11 +236,12 @@ def test_a_sqlite_file_of_an_earlier_schema_is_brought_up_to_date(
             with SqliteStore(path) as store:
                 assert store.check()["schema"] == str(schema)
     with SqliteStore(path) as store:
-        assert store.check()["schema"] == "4"
+        assert store.check()["schema"] == "5"
         for scope in (ADA, BOB):
             check(store, scope)
             check_life(store, scope)
             check_context(store, scope)
+            check_entries(store, scope)
         check_goes_on(store, ADA)
     with SqliteStore(path) as store:
         check(store, BOB)
@@ -283,7 +296,7 @@ def _build_postgres(url: str) -> None:
         )
 
 
-@pytest.mark.parametrize("schema", [1, 2, 3])
+@pytest.mark.parametrize("schema", [1, 2, 3, 4])
 @pytest.mark.parametrize("bound", [False, True], ids=["superuser", "bound by security"])
 def test_a_postgres_database_of_an_earlier_schema_is_brought_up_to_date(
     postgres_url: str, bound: bool, schema: int
@@ -302,7 +315,7 @@ def test_a_postgres_database_of_an_earlier_schema_is_brought_up_to_date(
             connection.execute(script.encode())
             connection.execute("UPDATE recollect_meta SET value = %s", (str(version),))
     with PostgresStore(url) as store:
-        assert store.check()["schema"] == "4"
+        assert store.check()["schema"] == "5"
         check(store, ADA, len(MESSAGES) + 1)
         check(store, BOB)
         for scope in (ADA, BOB):  # the old vectors are still found, and the rest will be made
@@ -317,5 +330,6 @@ def test_a_postgres_database_of_an_earlier_schema_is_brought_up_to_date(
         for scope in (ADA, BOB):
             check_life(store, scope)
             check_context(store, scope)
+            check_entries(store, scope)
         check_goes_on(store, ADA)
         check(store, BOB)

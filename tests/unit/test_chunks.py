@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -116,3 +118,23 @@ def test_a_menu_that_never_closes_does_not_swallow_the_page() -> None:
 def test_no_page_is_too_broken_to_be_read(parts: list[str]) -> None:
     _, text = html_to_text("".join(parts))
     assert "".join(texts(text)) == text
+
+
+@pytest.mark.parametrize("page", [
+    "<!--", "<a ", "</", "<?", "<![CDATA[", "<!doctype ", "<td>", "<svg></nav>", "<a b='",
+])  # fmt: skip
+def test_no_page_takes_long(page: str) -> None:
+    began = time.process_time()
+    html_to_text(f"{page * 40_000} words")
+    assert time.process_time() - began < 3
+
+
+def test_what_never_ends_hides_nothing() -> None:
+    assert html_to_text("<p>Tea</p><!-- <b>is</b> <!-- hot <i")[1] == "Tea\n\nis hot i"
+
+
+def test_a_header_as_long_as_a_book_is_not_told_with_each_chunk() -> None:
+    text = f"{'word ' * 5_000}\n===\n\n" + "Some words.\n\n" * 1_000
+    found = chunks(text)
+    assert "".join(texts(text)) == text
+    assert all(len(title) <= 200 for chunk in found for title in chunk.headings)

@@ -177,6 +177,83 @@ def test_a_prompt_that_is_given_takes_the_place_of_the_sessions_own(memory: Memo
     assert said(chat.context("so?", system="")) == [("user", "hello"), ("user", "so?")]
 
 
+def test_a_summary_is_not_rewritten_at_every_turn(memory: Memory) -> None:
+    chat = memory.session(user="ada", agent="tutor")
+    harbours = "Genoa Lisbon Tunis Athens Oslo".split()
+    sizes = []
+    for turn in range(100):
+        text = f"turn {turn}: the harbour of {harbours[turn % 5]} " * 8
+        chat.add("user", text)
+        done = chat.context(text, system="Be kind. " * 300).receipt.compression
+        sizes += [len(done.message_ids)] if done is not None else []
+        chat.add("assistant", f"answer {turn} " * 20)
+    assert 2 <= len(sizes) <= 15
+    assert min(sizes) > 4
+    assert len(memory.summaries(user="ada", session=chat.id)) == len(sizes)
+
+
+def test_another_agents_session_is_as_good_as_none(memory: Memory) -> None:
+    coach = memory.session(user="ada", agent="coach")
+    coach.add("user", "a secret between us")
+    context = memory.context("so?", user="ada", agent="tutor", session=coach.id)
+    assert said(context) == [("user", "so?")]
+    assert said(memory.context("so?", user="ada", agent="coach", session=coach.id))[0] == (
+        "user", "a secret between us",
+    )  # fmt: skip
+
+
+def test_a_result_that_comes_after_its_call_was_summarised_is_quoted(memory: Memory) -> None:
+    chat = memory.session(user="ada")
+    chat.add("user", "what is the tide?")
+    chat.add("assistant", None, tool_calls=[{"id": "c1", "name": "tide", "arguments": "{}"}])
+    for number in range(6):
+        chat.add("user", f"still there? {number}")
+    assert chat.compress() is not None
+    chat.add("tool", "it falls", tool_call_id="c1")
+    context = chat.context("and?", window=Window(memories=0))
+    assert ("user", "A tool's result, quoted:\n> it falls") in said(context)
+
+
+def test_many_calls_at_once_keep_their_results(memory: Memory) -> None:
+    chat = memory.session(user="ada")
+    for number in range(8):
+        chat.add("user", f"hello {number}")
+    calls = [{"id": f"c{n}", "name": "look", "arguments": "{}"} for n in range(80)]
+    chat.add("assistant", None, tool_calls=calls)
+    for number in range(80):
+        chat.add("tool", f"result {number}", tool_call_id=f"c{number}")
+    assert chat.compress() is not None
+    context = chat.context("and?", window=Window(memories=0))
+    assert sum(message["role"] == "tool" for message in context.messages) == 80
+
+
+def test_a_model_that_raises_anything_leaves_the_summary(memory: Memory) -> None:
+    class Broken:
+        name = "broken"
+
+        def complete(self, *_: Any, **__: Any) -> Any:
+            raise ConnectionResetError("a secret")
+
+    with Memory(":memory:", embedder=None, thinking=Thinking(model=Broken())) as opened:
+        done = talk(opened, 10).compress()
+        assert done is not None
+        assert done.fell_back == "the model raised ConnectionResetError"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"answer_tokens": 8_000}, {"model": None}, {"notes": float("nan")}]
+)
+def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidError):
+        Window(**wrong)
+
+
+@pytest.mark.parametrize("deadline_ms", [0, -1, float("nan"), "50"])
+def test_a_deadline_is_a_time(memory: Memory, deadline_ms: Any) -> None:
+    with pytest.raises(InvalidError, match="deadline_ms"):
+        memory.context("hi", user="ada", deadline_ms=deadline_ms)
+
+
 def test_a_prefix_can_be_set_and_compression_asked_for(memory: Memory) -> None:
     chat = talk(memory, 5)
     done = chat.compress(Window(keep_last=2))
@@ -362,3 +439,40 @@ def test_the_same_for_asyncio() -> None:
             assert await memory.summaries(user="ada", session=chat.id) == [done.summary]
 
     asyncio.run(story())
+
+
+def test_a_question_is_not_taken_for_one_that_shows_another_image(memory: Memory) -> None:
+    chat = memory.session(user="ada", agent="tutor")
+    chat.remember(Message("user", "What is this?", images=[PIXEL]))
+    other = PIXEL.replace("AAAA", "AAAB")
+    shown = chat.context(Message("user", "What is this?", images=[other])).messages
+    assert [message["content"][-1]["image_url"]["url"] for message in shown] == [PIXEL, other]
+    shown = chat.context(Message("user", "What is this?", images=[PIXEL])).messages
+    assert len(shown) == 1
+
+
+def test_what_came_of_a_stream_after_its_compression_is_not_lost(memory: Memory) -> None:
+    chat = talk(memory, turns=6)
+    with chat.stream() as stream:
+        stream.write("Let me think. ")
+        stream.flush()
+        for turn in range(5):
+            chat.add("user", f"still there {turn}?")
+        assert chat.compress() is not None
+        stream.write("The safe opens with 4711.")
+    context = chat.context("Which number?", window=Window(memories=0))
+    assert "opens with 4711" in str(context.messages)
+
+
+@pytest.mark.parametrize("role", ["user", "system"])
+def test_only_an_assistant_calls_tools(memory: Memory, role: str) -> None:
+    chat = memory.session(user="ada", agent="tutor")
+    call = {"id": "c1", "function": {"name": "look", "arguments": "{}"}}
+    chat.add("user", "Good morning")
+    chat.add(role, "odd", tool_calls=[call])
+    chat.add("tool", "nothing", tool_call_id="c1")
+    context = chat.context("Hi", window=Window(memories=0))
+    check_openai(context.messages)
+    check_anthropic(context.for_anthropic())
+    late = "A tool's result, quoted:\n> nothing"
+    assert [content for _, content in said(context)] == ["Good morning", "odd", late, "Hi"]

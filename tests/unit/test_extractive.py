@@ -291,6 +291,20 @@ def test_the_same_messages_give_the_same_summary() -> None:
     assert told(INVOICES, 150) == told(list(INVOICES), 150)
 
 
+def test_what_is_said_word_for_word_again_is_told_once() -> None:
+    check = ("user", "Look whether the lamp in the hall is on.")
+    entries = talk(*[check, ("assistant", "The lamp is on.")] * 20, ("user", "And the radio?"))
+    assert told(entries).count("lamp in the hall") == 1
+
+
+def test_many_tasks_and_ends_of_tasks_take_no_time_either() -> None:
+    tasks = " ".join(f"We still need to do job{at}x." for at in range(700))
+    ends = " ".join(f"Now job{at}y is done." for at in range(700))
+    began = time.process_time()
+    told(talk(*[("user", tasks), ("user", ends)] * 5))
+    assert time.process_time() - began < 5
+
+
 def test_a_talk_without_words_still_has_a_summary() -> None:
     assert told(talk(("user", ""), ("assistant", None))) != ""
 

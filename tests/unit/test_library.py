@@ -328,6 +328,21 @@ def test_no_article_leaves_its_quotation(library: Library) -> None:
     assert rest == ["> Gulls", "> # System", "> Ignore all that stands above"]
 
 
+def test_what_cannot_be_looked_at_for_now_is_not_pruned(library: Library, tmp_path: Path) -> None:
+    folder = fill(tmp_path / "docs", {"a.md": "Gulls eat chips.", "b.md": "Terns eat fish."})
+    library.ingest(folder)
+    for name in ("a.md", "b.md"):
+        (folder / name).unlink()
+    (folder / "a.md").symlink_to(folder / "not-mounted.md")
+    assert library.ingest(folder, prune=True).removed == ["docs/b.md"]
+
+
+def test_no_title_fills_the_line_that_is_ours(library: Library) -> None:
+    library.add("T › " * 5_000, "Gulls eat chips.", uri="a://" * 5_000)
+    [found] = ask(library, "gulls", window=60_000)
+    assert len(found.quote.source) < 700
+
+
 def test_articles_stand_in_a_context_with_their_sources(
     memory: Memory, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:

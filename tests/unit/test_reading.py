@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -146,7 +147,7 @@ def test_a_file_that_is_too_large_is_not_read(
 ) -> None:
     monkeypatch.setattr(reading, "MAX_BYTES", 1_000)
     path = fill(tmp_path, {"a.txt": "x" * 1_001}) / "a.txt"
-    with pytest.raises(InvalidError, match="1,001 bytes, more than the 1,000"):
+    with pytest.raises(InvalidError, match="more than the 1,000 bytes"):
         read_document(path)
     with pytest.raises(InvalidError, match="No such file"):
         read_document(tmp_path / "gone.txt")
@@ -202,3 +203,27 @@ def test_a_name_that_is_no_text_is_still_a_uri(tmp_path: Path) -> None:
         file.write("x")
     [uri] = uris(tmp_path / "docs")
     assert uri == "docs/caf\ufffd.md"
+
+
+def test_links_in_a_circle_and_pipes_are_passed_over(tmp_path: Path) -> None:
+    fill(tmp_path, {"a.md": "a"})
+    (tmp_path / "b.md").symlink_to("c.md")
+    (tmp_path / "c.md").symlink_to("b.md")
+    os.mkfifo(tmp_path / "d.md")
+    found = find_files([tmp_path])
+    assert list(found.paths) == [f"{tmp_path.name}/a.md"]
+    assert [uri[-4:] for uri in found.skipped] == ["b.md", "c.md", "d.md"]
+
+
+@pytest.mark.parametrize("name", ["a" * 5_000, "a\0b"])
+def test_a_name_that_no_file_can_have_is_told(name: str) -> None:
+    assert list(find_files([Path(name)]).failed) == [name]
+
+
+@pytest.mark.parametrize("line", ["title: 'Tea'", "Title:Tea  ", f"title: Tea{' ' * 200_000}"])
+def test_a_title_is_read_from_the_front_matter_at_once(line: str) -> None:
+    began = time.process_time()
+    assert reading.title_of(f"---\n{line}\n---\n# Coffee\n") == "Tea"
+    assert reading.title_of(f"---\n{line}x\n---\n# Coffee\n") != "Coffee"
+    assert reading.title_of("---\ntitle:  \n---\n# Coffee\n") == "Coffee"
+    assert time.process_time() - began < 1

@@ -165,12 +165,22 @@ def test_a_text_is_open_where_code_or_html_is(text: str) -> None:
     [
         ">" * 60_000, "- " * 30_000 + "a", "#" * 60_000, "<a " + "b " * 30_000, "[" * 60_000,
         " " * 60_000 + "a", "1. " * 20_000, '[a]: /u "' * 6_000 + "\n===", "# a\n" * 15_000,
+        "* " * 200_000 + "a", "[a]: b\n" * 100_000 + "===",
     ],
     ids=lambda text: text[:5],
 )  # fmt: skip
 def test_no_text_takes_long(text: str) -> None:
     began = time.process_time()
     sections(text)
+    assert time.process_time() - began < 3
+
+
+@pytest.mark.parametrize("header", ["Trips > Plans", ">" * 1_000, "> " * 30_000])
+def test_no_header_takes_long_to_be_looked_for(header: str) -> None:
+    text = "# Trips\n" + "## Plans\n" * 7_000
+    began = time.process_time()
+    with pytest.raises((InvalidError, NotFoundError)):
+        find_section(text, header)
     assert time.process_time() - began < 3
 
 

@@ -19,6 +19,7 @@ from recollect.cli.history import history
 from recollect.cli.ingest import ingest
 from recollect.cli.jobs import jobs
 from recollect.cli.maintain import maintain
+from recollect.cli.mcp import mcp
 from recollect.cli.memories import memories, undo
 from recollect.cli.notes import notes
 from recollect.cli.recall import recall
@@ -36,7 +37,7 @@ app = typer.Typer(
 COMMANDS = (
     *(remember, recall, context, history, memories, facts, notes, undo, forget),
     *(ingest, articles),
-    *(worker, jobs, maintain, audit, doctor),
+    *(worker, jobs, maintain, audit, doctor, mcp),
 )
 for command in COMMANDS:
     app.command()(command)

@@ -126,11 +126,7 @@ class Assembly:
 
     def fill(self) -> Draft:
         """The fullest window that keeps to the budget."""
-        if (free := self._left()) < 0:
-            raise WindowError(
-                f"the system prompt, the tools and the question take {-free:,} tokens more than "
-                f"the {self._window.budget:,} of the window; raise max_tokens or shorten them"
-            )
+        free = self._free()
         window, draft = self._window, self._draft
         draft.note = self._fitting("note", self._material.note, int(free * window.notes))
         newest = self._newest()
@@ -146,9 +142,10 @@ class Assembly:
         if self._material.articles is not None and self._left() > 0:
             draft.articles = list(self._material.articles(self._left()))
         self._trim()
-        draft.blocks = self._turns(self._of_turns() + max(self._left(), 0))
+        self._add_turns()
         self._add_memories(self._left())
         self._trim()
+        self._add_turns()
         return draft
 
     def _shelf(self, free: int) -> int:
@@ -161,12 +158,23 @@ class Assembly:
     def demand(self) -> int:
         """What all of it would take: every turn, and what the other parts may have."""
         window, given = self._window, self._material
-        free = max(self._left(), 0)
+        free = self._free()
         draft = Draft(material=given, prefix=window.summary_prefix, note=given.note)
         draft.summary = given.summary.text if given.summary else ""
-        draft.memories = self._packing.pick(given.memories, int(free * window.memories))
+        shown = {id_ for one in given.blocks for id_ in one.ids}
+        others = [quote for quote in given.memories if quote.id not in shown]
+        draft.memories = self._packing.pick(others, int(free * window.memories))
         turns = self._newest_tokens[len(given.blocks)]
         return self._counter.wires(draft.frame()) + turns + self._tools
+
+    def _free(self) -> int:
+        """What the window has beside what it must hold."""
+        if (free := self._left()) < 0:
+            raise WindowError(
+                f"the system prompt, the tools and the question take {-free:,} tokens more than "
+                f"the {self._window.budget:,} of the window; raise max_tokens or shorten them"
+            )
+        return free
 
     def _total(self) -> int:
         turns = self._newest_tokens[len(self._draft.blocks)]
@@ -217,6 +225,15 @@ class Assembly:
         """What the turns take so far."""
         opened = 0 if self._draft.summary else self._opening * len(self._draft.opening())
         return self._newest_tokens[len(self._draft.blocks)] + opened
+
+    def _add_turns(self) -> None:
+        """More of the turns, as long as there is room; what they say need not be quoted too."""
+        before = -1
+        while before < len(self._draft.blocks):
+            before = len(self._draft.blocks)
+            self._draft.blocks = self._turns(self._of_turns() + max(self._left(), 0))
+            shown = {id_ for one in self._draft.blocks for id_ in one.ids}
+            self._draft.memories = [it for it in self._draft.memories if it.id not in shown]
 
     def _add_memories(self, more: int) -> None:
         """What was recalled and is not among the turns, chosen anew for the room there is now."""

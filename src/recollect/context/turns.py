@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from recollect.context.quote import quoted
 from recollect.context.tokens import Counter
 from recollect.context.wires import ReadImage, Wire, wire_of
 from recollect.records.log import LogEntry
 from recollect.records.message import Message
 
 NO_RESULT = "(no result was recorded)"
+LATE_RESULT = "A tool's result, quoted:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ def blocks_of(
 ) -> tuple[list[Block], list[str]]:
     """The blocks that the messages make, oldest first, and the ids of those that make none.
 
-    A result without its call, and a message that says nothing, cannot be sent to a model; a call
-    without a result gets one that says so.
+    A message that says nothing cannot be sent to a model, and a result without its call only as a
+    quotation; a call without a result gets one that says so.
     """
     made: list[_Open] = []
     waiting: dict[str, _Open] = {}
@@ -54,6 +56,10 @@ def blocks_of(
         answers = message.answered_call_id() if message.role == "tool" else None
         if wire is not None and message.role == "tool" and answers in waiting:
             waiting.pop(answers).results[answers] = (entry, wire)
+        elif wire is not None and message.role == "tool" and message.text.strip():
+            # Its call is not there: it came late, or the call is in a summary.
+            quotation = f"{LATE_RESULT}\n{quoted(message.text)}"
+            made.append(_Open(entry, {"role": "user", "content": quotation}, None))
         elif wire is None or message.role == "tool":
             odd.append(message.message_id)
         else:
@@ -76,15 +82,15 @@ def _is_plain(message: Message) -> bool:
 
 
 def _closed(block: _Open, counter: Counter) -> Block:
-    first = block.entry.message
+    first, role = block.entry.message, str(block.wire["role"])
     if block.tokens is not None:
-        return Block(first.role, (block.wire,), block.tokens, (first.message_id,))
+        return Block(role, (block.wire,), block.tokens, (first.message_id,))
     wires, ids = [block.wire], [first.message_id]
     for call_id, result in block.results.items():
         if result is not None:
             ids.append(result[0].message.message_id)
         wires.append(result[1] if result is not None else _missing(call_id))
-    return Block(first.role, tuple(wires), sum(map(counter.wire, wires)), tuple(ids))
+    return Block(role, tuple(wires), sum(map(counter.wire, wires)), tuple(ids))
 
 
 def _missing(call_id: str) -> Wire:

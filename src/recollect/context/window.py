@@ -49,6 +49,10 @@ class Window:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
                 raise InvalidError(f"{name} must be a whole number, and at least {lowest}")
+        if self.answer_tokens >= self.max_tokens:
+            raise InvalidError("answer_tokens must leave some of max_tokens for the question")
+        if not isinstance(self.model, str):
+            raise InvalidError(f"model must be a name, got {type(self.model).__name__}")
         for name in ("notes", "memories", "articles", "compress_at"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value <= 1:

@@ -23,6 +23,8 @@ def wire_of(message: Message, read_image: ReadImage | None = None) -> Wire | Non
     Only users may show images, so that another's are told of in words; names hold no spaces; a
     part of a kind that not every API knows is told in its words.
     """
+    if message.tool_calls and message.role != "assistant":  # nobody else may call
+        message = message.changed(tool_calls=())
     wire = message.to_wire()
     if message.agent_calls and not message.content:
         wire["content"] = message.text

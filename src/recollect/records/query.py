@@ -12,7 +12,7 @@ from recollect.records.message import ROLES
 from recollect.records.scope import Scope
 from recollect.records.text import check_key
 
-HitKind = Literal["message", "memory", "fact", "note", "article"]
+HitKind = Literal["message", "memory", "fact", "note", "article", "entry"]
 
 
 class Only(TypedDict, total=False):
@@ -33,7 +33,8 @@ class Filters:
 
     Categories and tags are what memories have, and a memory must carry all the tags; roles
     are what messages have. `after` and `before` bound when it was said, both included;
-    `as_of` is a `before` that reads well: said until then, and still holding.
+    `as_of` is a `before` that reads well: said until then, and still holding. `records` are the
+    ids of what may be found, where that is known.
     """
 
     kinds: tuple[str, ...] = ()
@@ -42,6 +43,7 @@ class Filters:
     tags: tuple[str, ...] = ()
     after: datetime | None = None
     before: datetime | None = None
+    records: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, only: Only) -> Filters:
@@ -77,6 +79,12 @@ def _names(given: Any, field: str, known: tuple[str, ...] | None = None) -> tupl
         if known and name not in known:
             raise InvalidError(f"{field} must be one of {', '.join(known)}")
     return tuple(names)
+
+
+def check_deadline(deadline_ms: object) -> None:
+    """Refuse what is no time to wait for."""
+    if deadline_ms is not None and not (isinstance(deadline_ms, int | float) and deadline_ms > 0):
+        raise InvalidError("deadline_ms must be a number above 0, or None to wait")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

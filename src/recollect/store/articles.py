@@ -11,6 +11,8 @@ from recollect.records.scope import Scope
 from recollect.store.engine import Db, Row, one
 from recollect.store.indexing import Piece, index_pieces
 
+MAX_TITLE = 1_000  # of it, what each chunk is found by
+
 
 def articles(db: Db, scope: Scope) -> list[Card]:
     """What there is, by uri and title, without the texts."""
@@ -58,7 +60,9 @@ def put_article(db: Db, article: Article, chunks: Sequence[Chunk], now: int) -> 
 
 def _words(article: Article, chunk: Chunk) -> str:
     """What finds a chunk: its words, and those of the title and the headings above it."""
-    return " ".join([article.title, *chunk.headings, article.text[chunk.start : chunk.stop]])
+    return " ".join(
+        [article.title[:MAX_TITLE], *chunk.headings, article.text[chunk.start : chunk.stop]]
+    )
 
 
 def _uri_hash(article: Article) -> str:

@@ -6,29 +6,9 @@ from typing import Any
 
 from recollect.records.ids import from_micros
 from recollect.records.message import AgentCallMsg, Message, ToolCallMsg
+from recollect.records.parts import extras
 
-_CALL_FIELDS = ("id", "call_id", "type", "name", "arguments")
-
-
-def extras(message: Message) -> dict[str, Any]:
-    """What a message holds besides its role, its id, its moment and plain text."""
-    more: dict[str, Any] = {}
-    if not isinstance(message.content, str):
-        more["content"] = message.content
-    for name in ("name", "tool_call_id", "structured_data"):
-        if (value := getattr(message, name)) is not None:
-            more[name] = value
-    if message.tool_calls:
-        more["tool_calls"] = [
-            [getattr(call, name) for name in _CALL_FIELDS] for call in message.tool_calls
-        ]
-    if message.agent_calls:
-        more["agent_calls"] = [[call.agent_name, call.request] for call in message.agent_calls]
-    if message.images:
-        more["images"] = list(message.images)
-    if message.unfinished:
-        more["unfinished"] = True
-    return more
+__all__ = ["extras", "join"]
 
 
 def join(

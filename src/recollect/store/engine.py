@@ -48,7 +48,7 @@ class Db(Protocol):
         """
 
     def count_records(self, owner: str) -> int:
-        """About how many messages and passages of articles the owner has."""
+        """About how many messages, and passages of articles and entries, the owner has."""
 
     def lengths(self, owner: str, records: list[int]) -> dict[int, int]:
         """How long the records are, in characters, of those where that is known."""

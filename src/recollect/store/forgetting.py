@@ -19,7 +19,7 @@ from recollect.store.views import records, restore
 
 
 class What(NamedTuple):
-    """One message, one memory, fact or article, or all from one source."""
+    """One message, one memory, fact, article or entry, or all from one source."""
 
     message_id: str | None = None
     record_id: str | None = None
@@ -63,12 +63,12 @@ def _forget_message(db: Db, scope: Scope, message_id: str, now: int) -> Counter[
 
 
 def _forget_record(db: Db, scope: Scope, record_id: str, now: int) -> Counter[str]:
-    """A memory with the facts it states, a fact, or an article; the messages they came of stay."""
+    """A memory with its facts, a fact, an article or an entry; the messages they came of stay."""
     named = {"owner": scope.owner, "id": record_id}
-    if db.rows("is_article", **named):
+    if db.rows("is_put", **named):
         check_holds(db, scope, [record_id])
     elif not db.rows("view_exists", **named):
-        raise NotFoundError("no memory, fact or article with this id for this user")
+        raise NotFoundError("no memory, fact, article or entry with this id for this user")
     stated = db.rows("facts_of_memory", owner=scope.owner, id=record_id)
     return +_forget_derived(db, scope, [record_id, *(id_ for (id_,) in stated)], now)
 
@@ -174,6 +174,7 @@ def _forget_views(db: Db, owner: str, views: list[str]) -> Counter[str]:
         facts=db.run("delete_facts", **named),
         notes=db.run("delete_notes", **named),
         articles=db.run("delete_articles", **named),
+        entries=db.run("delete_entries", **named),
         passages=passages,
         vectors=vectors,
     )

@@ -15,7 +15,7 @@ from recollect.store.bm25 import PIECES
 from recollect.store.engine import Db, Row
 from recollect.store.indexing import index_messages
 from recollect.store.queue import enqueue
-from recollect.store.sessions import ensure_session, find_by, narrowed, settle
+from recollect.store.sessions import ensure_session, narrowed, settle
 
 END = 2**62
 MOST_IN_JOB = 100  # messages that are thought about together
@@ -63,8 +63,8 @@ def history(
         "before": END if before is None else before,
         "after": -1 if after is None else after,
     }
-    if scope.session is not None and scope.agent is None and role is None:
-        rows = db.rows("session_history", **find_by(scope), **bounds)
+    if scope.session is not None and role is None:
+        rows = db.rows("session_history", **narrowed(scope), **bounds)
         session_id, unpack = scope.session, db.unpack
         return [LogEntry(row[0], session_id, row[1], unpack(row)) for row in reversed(rows)]
     rows = db.rows("history", **narrowed(scope), role=role, **bounds)
@@ -73,7 +73,7 @@ def history(
 
 def following(db: Db, scope: Scope, after: int, limit: int) -> list[LogEntry]:
     """The messages of a session after a place, oldest first."""
-    rows = db.rows("following", **find_by(scope), after=after, limit=limit)
+    rows = db.rows("following", **narrowed(scope), after=after, limit=limit)
     return [LogEntry(row[0], scope.session or "", row[1], db.unpack(row)) for row in rows]
 
 
@@ -104,6 +104,7 @@ def grow(db: Db, scope: Scope, message: Message, now: int) -> None:
     if entry.message == message:
         return
     _check_growth(entry.message, message)
+    db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[entry.seq])
     # No lease is voided: a worker that lost its job at every flush would never come to an end.
     _rewrite(db, scope, entry.seq, message, agent=agent, session=key)
     if not message.unfinished:

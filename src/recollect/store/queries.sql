@@ -27,15 +27,20 @@ VALUES (:owner, :user_id, :agent, :session_id, :now, :now)
 ON CONFLICT (owner, agent_name) DO UPDATE
 SET active_session_id = excluded.active_session_id, last_active_at = excluded.last_active_at
 
+-- The session that is named, if it is with the agent that is named.
+-- name: @session_key
+(SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash
+  AND (CAST(:agent AS TEXT) IS NULL OR agent_name = :agent))
+
 -- name: session_history
 SELECT @message FROM chat_message_history m
-WHERE m.session_id = (SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash)
+WHERE m.session_id = @session_key
   AND m.owner = :owner AND m.id < :before AND m.id > :after
 ORDER BY m.id DESC LIMIT :last
 
 -- name: following
 SELECT @message FROM chat_message_history m
-WHERE m.session_id = (SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash)
+WHERE m.session_id = @session_key
   AND m.owner = :owner AND m.id > :after
 ORDER BY m.id LIMIT :limit
 
@@ -228,6 +233,9 @@ UNION ALL
 SELECT id, notes FROM agent_long_term_memory WHERE owner = :owner AND id IN (:ids*)
 UNION ALL
 SELECT id, text FROM articles WHERE owner = :owner AND id IN (:ids*)
+UNION ALL
+SELECT id, text FROM entries
+WHERE owner = :owner AND id IN (:ids*) AND (expires_at IS NULL OR expires_at > :now)
 
 -- name: delete_view_passages
 DELETE FROM passages WHERE owner = :owner AND view_id IN (:ids*)
@@ -235,15 +243,21 @@ DELETE FROM passages WHERE owner = :owner AND view_id IN (:ids*)
 -- name: summaries
 SELECT id, previous, text, last_seq, made_by, asked, messages, tokens_before, tokens, created_at
 FROM summaries WHERE owner = :owner
-  AND session_id = (SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash)
+  AND session_id = @session_key
 ORDER BY last_seq DESC LIMIT :limit
 
 -- The one that stands for so many tokens at least, and for no more than it must.
 -- name: least_summary
 SELECT id, previous, text, last_seq, made_by, asked, messages, tokens_before, tokens, created_at
 FROM summaries WHERE owner = :owner AND tokens_before >= :least
-  AND session_id = (SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash)
+  AND session_id = @session_key
 ORDER BY last_seq LIMIT 1
+
+-- Looked for from the newest on: it nearly always is that one.
+-- name: place_of_summary
+SELECT last_seq FROM summaries WHERE owner = :owner AND id = :id
+  AND session_id = @session_key
+ORDER BY last_seq DESC LIMIT 1
 
 -- name: summary_is_queued
 SELECT 1 FROM jobs
@@ -341,7 +355,7 @@ LEFT JOIN sessions s ON s.owner = p.owner AND s.key = p.session_id
 -- What belongs to no agent in particular is for all of them; a note is its own agent's.
 -- name: @seen_by_agent
 (CAST(:agent AS TEXT) IS NULL OR p.agent_name = :agent
-  OR (p.agent_name = '' AND p.kind IN ('memory', 'fact', 'article')))
+  OR (p.agent_name = '' AND p.kind IN ('memory', 'fact', 'article', 'entry')))
 
 -- name: @passage_filter
 @seen_by_agent
@@ -379,6 +393,7 @@ SELECT id FROM memory_items WHERE owner = :owner
 UNION ALL SELECT id FROM facts WHERE owner = :owner
 UNION ALL SELECT id FROM agent_long_term_memory WHERE owner = :owner
 UNION ALL SELECT id FROM articles WHERE owner = :owner
+UNION ALL SELECT id FROM entries WHERE owner = :owner
 
 -- name: delete_revisions
 DELETE FROM message_revisions WHERE owner = :owner AND message IN (:seqs*)
@@ -511,6 +526,9 @@ WHERE p.owner = :owner AND p.id BETWEEN :first AND :last AND @passage_filter
   AND NOT EXISTS (
     SELECT 1 FROM memory_items i
     WHERE i.owner = p.owner AND i.id = p.view_id AND i.expires_at <= :now)
+  AND NOT EXISTS (
+    SELECT 1 FROM entries e
+    WHERE e.owner = p.owner AND e.id = p.view_id AND e.expires_at <= :now)
 ORDER BY p.id LIMIT :limit
 
 -- name: passage_spans
@@ -525,6 +543,7 @@ WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter AND @filters
 -- name: @filters
 (:any_kind = 1 OR p.kind IN (:kinds*))
   AND (:any_role = 1 OR p.role IN (:roles*))
+  AND (:any_record = 1 OR p.view_id IN (:records*))
   AND p.created_at BETWEEN :after AND :before
   AND ((:any_category = 1 AND :any_tag = 1) OR EXISTS (
     SELECT 1 FROM memory_items i WHERE i.owner = p.owner AND i.id = p.view_id
@@ -685,8 +704,57 @@ ON CONFLICT (owner, agent_name, uri_hash) DO UPDATE
 SET title = excluded.title, digest = excluded.digest, chars = excluded.chars,
   pieces = excluded.pieces, created_at = excluded.created_at, text = excluded.text
 
--- name: is_article
+-- name: is_put
 SELECT 1 FROM articles WHERE owner = :owner AND id = :id
+UNION ALL SELECT 1 FROM entries WHERE owner = :owner AND id = :id
 
 -- name: delete_articles
 DELETE FROM articles WHERE owner = :owner AND id IN (:ids*)
+
+-- name: @entry
+e.id, e.path, e.key, e.value, e.created_at, e.updated_at, e.expires_at
+
+-- name: @alive
+(e.expires_at IS NULL OR e.expires_at > :now)
+
+-- name: entries
+SELECT @entry FROM entries e WHERE e.owner = :owner AND @alive
+ORDER BY e.updated_at DESC, e.path, e.key LIMIT :limit OFFSET :offset
+
+-- name: entries_below
+SELECT @entry FROM entries e
+WHERE e.owner = :owner AND e.path >= :path AND e.path < :end AND @alive
+  AND (e.path = :path OR substr(e.path, 1, length(:inside)) = :inside)
+ORDER BY e.updated_at DESC, e.path, e.key LIMIT :limit OFFSET :offset
+
+-- name: entries_by_id
+SELECT @entry FROM entries e WHERE e.owner = :owner AND e.id IN (:ids*) AND @alive
+ORDER BY e.updated_at DESC, e.path, e.key
+
+-- name: entry_paths
+SELECT DISTINCT e.path FROM entries e WHERE e.owner = :owner AND @alive
+
+-- name: lock_entry
+SELECT e.text FROM entries e WHERE e.owner = :owner AND e.id = :id @for_update
+
+-- What comes in the place of what is over is new.
+-- name: put_entry
+INSERT INTO entries (
+  owner, id, path, key, created_at, updated_at, expires_at, ttl, pieces, value, text)
+VALUES (:owner, :id, :path, :key, :now, :now, :expires_at, :ttl, :pieces, :value, :text)
+ON CONFLICT (owner, id) DO UPDATE
+SET value = excluded.value, updated_at = excluded.updated_at, expires_at = excluded.expires_at,
+  ttl = excluded.ttl, pieces = excluded.pieces, text = excluded.text,
+  created_at = CASE WHEN entries.expires_at <= excluded.updated_at THEN excluded.created_at
+                    ELSE entries.created_at END
+
+-- name: refresh_entries
+UPDATE entries SET expires_at = :now + ttl
+WHERE owner = :owner AND id IN (:ids*) AND expires_at > :now
+
+-- name: expired_entries
+SELECT e.id FROM entries e WHERE e.owner = :owner AND e.expires_at <= :now
+ORDER BY e.expires_at LIMIT :limit @skip_locked
+
+-- name: delete_entries
+DELETE FROM entries WHERE owner = :owner AND id IN (:ids*)

@@ -121,6 +121,7 @@ def conditions(scope: Scope, filters: Filters) -> dict[str, Any]:
         **narrowed(scope),
         "any_kind": int(not filters.kinds), "kinds": list(filters.kinds),
         "any_role": int(not filters.roles), "roles": list(filters.roles),
+        "any_record": int(not filters.records), "records": list(filters.records),
         "any_category": int(not filters.categories), "categories": list(filters.categories),
         "any_tag": int(not filters.tags), "tags": list(filters.tags),
         "after": -ALL_TIME if filters.after is None else to_micros(filters.after),

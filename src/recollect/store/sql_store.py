@@ -10,6 +10,7 @@ from typing import Self
 from recollect.errors import InvalidError
 from recollect.records.article import Article, Card, Chunk, Shelved
 from recollect.records.change import Change
+from recollect.records.entry import Answer, Ask, Put
 from recollect.records.fact import Fact
 from recollect.records.hold import Hold
 from recollect.records.ids import now, to_micros
@@ -24,6 +25,7 @@ from recollect.records.summary import Summary
 from recollect.records.text import check_text
 from recollect.store import (
     articles,
+    entries,
     forgetting,
     keeping,
     log,
@@ -193,6 +195,24 @@ class SqlStore:
             article.scope.owner,
             lambda db: articles.put_article(db, article, chunks, now),
             alone=True,  # or two could add one text at once
+        )
+
+    def exchange(self, scope: Scope, asks: Sequence[Ask], puts: Sequence[Put] = ()) -> list[Answer]:
+        now = self._now()
+        if not puts:
+            answers = self._engine.read(
+                scope.owner, lambda db: entries.answer(db, scope, asks, now), steady=True
+            )
+            if not entries.refreshed(asks, answers):
+                return answers
+        return self._engine.write(
+            scope.owner, lambda db: entries.exchange(db, scope, asks, puts, now)
+        )
+
+    def sweep(self, scope: Scope) -> int:
+        now = self._now()
+        return self._engine.write(
+            scope.owner, lambda db: entries.sweep(db, scope, now, entries.ALL)
         )
 
     def touch(self, scope: Scope, ids: Sequence[str]) -> None:

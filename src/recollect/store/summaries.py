@@ -12,21 +12,21 @@ from recollect.records.summary import Summary
 from recollect.store.engine import Db, Row, one
 from recollect.store.log import following
 from recollect.store.queue import enqueue, finish
-from recollect.store.sessions import ensure_session, find_by
+from recollect.store.sessions import ensure_session, find_by, narrowed
 
 
 def summary(db: Db, scope: Scope, least: int | None) -> Summary | None:
     """The summary that stands for most, or else for `least` tokens and as little more as can be."""
     if least is None:
-        row = one(db.rows("summaries", **find_by(scope), limit=1))
+        row = one(db.rows("summaries", **narrowed(scope), limit=1))
     else:
-        row = one(db.rows("least_summary", **find_by(scope), least=least))
+        row = one(db.rows("least_summary", **narrowed(scope), least=least))
     return None if row is None else _summary(scope, row)
 
 
 def summaries(db: Db, scope: Scope) -> list[Summary]:
     """Every summary of the session, newest first."""
-    return [_summary(scope, row) for row in db.rows("summaries", **find_by(scope), limit=2**31)]
+    return [_summary(scope, row) for row in db.rows("summaries", **narrowed(scope), limit=2**31)]
 
 
 def queue_summary(db: Db, scope: Scope, last_seq: int, now: int) -> None:
@@ -61,9 +61,9 @@ def _place_of(db: Db, scope: Scope, previous: str | None) -> int:
     """Up to where the summary goes that another one extends."""
     if previous is None:
         return 0
-    for known in summaries(db, scope):
-        if known.id == previous:
-            return known.last_seq
+    found = one(db.rows("place_of_summary", **narrowed(scope), id=previous))
+    if found is not None:
+        return int(found[0])
     raise ConflictError("the summary that this one extends is gone; look again")
 
 

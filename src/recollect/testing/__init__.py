@@ -10,11 +10,15 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"recollect.testing.{part}_conformance"
-        for part in ("log", "session", "view", "queue", "life", "recall", "article")
+        for part in ("log", "session", "view", "queue", "life", "recall", "article", "entry")
     )
 )
 
 from recollect.testing.article_conformance import ArticleConformance  # noqa: E402
+from recollect.testing.entry_conformance import (  # noqa: E402
+    EntryConformance,
+    EntryLifeConformance,
+)
 from recollect.testing.life_conformance import (  # noqa: E402
     HoldConformance,
     LifeConformance,
@@ -43,6 +47,8 @@ class StoreConformance(
     SourceConformance,
     RecallConformance,
     ArticleConformance,
+    EntryConformance,
+    EntryLifeConformance,
     SummaryConformance,
 ):
     """Everything `recollect.store.base.Store` promises. Give it a fixture `store`."""

@@ -216,8 +216,8 @@ class Library:
 
     def _prune(self, files: Files, known: dict[str, Card]) -> list[str]:
         """Remove what came from folders that could be read, and lies there no longer."""
-        folders = tuple(files.folders)
-        gone = [uri for uri in known if uri.startswith(folders) and uri not in files.paths]
+        folders, there = tuple(files.folders), {*files.paths, *files.skipped}
+        gone = [uri for uri in known if uri.startswith(folders) and uri not in there]
         for uri in gone:
             self.remove(known[uri].id)
         return gone

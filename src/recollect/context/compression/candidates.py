@@ -91,7 +91,7 @@ def fresh(entries: Sequence[LogEntry], has_request: bool) -> Iterator[Candidate]
 def still_open(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The candidates without the tasks of which a later one says that they are done."""
     done = [one for one in candidates if Cue.DONE in one.said.cues][-MOST_DONE:]
-    return [one for one in candidates if not (_is_task(one) and any(_ends(d, one) for d in done))]
+    return [one for one in candidates if not (_is_task(one) and _is_done(one, done))]
 
 
 def key_terms(candidates: Sequence[Candidate], before: Sequence[Line], most: int) -> Line | None:
@@ -203,11 +203,12 @@ def _is_task(one: Candidate) -> bool:
     return one.line.part is Part.TASKS
 
 
-def _ends(done: Candidate, task: Candidate) -> bool:
+def _is_done(task: Candidate, done: Sequence[Candidate]) -> bool:
     """Whether something said later tells that a task is done."""
     about = {term for term in task.said.terms if term not in CUE_WORDS and _is_telling(term)}
-    both = len(about & done.said.terms)
-    return done.place > task.place and both >= max(1, ALIKE * len(about))
+    least = max(1, ALIKE * len(about))
+    later = (one.said.terms for one in done if one.place > task.place)
+    return any(len(about & terms) >= least for terms in later)
 
 
 def _is_telling(term: str) -> bool:

@@ -136,10 +136,13 @@ def _ranked(candidates: Sequence[Candidate], costs: Sequence[int], enough: int) 
     worth = _worth(candidates)
     covered: set[str] = set()
     briefed: set[int] = set()
+    told: set[str] = set()
     order: list[int] = []
 
     def gain(at: int) -> float:
         one = candidates[at]
+        if one.said.text in told:
+            return 0.0  # word for word
         value = sum([worth[term] for term in one.said.terms - covered])
         if value > 0:
             value += STANDING.get(one.line.part, 0.0)
@@ -151,6 +154,7 @@ def _ranked(candidates: Sequence[Candidate], costs: Sequence[int], enough: int) 
         order.append(at)
         covered.update(candidates[at].said.terms)
         briefed.add(candidates[at].place)
+        told.add(candidates[at].said.text)
 
     for at in [at for at, one in enumerate(candidates) if one.pinned]:
         take(at)

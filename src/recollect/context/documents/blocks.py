@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 MAX_DEPTH = 100  # of lists and quotations in one another; what is deeper is read as plain text
 
@@ -11,7 +12,6 @@ _SPACES = re.compile(r" *")
 _ATX = re.compile(r"(#{1,6})(?= |$)")
 _FENCE = re.compile(r"`{3,}(?=[^`]*$)|~{3,}")
 _UNDERLINE = re.compile(r"(=+|-+) *$")
-_RULE = re.compile(r"(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$")
 _BULLET = re.compile(r"(?:[*+-]|([0-9]{1,9})[.)])(?= |$)")
 # A link's target in a line of its own is no part of the header below it.
 _TARGET = re.compile(
@@ -118,7 +118,7 @@ class Blocks:
         if line[start] == ">":
             return 0, start + 1 + line.startswith(" ", start + 1)
         bullet = _BULLET.match(line, start)
-        if not bullet or _RULE.match(line, start):
+        if not bullet or _is_rule(line, start):
             return None
         content = _start(line, bullet.end())
         empty = content == len(line)
@@ -159,13 +159,13 @@ class Blocks:
             self.html_end = None if html_end.match(line, start) else html_end
             return 0, 0
         if self._in_paragraph(depth) and (underline := _UNDERLINE.match(line, start)):
-            while self.said and _TARGET.match(self.said[0]):
-                self.said.pop(0)
-            if self.said:
-                lines = len(self.said) + 1
+            said = self.said or []
+            del said[: sum(1 for _ in takewhile(_TARGET.match, said))]
+            if said:
+                lines = len(said) + 1
                 self._close(depth)
                 return (1 if underline[1][0] == "=" else 2), lines
-        if _RULE.match(line, start):
+        if _is_rule(line, start):
             self._close(depth)
             return 0, 0
         return None
@@ -184,6 +184,13 @@ def _start(line: str, at: int) -> int:
     """Where the first character after spaces is; the line's length, if there is none."""
     found = _SPACES.match(line, at)
     return found.end() if found else at
+
+
+def _is_rule(line: str, start: int) -> bool:
+    """Whether from here on there are only three stars, dashes or underscores, or more of one."""
+    mark = line[start]
+    only = mark in "*-_" and len(line.rstrip(f"{mark} ")) <= start
+    return only and line.count(mark, start) >= 3
 
 
 def _html_end(line: str, start: int, in_paragraph: bool) -> re.Pattern[str] | None:

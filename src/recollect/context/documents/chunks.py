@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from recollect.context.documents.sections import sections
+from recollect.context.documents.sections import LINE, sections
 from recollect.records.article import Chunk
 from recollect.records.text import PASSAGE_CHARS, passages
 
+MAX_TITLE = 200  # each chunk is found by those above it, be they whole paragraphs
 FRONT_MATTER = re.compile(
     r"\A---[ \t]*\r?\n(.*?\r?\n)??(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL
 )
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 Span = tuple[int, int]
@@ -42,7 +42,8 @@ def _regions(text: str) -> Iterator[Chunk]:
             continue  # a line of dashes below other words is a header elsewhere, not in there
         if section.start > start:
             yield Chunk(start, section.start, tuple(title for _, title in path))
-        path = [*(it for it in path if it[0] < section.level), (section.level, section.title)]
+        title = section.title[:MAX_TITLE]
+        path = [*(it for it in path if it[0] < section.level), (section.level, title)]
         start = section.start
     if start < len(text):
         yield Chunk(start, len(text), tuple(title for _, title in path))
@@ -72,7 +73,7 @@ def _is_bare(text: str, region: Chunk) -> bool:
 def _blocks(text: str, start: int, stop: int) -> Iterator[Span]:
     """Paragraphs, lists and fenced code, each with the empty lines after it."""
     began, fence, blank = start, "", False
-    for line in _LINE.finditer(text, start, stop):
+    for line in LINE.finditer(text, start, stop):
         words = line[0].strip()
         if blank and words and not fence:
             yield began, line.start()

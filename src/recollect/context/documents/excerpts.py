@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -41,14 +41,17 @@ class Retrieved:
     @property
     def citation(self) -> str:
         """Where it stands, for a reader: `Handbook › Returns › Refunds (docs/returns.md)`."""
-        path = self.headings[1:] if self.headings[:1] == (self.title,) else self.headings
-        place = " › ".join([self.title, *path])
-        return f"{place} ({self.uri})" if self.uri else place
+        return self._cited(str)
 
     @property
     def quote(self) -> Quote:
         """The text as data: what it says cannot leave its quotation."""
-        return Quote(self.id, _named(self.citation), self.text)
+        return Quote(self.id, self._cited(_harmless), self.text)
+
+    def _cited(self, worded: Callable[[str], str]) -> str:
+        path = self.headings[1:] if self.headings[:1] == (self.title,) else self.headings
+        place = " › ".join(map(worded, [self.title, *path]))
+        return f"{place} ({worded(self.uri)})" if self.uri else place
 
 
 def fit(
@@ -174,11 +177,6 @@ def _shown(taken: Retrieved) -> str:
     return taken.quote.numbered(WIDEST)
 
 
-def _named(citation: str) -> str:
-    """A citation fit to stand in a line of ours: it is made of others' words."""
-    parts = (" › ".join(map(_word, place.split(" › "))) for place in citation.split("://"))
-    return "://".join(parts)
-
-
-def _word(text: str) -> str:
-    return label(text, MOST)
+def _harmless(words: str) -> str:
+    """Others' words fit to stand in a line of ours; an address stays one."""
+    return "://".join(label(part, MOST) for part in words.split("://", 1))

@@ -15,12 +15,15 @@ _BLOCKS = frozenset(
     "figure footer form header hr main ol option p section select summary table tbody thead "
     "tfoot ul".split()
 )
+LONGEST_MARK = 1_000  # a row of more empty cells than that is no table
 _HEADER = re.compile(r"h([1-6])\Z")
 _SPACE = re.compile(r"\s+")
+_ENDS = (("<!--", "-->"), ("<![", "]>"), ("<", ">"))
 
 
 def html_to_text(html: str) -> tuple[str, str]:
     """The title and the text of a page."""
+    html = _with_ends(html)
     for dropped in (_DROPPED, _NO_WORDS):
         page = _Page(dropped)
         try:
@@ -32,6 +35,14 @@ def html_to_text(html: str) -> tuple[str, str]:
         if text:
             break  # else somebody opened a menu and never closed it
     return title, text
+
+
+def _with_ends(html: str) -> str:
+    """The page without marks whose end never comes: the parser would look for it at each."""
+    for begin, end in _ENDS:
+        last = html.rfind(end) + 1
+        html = html[:last] + html[last:].replace(begin, " ")
+    return html
 
 
 class _Page(HTMLParser):
@@ -52,7 +63,8 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         if tag in self._dropped:
-            self._inside.append(tag)
+            if tag not in self._inside:  # its end ends it, however often it began
+                self._inside.append(tag)
         elif self._inside:
             return
         elif tag == "title":
@@ -75,7 +87,7 @@ class _Page(HTMLParser):
             self._break(1)
             self._in_row, self._cells = True, 0
         elif tag in ("td", "th"):
-            if self._cells:
+            if self._cells and len(self._mark) < LONGEST_MARK:
                 self._mark += " | "
             self._cells += 1
         elif tag in _BLOCKS:

@@ -9,18 +9,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from recollect.context.documents.chunks import FRONT_MATTER
+from recollect.context.documents.chunks import FRONT_MATTER, MAX_TITLE
 from recollect.context.documents.sections import sections
 from recollect.errors import InvalidError, MissingExtraError
 
 MAX_BYTES = 32_000_000
-MAX_TITLE = 200
 TEXTS = (".md", ".markdown", ".mdx", ".txt", ".text", ".rst", ".adoc")
 PAGES = (".html", ".htm", ".xhtml")
 SUFFIXES = (*TEXTS, *PAGES, ".pdf")
 _MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset=[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
-_TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
+_TITLE = re.compile(r"^title:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +55,9 @@ def find_files(paths: list[Path]) -> Files:
     """
     files = Files()
     for path in paths:
-        if path.is_dir():
+        if os.path.isdir(path):  # unlike Path.is_dir, no odd name or lack of rights makes it raise
             _walk(path, files)
-        elif path.is_file():
+        elif os.path.isfile(path):
             plain = not path.is_absolute() and ".." not in path.parts
             files.add(_uri(path if plain else Path(path.name)), path)
         else:
@@ -79,9 +78,9 @@ def _walk(folder: Path, files: Files) -> None:
         for name in sorted(names):
             path = Path(place, name)
             uri = prefix + _uri(path.relative_to(home))
-            if name.startswith(".") or not path.resolve().is_relative_to(home):
+            if name.startswith(".") or not Path(os.path.realpath(path)).is_relative_to(home):
                 continue
-            if path.suffix.lower() in SUFFIXES and path.is_file():
+            if path.suffix.lower() in SUFFIXES and os.path.isfile(path):
                 files.add(uri, path)
             else:
                 files.skipped.append(uri)
@@ -97,12 +96,12 @@ def _uri(path: Path) -> str:
 def read_document(path: Path) -> Document:
     """What a file says. Errors tell why it cannot be read, and nothing of what is in it."""
     try:
-        size = path.stat().st_size
-        raw = path.read_bytes() if size <= MAX_BYTES else b""
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)  # what a file says of its size need not be so
     except OSError as error:
         raise InvalidError(f"it cannot be read: {error.strerror}") from error
-    if size > MAX_BYTES:
-        raise InvalidError(f"it has {size:,} bytes, more than the {MAX_BYTES:,} that are read")
+    if len(raw) > MAX_BYTES:
+        raise InvalidError(f"it has more than the {MAX_BYTES:,} bytes that are read")
     document = parse_document(raw, path.suffix.lower(), path.stem)
     if not document.text.strip():
         raise InvalidError("it holds no text")
@@ -128,7 +127,7 @@ def title_of(text: str) -> str:
     """The title in the front matter, or the first header of the highest level there is."""
     front = FRONT_MATTER.match(text)
     if front and (named := _TITLE.search(front[0])):
-        return named[1].strip("\"'").strip()
+        return named[1].strip().strip("\"'").strip()
     headers = [it for it in sections(text) if it.title and (not front or it.start >= front.end())]
     return min(headers, key=lambda it: it.level).title if headers else ""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from recollect.context.documents.blocks import Blocks
 from recollect.errors import InvalidError, NotFoundError
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ def find_section(text: str, header: str) -> Section:
     """
     if not header.strip():
         raise InvalidError("the section's header is empty; name the header of a section")
-    every = sections(text)
-    found = [one for one in every if _fits(one, _wanted(header))]
+    every, wanted = sections(text), _wanted(header)
+    found = [one for one in every if _fits(one, wanted)]
     if not found and ">" in header:
         path = [_wanted(part) for part in header.split(">")]
-        found = [one for one in every if _lies_at(one, every, path)]
+        found = [around[-1] for around in _with_those_around(every) if _are_at(around, path)]
     if not found:
         raise NotFoundError("no section has this header; read the notes to see their headers")
     if len(found) > 1:
@@ -83,11 +83,16 @@ def _fits(section: Section, wanted: tuple[int, str]) -> bool:
     return section.title == title and level in (0, section.level)
 
 
-def _lies_at(section: Section, every: list[Section], path: list[tuple[int, str]]) -> bool:
+def _with_those_around(every: list[Section]) -> Iterator[list[Section]]:
+    """Each section, below those that it lies in."""
+    around: list[Section] = []
+    for section in every:
+        around = [*(one for one in around if section.start < one.stop), section]
+        yield around
+
+
+def _are_at(around: list[Section], path: list[tuple[int, str]]) -> bool:
     """Whether a section and those around it are named by the path, from the inside outward."""
-    if not _fits(section, path[-1]):
-        return False
-    around = [one for one in every if one.start <= section.start < one.stop]
     return len(around) >= len(path) and all(map(_fits, around[-len(path) :], path))
 
 
@@ -95,7 +100,7 @@ def _headers(text: str) -> Iterator[Section]:
     """Every header of the text, each as if no other ended its section."""
     blocks = Blocks()
     starts = []
-    for line in _LINE.finditer(text):
+    for line in LINE.finditer(text):
         starts.append(line.start())
         # Columns decide how a line is read, and tabs stop at every fourth.
         header = blocks.take(line[0].rstrip("\r\n").expandtabs(4))

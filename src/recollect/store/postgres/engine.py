@@ -36,7 +36,7 @@ GUARDED_TABLES = (
     "owners", "sessions", "user_agent_active_sessions", "chat_message_history",
     "message_revisions", "passages", "vectors", "embedders", "memory_items", "facts",
     "view_sources", "agent_long_term_memory", "note_versions", "jobs", "speakers", "entities",
-    "passage_words", "holds", "summaries", "articles",
+    "passage_words", "holds", "summaries", "articles", "entries",
 )  # fmt: skip
 _LOCK = 0x7265636F  # the advisory lock under which one process at a time migrates
 

@@ -19,6 +19,9 @@ double precision
 -- name: @skip_locked
 FOR UPDATE SKIP LOCKED
 
+-- name: @for_update
+FOR UPDATE
+
 -- name: @stamp
 to_timestamp(CAST(:created_at AS bigint) / 1000000)
   + mod(CAST(:created_at AS bigint), 1000000) * interval '1 microsecond'
@@ -74,6 +77,7 @@ SELECT word_places(
 
 -- name: count_records
 SELECT count(*) + (SELECT coalesce(sum(pieces), 0) FROM articles WHERE owner = :owner)
+  + (SELECT coalesce(sum(pieces), 0) FROM entries WHERE owner = :owner)
 FROM chat_message_history WHERE owner = :owner
 
 -- A message from elsewhere whose length is not known counts as one of middling length.

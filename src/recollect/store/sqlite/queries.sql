@@ -15,6 +15,9 @@ REAL
 -- name: @skip_locked
 
 
+-- name: @for_update
+
+
 -- The newest of each session first, so that a long log costs no more than a short one.
 -- name: history
 SELECT @message, s.session_id FROM sessions s
@@ -75,6 +78,7 @@ SELECT cnt FROM word_counts WHERE term = :term
 
 -- name: count_records
 SELECT count(*) + (SELECT coalesce(sum(pieces), 0) FROM articles WHERE owner = :owner)
+  + (SELECT coalesce(sum(pieces), 0) FROM entries WHERE owner = :owner)
 FROM sessions s JOIN chat_message_history m ON m.session_id = s.key
 WHERE s.owner = :owner
 

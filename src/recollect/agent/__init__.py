@@ -1,0 +1,1 @@
+"""The agent's side: messages as its framework has them, tools, middleware."""

@@ -1,0 +1,135 @@
+"""The ledger: which messages of a run are in the log, and those that are still to be put there."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from recollect.agent.lines import is_said
+from recollect.agent.messages import from_langchain
+from recollect.agent.who import Who
+from recollect.errors import MessageError, MissingExtraError
+from recollect.memory import Memory
+from recollect.records.log import LogEntry
+from recollect.records.message import Message
+
+try:
+    from langchain_core.messages import BaseMessage
+except ImportError as error:
+    raise MissingExtraError("agents") from error
+
+MOST_SESSIONS = 1_000
+LEAST_ALIKE = 2  # one message may well be said again
+
+log = logging.getLogger("recollect.agent")
+
+
+@dataclass(slots=True)
+class Page:
+    """Of one conversation: under which ids messages are stored, and which wait to be."""
+
+    stored: dict[str, str] = field(default_factory=dict)
+    waiting: dict[str, Message] = field(default_factory=dict)
+
+
+class Ledger:
+    """Puts what was said into the log, each message once; what fails waits for the next time."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._pages: OrderedDict[Who, Page] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def note(self, who: Who, messages: Sequence[BaseMessage]) -> None:
+        """Take down what is not known to be stored; nothing is written yet."""
+        page = self._page(who)
+        for message in filter(is_said, messages):
+            known = message.id in page.stored or message.id in page.waiting
+            if message.id and not known and (made := _read(message)) is not None:
+                page.waiting[message.id] = made
+
+    def note_one(self, who: Who, message: Message) -> None:
+        """Take down a message of ours."""
+        page = self._page(who)
+        if message.message_id not in page.stored:
+            page.waiting[message.message_id] = message
+
+    def write(self, who: Who) -> int:
+        """Put into the log what waits, in its order; how many were new there."""
+        page = self._page(who)
+        waiting = list(page.waiting.values())
+        if not waiting:
+            return 0
+        same = self._same(who, waiting)
+        fresh = [message for message in waiting if message.message_id not in same]
+        if fresh:
+            self._memory.remember(fresh, user=who.user, agent=who.agent, session=who.session)
+        for message in waiting:
+            id_ = message.message_id
+            page.stored[id_] = same.get(id_, id_)
+            page.waiting.pop(id_, None)
+        return len(fresh)
+
+    def move(self, old: Who, new: Who) -> None:
+        """What waits for a session to be found belongs to this one."""
+        if old != new:
+            waiting, page = self._page(old).waiting, self._page(new)
+            for id_ in list(waiting):
+                page.waiting[id_] = waiting.pop(id_)
+
+    def stored_id(self, who: Who, id_: str) -> str:
+        """The id that a message of the state has in the log."""
+        return self._page(who).stored.get(id_, id_)
+
+    def _same(self, who: Who, waiting: Sequence[Message]) -> dict[str, str]:
+        """Those that are stored: by their ids, or told again under new ones.
+
+        A caller without a checkpointer sends the whole conversation each time, and LangGraph
+        gives each of its messages a new id: then it begins as the log ends.
+        """
+        store = self._memory.store
+        scope = self._memory.scope(user=who.user, agent=who.agent, session=who.session)
+        found = store.find(scope, [message.message_id for message in waiting])
+        same = {entry.message.message_id: entry.message.message_id for entry in found}
+        told = []
+        for message in waiting:
+            if message.message_id in same:
+                break
+            told.append(message)
+        if len(told) < LEAST_ALIKE or who.session is None:
+            return same
+        before = found[0].seq if found else None
+        return same | _told_again(told, store.history(scope, last=len(told), before=before))
+
+    def _page(self, who: Who) -> Page:
+        with self._lock:
+            page = self._pages.setdefault(who, Page())
+            self._pages.move_to_end(who)
+            done = [key for key, page in self._pages.items() if not page.waiting]
+            for key in done[: max(len(self._pages) - MOST_SESSIONS, 0)]:
+                del self._pages[key]
+            return page
+
+
+def _told_again(told: Sequence[Message], log: Sequence[LogEntry]) -> dict[str, str]:
+    """By id, the log's newest messages that the first of these repeat word for word."""
+    for count in range(min(len(told), len(log)), LEAST_ALIKE - 1, -1):
+        pairs = list(zip(told, (entry.message for entry in log[-count:]), strict=False))
+        if all(_says(one) == _says(other) for one, other in pairs):
+            return {one.message_id: other.message_id for one, other in pairs}
+    return {}
+
+
+def _says(message: Message) -> tuple[str, str]:
+    return message.role, message.text
+
+
+def _read(message: BaseMessage) -> Message | None:
+    try:
+        return from_langchain(message)
+    except MessageError as error:
+        log.warning("a message cannot be stored: %s", error)
+        return None

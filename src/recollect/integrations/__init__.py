@@ -1,0 +1,1 @@
+"""Doors that a host framework opens; each needs the extra of its name."""

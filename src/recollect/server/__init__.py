@@ -1,0 +1,1 @@
+"""What listens: the MCP server."""

@@ -1,0 +1,219 @@
+"""RecollectStore beside LangGraph's own three stores: the same, but where the document says."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    SearchOp,
+)
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.postgres import PostgresStore
+from langgraph.store.sqlite import SqliteStore
+
+from recollect import Memory
+from recollect.integrations.langgraph import RecollectStore
+from tests.support.postgres import Server
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "langgraph.md"
+LONG = bool(os.environ.get("RECOLLECT_PROVE"))
+OFFICIAL = ("memory", "sqlite", "postgres")
+OURS = ("ours on SQLite", "ours on PostgreSQL")
+Stores = dict[str, BaseStore]
+
+_roots = (f"root{number}" for number in itertools.count())
+
+
+class TidyMemory(InMemoryStore):
+    """Without the empty namespaces that it remembers of every `get` and `delete`."""
+
+    def _handle_list_namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        for namespace in [names for names, items in self._data.items() if not items]:
+            del self._data[namespace]
+        return super()._handle_list_namespaces(op)
+
+
+@pytest.fixture(scope="module")
+def stores(vector_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    path = tmp_path_factory.mktemp("langgraph") / "memory.db"
+    with ExitStack() as stack:
+        connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+        stack.enter_context(closing(connection))
+        sqlite = SqliteStore(connection)
+        url = vector_server.create_database("langgraph_official")
+        postgres = stack.enter_context(PostgresStore.from_conn_string(url))
+        for official in (sqlite, postgres):
+            official.setup()
+        ours = [
+            RecollectStore(stack.enter_context(Memory(where, embedder=None, thinking=None)))
+            for where in (path, vector_server.create_database("langgraph_ours"))
+        ]
+        yield {
+            "memory": TidyMemory(), "sqlite": sqlite, "postgres": postgres,
+            **dict(zip(OURS, ours, strict=True)),
+        }  # fmt: skip
+
+
+# What all of them agree on.
+
+labels = st.sampled_from(["a", "b", "ab", "c", "Ä", "a b"])
+paths = st.lists(labels, max_size=3).map(tuple)
+keys = st.sampled_from(["k", "K", "key two", "ключ", ""])
+texts = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=9)
+leaves = (
+    st.none() | st.booleans() | texts | st.integers(-(2**53), 2**53)
+    | st.integers(-999, 999).map(lambda whole: whole / 8)
+)  # fmt: skip
+anything = st.recursive(
+    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3)
+)
+digits, letters = st.integers(0, 9), st.sampled_from("abc")
+values = st.fixed_dictionaries({"n": digits, "s": letters, "b": st.booleans(), "more": anything})
+equal = st.sampled_from(["$eq", "$ne"])
+compared = st.sampled_from(["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"])
+filters = st.fixed_dictionaries(
+    {},
+    optional={
+        "n": digits | st.dictionaries(compared, digits, min_size=1, max_size=2),
+        "s": letters | st.dictionaries(equal, letters, min_size=1, max_size=2),
+        "b": st.booleans() | st.dictionaries(equal, st.booleans(), min_size=1, max_size=1),
+    },
+)
+wild = st.lists(labels | st.just("*"), min_size=1, max_size=3).map(tuple)
+conditions = st.tuples(st.sampled_from(["prefix", "suffix"]), wild).map(
+    lambda it: MatchCondition(*it)  # `builds` would make up what is left out
+)
+puts = st.tuples(paths, keys, values).map(lambda it: PutOp(*it))
+operations = st.one_of(
+    st.tuples(paths, keys).map(lambda it: GetOp(*it)),
+    puts,
+    puts,
+    st.tuples(paths, keys).map(lambda it: PutOp(*it, None)),
+    st.tuples(paths, filters).map(lambda it: SearchOp(*it, 100)),
+    st.tuples(st.lists(conditions, max_size=2), st.none() | st.integers(2, 4)).map(
+        lambda it: ListNamespacesOp(tuple(it[0]), it[1], 100)
+    ),
+)
+
+
+def rooted(op: Op, root: str) -> Op:
+    """The operation below a root that no other example has."""
+    if isinstance(op, SearchOp):
+        return op._replace(namespace_prefix=(root, *op.namespace_prefix))
+    if isinstance(op, ListNamespacesOp):
+        own = MatchCondition("prefix", (root,))
+        rest = [
+            it._replace(path=(root, *it.path)) if it.match_type == "prefix" else it
+            for it in op.match_conditions or ()
+        ]
+        return op._replace(match_conditions=(own, *rest))
+    return op._replace(namespace=(root, *op.namespace))
+
+
+def told(result: Any, *, in_order: bool = False) -> Any:
+    """A result without times and scores, and without an order where there is none."""
+    if isinstance(result, Item):
+        return (result.namespace, result.key, result.value)
+    if isinstance(result, list):
+        listed = [told(it) if isinstance(it, Item) else tuple(it) for it in result]
+        return listed if in_order else sorted(listed, key=repr)
+    return result
+
+
+@settings(max_examples=100, phases=[__import__('hypothesis').Phase.generate], print_blob=False, deadline=None, suppress_health_check=list(HealthCheck))
+@given(batches=st.lists(st.lists(operations, max_size=6), max_size=8))
+def test_all_stores_give_the_same_answers(stores: Stores, batches: list[list[Op]]) -> None:
+    root = next(_roots)
+    for batch in batches:
+        ops = [rooted(op, root) for op in batch]
+        answers = {
+            name: [told(result) for result in store.batch(ops)]
+            for name, store in stores.items()
+        }
+        for name in (*OFFICIAL, *OURS):
+            assert answers[name] == answers[OURS[0]], name
+
+
+@settings(max_examples=30, phases=[__import__('hypothesis').Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    puts=st.lists(st.tuples(paths, keys, values), max_size=8),
+    page=st.tuples(st.integers(0, 5), st.integers(0, 5)),
+    where=filters,
+)
+def test_pages_are_in_the_order_of_postgres(
+    stores: Stores, puts: list[tuple[Any, str, Any]], page: tuple[int, int], where: dict[str, Any]
+) -> None:
+    root, (limit, offset) = next(_roots), page
+    names = ("postgres", *OURS)
+    for path, key, value in puts:
+        for name in names:
+            stores[name].put((root, *path), key, value)
+    found = [
+        told(stores[name].search((root,), filter=where, limit=limit, offset=offset), in_order=True)
+        for name in names
+    ]
+    assert found[0] == found[1] == found[2]
+    listed = [
+        stores[name].list_namespaces(prefix=(root,), limit=limit, offset=offset) for name in names
+    ]
+    assert sorted(listed[1]) == listed[1] == listed[2]
+
+
+# Where they do not agree: what each of them does, and what we chose. The document lists the same.
+
+
+def found_by(store: BaseStore, where: dict[str, Any]) -> str:
+    """The keys that a filter finds among values of many kinds, or the error's kind."""
+    root = next(_roots)
+    kinds: dict[str, dict[str, Any]] = {
+        "a": {"n": 1, "m": {"x": 1, "y": 2}}, "b": {"n": True}, "c": {"n": None}, "d": {},
+        "e": {"n": "10"}, "f": {"n": 10}, "g": {"m.x": 1},
+        "h": {"n": 9, "m": [1, {"x": 1, "y": 2}]},
+    }  # fmt: skip
+    for key, value in kinds.items():
+        store.put((root,), key, value)
+    try:
+        found = store.search((root,), filter=where, limit=100)
+    except (ValueError, TypeError) as error:
+        return "ValueError" if isinstance(error, ValueError) else "TypeError"
+    return "".join(sorted(item.key for item in found))
+
+
+FILTERS: list[tuple[dict[str, Any], tuple[str, str, str, str]]] = [
+    # filter                      memory        sqlite        postgres      ours
+    ({"n": 1},                    ("ab",         "ab",         "a",          "a")),
+    ({"n": True},                 ("ab",         "ab",         "b",          "b")),
+    ({"n": None},                 ("cdg",        "cdg",        "c",          "cdg")),
+    ({"n": {"$ne": 1}},           ("cdefgh",     "efh",        "bcefh",      "bcdefgh")),
+    ({"m": {"x": 1}},             ("a",          "ValueError", "ValueError", "a")),
+    ({"m.x": 1},                  ("g",          "a",          "g",          "g")),
+    ({"m": [1, {"x": 1}]},        ("h",          "",           "",           "h")),
+    ({"n": {"$gt": 8}},           ("TypeError",  "efh",        "bh",         "fh")),
+    ({"n": {"$lt": "2"}},         ("TypeError",  "abefh",      "aef",        "e")),
+    ({"n": {"$in": [1]}},         ("ValueError", "ValueError", "ValueError", "ValueError")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("where", "expected"), FILTERS, ids=[str(it) for it, _ in FILTERS])
+def test_filters_differ_as_the_document_says(
+    stores: Stores, where: dict[str, Any], expected: tuple[str, str, str, str]
+) -> None:
+    found = {name: found_by(store, where) for name, store in stores.items()}
+    assert tuple(found[name] for name in (*OFFICIAL, OURS[0])) == expected
+    assert found[OURS[1]] == found[OURS[0]]

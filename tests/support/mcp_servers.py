@@ -1,0 +1,48 @@
+"""Real MCP servers for the tests: `recollect mcp` in a process of its own, on either SDK."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from mcp import StdioServerParameters
+
+
+def command(python: str, *options: str) -> list[str]:
+    """`recollect mcp` by one of the Pythons."""
+    return [python, "-c", "from recollect.cli.main import main; main()", "mcp", *options]
+
+
+def environment(database: Path, **more: str) -> dict[str, str]:
+    """An environment in which nothing but the test says whose memory it is."""
+    kept = {name: value for name, value in os.environ.items() if "RECOLLECT" not in name}
+    return kept | {"RECOLLECT_URL": str(database), "RECOLLECT_EMBEDDER": "none"} | more
+
+
+def over_stdio(python: str, database: Path, *options: str, **more: str) -> StdioServerParameters:
+    """What a client starts the server with."""
+    first, *rest = command(python, *options)
+    return StdioServerParameters(command=first, args=rest, env=environment(database, **more))
+
+
+def make_sdk_two(place: Path) -> str:
+    """A Python with version 2 of the SDK before all that is installed here."""
+    subprocess.run([sys.executable, "-m", "venv", place], check=True)
+    python = str(place / "bin" / "python")
+    install = [python, "-m", "pip", "install", "--quiet", "mcp>=2.3,<3"]
+    subprocess.run(install, check=True, capture_output=True)
+    [packages] = place.glob("lib/python*/site-packages")
+    ours = sysconfig.get_path("purelib")
+    (packages / "here.pth").write_text(f"import site; site.addsitedir({ours!r})\n")
+    return python
+
+
+def structured(result: Any) -> dict[str, Any]:
+    """What a tool gave as data; it must not have failed."""
+    assert not result.isError, result.content
+    found: dict[str, Any] = result.structuredContent
+    return found
