@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from hypothesis import strategies as st
 from langgraph.store.base import (
     BaseStore,
     GetOp,
+    InvalidNamespaceError,
     Item,
     ListNamespacesOp,
     MatchCondition,
@@ -216,3 +220,117 @@ def test_filters_differ_as_the_document_says(
     found = {name: found_by(store, where) for name, store in stores.items()}
     assert tuple(found[name] for name in (*OFFICIAL, OURS[0])) == expected
     assert found[OURS[1]] == found[OURS[0]]
+
+
+def outcome(store: BaseStore, value: dict[str, Any]) -> str:
+    """What becomes of a value that is not plain JSON, or not text to every database."""
+    root = next(_roots)
+    try:
+        store.put((root,), "k", value)
+    except Exception as error:
+        return "refused" if str(error) or error.args else "failed"
+    found = store.get((root,), "k")
+    assert found is not None
+    return "kept" if found.value == value else "changed"
+
+
+VALUES: list[tuple[str, dict[str, Any], tuple[str, str, str, str]]] = [
+    # value                                    memory  sqlite     postgres   ours
+    ("a NUL character", {"x": "a\x00b"}, ("kept", "kept", "refused", "kept")),
+    ("half a character", {"x": "\ud800"}, ("kept", "refused", "refused", "kept")),
+    ("a large integer", {"x": 2**100}, ("kept", "refused", "kept", "kept")),
+    ("a tuple", {"x": (1, 2)}, ("kept", "changed", "changed", "changed")),
+    ("a date", {"x": date(2026, 1, 2)}, ("kept", "changed", "refused", "refused")),
+    ("not a number", {"x": float("nan")}, ("changed", "changed", "refused", "refused")),
+]
+
+
+@pytest.mark.parametrize(("what", "value", "expected"), VALUES, ids=[it for it, _, _ in VALUES])
+def test_values_are_kept_as_the_document_says(
+    stores: Stores, what: str, value: dict[str, Any], expected: tuple[str, str, str, str]
+) -> None:
+    found = {name: outcome(store, value) for name, store in stores.items()}
+    assert tuple(found[name] for name in (*OFFICIAL, OURS[0])) == expected
+    assert found[OURS[1]] == found[OURS[0]]
+
+
+def test_what_is_over_is_never_read_here_and_until_swept_elsewhere(stores: Stores) -> None:
+    root = next(_roots)
+    for name in ("sqlite", "postgres", *OURS):
+        stores[name].put((root,), "k", {"n": 1}, ttl=0.001)
+    with pytest.raises(NotImplementedError):
+        stores["memory"].put((root,), "k", {"n": 1}, ttl=0.001)
+    time.sleep(0.1)
+    for name in ("sqlite", "postgres"):
+        assert stores[name].get((root,), "k", refresh_ttl=False) is not None
+    for name in OURS:
+        assert stores[name].get((root,), "k") is None
+        assert stores[name].search((root,)) == []
+        assert stores[name].list_namespaces(prefix=(root,)) == []
+
+
+def test_the_moment_of_creation_stays_as_in_postgres(stores: Stores) -> None:
+    root = next(_roots)
+    kept = {}
+    for name, store in stores.items():
+        store.put((root,), "k", {"n": 1})
+        first = store.get((root,), "k")
+        time.sleep(0.002)
+        store.put((root,), "k", {"n": 2})
+        second = store.get((root,), "k")
+        assert first is not None
+        assert second is not None
+        kept[name] = second.created_at == first.created_at
+        assert (second.updated_at.tzinfo is None) == (name == "sqlite")
+        assert second.updated_at > first.updated_at or name == "sqlite"  # by the second
+    assert [name for name, is_kept in kept.items() if is_kept and name != "sqlite"] == [
+        "postgres",
+        *OURS,
+    ]
+
+
+def test_only_namespaces_that_hold_something_are_listed(stores: Stores) -> None:
+    root = next(_roots)
+    listed = {}
+    for name, store in {**stores, "memory": InMemoryStore()}.items():
+        store.get((root, "asked"), "k")
+        store.put((root, "gone"), "k", {"n": 1})
+        store.delete((root, "gone"), "k")
+        store.put((root, "there"), "k", {"n": 1})
+        listed[name] = store.list_namespaces(prefix=(root,))
+    assert len(listed.pop("memory")) == 3
+    assert all(names == [(root, "there")] for names in listed.values())
+
+
+def test_namespaces_are_sorted_by_label(stores: Stores) -> None:
+    root = next(_roots)
+    for store in stores.values():
+        for path in (("a", "z"), ("a-b",), ("a",)):
+            store.put((root, *path), "k", {})
+    listed = {name: store.list_namespaces(prefix=(root,)) for name, store in stores.items()}
+    by_label = [(root, "a"), (root, "a", "z"), (root, "a-b")]
+    by_text = [(root, "a"), (root, "a-b"), (root, "a", "z")]
+    assert [listed[name] for name in OFFICIAL] == [by_label, by_text, by_text]
+    assert [listed[name] for name in OURS] == [by_label, by_label]
+
+
+@pytest.mark.parametrize("namespace", [("a.b",), ("",), (), ("langgraph",), ("a\x00b",), (1,)])
+def test_namespaces_are_refused_as_langgraph_refuses_them(
+    stores: Stores, namespace: tuple[Any, ...]
+) -> None:
+    for store in stores.values():
+        with pytest.raises(InvalidNamespaceError):
+            store.put(namespace, "k", {})
+    for name in OURS:
+        if namespace not in ((), ("langgraph",)):
+            with pytest.raises(InvalidNamespaceError):
+                stores[name].batch([GetOp(namespace, "k")])
+
+
+def test_every_difference_is_in_the_document() -> None:
+    document = DOCUMENT.read_text()
+    for where, (*_, ours) in FILTERS:
+        assert f"`{json.dumps(where)}`" in document, where
+        assert ours
+    for what, _, _ in VALUES:
+        assert what in document

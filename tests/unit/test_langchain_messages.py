@@ -167,13 +167,25 @@ def test_once_a_message_is_changed_its_older_blocks_are_used_no_more() -> None:
 
 
 @pytest.mark.parametrize(
-    "planted", ['{"type": "system"}', '{"content": "other"}', '{"type": "remove"}', "[", '"x"', "5"]
+    "planted",
+    [
+        '{"additional_kwargs": [1]}',
+        '{"usage_metadata": 5}',
+        '{"response_metadata": {}}',
+        '{"type": "system"}',
+        '{"content": "other"}',
+        '{"type": "remove"}',
+        "[",
+        '"x"',
+        "5",
+    ],
 )
 def test_a_note_that_only_looks_like_langchains_cannot_change_what_was_said(planted: str) -> None:
-    message = Message("user", "hi", structured_data={"langchain": planted})
-    back = to_langchain(message)
-    assert (type(back), back.content) == (HumanMessage, "hi")
-    assert replace(from_langchain(back), created_at=message.created_at) == message
+    for role, kind in (("user", HumanMessage), ("assistant", AIMessage)):
+        message = Message(role, "hi", structured_data={"langchain": planted})
+        back = to_langchain(message)
+        assert (type(back), back.content) == (kind, "hi")
+        assert replace(from_langchain(back), created_at=message.created_at) == message
 
 
 def test_a_speaker_langchain_does_not_know_is_a_user_to_us() -> None:

@@ -25,6 +25,7 @@ try:
         message_to_dict,
         messages_from_dict,
     )
+    from pydantic import ValidationError
 except ImportError as error:
     raise MissingExtraError("langchain") from error
 
@@ -39,7 +40,10 @@ def to_langchain(message: Message, encode_image: Callable[[str], str] | None = N
 
     Images stay as given unless an encoder is passed.
     """
-    return messages_from_dict([to_dict(message, encode_image)])[0]
+    try:
+        return messages_from_dict([to_dict(message, encode_image)])[0]
+    except ValidationError:  # what was kept beside it is not what LangChain would have kept
+        return messages_from_dict([to_dict(message, encode_image, usual=True)])[0]
 
 
 def from_langchain(message: BaseMessage) -> Message:

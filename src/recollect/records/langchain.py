@@ -29,6 +29,7 @@ _ROLES |= {"model": "assistant", "developer": "system", "function": "tool"}
 _OURS = "recollect"
 _THEIRS = "langchain"
 _SILENT = {"response_metadata", "usage_metadata"}  # fields that say nothing of what was said
+_DICTS = ("additional_kwargs", "response_metadata")
 _FIELDS = {"id", "name", "role", "content", "tool_call_id", "status", "artifact"}
 _UNKEPT = re.compile("[\x00\ud800-\udfff]")  # what no store keeps
 _TOO_DEEP = 128
@@ -42,9 +43,15 @@ def to_stored(message: Message) -> Stored:
     return _with_ours(stored, message)
 
 
-def to_dict(message: Message, encode_image: Callable[[str], str] | None = None) -> Stored:
-    """What `message_to_dict` would give, with our own form beside it only where it is needed."""
-    stored = _plain(message, encode_image)
+def to_dict(
+    message: Message, encode_image: Callable[[str], str] | None = None, *, usual: bool = False
+) -> Stored:
+    """What `message_to_dict` would give, with our own form beside it only where it is needed.
+
+    In the `usual` form it is without what LangChain may have said of it.
+    """
+    kind = _TYPES[message.role]
+    stored = _form(message, kind, encode_image) if usual else _plain(message, encode_image)
     return stored if _says(stored, message) else _with_ours(stored, message)
 
 
@@ -70,7 +77,7 @@ def _ours(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:
 def _foreign(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:
     clean = _clean(stored)
     data = stored.get("data") if isinstance(stored, Mapping) else None
-    if not isinstance(data, Mapping):  # any other form that a message may have
+    if not isinstance(data, Mapping) or "type" not in stored:  # another form that one may have
         return Message(**{**response_fields(clean), **known})
     message = _read(clean, known)
     usual = _form(message, str(stored["type"]), None)
@@ -95,10 +102,7 @@ def _read(stored: Stored, known: dict[str, Any]) -> Message:
         more = data.get("additional_kwargs") or {}
         more = {key: value for key, value in more.items() if key not in _FIELDS}
         return Message(**{**_fields(stored, data, more), **known})
-    except (
-        AttributeError,
-        MessageError,
-    ):  # these are anybody's, in any shape; they are kept all the same
+    except (AttributeError, MessageError):  # these are anybody's, in any shape: kept, not read
         return Message(**{**_fields(stored, data, {}), **known})
 
 
@@ -134,7 +138,10 @@ def _theirs(message: Message) -> dict[str, Any]:
         theirs = json.loads(kept) if isinstance(kept, str) else {}
     except ValueError:
         return {}
-    return theirs if isinstance(theirs, dict) else {}
+    if not isinstance(theirs, dict):
+        return {}
+    shaped = all(isinstance(theirs.get(name, {}), dict) for name in _DICTS)
+    return theirs if shaped else {}
 
 
 def _says(stored: Stored, message: Message) -> bool:
