@@ -20,7 +20,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
 
-from recollect import Library, Memory, Window
+from recollect import InvalidError, Library, Memory, Window
 from recollect.agent.described import NAMES
 from recollect.agent.messages import from_langchain
 from recollect.agent.toolbox import Toolbox
@@ -196,6 +196,11 @@ def test_without_a_run_retrieval_has_the_whole_window(box: Toolbox) -> None:
     [tool] = memory_tools(box, only=["retrieve_context"])
     assert "reserved_tokens" not in tool.args
     assert json.loads(tool.invoke(EXAMPLES["retrieve_context"]))[0]["whole"]
+
+
+def test_a_name_that_is_no_tool_is_refused(box: Toolbox) -> None:
+    with pytest.raises(InvalidError, match="1 of the names"):
+        memory_tools(box, only=["recall", "recal"])
 
 
 @dataclass

@@ -23,7 +23,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.memory import create_connected_server_and_client_session
 from pydantic import AnyUrl
 
-from recollect import Library, Memory, Notebook, Thinking
+from recollect import Library, Memory, Notebook, Thinking, __version__
 from recollect.agent.described import NAMES
 from recollect.providers.chat_model import Reply
 from recollect.server import mcp as server_module
@@ -291,6 +291,17 @@ def test_fifty_writes_at_once_are_fifty_messages(python: str, tmp_path: Path) ->
     with Memory(tmp_path / "a.db", embedder=None, thinking=None) as memory:
         said = {message.content for message in memory.history(user="ada")}
     assert said == {f"This is number {number}." for number in range(50)}
+
+
+def test_the_server_says_who_it_is(python: str, tmp_path: Path) -> None:
+    async def run() -> None:
+        server = over_stdio(python, tmp_path / "a.db")
+        async with stdio_client(server) as streams, ClientSession(*streams) as session:
+            said = await session.initialize()
+        assert (said.serverInfo.name, said.serverInfo.version) == ("recollect", __version__)
+        assert said.instructions
+
+    asyncio.run(run())
 
 
 def test_what_one_client_stored_another_recalls(python: str, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 import threading
@@ -71,7 +72,7 @@ def talker(memory: Memory, model: Any, tools: Sequence[Any] = (), **made: Any) -
     """An agent with a middleware, and a checkpointer unless told otherwise."""
     system = made.pop("system", PROMPT)
     more, saver = made.pop("more", []), made.pop("saver", InMemorySaver())
-    made.setdefault("user", "ada")
+    made = {"user": "ada", "deadline_ms": None, **made}  # a busy machine is no reason to fail
     middleware = RecollectMiddleware(memory, **made)
     return create_agent(
         model, list(tools), system_prompt=system, middleware=[middleware, *more], checkpointer=saver
@@ -221,13 +222,30 @@ def test_all_of_it_works_with_asyncio(memory: Memory) -> None:
     assert result["recollect"]["used"] > 0
 
 
+def test_a_stream_is_stored_like_any_reply(memory: Memory) -> None:
+    agent = talker(memory, ScriptedChatModel(["One two three."] * 2))
+    asked = {"messages": [HumanMessage("Count")]}
+    said = [chunk.text for chunk, _ in agent.stream(asked, THREAD, stream_mode="messages")]
+    assert "".join(said).startswith("One two three.")
+
+    async def count() -> None:
+        async for _ in agent.astream(asked, THREAD, stream_mode="messages"):
+            pass
+
+    asyncio.run(count())
+    assert texts(memory)[:2] == ["Count", "One two three."]
+    assert texts(memory)[-1] == "One two three."
+
+
 def test_the_receipt_counts_what_is_sent_to_the_token(memory: Memory) -> None:
     Notebook(memory, user="ada").append("- likes sums")
     memory.remember("I always add 5 to 7 first.", user="ada", session="before")
     counter = Counter(tokenizer_for("gpt-4o"))
     script = [{"name": "add", "args": {"a": 5, "b": 7}}, "Twelve."]
     model = ScriptedChatModel(script, counter=counter)
-    middleware = RecollectMiddleware(memory, user="ada", window=Window(model="gpt-4o"))
+    middleware = RecollectMiddleware(
+        memory, user="ada", window=Window(model="gpt-4o"), deadline_ms=None
+    )
     agent = create_agent(model, [add], system_prompt=PROMPT, middleware=[middleware])
     result = say(agent, "What do I add first?")
     receipt = middleware.last_receipt
@@ -387,6 +405,18 @@ def test_with_a_dead_store_a_long_talk_is_still_compressed(moody: tuple[Memory, 
     assert len(texts(memory)) == 42
 
 
+def test_a_summary_outlives_the_store_that_has_it(moody: tuple[Memory, Moody]) -> None:
+    memory, store = moody
+    model = ScriptedChatModel(lambda _: "Well, well. " * 10)
+    agent = talker(memory, model, window=Window(max_tokens=700))
+    for day in range(20):
+        say(agent, f"On day {day} I saw {day + 3} ships.")
+    store.dead = True
+    result = say(agent, "How many ships were there?")
+    assert "Previous conversation:" in model.prompts[-1].messages[1].text
+    assert "summary" in result["recollect"]["failed"]
+
+
 def test_a_hung_memory_does_not_hang_the_agent(moody: tuple[Memory, Moody]) -> None:
     memory, store = moody
     store.gate = threading.Event()
@@ -403,7 +433,7 @@ def test_a_hung_recall_costs_little_more_than_its_deadline(moody: tuple[Memory, 
     memory, store = moody
     hung = threading.Event()
     store.match_text = lambda *args, **named: hung.wait(20) and []  # type: ignore[method-assign]
-    agent = talker(memory, ScriptedChatModel(["Here."]))
+    agent = talker(memory, ScriptedChatModel(["Here."]), deadline_ms=50.0)
     result = say(agent, "Are you there?")
     assert result["messages"][-1].text == "Here."
     assert "words" in result["recollect"]["late"]
@@ -443,3 +473,13 @@ def test_importing_it_without_langchain_names_the_cure() -> None:
     code = "import sys; sys.modules['langchain'] = None; import recollect.agent.middleware"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert 'pip install "recollect[agents]"' in done.stderr
+
+
+def test_the_document_says_what_happens(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "middleware.md").read_text()
+    code = "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL))
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "".join(re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL))

@@ -43,13 +43,14 @@ class Ledger:
         self._pages: OrderedDict[Who, Page] = OrderedDict()
         self._lock = threading.Lock()
 
-    def note(self, who: Who, messages: Sequence[BaseMessage]) -> None:
-        """Take down what is not known to be stored; nothing is written yet."""
+    def note(self, who: Who, messages: Sequence[BaseMessage]) -> bool:
+        """Take down what is not known to be stored; whether anything waits to be written."""
         page = self._page(who)
         for message in filter(is_said, messages):
             known = message.id in page.stored or message.id in page.waiting
             if message.id and not known and (made := _read(message)) is not None:
                 page.waiting[message.id] = made
+        return bool(page.waiting)
 
     def note_one(self, who: Who, message: Message) -> None:
         """Take down a message of ours."""

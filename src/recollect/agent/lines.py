@@ -131,11 +131,16 @@ def paired(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         if isinstance(message, ToolMessage):
             continue
         made.append(message)
-        for call in message.tool_calls if isinstance(message, AIMessage) else ():
-            call_id = call["id"] or ""
-            waiting = results.get(call_id)
-            made.append(waiting.pop(0) if waiting else ToolMessage(NO_RESULT, tool_call_id=call_id))
+        if isinstance(message, AIMessage):
+            made += [_result(call["id"] or "", results) for call in message.tool_calls]
+            bad = [call["id"] or "" for call in message.invalid_tool_calls]
+            made += [results[id_].pop(0) for id_ in bad if results.get(id_)]
     return made
+
+
+def _result(call_id: str, results: Mapping[str, list[ToolMessage]]) -> ToolMessage:
+    waiting = results.get(call_id)
+    return waiting.pop(0) if waiting else ToolMessage(NO_RESULT, tool_call_id=call_id)
 
 
 def covered(lines: Sequence[Line], last_seq: int) -> set[str]:

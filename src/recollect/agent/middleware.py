@@ -254,8 +254,8 @@ class RecollectMiddleware(AgentMiddleware[RecollectState, Any, Any]):
         return replace(who, session=begun.get("session"))
 
     def _keep(self, who: Who, messages: Sequence[BaseMessage], failed: dict[str, str]) -> None:
-        self._ledger.note(who, messages)
-        self._careful.run("store", lambda: self._ledger.write(who), 0, failed)
+        if self._ledger.note(who, messages):
+            self._careful.run("store", lambda: self._ledger.write(who), 0, failed)
 
     def _keep_failure(self, request: ToolCallRequest, error: Exception, began: float) -> None:
         who = self._who(request.runtime, request.state)

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from recollect.agent.described import Argument, Described, described, given
+from recollect.agent.described import NAMES, Argument, Described, described, given
 from recollect.agent.messages import from_langchain
 from recollect.agent.toolbox import Toolbox
 from recollect.aio_life import in_thread
 from recollect.context.tokens import Counter
-from recollect.errors import MissingExtraError, RecollectError
+from recollect.errors import InvalidError, MissingExtraError, RecollectError
 
 try:
     from langchain.tools import ToolRuntime
@@ -36,6 +36,10 @@ def memory_tools(toolbox: Toolbox, *, only: Sequence[str] = (), system: str = ""
     and `thread_id` of its context or configuration. `system` is the agent's prompt, for which
     `retrieve_context` leaves room.
     """
+    if unknown := set(only) - set(NAMES):
+        raise InvalidError(
+            f"{len(unknown)} of the names are no tools; these are: {', '.join(NAMES)}"
+        )
     counter = Counter(toolbox.window.counts_with())
     return [
         _Call(tool, toolbox, counter, system).as_tool()

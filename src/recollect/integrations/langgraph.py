@@ -23,6 +23,7 @@ from recollect.records.entry import (
     Ask,
     Entry,
     Get,
+    Ids,
     Namespace,
     Namespaces,
     Put,
@@ -148,9 +149,8 @@ class RecollectStore(BaseStore):
         """How well entries fit a question: the order that they are read in a moment later."""
         records: tuple[str, ...] = ()
         if asked.prefix or asked.where:
-            every = replace(asked, limit=None, offset=0, refresh=False)
-            [found] = self._memory.store.exchange(self.scope, [every])
-            records = tuple(entry.id for entry in found if isinstance(entry, Entry))
+            [found] = self._memory.store.exchange(self.scope, [Ids(of=asked)])
+            records = tuple(id_ for id_ in found if isinstance(id_, str))
             if not records:
                 return {}
         answer = self._memory.search(

@@ -105,8 +105,15 @@ class Namespaces:
     """Asks for every namespace that has an entry."""
 
 
-Ask = Get | Search | Namespaces
-Answer = list[Entry] | list[Namespace]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ids:
+    """Asks for the ids of all that a search would find."""
+
+    of: Search
+
+
+Ask = Get | Search | Namespaces | Ids
+Answer = list[Entry] | list[Namespace] | list[str]
 
 
 def entry_id(namespace: Namespace, key: str) -> str:

@@ -38,7 +38,7 @@ _TOO_DEEP = 128
 def to_stored(message: Message) -> Stored:
     """What a table keeps: LangChain's form, and our own beside it so that nothing is lost."""
     stored = _plain(message, None)
-    if not _storable(stored):
+    if _theirs(message) and not _storable(stored):
         stored = _form(message, _TYPES[message.role], None)
     return _with_ours(stored, message)
 
@@ -68,10 +68,12 @@ def _ours(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:
     more = json.loads(data["additional_kwargs"][_OURS])
     found = {"message_id": data["id"], "role": _role(stored), **known}
     message = checked(text=data["content"], more=more, **found)
-    forms = (_plain(message, None), _form(message, _TYPES[message.role], None))
-    if _said(data["content"]) not in [_said(form["data"]["content"]) for form in forms]:
-        raise ValueError("somebody has edited it")
-    return message
+    said, usual = _said(data["content"]), _form(message, _TYPES[message.role], None)
+    if said == _said(usual["data"]["content"]):
+        return message
+    if said == _said(_plain(message, None)["data"]["content"]):
+        return message
+    raise ValueError("somebody has edited it")
 
 
 def _foreign(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:

@@ -12,13 +12,14 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints, is_typeddict
 
+from recollect import __version__
 from recollect.agent.described import Argument, Described, described, given
 from recollect.agent.toolbox import Toolbox
 from recollect.aio_life import in_thread
 from recollect.errors import MissingExtraError
 from recollect.memory import Memory
 from recollect.server.mcp_resources import add_prompt, add_resources
-from recollect.server.mcp_shim import Context, Server, ToolError, guarded, hints
+from recollect.server.mcp_shim import Context, Server, ToolError, guarded, hints, low_level
 from recollect.views.library import Library
 
 try:
@@ -68,6 +69,7 @@ class _Server(Server):  # type: ignore[misc]
     def __init__(self, name: str, **options: Any) -> None:
         self.takes: dict[str, list[str]] = {}
         super().__init__(name, **options)
+        low_level(self).version = __version__
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any], *more: Any) -> Any:
         """Call a tool; what it does not take is refused, as a slip would else go unseen."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from recollect.agent.described import Described
@@ -31,8 +31,8 @@ except ImportError:
     Server, VERSION = FastMCP, 1
 
 __all__ = [
-    "VERSION", "Context", "ResourceError", "Server", "ToolError", "guarded", "hints", "part",
-    "prompt_error",
+    "VERSION", "Context", "ResourceError", "Server", "ToolError", "guarded", "hints", "low_level",
+    "part", "prompt_error",
 ]  # fmt: skip
 
 INVALID_PARAMS = -32602
@@ -47,6 +47,11 @@ def hints(tool: Described) -> ToolAnnotations:
         "destructiveHint": tool.name == "manage_long_term_memory",
     }  # fmt: skip
     return ToolAnnotations.model_validate(told)
+
+
+def low_level(server: Any) -> Any:
+    """The part of a server that speaks the protocol."""
+    return server._mcp_server if VERSION == 1 else server._lowlevel_server
 
 
 def part(value: str) -> str:

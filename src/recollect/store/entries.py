@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 
 from recollect.records.entry import (
@@ -14,6 +14,7 @@ from recollect.records.entry import (
     Ask,
     Entry,
     Get,
+    Ids,
     Namespaces,
     Put,
     Search,
@@ -68,7 +69,7 @@ def refreshed(asks: Sequence[Ask], answers: Sequence[Answer]) -> list[str]:
     return sorted({
         entry.id
         for ask, found in zip(asks, answers, strict=True)
-        if not isinstance(ask, Namespaces) and ask.refresh
+        if isinstance(ask, Get | Search) and ask.refresh
         for entry in found
         if isinstance(entry, Entry) and entry.expires_at is not None
     })  # fmt: skip
@@ -121,14 +122,20 @@ def _answer(db: Db, scope: Scope, ask: Ask, now: int) -> Answer:
     if isinstance(ask, Get):
         rows = db.rows("entries_by_id", **named, ids=[entry_id(ask.namespace, ask.key)])
         return [_entry(row) for row in rows]
+    if isinstance(ask, Ids):
+        return [row[0] for row in _passing(ask.of, _below(db, named, ask.of))]
     wanted = ALL if ask.limit is None else ask.limit
     if not ask.ranks and not ask.where:
         return [_entry(row) for row in _below(db, named, ask, wanted, ask.offset)]
     found = _ranked(db, named, ask) if ask.ranks else []
-    if len(found) < ask.offset + wanted:  # those without a rank follow
-        others = [row for row in _below(db, named, ask) if row[0] not in ask.ranks]
-        found += _passing(ask, others)
-    return found[ask.offset : ask.offset + wanted]
+    missing = ask.offset + wanted - len(found)
+    if missing > 0:  # those without a rank follow
+        others = (row for row in _below(db, named, ask) if row[0] not in ask.ranks)
+        found += islice(_passing(ask, others), missing)
+    return [
+        replace(_entry(row), score=ask.ranks.get(row[0]))
+        for row in found[ask.offset : ask.offset + wanted]
+    ]
 
 
 def _below(
@@ -143,20 +150,16 @@ def _below(
     return db.rows("entries_below", **named, **page, path=path, inside=f"{path}.", end=f"{path}/")
 
 
-def _ranked(db: Db, named: dict[str, Any], ask: Search) -> list[Entry]:
+def _ranked(db: Db, named: dict[str, Any], ask: Search) -> list[Row]:
     rows = db.rows("entries_by_id", **named, ids=list(ask.ranks))
     depth = len(ask.prefix)
-    found = [
-        replace(entry, score=ask.ranks[entry.id])
-        for entry in _passing(ask, rows)
-        if entry.namespace[:depth] == ask.prefix
-    ]
-    return sorted(found, key=lambda entry: -ask.ranks[entry.id])
+    inside = [row for row in rows if namespace_of(row[1])[:depth] == ask.prefix]
+    return sorted(_passing(ask, inside), key=lambda row: (-ask.ranks[row[0]], row[0]))
 
 
-def _passing(ask: Search, rows: Sequence[Row]) -> list[Entry]:
-    found = [_entry(row) for row in rows]
-    return [entry for entry in found if not ask.where or passes(entry.value, ask.where)]
+def _passing(ask: Search, rows: Iterable[Row]) -> Iterator[Row]:
+    """Those that meet the conditions, looked at one by one as they are wanted."""
+    return (row for row in rows if not ask.where or passes(json.loads(row[3]), ask.where))
 
 
 def _entry(row: Row) -> Entry:

@@ -729,7 +729,6 @@ ORDER BY e.updated_at DESC, e.path, e.key LIMIT :limit OFFSET :offset
 
 -- name: entries_by_id
 SELECT @entry FROM entries e WHERE e.owner = :owner AND e.id IN (:ids*) AND @alive
-ORDER BY e.updated_at DESC, e.path, e.key
 
 -- name: entry_paths
 SELECT DISTINCT e.path FROM entries e WHERE e.owner = :owner AND @alive

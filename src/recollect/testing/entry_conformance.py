@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import HeldError, InvalidError, NotFoundError, RecordError
-from recollect.records.entry import Ask, Entry, Get, Namespace, Namespaces, Put, Search
+from recollect.records.entry import Ask, Entry, Get, Ids, Namespace, Namespaces, Put, Search
 from recollect.records.hold import Hold
 from recollect.records.message import Message
 from recollect.records.query import Filters
@@ -151,6 +151,8 @@ class EntryConformance:
         assert keys(store, scope, ranks=ranks, prefix=("other",)) == []
         [found] = store.exchange(scope, [Search(ranks=ranks, limit=3)])
         assert [entry.score for entry in found] == [0.9, 0.5, None]  # type: ignore[union-attr]
+        [ids] = store.exchange(scope, [Ids(of=Search(where={"n": 1}, limit=1))])
+        assert set(ids) == {put(str(number)).id for number in range(4)}
 
     @pytest.mark.parametrize(
         ("where", "expected"),

@@ -1,0 +1,301 @@
+"""ReactAgent: an agent that reasons, uses tools, and remembers.
+
+    agent = ReactAgent("openai:gpt-5", memory, user="ada", tools=[search])
+    print(agent.process_message("Where did I leave my bike?").message)
+
+LangChain's `create_agent` with `RecollectMiddleware`, and an answer that says what the memory gave
+and cost. Whatever fails of the memory, the agent answers, and `warnings` say so.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, Unpack
+
+from recollect.agent.filling import Filled
+from recollect.agent.middleware import Options as MemoryOptions
+from recollect.agent.middleware import RecollectMiddleware
+from recollect.context.window import Receipt, Window
+from recollect.errors import ConfigError, InvalidError, MissingExtraError
+from recollect.memory import Memory
+
+try:
+    from langchain.agents import create_agent
+    from langchain.agents.middleware.types import (
+        AgentMiddleware,
+        ExtendedModelResponse,
+        ModelResponse,
+    )
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+    from langgraph.errors import GraphBubbleUp
+    from langgraph.prebuilt.tool_node import ToolCallRequest
+    from langgraph.types import Command
+except ImportError as error:
+    raise MissingExtraError("agents") from error
+
+ERROR_CHARS = 1_000
+Answer = ToolMessage | Command[Any]
+MODES = ["messages", "custom", "values"]
+NO_MEMORY = "memory: there is none; the agent answers without"
+
+log = logging.getLogger("recollect.agent")
+
+
+class Options(MemoryOptions, total=False):
+    """What an agent may be made with besides; those of `RecollectMiddleware`, and more."""
+
+    window: Window
+    larger_model: BaseChatModel | str
+    middleware: Sequence[AgentMiddleware[Any, Any, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of what the model says."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A tool is at work."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool answered, or how it failed."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    result: str
+    success: bool
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """The agent's answer, and what it took.
+
+    `receipt` says what was put before the model the last time, and its cost to the token; it is
+    None where the memory failed. `recalled` are the ids of the memories in it. `warnings` name
+    what of the memory failed or was late; nobody's words are in them.
+    """
+
+    message: str
+    tool_results: tuple[ToolResult, ...] = ()
+    session_id: str | None = None
+    receipt: Receipt | None = None
+    recalled: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+Event = Token | ToolStarted | ToolResult | Response
+"""What a stream gives, and at its end the response."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """One run: whose it is, and what it leaves behind; LangGraph hands it to all who take part."""
+
+    user_id: str
+    session_id: str | None
+    receipt: Receipt | None = None
+    rounds: dict[str, int] = field(default_factory=dict)
+    results: list[tuple[tuple[int, int], ToolResult]] = field(default_factory=list)
+
+
+class ReactAgent:
+    """An agent with a memory, for one user.
+
+    `model` is a chat model of LangChain's or its name. Without a `memory` it answers all the same.
+    Of the options, `window` is how much the model takes in, `larger_model` is asked where that is
+    too little, `library` quotes articles, and `middleware` is your own. `graph` is what
+    `create_agent` made.
+    """
+
+    def __init__(
+        self,
+        model: BaseChatModel | str,
+        memory: Memory | None,
+        *,
+        user: str,
+        agent: str = "assistant",
+        tools: Sequence[Any] = (),
+        system: str = "",
+        **options: Unpack[Options],
+    ) -> None:
+        if unknown := options.keys() - Options.__annotations__.keys():
+            raise ConfigError(f"ReactAgent takes no {', '.join(sorted(unknown))}")
+        self.memory = memory
+        self.user = user
+        given: dict[str, Any] = dict(options)
+        own = given.pop("middleware", ())
+        watching: list[Any] = [_Tools()]
+        if memory is None:
+            log.warning("%s", NO_MEMORY)
+        else:
+            watching.insert(0, _Remembering(memory, user=user, agent=agent, **given))
+        self.graph: Any = create_agent(
+            model, list(tools), system_prompt=system or None, middleware=[*watching, *own],
+            context_schema=Turn,
+        )  # fmt: skip
+
+    def process_message(self, text: str, session_id: str | None = None) -> Response:
+        """Answer the user, in the session named or else their active one with this agent.
+
+        Errors of the model are raised; what the user said is stored by then.
+        """
+        turn = Turn(self.user, session_id)
+        return _response(self.graph.invoke(_asked(text), context=turn), turn)
+
+    async def aprocess_message(self, text: str, session_id: str | None = None) -> Response:
+        """`process_message`, for asyncio."""
+        turn = Turn(self.user, session_id)
+        return _response(await self.graph.ainvoke(_asked(text), context=turn), turn)
+
+    def stream(self, text: str, session_id: str | None = None) -> Iterator[Event]:
+        """What the model says, piece by piece, and what tools do; at the end the response."""
+        turn, state = Turn(self.user, session_id), dict[str, Any]()
+        for mode, data in self.graph.stream(_asked(text), context=turn, stream_mode=MODES):
+            if mode == "values":
+                state = data
+            elif (event := _event(mode, data)) is not None:
+                yield event
+        yield _response(state, turn)
+
+    async def astream(self, text: str, session_id: str | None = None) -> AsyncIterator[Event]:
+        """`stream`, for asyncio."""
+        turn, state = Turn(self.user, session_id), dict[str, Any]()
+        async for mode, data in self.graph.astream(_asked(text), context=turn, stream_mode=MODES):
+            if mode == "values":
+                state = data
+            elif (event := _event(mode, data)) is not None:
+                yield event
+        yield _response(state, turn)
+
+
+class _Remembering(RecollectMiddleware):
+    """The middleware, which leaves the receipt of each run with that run."""
+
+    def _answered(self, filled: Filled, response: ModelResponse[Any]) -> ExtendedModelResponse[Any]:
+        if isinstance(turn := filled.request.runtime.context, Turn):
+            turn.receipt = filled.receipt
+        return super()._answered(filled, response)
+
+
+class _Tools(AgentMiddleware[Any, Any, Any]):
+    """Tells of tools as they start and end; one that raises answers the model with its error."""
+
+    def wrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Answer],
+    ) -> Answer:
+        began = _started(request)
+        try:
+            result = handler(request)
+        except GraphBubbleUp:  # it waits for a person, or goes on elsewhere
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the model may try otherwise
+            result = _failure(request, error)
+        return _ended(request, result, began)
+
+    async def awrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[Answer]],
+    ) -> Answer:
+        began = _started(request)
+        try:
+            result = await handler(request)
+        except GraphBubbleUp:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            result = _failure(request, error)
+        return _ended(request, result, began)
+
+
+def _started(request: ToolCallRequest) -> float:
+    call = request.tool_call
+    request.runtime.stream_writer(ToolStarted(call["name"], call["args"]))
+    return time.perf_counter()
+
+
+def _ended(request: ToolCallRequest, result: Answer, began: float) -> Answer:
+    call, turn, said = request.tool_call, request.runtime.context, _said(result)
+    took_ms = round((time.perf_counter() - began) * 1_000, 3)
+    told = ToolResult(
+        name=call["name"], arguments=call["args"], result=str(said.text) if said else "",
+        success=said is None or said.status != "error", duration_ms=took_ms,
+    )  # fmt: skip
+    request.runtime.stream_writer(told)
+    if isinstance(turn, Turn):
+        turn.results.append((_place(turn, request), told))
+    return result
+
+
+def _place(turn: Turn, request: ToolCallRequest) -> tuple[int, int]:
+    """Which call of which round it is: those of one round run at the same time."""
+    asked = [it for it in request.state["messages"] if isinstance(it, AIMessage)][-1]
+    ids = [call["id"] for call in asked.tool_calls]
+    nth = turn.rounds.setdefault(asked.id or "", len(turn.rounds))
+    return nth, ids.index(request.tool_call["id"])
+
+
+def _said(result: Answer) -> ToolMessage | None:
+    """The message that a tool answered with, if it did not only change the state."""
+    if isinstance(result, Command):
+        update = result.update if isinstance(result.update, Mapping) else {}
+        found = [one for one in update.get("messages") or () if isinstance(one, ToolMessage)]
+        return found[0] if found else None
+    return result
+
+
+def _failure(request: ToolCallRequest, error: Exception) -> ToolMessage:
+    call = request.tool_call
+    why = f"{type(error).__name__}: {error}"[:ERROR_CHARS]
+    return ToolMessage(why, name=call["name"], tool_call_id=call["id"], status="error")
+
+
+def _asked(text: str) -> dict[str, Any]:
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidError("the agent needs a text to answer")
+    return {"messages": [HumanMessage(text)]}
+
+
+def _event(mode: str, data: Any) -> Event | None:
+    """What is worth telling of what LangGraph streams: not what models say inside of tools."""
+    if mode == "custom":
+        return data if isinstance(data, ToolStarted | ToolResult) else None
+    message, about = data
+    spoken = isinstance(message, AIMessage) and about.get("langgraph_node") == "model"
+    return Token(str(message.text)) if spoken and message.text else None
+
+
+def _response(state: Mapping[str, Any], turn: Turn) -> Response:
+    said = [message for message in state["messages"] if isinstance(message, AIMessage)]
+    report = state.get("recollect")
+    return Response(
+        message=str(said[-1].text) if said else "",
+        tool_results=tuple(told for _, told in sorted(turn.results, key=itemgetter(0))),
+        session_id=(report or {}).get("session") or turn.session_id,
+        receipt=turn.receipt,
+        recalled=turn.receipt.part("memories").ids if turn.receipt else (),
+        warnings=_warnings(report),
+    )
+
+
+def _warnings(report: Mapping[str, Any] | None) -> tuple[str, ...]:
+    if report is None:
+        return (NO_MEMORY,)
+    failed = [f"{what}: {why}" for what, why in report.get("failed", {}).items()]
+    late = [f"{what}: late, and not waited for" for what in report.get("late", ())]
+    return (*failed, *late)

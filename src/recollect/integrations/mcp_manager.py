@@ -1,0 +1,227 @@
+"""McpManager: a live MCP session, opened when it is first needed, and anew after it broke.
+
+async with McpManager("https://memory.example/mcp") as manager:
+    print([tool.name for tool in await manager.list_tools()])
+    await manager.call_tool("recall", {"query": "where does she live?", "user_id": "ada"})
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar
+
+from recollect.errors import InvalidError, MissingExtraError, StoreUnavailableError
+
+try:
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+except ImportError as error:
+    raise MissingExtraError("mcp") from error
+
+try:
+    from mcp import Client  # type: ignore[attr-defined]  # version 2 of the SDK
+except ImportError:
+    Client = None
+
+TIMEOUT_S = 10.0
+CONNECTION_CLOSED = -32000  # as the protocol numbers it
+
+T = TypeVar("T")
+log = logging.getLogger("recollect")
+
+
+@dataclass(frozen=True, slots=True)
+class McpTool:
+    """A tool as its server describes it; `schema` is the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class McpResult:
+    """What a tool answered: its text, the same as data if it gave any, and whether it refused."""
+
+    text: str
+    data: Mapping[str, Any] | None = None
+    failed: bool = False
+
+
+class McpManager:
+    """An MCP server's tools, from any task and any event loop.
+
+    `target` says where the server is: the command that starts it (`StdioServerParameters`), a
+    URL of streamable HTTP, a server object in this process, a function that opens a session
+    (for headers and the like), or a session that is open, which stays its owner's. No call
+    takes longer than `timeout_s`.
+    """
+
+    def __init__(self, target: Any, *, timeout_s: float = TIMEOUT_S) -> None:
+        if target is None or not timeout_s > 0:
+            raise InvalidError("an McpManager needs a server, and a timeout_s above 0")
+        self._target = target
+        self._timeout_s = timeout_s
+        self._line: _Line | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End the session, and with it a server that was started for it."""
+        line, self._line = self._line, None
+        if line is not None and line.loop is asyncio.get_running_loop():
+            line.leave.set()
+            await asyncio.wait({line.task})
+
+    async def list_tools(self) -> list[McpTool]:
+        """Every tool that the server offers; one that died since the last call is found anew."""
+        try:
+            return await self._ask("tools/list", _all_tools)
+        except StoreUnavailableError:
+            if self._line is not None:  # alive, and slow or unwilling
+                raise
+            return await self._ask("tools/list", _all_tools)
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
+        """What the tool answers. A refusal is an answer; a server that is not there is an error."""
+        return _result(await self._ask(name, lambda it: it.call_tool(name, dict(arguments))))
+
+    async def _ask(self, what: str, ask: Callable[[Any], Awaitable[T]]) -> T:
+        line = self._connected()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await ask(await asyncio.shield(line.session))
+        except TimeoutError:
+            why = f"did not answer within {self._timeout_s:g} s"
+            if not line.is_open:
+                self._drop(line)
+        except Exception as error:  # noqa: BLE001 - SDKs and transports fail in many ways
+            why = f"failed ({type(error).__name__})"  # its text may quote what was sent
+            if not _is_refusal(error):
+                self._drop(line)
+        log.warning("the MCP server %s: %s", why, what)
+        raise StoreUnavailableError(f"the MCP server {why}: {what}")
+
+    def _connected(self) -> _Line:
+        """The line of this event loop; that of a loop which is gone went with it."""
+        loop = asyncio.get_running_loop()
+        if self._line is None or self._line.loop is not loop or self._line.task.done():
+            self._line = _Line(loop, self._target)
+        return self._line
+
+    def _drop(self, line: _Line) -> None:
+        line.leave.set()
+        if not line.is_open:
+            line.task.cancel()
+        if self._line is line:
+            self._line = None
+
+
+class _Line:
+    """A session, held open by a task of its own: it must be left by the task that entered it."""
+
+    held: set[asyncio.Task[None]] = set()  # noqa: RUF012 - the event loop keeps no task alive
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, target: Any) -> None:
+        self.loop = loop
+        self.leave = asyncio.Event()
+        self.session: asyncio.Future[Any] = loop.create_future()
+        # An empty context: the session outlives the run, and the span, that first needed it.
+        self.task = loop.create_task(self._hold(target), context=contextvars.Context())
+        self.held.add(self.task)
+        self.task.add_done_callback(self.held.discard)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the session was ever opened."""
+        return self.session.done() and self.session.exception() is None
+
+    async def _hold(self, target: Any) -> None:
+        try:
+            async with _opened(target) as session:
+                self.session.set_result(session)
+                await self.leave.wait()
+        except Exception as error:  # noqa: BLE001 - whoever asks is told
+            if self.session.done():
+                log.warning("an MCP session did not end well: %s", type(error).__name__)
+            else:
+                self.session.set_exception(error)
+        finally:
+            if not self.session.done():  # given up: whoever else waits is not to be cancelled
+                self.session.set_exception(ConnectionError())
+            self.session.exception()  # looked at, also if nobody waits any more
+
+
+@asynccontextmanager
+async def _opened(target: Any) -> AsyncIterator[Any]:
+    """A session with whatever the target is, on either version of the SDK."""
+    if isinstance(target, ClientSession) or (Client is not None and isinstance(target, Client)):
+        yield target
+    elif callable(target):
+        async with target() as session:
+            yield session
+    elif Client is not None:
+        async with Client(target) as client:
+            yield client
+    elif isinstance(target, StdioServerParameters):
+        async with stdio_client(target) as (read, write), _begun(read, write) as session:
+            yield session
+    elif isinstance(target, str):
+        from mcp.client.streamable_http import streamable_http_client
+
+        async with streamable_http_client(target) as (read, write, _), _begun(read, write) as it:
+            yield it
+    else:
+        from mcp.shared.memory import create_connected_server_and_client_session
+
+        async with create_connected_server_and_client_session(target) as session:
+            yield session
+
+
+@asynccontextmanager
+async def _begun(read: Any, write: Any) -> AsyncIterator[ClientSession]:
+    async with ClientSession(read, write) as session:
+        await session.initialize()
+        yield session
+
+
+async def _all_tools(session: Any) -> list[McpTool]:
+    found: list[McpTool] = []
+    cursor: str | None = None
+    while True:
+        page = await (session.list_tools(cursor=cursor) if cursor else session.list_tools())
+        for tool in page.tools:
+            schema = _either(tool, "inputSchema", "input_schema") or {}
+            found.append(McpTool(tool.name, tool.description or "", schema))
+        cursor = _either(page, "nextCursor", "next_cursor")
+        if not cursor:
+            return found
+
+
+def _result(answer: Any) -> McpResult:
+    texts = [block.text for block in answer.content if getattr(block, "type", "") == "text"]
+    return McpResult(
+        "\n".join(texts),
+        _either(answer, "structuredContent", "structured_content"),
+        bool(_either(answer, "isError", "is_error")),
+    )
+
+
+def _either(thing: Any, first: str, second: str) -> Any:
+    """A field by the name that version 1 or version 2 of the SDK gives it."""
+    return getattr(thing, first) if hasattr(thing, first) else getattr(thing, second, None)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the server answered, if only to say no: its session goes on."""
+    code = getattr(getattr(error, "error", None), "code", None)
+    return isinstance(code, int) and code != CONNECTION_CLOSED

@@ -1,0 +1,61 @@
+"""The examples, each run as a reader would run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect.testing.model_server import ModelServer
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+PLACE = ("HOME", "XDG_DATA_HOME")
+
+
+def run(name: str, home: Path, **environment: str) -> str:
+    """What an example prints; a warning of Python's is an error here as well."""
+    kept = {name: value for name, value in os.environ.items() if "RECOLLECT" not in name}
+    kept.pop("MODEL", None)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", EXAMPLES / name], cwd=home, capture_output=True, text=True,
+        check=False, timeout=120, env=kept | dict.fromkeys(PLACE, str(home)) | environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_agent_with_memory_answers_on_tuesday_what_it_was_told_on_monday(tmp_path: Path) -> None:
+    said = run("agent_with_memory.py", tmp_path)
+    assert "agent: I moved to Berlin in March. I am allergic to peanuts.\n" in said
+    assert "agent: My sister Ines will visit me every June.\n" in said
+    assert "recalled; window 8,000, system" in said
+
+
+def test_an_agent_with_memory_is_fifteen_lines() -> None:
+    code = (EXAMPLES / "agent_with_memory.py").read_text()
+    _, _, agent = code.partition("\nwith Memory(")
+    assert len(agent.splitlines()) <= 15
+
+
+def test_the_support_bot_cites_articles_and_knows_its_customer(tmp_path: Path) -> None:
+    said = run("support_bot.py", tmp_path)
+    assert "(retrieve_context: How many days do I have to return a lamp?)" in said
+    assert "within 60 days" in said
+    assert "[Returns (help/returns.md)]" in said
+    assert "E14 bulb of at most 6 watts" in said
+    assert "(You told me: Hello, I bought the desk lamp Luma from you.)" in said
+
+
+@pytest.mark.parametrize("name", ["agent_with_memory.py", "support_bot.py"])
+def test_a_model_of_the_environment_is_asked_instead(name: str, tmp_path: Path) -> None:
+    with ModelServer(answers=lambda body: "Ahoy from the server.") as server:
+        real = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none"}
+        said = run(name, tmp_path, MODEL="openai:any", **real)
+        asked: list[Any] = [json.dumps(request.body) for request in server.requests]
+    assert "Ahoy from the server." in said
+    assert any("I bought the desk lamp" in it or "allergic to peanuts" in it for it in asked[2:])
