@@ -2,7 +2,6 @@
 
 import typing
 
-from recollect.aio import AsyncChat, AsyncMemory, AsyncStream
 from recollect.chat import Chat
 from recollect.context.window import Context, Part, Receipt, Window
 from recollect.errors import (
@@ -79,14 +78,15 @@ from recollect.records.summary import Summary
 from recollect.store.base import Store
 from recollect.store.sqlite.store import SqliteStore
 from recollect.stream import Stream
-from recollect.views.conversation import BaseMemory, ConversationMemory
-from recollect.views.knowledge import KGMemory
-from recollect.views.manager import MemoryManager
 
 if typing.TYPE_CHECKING:
+    from recollect.aio import AsyncChat, AsyncMemory, AsyncStream
     from recollect.aio_views import AsyncLibrary, AsyncNotebook
     from recollect.context.compression.compress import Compression
+    from recollect.views.conversation import BaseMemory, ConversationMemory
+    from recollect.views.knowledge import KGMemory
     from recollect.views.library import Library
+    from recollect.views.manager import MemoryManager
     from recollect.views.notebook import Notebook
 
 __version__ = "0.1.0"
@@ -186,10 +186,17 @@ __all__ = [
 ]
 
 _WHEN_ASKED_FOR = {
+    "AsyncChat": "recollect.aio",
     "AsyncLibrary": "recollect.aio_views",
+    "AsyncMemory": "recollect.aio",
     "AsyncNotebook": "recollect.aio_views",
+    "AsyncStream": "recollect.aio",
+    "BaseMemory": "recollect.views.conversation",
     "Compression": "recollect.context.compression.compress",
+    "ConversationMemory": "recollect.views.conversation",
+    "KGMemory": "recollect.views.knowledge",
     "Library": "recollect.views.library",
+    "MemoryManager": "recollect.views.manager",
     "Notebook": "recollect.views.notebook",
 }
 
