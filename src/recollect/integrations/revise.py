@@ -84,7 +84,7 @@ class _Revision:
     messages: Sequence[Any]
     tools: dict[str, McpTool] = field(default_factory=dict)
     summarised: bool = False
-    used: list[str] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
     analysis: str = ""
     errors: list[str] = field(default_factory=list)
 
@@ -92,7 +92,7 @@ class _Revision:
         """What the state gains."""
         return {
             "memory_update_triggered": bool(self.used),
-            "memory_tools_used": list(self.used),
+            "memory_tools_used": [name for name in KINDS if name in self.used],
             "memory_analysis": self.analysis,
             "memory_update_error": "; ".join(dict.fromkeys(self.errors)),
         }
@@ -151,9 +151,9 @@ class ReviseNode:
         if not run.messages:
             return None
         if not run.session:
-            return run.fail("store_session_message", "the state has no session_id")
+            return run.fail("revise", "the state has no session_id")
         if self.mcp_manager is None:
-            return run.fail("store_session_message", "there is no MCP manager")
+            return run.fail("revise", "there is no MCP manager")
         try:
             run.tools = {tool.name: tool for tool in await self.mcp_manager.list_tools()}
             await self._save_conversation(run)
@@ -197,7 +197,8 @@ class ReviseNode:
                 self._model, tools=tools, system_prompt=PROMPT, checkpointer=False
             )
             asked = {"messages": [("user", _task(run))]}
-            # Its words are not the graph's: they show in no stream and in no checkpoint.
+            # Its words are not the graph's: they show in no checkpoint, and in no stream but one
+            # of subgraphs.
             config = {"recursion_limit": MOST_STEPS, "tags": [NO_STREAM]}
             done = await agent.ainvoke(asked, config)
             run.analysis = str(done["messages"][-1].text).strip()
@@ -212,8 +213,7 @@ class ReviseNode:
             result = await self._answer(run, tool.name, arguments)
             if result.failed:
                 raise ToolException(result.text)
-            if tool.name not in run.used:
-                run.used.append(tool.name)
+            run.used.add(tool.name)
             return result.text
 
         return StructuredTool(

@@ -16,6 +16,7 @@ from recollect.records.text import check_json, check_key, check_text, dump_json
 from recollect.records.wire import response_fields
 
 _DATA_URL = re.compile(r"data:[\w.+/-]+;base64,")
+_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}")  # bytes as text: nobody reads them
 ROLES = ("user", "assistant", "system", "tool")
 
 Content = str | dict[str, Any] | list[Any] | None
@@ -252,7 +253,7 @@ def extract_action_from_message(message: Message) -> dict[str, Any] | None:
 def readable(value: Any) -> str:
     """The words in a JSON value, without its punctuation and without encoded images."""
     if isinstance(value, str):
-        return "" if _DATA_URL.match(value) else value
+        return "" if _DATA_URL.match(value) or _ENCODED.fullmatch(value) else value
     if isinstance(value, dict):
         words = [readable(item) for key, item in value.items() if key != "type" or len(value) == 1]
         return " ".join(filter(None, words))
