@@ -6,20 +6,13 @@ import asyncio
 import json
 import logging
 import operator
-import os
-import shlex
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
-import uvicorn
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -32,71 +25,22 @@ from langchain_core.messages import (
 )
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
-from mcp import StdioServerParameters
 from mcp.server.fastmcp import FastMCP
-from mcp.shared.memory import create_connected_server_and_client_session
 
 from recollect import Memory
-from recollect.errors import InvalidError, StoreUnavailableError
+from recollect.errors import InvalidError
 from recollect.integrations import revise
-from recollect.integrations.mcp_manager import McpManager, McpResult
+from recollect.integrations.mcp_manager import McpManager
 from recollect.integrations.revise import ReviseNode, ReviseState
 from recollect.server.mcp import build_server
 from recollect.testing.scripted import ScriptedChatModel
-from tests.support.mcp_servers import over_stdio
-
-SECRET = "swordfish"
-NOTHING = {
-    "memory_update_triggered": False,
-    "memory_tools_used": [],
-    "memory_analysis": "",
-    "memory_update_error": "",
-}
-
-
-class Recorder(McpManager):
-    """A manager that keeps what it was asked to call."""
-
-    def __init__(self, target: Any, **options: Any) -> None:
-        super().__init__(target, **options)
-        self.calls: list[tuple[str, dict[str, Any]]] = []
-
-    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
-        self.calls.append((name, dict(arguments)))
-        return await super().call_tool(name, arguments)
-
-    def named(self, name: str) -> list[dict[str, Any]]:
-        return [arguments for called, arguments in self.calls if called == name]
+from tests.support.revising import NOTHING, SAYINGS, SECRET, call, run, stored, talk
 
 
 @pytest.fixture
 def memory() -> Iterator[Memory]:
     with Memory(":memory:", embedder=None, thinking=None) as memory:
         yield memory
-
-
-def run(
-    target: Any, *states: Any, model: Any = None, **options: Any
-) -> tuple[list[dict[str, Any]], Recorder]:
-    """What a node gives for each state, and what it called."""
-
-    async def main() -> tuple[list[dict[str, Any]], Recorder]:
-        async with Recorder(target) as manager:
-            node = ReviseNode(manager, model, **options)
-            return [await node.execute(state) for state in states], manager
-
-    return asyncio.run(main())
-
-
-def talk(count: int) -> dict[str, Any]:
-    """A conversation of so many messages."""
-    kinds = (HumanMessage, AIMessage)
-    messages = [kinds[n % 2](f"Message {n}.", id=f"m{n}") for n in range(count)]
-    return {"messages": messages, "session_id": "s1", "user_id": "ada"}
-
-
-def stored(memory: Memory, user: str = "ada", session: str = "s1") -> list[tuple[str, Any]]:
-    return [(it.role, it.content) for it in memory.history(user=user, session=session)]
 
 
 # Conversation storage
@@ -167,10 +111,10 @@ def test_what_the_node_forgets_is_sent_again_to_no_harm(
     [
         (HumanMessage("x"), "user"),
         (AIMessage("x"), "assistant"),
-        (AIMessageChunk("x"), "assistant"),
+        (AIMessageChunk(content="x"), "assistant"),
         (ToolMessage("x", tool_call_id="c1"), "tool"),
         (SystemMessage("x"), "system"),
-        (FunctionMessage("x", name="f"), "system"),
+        (FunctionMessage(content="x", name="f"), "system"),
         (type("MyHumanMessage", (HumanMessage,), {})("x"), "user"),
         (type("EmailMessage", (SystemMessage,), {})("x"), "system"),
     ],
@@ -208,18 +152,6 @@ def test_a_long_session_gets_its_summary(memory: Memory) -> None:
 
 
 # Intelligent memory analysis
-
-SAYINGS = {
-    "store_concept": "Overfitting means that a model learns its training data by heart.",
-    "store_episode": "On Monday Ada missed the train to Hamburg.",
-    "store_fact": "Ada lives in Berlin.",
-    "store_procedure": "To release: run the tests, tag the commit, push the tag.",
-    "store_working_memory": "Ada waits for the review of her pull request.",
-}
-
-
-def call(name: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "args": {"content": SAYINGS[name], **more}}
 
 
 def test_all_five_kinds_are_stored_by_the_agent(memory: Memory) -> None:
@@ -498,195 +430,6 @@ def test_another_server_is_called_by_what_it_takes_and_offers() -> None:
         "analysis: the MCP server offers no tool to store memories with"
     )
     assert len(manager.calls) == 5
-
-
-# Nothing is blocked
-
-
-def test_a_model_that_hangs_is_left_after_the_timeout(memory: Memory) -> None:
-    def sleep(_: Any) -> str:
-        time.sleep(1)
-        return "late"
-
-    async def main() -> tuple[dict[str, Any], float]:
-        async with McpManager(build_server(memory)) as manager:
-            node = ReviseNode(manager, ScriptedChatModel(sleep), timeout_s=0.4)
-            began = time.monotonic()
-            return await node.execute(talk(2)), time.monotonic() - began
-
-    update, took = asyncio.run(main())
-    assert update["memory_update_error"] == "revise: not done within 0.4 s"
-    assert took < 0.9
-    assert len(stored(memory)) == 2
-
-
-def test_whoever_cancels_the_node_is_not_held_up(memory: Memory) -> None:
-    async def main() -> None:
-        async with McpManager(build_server(memory)) as manager:
-            node = ReviseNode(manager, ScriptedChatModel(lambda _: time.sleep(0.5) or "late"))
-            task = asyncio.create_task(node.execute(talk(1)))
-            await asyncio.sleep(0.2)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-
-    asyncio.run(main())
-
-
-# Sessions: one that is open, stdio, HTTP
-
-
-def test_an_open_session_is_used_and_left_open(memory: Memory) -> None:
-    async def main() -> None:
-        async with create_connected_server_and_client_session(build_server(memory)) as session:
-            async with McpManager(session) as manager:
-                assert await ReviseNode(manager).execute(talk(1)) == NOTHING
-            assert (await session.list_tools()).tools
-
-    asyncio.run(main())
-    assert stored(memory)
-
-
-def test_a_function_may_open_the_session_and_each_event_loop_has_its_own(memory: Memory) -> None:
-    opened = []
-
-    @asynccontextmanager
-    async def open_session() -> AsyncIterator[Any]:
-        opened.append("opened")
-        async with create_connected_server_and_client_session(build_server(memory)) as session:
-            yield session
-        opened.append("closed")
-
-    manager = McpManager(open_session)
-    node = ReviseNode(manager)
-    for count in (1, 2):
-        assert asyncio.run(node.execute(talk(count))) == NOTHING
-    assert opened.count("opened") == 2
-    assert len(stored(memory)) == 2
-
-
-def test_over_http(memory: Memory) -> None:
-    async def main() -> dict[str, Any]:
-        app = build_server(memory).streamable_http_app()
-        config = uvicorn.Config(app, port=0, log_level="error", ws="none")
-        server = uvicorn.Server(config)
-        serving = asyncio.create_task(server.serve())
-        while not server.started:
-            await asyncio.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        async with McpManager(f"http://127.0.0.1:{port}/mcp") as manager:
-            update = await ReviseNode(manager).execute(talk(5))
-        server.should_exit = True
-        await serving
-        return update
-
-    assert asyncio.run(main()) == NOTHING
-    assert len(stored(memory)) == 5
-
-
-def started(tmp_path: Path) -> tuple[StdioServerParameters, Callable[[], int]]:
-    """`recollect mcp`, and the id of its newest process."""
-    server = over_stdio(sys.executable, tmp_path / "a.db")
-    line = f"echo $$ > {tmp_path}/pid; exec {shlex.join([server.command, *server.args])}"
-    told = StdioServerParameters(command="sh", args=["-c", line], env=server.env)
-    return told, lambda: int((tmp_path / "pid").read_text())
-
-
-def history(tmp_path: Path) -> list[tuple[str, Any]]:
-    with Memory(tmp_path / "a.db", embedder=None, thinking=None) as memory:
-        return stored(memory)
-
-
-def test_over_stdio_in_two_processes_nothing_is_stored_twice(tmp_path: Path) -> None:
-    server, _ = started(tmp_path)
-    model = ScriptedChatModel([call("store_fact"), "Stored.", "Nothing new."])
-    [first], _ = run(server, talk(2), model=model)
-    [second], _ = run(server, talk(3), model=model)
-    assert first["memory_tools_used"] == ["store_fact"]
-    assert second == NOTHING | {"memory_analysis": "Nothing new."}
-    assert len(history(tmp_path)) == 3
-
-
-def died(tmp_path: Path, kill: Callable[[ReviseNode, int], Awaitable[Any]]) -> list[dict[str, Any]]:
-    """What the node gives while and after its server is killed."""
-    server, pid = started(tmp_path)
-
-    async def main() -> list[dict[str, Any]]:
-        async with McpManager(server) as manager:
-            node = ReviseNode(manager)
-            return [
-                await node.execute(talk(1)), await kill(node, pid()), await node.execute(talk(3)),
-            ]  # fmt: skip
-
-    return asyncio.run(main())
-
-
-def test_a_server_that_dies_in_a_call_is_an_error_and_the_next_run_catches_up(
-    tmp_path: Path,
-) -> None:
-    async def kill(node: ReviseNode, pid: int) -> dict[str, Any]:
-        assert node.mcp_manager
-        tools = await node.mcp_manager.list_tools()
-        os.kill(pid, signal.SIGSTOP)  # so that the call is still under way when it dies
-        calling = asyncio.create_task(node.mcp_manager.call_tool(tools[0].name, {"query": SECRET}))
-        await asyncio.sleep(0.2)
-        os.kill(pid, signal.SIGKILL)
-        with pytest.raises(StoreUnavailableError, match="the MCP server failed") as failed:
-            await calling
-        assert SECRET not in str(failed.value)
-        return {}
-
-    assert died(tmp_path, kill)[2] == NOTHING
-    assert len(history(tmp_path)) == 3
-
-
-def test_a_server_that_dies_under_the_node_leaves_it_answering(tmp_path: Path) -> None:
-    async def kill(node: ReviseNode, pid: int) -> dict[str, Any]:
-        many = talk(400) | {"messages": [HumanMessage(f"{SECRET} {n}") for n in range(400)]}
-        running = asyncio.create_task(node.execute(many))
-        await asyncio.sleep(0.1)
-        os.kill(pid, signal.SIGKILL)
-        return await running
-
-    _, update, after = died(tmp_path, kill)
-    assert update["memory_update_error"].startswith("store_session_message: StoreUnavailableError")
-    assert SECRET not in str(update)
-    assert after == NOTHING
-
-
-def test_a_server_that_died_between_two_runs_is_started_anew(tmp_path: Path) -> None:
-    async def kill(node: ReviseNode, pid: int) -> dict[str, Any]:
-        os.kill(pid, signal.SIGKILL)
-        await asyncio.sleep(0.1)
-        return await node.execute(talk(2))
-
-    assert died(tmp_path, kill) == [NOTHING] * 3
-    assert len(history(tmp_path)) == 3
-
-
-def test_a_server_that_hangs_is_waited_for_no_longer_than_told(tmp_path: Path) -> None:
-    server, pid = started(tmp_path)
-
-    async def main() -> tuple[str, float]:
-        async with McpManager(server, timeout_s=5) as manager:
-            assert await ReviseNode(manager).execute(talk(1)) == NOTHING
-            os.kill(pid(), signal.SIGSTOP)
-            began = time.monotonic()
-            update = await ReviseNode(manager, timeout_s=0.5).execute(talk(2))
-            took = time.monotonic() - began
-            os.kill(pid(), signal.SIGCONT)
-            return update["memory_update_error"], took
-
-    error, took = asyncio.run(main())
-    assert error == "revise: not done within 0.5 s"
-    assert took < 1.5
-
-
-@pytest.mark.parametrize("target", ["http://127.0.0.1:9/mcp", "a command that is not there"])
-def test_a_server_that_is_not_there_is_an_error(target: str) -> None:
-    where = target if ":" in target else StdioServerParameters(command=target)
-    [update], _ = run(where, talk(5), model=ScriptedChatModel([]))
-    assert "StoreUnavailableError: the MCP server failed" in update["memory_update_error"]
 
 
 # Around it

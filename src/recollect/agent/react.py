@@ -10,7 +10,9 @@ and cost. Whatever fails of the memory, the agent answers, and `warnings` say so
 from __future__ import annotations
 
 import logging
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -31,7 +33,7 @@ try:
         ModelResponse,
     )
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+    from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
     from langgraph.errors import GraphBubbleUp
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.types import Command
@@ -39,6 +41,7 @@ except ImportError as error:
     raise MissingExtraError("agents") from error
 
 ERROR_CHARS = 1_000
+MOST_MESSAGES, MOST_SESSIONS = 50, 1_000  # that are kept in this process
 Answer = ToolMessage | Command[Any]
 MODES = ["messages", "custom", "values"]
 NO_MEMORY = "memory: there is none; the agent answers without"
@@ -136,6 +139,7 @@ class ReactAgent:
             raise ConfigError(f"ReactAgent takes no {', '.join(sorted(unknown))}")
         self.memory = memory
         self.user = user
+        self._lately = _Lately()
         given: dict[str, Any] = dict(options)
         own = given.pop("middleware", ())
         watching: list[Any] = [_Tools()]
@@ -154,32 +158,69 @@ class ReactAgent:
         Errors of the model are raised; what the user said is stored by then.
         """
         turn = Turn(self.user, session_id)
-        return _response(self.graph.invoke(_asked(text), context=turn), turn)
+        return self._response(self.graph.invoke(self._asked(text, turn), context=turn), turn)
 
     async def aprocess_message(self, text: str, session_id: str | None = None) -> Response:
         """`process_message`, for asyncio."""
         turn = Turn(self.user, session_id)
-        return _response(await self.graph.ainvoke(_asked(text), context=turn), turn)
+        state = await self.graph.ainvoke(self._asked(text, turn), context=turn)
+        return self._response(state, turn)
 
     def stream(self, text: str, session_id: str | None = None) -> Iterator[Event]:
         """What the model says, piece by piece, and what tools do; at the end the response."""
         turn, state = Turn(self.user, session_id), dict[str, Any]()
-        for mode, data in self.graph.stream(_asked(text), context=turn, stream_mode=MODES):
+        asked = self._asked(text, turn)
+        for mode, data in self.graph.stream(asked, context=turn, stream_mode=MODES):
             if mode == "values":
                 state = data
             elif (event := _event(mode, data)) is not None:
                 yield event
-        yield _response(state, turn)
+        yield self._response(state, turn)
 
     async def astream(self, text: str, session_id: str | None = None) -> AsyncIterator[Event]:
         """`stream`, for asyncio."""
         turn, state = Turn(self.user, session_id), dict[str, Any]()
-        async for mode, data in self.graph.astream(_asked(text), context=turn, stream_mode=MODES):
+        asked = self._asked(text, turn)
+        async for mode, data in self.graph.astream(asked, context=turn, stream_mode=MODES):
             if mode == "values":
                 state = data
             elif (event := _event(mode, data)) is not None:
                 yield event
-        yield _response(state, turn)
+        yield self._response(state, turn)
+
+    def _asked(self, text: str, turn: Turn) -> dict[str, Any]:
+        if not isinstance(text, str) or not text.strip():
+            raise InvalidError("the agent needs a text to answer")
+        return {"messages": [*self._lately.said(turn.session_id), HumanMessage(text)]}
+
+    def _response(self, state: Mapping[str, Any], turn: Turn) -> Response:
+        report = state.get("recollect")
+        forgetful = report is None or report.get("failed")
+        self._lately.keep(turn.session_id, state["messages"] if forgetful else ())
+        return _response(state["messages"], report, turn)
+
+
+class _Lately:
+    """What was said while the memory failed, so that the conversation goes on without it."""
+
+    def __init__(self) -> None:
+        self._said: OrderedDict[str | None, list[BaseMessage]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def said(self, session_id: str | None) -> list[BaseMessage]:
+        with self._lock:
+            return self._said.get(session_id, [])
+
+    def keep(self, session_id: str | None, messages: Sequence[BaseMessage]) -> None:
+        """The newest of them, from something that the user said; without any, the log has all."""
+        last = messages[-MOST_MESSAGES:]
+        first = next((at for at, it in enumerate(last) if isinstance(it, HumanMessage)), len(last))
+        with self._lock:
+            self._said.pop(session_id, None)
+            if first < len(last):
+                self._said[session_id] = list(last[first:])
+            while len(self._said) > MOST_SESSIONS:
+                self._said.popitem(last=False)
 
 
 class _Remembering(RecollectMiddleware):
@@ -265,12 +306,6 @@ def _failure(request: ToolCallRequest, error: Exception) -> ToolMessage:
     return ToolMessage(why, name=call["name"], tool_call_id=call["id"], status="error")
 
 
-def _asked(text: str) -> dict[str, Any]:
-    if not isinstance(text, str) or not text.strip():
-        raise InvalidError("the agent needs a text to answer")
-    return {"messages": [HumanMessage(text)]}
-
-
 def _event(mode: str, data: Any) -> Event | None:
     """What is worth telling of what LangGraph streams: not what models say inside of tools."""
     if mode == "custom":
@@ -280,9 +315,10 @@ def _event(mode: str, data: Any) -> Event | None:
     return Token(str(message.text)) if spoken and message.text else None
 
 
-def _response(state: Mapping[str, Any], turn: Turn) -> Response:
-    said = [message for message in state["messages"] if isinstance(message, AIMessage)]
-    report = state.get("recollect")
+def _response(
+    messages: Sequence[BaseMessage], report: Mapping[str, Any] | None, turn: Turn
+) -> Response:
+    said = [message for message in messages if isinstance(message, AIMessage)]
     return Response(
         message=str(said[-1].text) if said else "",
         tool_results=tuple(told for _, told in sorted(turn.results, key=itemgetter(0))),

@@ -28,7 +28,7 @@ try:
 except ImportError:
     Client = None
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 20.0
 CONNECTION_CLOSED = -32000  # as the protocol numbers it
 
 T = TypeVar("T")
@@ -58,8 +58,8 @@ class McpManager:
 
     `target` says where the server is: the command that starts it (`StdioServerParameters`), a
     URL of streamable HTTP, a server object in this process, a function that opens a session
-    (for headers and the like), or a session that is open, which stays its owner's. No call
-    takes longer than `timeout_s`.
+    (for headers and the like), or a session that is open, which stays its owner's. No answer,
+    and no server's start, is waited for longer than `timeout_s`.
     """
 
     def __init__(self, target: Any, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -79,49 +79,43 @@ class McpManager:
         """End the session, and with it a server that was started for it."""
         line, self._line = self._line, None
         if line is not None and line.loop is asyncio.get_running_loop():
-            line.leave.set()
+            line.end()
             await asyncio.wait({line.task})
 
     async def list_tools(self) -> list[McpTool]:
         """Every tool that the server offers; one that died since the last call is found anew."""
-        try:
-            return await self._ask("tools/list", _all_tools)
-        except StoreUnavailableError:
-            if self._line is not None:  # alive, and slow or unwilling
-                raise
-            return await self._ask("tools/list", _all_tools)
+        return await self._ask("tools/list", _all_tools, again=True)
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
         """What the tool answers. A refusal is an answer; a server that is not there is an error."""
         return _result(await self._ask(name, lambda it: it.call_tool(name, dict(arguments))))
 
-    async def _ask(self, what: str, ask: Callable[[Any], Awaitable[T]]) -> T:
+    async def _ask(self, what: str, ask: Callable[[Any], Awaitable[T]], again: bool = False) -> T:
         line = self._connected()
+        was_open = line.is_open
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await ask(await asyncio.shield(line.session))
         except TimeoutError:
             why = f"did not answer within {self._timeout_s:g} s"
-            if not line.is_open:
-                self._drop(line)
         except Exception as error:  # noqa: BLE001 - SDKs and transports fail in many ways
             why = f"failed ({type(error).__name__})"  # its text may quote what was sent
             if not _is_refusal(error):
                 self._drop(line)
+                if again and was_open:
+                    return await self._ask(what, ask)
         log.warning("the MCP server %s: %s", why, what)
         raise StoreUnavailableError(f"the MCP server {why}: {what}")
 
     def _connected(self) -> _Line:
         """The line of this event loop; that of a loop which is gone went with it."""
         loop = asyncio.get_running_loop()
-        if self._line is None or self._line.loop is not loop or self._line.task.done():
-            self._line = _Line(loop, self._target)
+        if self._line is None or self._line.loop is not loop or not self._line.is_held:
+            self._line = _Line(loop, self._target, self._timeout_s)
         return self._line
 
     def _drop(self, line: _Line) -> None:
-        line.leave.set()
-        if not line.is_open:
-            line.task.cancel()
+        line.end()
         if self._line is line:
             self._line = None
 
@@ -131,32 +125,49 @@ class _Line:
 
     held: set[asyncio.Task[None]] = set()  # noqa: RUF012 - the event loop keeps no task alive
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, target: Any) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, target: Any, timeout_s: float) -> None:
         self.loop = loop
-        self.leave = asyncio.Event()
+        self._leave = asyncio.Event()
         self.session: asyncio.Future[Any] = loop.create_future()
         # An empty context: the session outlives the run, and the span, that first needed it.
         self.task = loop.create_task(self._hold(target), context=contextvars.Context())
         self.held.add(self.task)
         self.task.add_done_callback(self.held.discard)
+        loop.call_later(timeout_s, self._give_up)
 
     @property
     def is_open(self) -> bool:
         """Whether the session was ever opened."""
         return self.session.done() and self.session.exception() is None
 
+    @property
+    def is_held(self) -> bool:
+        """Whether it is open or being opened, and not on its way out."""
+        return not self._leave.is_set() and not self.task.done()
+
+    def end(self) -> None:
+        """Leave the session, or give up opening it."""
+        self._leave.set()
+        if not self.session.done():
+            self.task.cancel()
+
+    def _give_up(self) -> None:
+        """Whoever waited may be gone by now, so a start that hangs is ended here."""
+        if not self.session.done():
+            self.end()
+
     async def _hold(self, target: Any) -> None:
         try:
             async with _opened(target) as session:
                 self.session.set_result(session)
-                await self.leave.wait()
+                await self._leave.wait()
         except Exception as error:  # noqa: BLE001 - whoever asks is told
             if self.session.done():
                 log.warning("an MCP session did not end well: %s", type(error).__name__)
             else:
                 self.session.set_exception(error)
         finally:
-            if not self.session.done():  # given up: whoever else waits is not to be cancelled
+            if not self.session.done():  # given up; whoever waits is not to be cancelled with it
                 self.session.set_exception(ConnectionError())
             self.session.exception()  # looked at, also if nobody waits any more
 
