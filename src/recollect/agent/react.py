@@ -27,6 +27,7 @@ from recollect.memory import Memory
 
 try:
     from langchain.agents import create_agent
+    from langchain.agents.middleware import ToolErrorMiddleware
     from langchain.agents.middleware.types import (
         AgentMiddleware,
         ExtendedModelResponse,
@@ -34,7 +35,6 @@ try:
     )
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-    from langgraph.errors import GraphBubbleUp
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.types import Command
 except ImportError as error:
@@ -232,36 +232,27 @@ class _Remembering(RecollectMiddleware):
         return super()._answered(filled, response)
 
 
-class _Tools(AgentMiddleware[Any, Any, Any]):
+class _Tools(ToolErrorMiddleware[Any, Any]):
     """Tells of tools as they start and end; one that raises answers the model with its error."""
 
+    def __init__(self) -> None:
+        super().__init__(_why)
+
     def wrap_tool_call(
-        self,
-        request: ToolCallRequest,
-        handler: Callable[[ToolCallRequest], Answer],
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]
     ) -> Answer:
         began = _started(request)
-        try:
-            result = handler(request)
-        except GraphBubbleUp:  # it waits for a person, or goes on elsewhere
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the model may try otherwise
-            result = _failure(request, error)
-        return _ended(request, result, began)
+        return _ended(request, super().wrap_tool_call(request, handler), began)
 
     async def awrap_tool_call(
-        self,
-        request: ToolCallRequest,
-        handler: Callable[[ToolCallRequest], Awaitable[Answer]],
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Answer]]
     ) -> Answer:
         began = _started(request)
-        try:
-            result = await handler(request)
-        except GraphBubbleUp:
-            raise
-        except Exception as error:  # noqa: BLE001 - as above
-            result = _failure(request, error)
-        return _ended(request, result, began)
+        return _ended(request, await super().awrap_tool_call(request, handler), began)
+
+
+def _why(error: Exception, _: ToolCallRequest) -> str:
+    return f"{type(error).__name__}: {error}"[:ERROR_CHARS]
 
 
 def _started(request: ToolCallRequest) -> float:
@@ -298,12 +289,6 @@ def _said(result: Answer) -> ToolMessage | None:
         found = [one for one in update.get("messages") or () if isinstance(one, ToolMessage)]
         return found[0] if found else None
     return result
-
-
-def _failure(request: ToolCallRequest, error: Exception) -> ToolMessage:
-    call = request.tool_call
-    why = f"{type(error).__name__}: {error}"[:ERROR_CHARS]
-    return ToolMessage(why, name=call["name"], tool_call_id=call["id"], status="error")
 
 
 def _event(mode: str, data: Any) -> Event | None:
