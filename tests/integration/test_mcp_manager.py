@@ -6,6 +6,7 @@ import asyncio
 import os
 import shlex
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -25,7 +26,7 @@ from recollect.integrations.mcp_manager import McpManager
 from recollect.integrations.revise import ReviseNode
 from recollect.server.mcp import build_server
 from recollect.testing.scripted import ScriptedChatModel
-from tests.support.mcp_servers import over_stdio
+from tests.support.mcp_servers import command, environment, make_sdk_two, over_stdio
 from tests.support.revising import NOTHING, SECRET, call, run, stored, talk
 
 
@@ -241,3 +242,32 @@ def test_a_start_that_hangs_is_given_up_and_tried_anew(tmp_path: Path) -> None:
     first, second = asyncio.run(main())
     assert first["memory_update_error"] == "revise: not done within 0.3 s"
     assert second == NOTHING
+
+
+ON_SDK_TWO = """
+import sys
+from mcp import StdioServerParameters
+from recollect import Memory
+from recollect.server.mcp import build_server
+from recollect.testing.scripted import ScriptedChatModel
+from tests.support.revising import call, run, talk
+with Memory(":memory:", embedder=None, thinking=None) as memory:
+    server = build_server(memory)
+    model = ScriptedChatModel([call("store_fact"), "Stored."])
+    [update], _ = run(server, talk(5), model=model)
+    print(update["memory_tools_used"], update["memory_update_error"])
+[update], _ = run(StdioServerParameters(command=sys.argv[1], args=sys.argv[2:]), talk(5))
+print(update["memory_update_error"] or "stored")
+"""
+
+
+@pytest.mark.prove
+def test_it_works_on_the_second_sdk(tmp_path: Path) -> None:
+    python = make_sdk_two(tmp_path / "two")
+    done = subprocess.run(
+        [python, "-c", ON_SDK_TWO, *command(python, "--db", str(tmp_path / "a.db"))],
+        capture_output=True, text=True, timeout=120, check=False,
+        env=environment(tmp_path / "a.db", PYTHONPATH=str(Path(__file__).parents[2])),
+    )  # fmt: skip
+    assert done.stdout.split("\n") == ["['store_fact'] ", "stored", ""], done.stderr
+    assert len(history(tmp_path)) == 5

@@ -6,10 +6,12 @@ import asyncio
 import json
 import logging
 import operator
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -28,6 +30,7 @@ from langgraph.graph import END, START, StateGraph
 from mcp.server.fastmcp import FastMCP
 
 from recollect import Memory
+from recollect.agent.messages import from_langchain
 from recollect.errors import InvalidError
 from recollect.integrations import revise
 from recollect.integrations.mcp_manager import McpManager
@@ -76,6 +79,16 @@ def test_the_same_ids_in_another_session_are_other_messages(memory: Memory) -> N
     run(build_server(memory), talk(1), talk(1) | {"session_id": "s2"}, talk(1) | {"user_id": "bob"})
     for user, session in (("ada", "s1"), ("ada", "s2"), ("bob", "s1")):
         assert stored(memory, user, session) == [("user", "Message 0.")]
+
+
+def test_what_another_door_stored_with_more_of_it_is_not_stored_again(memory: Memory) -> None:
+    calls: list[Any] = [{"name": "search", "args": {"query": "Berlin"}, "id": "c1"}]
+    blocks: list[Any] = [{"type": "text", "text": "Look at this."}]
+    said = [HumanMessage(blocks, id="m0"), AIMessage("", id="m1", tool_calls=calls)]
+    memory.remember([from_langchain(it) for it in said], user="ada", session="s1")
+    [update], _ = run(build_server(memory), talk(0) | {"messages": said})
+    assert update == NOTHING
+    assert len(stored(memory)) == 2
 
 
 def test_content_becomes_text_whatever_it_is(memory: Memory) -> None:
@@ -362,7 +375,7 @@ def test_a_failing_stream_writer_stops_nothing(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken() -> Callable[[Any], None]:
-        raise ZeroDivisionError
+        raise RuntimeError("no writer")
 
     monkeypatch.setattr(revise, "get_stream_writer", broken)
     run(build_server(memory), talk(1))
@@ -433,6 +446,13 @@ def test_another_server_is_called_by_what_it_takes_and_offers() -> None:
 
 
 # Around it
+
+
+def test_the_lines_of_the_page_work() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "revise.md").read_text()
+    [code] = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['store_fact'] Stored where Ada lives.\n"
 
 
 def test_a_run_is_traced() -> None:

@@ -88,24 +88,24 @@ class McpManager:
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
         """What the tool answers. A refusal is an answer; a server that is not there is an error."""
-        return _result(await self._ask(name, lambda it: it.call_tool(name, dict(arguments))))
+        return await self._ask(name, lambda session: _called(session, name, dict(arguments)))
 
     async def _ask(self, what: str, ask: Callable[[Any], Awaitable[T]], again: bool = False) -> T:
+        """What the server answers; `again` where it does no harm to ask one that died anew."""
         line = self._connected()
-        was_open = line.is_open
+        again = again and line.is_open
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await ask(await asyncio.shield(line.session))
         except TimeoutError:
-            why = f"did not answer within {self._timeout_s:g} s"
-        except Exception as error:  # noqa: BLE001 - SDKs and transports fail in many ways
-            why = f"failed ({type(error).__name__})"  # its text may quote what was sent
-            if not _is_refusal(error):
+            raise _unavailable(what, f"did not answer within {self._timeout_s:g} s") from None
+        except Exception as error:
+            cause = _first(error)
+            if not _is_refusal(cause):
                 self._drop(line)
-                if again and was_open:
-                    return await self._ask(what, ask)
-        log.warning("the MCP server %s: %s", why, what)
-        raise StoreUnavailableError(f"the MCP server {why}: {what}")
+            if self._line is line or not again:  # its text may quote what was sent
+                raise _unavailable(what, f"failed ({type(cause).__name__})") from None
+        return await self._ask(what, ask)
 
     def _connected(self) -> _Line:
         """The line of this event loop; that of a loop which is gone went with it."""
@@ -132,7 +132,7 @@ class _Line:
         # An empty context: the session outlives the run, and the span, that first needed it.
         self.task = loop.create_task(self._hold(target), context=contextvars.Context())
         self.held.add(self.task)
-        self.task.add_done_callback(self.held.discard)
+        self.task.add_done_callback(self._ended)
         loop.call_later(timeout_s, self._give_up)
 
     @property
@@ -157,19 +157,19 @@ class _Line:
             self.end()
 
     async def _hold(self, target: Any) -> None:
-        try:
-            async with _opened(target) as session:
-                self.session.set_result(session)
-                await self._leave.wait()
-        except Exception as error:  # noqa: BLE001 - whoever asks is told
-            if self.session.done():
-                log.warning("an MCP session did not end well: %s", type(error).__name__)
-            else:
-                self.session.set_exception(error)
-        finally:
-            if not self.session.done():  # given up; whoever waits is not to be cancelled with it
-                self.session.set_exception(ConnectionError())
+        async with _opened(target) as session:
+            self.session.set_result(session)
+            await self._leave.wait()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Tell whoever still waits; one that was given up does not cancel them with it."""
+        self.held.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if not self.session.done():
+            self.session.set_exception(error or ConnectionError())
             self.session.exception()  # looked at, also if nobody waits any more
+        elif error is not None:
+            log.warning("an MCP session did not end well: %s", type(_first(error)).__name__)
 
 
 @asynccontextmanager
@@ -218,7 +218,8 @@ async def _all_tools(session: Any) -> list[McpTool]:
             return found
 
 
-def _result(answer: Any) -> McpResult:
+async def _called(session: Any, name: str, arguments: dict[str, Any]) -> McpResult:
+    answer = await session.call_tool(name, arguments)
     texts = [block.text for block in answer.content if getattr(block, "type", "") == "text"]
     return McpResult(
         "\n".join(texts),
@@ -232,7 +233,19 @@ def _either(thing: Any, first: str, second: str) -> Any:
     return getattr(thing, first) if hasattr(thing, first) else getattr(thing, second, None)
 
 
-def _is_refusal(error: Exception) -> bool:
+def _unavailable(what: str, why: str) -> StoreUnavailableError:
+    log.warning("the MCP server %s: %s", why, what)
+    return StoreUnavailableError(f"the MCP server {why}: {what}")
+
+
+def _first(error: BaseException) -> BaseException:
+    """What went wrong first, where several tasks fell with it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _is_refusal(error: BaseException) -> bool:
     """Whether the server answered, if only to say no: its session goes on."""
     code = getattr(getattr(error, "error", None), "code", None)
     return isinstance(code, int) and code != CONNECTION_CLOSED

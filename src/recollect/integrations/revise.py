@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 from recollect import metrics
 from recollect.agent.careful import reason_of
 from recollect.context.quote import quoted
-from recollect.errors import InvalidError, MissingExtraError
+from recollect.errors import InvalidError, MissingExtraError, RecollectError
 from recollect.records.message import readable
 
 try:
@@ -157,7 +157,7 @@ class ReviseNode:
         try:
             run.tools = {tool.name: tool for tool in await self.mcp_manager.list_tools()}
             await self._save_conversation(run)
-        except Exception as error:  # noqa: BLE001 - what was not stored is sent by the next run
+        except RecollectError as error:  # what was not stored is sent by the next run
             return run.fail("store_session_message", error)
         if len(run.messages) % self._every == 0:
             await self._summarize(run)
@@ -184,26 +184,28 @@ class ReviseNode:
     async def _summarize(self, run: _Revision) -> None:
         try:
             run.summarised = await self._call(run, "summarize_session", {"force_update": False})
-        except Exception as error:  # noqa: BLE001 - whatever it is, the graph goes on
+        except RecollectError as error:
             run.fail("summarize_session", error)
 
     async def _intelligent_memory_update(self, run: _Revision) -> None:
-        """Let an agent read the conversation and store what it finds worth it."""
+        """Let an agent think; models fail in many ways, and none of them is the graph's."""
+        [error] = await asyncio.gather(self._analyse(run), return_exceptions=True)
+        if error is not None:
+            run.fail("analysis", type(error).__name__)  # what it says may quote the prompt
+
+    async def _analyse(self, run: _Revision) -> None:
+        """Have the conversation read, and stored what is found worth it."""
         tools = [self._as_tool(run, run.tools[name]) for name in KINDS if name in run.tools]
         if not tools:
             return run.fail("analysis", "the MCP server offers no tool to store memories with")
-        try:
-            agent: Any = create_agent(
-                self._model, tools=tools, system_prompt=PROMPT, checkpointer=False
-            )
-            asked = {"messages": [("user", _task(run))]}
-            # Its words are not the graph's: they show in no checkpoint, and in no stream but one
-            # of subgraphs.
-            config = {"recursion_limit": MOST_STEPS, "tags": [NO_STREAM]}
-            done = await agent.ainvoke(asked, config)
-            run.analysis = str(done["messages"][-1].text).strip()
-        except Exception as error:  # noqa: BLE001 - models fail in many ways, and quote the prompt
-            run.fail("analysis", type(error).__name__)
+        agent: Any = create_agent(
+            self._model, tools=tools, system_prompt=PROMPT, checkpointer=False
+        )
+        # Its words are not the graph's: they show in no checkpoint, and in no stream but one
+        # of subgraphs.
+        config = {"recursion_limit": MOST_STEPS, "tags": [NO_STREAM]}
+        done = await agent.ainvoke({"messages": [("user", _task(run))]}, config)
+        run.analysis = str(done["messages"][-1].text).strip()
         return None
 
     def _as_tool(self, run: _Revision, tool: McpTool) -> BaseTool:
@@ -259,7 +261,7 @@ def _message(item: Any) -> Any:
         return item
     try:
         return convert_to_messages([item])[0]
-    except Exception:  # noqa: BLE001 - stored as it is, by the rules for unknown messages
+    except (ValueError, TypeError, LookupError, NotImplementedError):  # none that it knows
         return item
 
 
@@ -315,8 +317,8 @@ def _task(run: _Revision) -> str:
 
 
 def _stream(**told: Any) -> None:
-    """Tell whoever follows the graph; where there is none, or it fails, nothing is lost."""
+    """Tell whoever follows the graph; where nobody does, nothing is lost."""
     try:
         get_stream_writer()({"memory_revision": told})
-    except Exception as error:  # noqa: BLE001 - outside of a graph, or a writer that fails
+    except (RuntimeError, LookupError, AttributeError) as error:  # outside of a graph
         log.debug("nobody was told of the revision: %s", type(error).__name__)
