@@ -100,6 +100,25 @@ def test_a_function_may_open_the_session_and_each_event_loop_has_its_own(memory:
     assert len(stored(memory)) == 2
 
 
+def test_two_event_loops_may_take_turns(memory: Memory) -> None:
+    opened = []
+
+    @asynccontextmanager
+    async def open_session() -> AsyncIterator[Any]:
+        opened.append(asyncio.get_running_loop())
+        async with create_connected_server_and_client_session(build_server(memory)) as session:
+            yield session
+
+    manager = McpManager(open_session)
+    with asyncio.Runner() as first, asyncio.Runner() as second:
+        for _ in range(2):
+            for runner in (first, second):
+                assert runner.run(manager.list_tools())
+        assert opened == [first.get_loop(), second.get_loop()]
+        for runner in (first, second):
+            runner.run(manager.close())
+
+
 def test_over_http(memory: Memory) -> None:
     async def main() -> dict[str, Any]:
         app = build_server(memory).streamable_http_app()

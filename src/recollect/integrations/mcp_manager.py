@@ -67,7 +67,7 @@ class McpManager:
             raise InvalidError("an McpManager needs a server, and a timeout_s above 0")
         self._target = target
         self._timeout_s = timeout_s
-        self._line: _Line | None = None
+        self._lines: dict[asyncio.AbstractEventLoop, _Line] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -76,9 +76,8 @@ class McpManager:
         await self.close()
 
     async def close(self) -> None:
-        """End the session, and with it a server that was started for it."""
-        line, self._line = self._line, None
-        if line is not None and line.loop is asyncio.get_running_loop():
+        """End the session of this event loop, and with it a server that was started for it."""
+        if line := self._lines.pop(asyncio.get_running_loop(), None):
             line.end()
             await asyncio.wait({line.task})
 
@@ -99,25 +98,24 @@ class McpManager:
                 return await ask(await asyncio.shield(line.session))
         except TimeoutError:
             raise _unavailable(what, f"did not answer within {self._timeout_s:g} s") from None
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - SDKs and transports fail in many ways
             cause = _first(error)
-            if not _is_refusal(cause):
-                self._drop(line)
-            if self._line is line or not again:  # its text may quote what was sent
+            lives = _is_refusal(cause)
+            if not lives:
+                line.end()
+            if lives or not again:  # its text may quote what was sent, so it goes nowhere
                 raise _unavailable(what, f"failed ({type(cause).__name__})") from None
         return await self._ask(what, ask)
 
     def _connected(self) -> _Line:
         """The line of this event loop; that of a loop which is gone went with it."""
         loop = asyncio.get_running_loop()
-        if self._line is None or self._line.loop is not loop or not self._line.is_held:
-            self._line = _Line(loop, self._target, self._timeout_s)
-        return self._line
-
-    def _drop(self, line: _Line) -> None:
-        line.end()
-        if self._line is line:
-            self._line = None
+        line = self._lines.get(loop)
+        if line is None or not line.is_held:
+            for gone in [one for one in list(self._lines) if one.is_closed()]:
+                self._lines.pop(gone, None)
+            line = self._lines[loop] = _Line(loop, self._target, self._timeout_s)
+        return line
 
 
 class _Line:
@@ -126,7 +124,6 @@ class _Line:
     held: set[asyncio.Task[None]] = set()  # noqa: RUF012 - the event loop keeps no task alive
 
     def __init__(self, loop: asyncio.AbstractEventLoop, target: Any, timeout_s: float) -> None:
-        self.loop = loop
         self._leave = asyncio.Event()
         self.session: asyncio.Future[Any] = loop.create_future()
         # An empty context: the session outlives the run, and the span, that first needed it.
