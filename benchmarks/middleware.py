@@ -1,0 +1,92 @@
+"""What the memory adds to an agent's turn, beside the same agent without it, in one run.
+
+Run with `python -m benchmarks.middleware`. The model answers at once, so that all there is to
+measure is ours. The middleware may add 30 ms to a turn beyond the deadline of recall.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.messages import HumanMessage
+
+from benchmarks.scale_corpus import Corpus
+from recollect import Memory
+from recollect.agent.middleware import RecollectMiddleware
+from recollect.testing.scripted import ScriptedChatModel
+
+CORPUS = Corpus()
+DEADLINE_MS = 50.0
+MAY_ADD_MS = 30.0
+WARM = 5
+
+
+def main() -> None:
+    """Ask in turns with and without a memory, and print what it adds."""
+    options = parser().parse_args()
+    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+        embedder: dict[str, Any] = {} if options.vectors else {"embedder": None}
+        with Memory(Path(folder) / "memory.db", thinking=None, **embedder) as memory:
+            fill(memory, options.messages)
+            report(measure(memory, options.turns), options)
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="python -m benchmarks.middleware", description=__doc__)
+    made.add_argument("--messages", type=int, default=2_000, help="remembered before")
+    made.add_argument("--turns", type=int, default=100)
+    made.add_argument("--vectors", action="store_true", help="with the local embedder")
+    return made
+
+
+def fill(memory: Memory, count: int) -> None:
+    """Other sessions of the same user, with all that recall looks at."""
+    for start in range(0, count, 500):
+        memory.remember(list(CORPUS.texts(start, start + 500)), user="ada", agent="bench")
+    memory.catch_up()
+    memory.warm_up()
+
+
+def measure(memory: Memory, turns: int) -> dict[str, list[float]]:
+    """Milliseconds of turns, both agents in turn, so that noise meets them alike."""
+    middleware = RecollectMiddleware(memory, user="ada", agent="bench", session="now")
+    agents: dict[str, Any] = {
+        "without": create_agent(ScriptedChatModel(lambda messages: "Yes.")),
+        "with": create_agent(ScriptedChatModel(lambda messages: "Yes."), middleware=[middleware]),
+    }
+    took: dict[str, list[float]] = {name: [] for name in agents} | {"recall": []}
+    for number, (_, question) in enumerate(CORPUS.questions(1_000, turns + WARM, seed=3)):
+        for name, agent in agents.items():
+            before = time.perf_counter()
+            agent.invoke({"messages": [HumanMessage(question)]})
+            if number >= WARM:
+                took[name].append((time.perf_counter() - before) * 1_000)
+        receipt = middleware.last_receipt
+        if number >= WARM and receipt is not None:
+            took["recall"].append(receipt.timings_ms.get("total", 0.0))
+    return took
+
+
+def report(took: dict[str, list[float]], options: argparse.Namespace) -> None:
+    print(f"{options.messages:,} messages, {options.turns} turns, vectors: {options.vectors}")
+    print("| turn | p50 ms | p95 ms |\n|---|---:|---:|")
+    for name, times in took.items():
+        print(f"| {name} | {statistics.median(times):.1f} | {p95(times):.1f} |")
+    added = [one - other for one, other in zip(took["with"], took["without"], strict=True)]
+    print(f"| added | {statistics.median(added):.1f} | {p95(added):.1f} |")
+    beyond = p95(added) - DEADLINE_MS
+    print(f"p95 beyond recall's deadline: {beyond:.1f} ms, aim at most {MAY_ADD_MS:.0f}")
+
+
+def p95(times: list[float]) -> float:
+    return statistics.quantiles(times, n=20)[-1]
+
+
+if __name__ == "__main__":
+    main()
