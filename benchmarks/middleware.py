@@ -60,7 +60,7 @@ def measure(memory: Memory, turns: int) -> dict[str, list[float]]:
         "without": create_agent(ScriptedChatModel(lambda messages: "Yes.")),
         "with": create_agent(ScriptedChatModel(lambda messages: "Yes."), middleware=[middleware]),
     }
-    took: dict[str, list[float]] = {name: [] for name in agents} | {"recall": []}
+    took: dict[str, list[float]] = {name: [] for name in (*agents, "recall")}
     for number, (_, question) in enumerate(CORPUS.questions(1_000, turns + WARM, seed=3)):
         for name, agent in agents.items():
             before = time.perf_counter()
