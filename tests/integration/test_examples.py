@@ -51,6 +51,14 @@ def test_the_support_bot_cites_articles_and_knows_its_customer(tmp_path: Path) -
     assert "(You told me: Hello, I bought the desk lamp Luma from you.)" in said
 
 
+def test_the_graph_revises_its_memory_after_each_answer(tmp_path: Path) -> None:
+    said = run("revise_graph.py", tmp_path)
+    assert said.count("'status': 'completed', 'memory_updated': True") == 3
+    assert "  tools used: store_fact\n" in said
+    assert "6 messages are in the log" in said
+    assert "- I never eat peanuts. (" in said
+
+
 @pytest.mark.parametrize("name", ["agent_with_memory.py", "support_bot.py"])
 def test_a_model_of_the_environment_is_asked_instead(name: str, tmp_path: Path) -> None:
     with ModelServer(answers=lambda body: "Ahoy from the server.") as server:
