@@ -268,9 +268,14 @@ class RecollectMiddleware(AgentMiddleware[RecollectState, Any, Any]):
         who = self._who(request.runtime, request.state)
         if who is None:
             return
-        for message in results_of(request.tool_call, result, _ms_since(began)):
-            self._ledger.note_one(who, message)
-        self._careful.run("store", lambda: self._ledger.write(who), 0, {})
+        took_ms = _ms_since(began)
+
+        def keep() -> int:  # a result may be nothing that can be stored
+            for message in results_of(request.tool_call, result, took_ms):
+                self._ledger.note_one(who, message)
+            return self._ledger.write(who)
+
+        self._careful.run("store", keep, 0, {})
 
     def _recalling(self, who: Who, messages: Sequence[BaseMessage]) -> Task[Recall]:
         """The search for what bears on the question; begun once for each."""
