@@ -47,8 +47,9 @@ def find_section(text: str, header: str) -> Section:
     """
     if not header.strip():
         raise InvalidError("the section's header is empty; name the header of a section")
-    every, wanted = sections(text), _wanted(header)
+    every, wanted, written = sections(text), _wanted(header), _as_written(header)
     found = [one for one in every if _fits(one, wanted)]
+    found = found or [one for one in every if _fits(one, written)]
     if not found and ">" in header:
         path = [_wanted(part) for part in header.split(">")]
         found = [around[-1] for around in _with_those_around(every) if _are_at(around, path)]
@@ -76,6 +77,13 @@ def _wanted(header: str) -> tuple[int, str]:
     if written and written[0].start == 0 and written[0].body == len(name):
         return written[0].level, written[0].title
     return 0, " ".join(name.split())
+
+
+def _as_written(header: str) -> tuple[int, str]:
+    """The same where `#` at the end is part of the title: underlined, it may be."""
+    name = header.strip()
+    title = name.lstrip("#")
+    return len(name) - len(title), " ".join(title.split())
 
 
 def _fits(section: Section, wanted: tuple[int, str]) -> bool:
