@@ -58,7 +58,7 @@ prove: $(VENV)/dev-ready  ## Long runs: crashes, soaks, many examples
 
 lock: $(VENV)/dev-ready  ## Renew the locked development dependencies
 	$(PIP) install uv
-	$(COMPILE) -o requirements.lock
+	$(COMPILE) --extra server --extra mcp --extra chat -o requirements.lock
 	$(COMPILE) --extra dev -o requirements-dev.lock
 
 clean:
