@@ -21,7 +21,7 @@ run: $(VENV)/core-ready  ## A first message, remembered and recalled
 	@$(BIN)/recollect recall "where does she live?" --user ada --limit 1 --explain
 
 test: $(VENV)/dev-ready  ## Every test, on SQLite and on real PostgreSQL servers
-	$(BIN)/python -m pytest -m "not prove"
+	$(BIN)/python -m pytest -m "not prove" -n auto --maxprocesses 4 --dist worksteal
 
 lint: $(VENV)/dev-ready  ## Style, types, and which room may know which
 	$(BIN)/ruff format --check .

@@ -148,10 +148,21 @@ class AsyncMemory(AsyncLife):
         return self._memory.scope(user=user, agent=agent, session=session)
 
     async def session(
-        self, *, user: str, agent: str | None = None, id: str | None = None, new: bool = False
+        self,
+        *,
+        user: str,
+        agent: str | None = None,
+        id: str | None = None,
+        new: bool = False,
+        claimed: str | None = None,
     ) -> AsyncChat:
         call = self._memory.session
-        return AsyncChat(await in_thread(call, user=user, agent=agent, id=id, new=new))
+        return AsyncChat(
+            await in_thread(call, user=user, agent=agent, id=id, new=new, claimed=claimed)
+        )
+
+    async def active(self, *, user: str, agent: str | None = None) -> Session | None:
+        return await in_thread(self._memory.active, user=user, agent=agent)
 
     async def sessions(self, *, user: str, agent: str | None = None) -> list[Session]:
         return await in_thread(self._memory.sessions, user=user, agent=agent)

@@ -9,7 +9,11 @@ from pathlib import Path
 
 from recollect.errors import ConfigError
 
-_CHOICES = {"durability": ("full", "normal"), "embedder": ("minilm", "static", "none")}
+_CHOICES = {
+    "durability": ("full", "normal"),
+    "embedder": ("minilm", "static", "none"),
+    "auth": ("auto", "on", "off"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +21,7 @@ class Settings:
     """What can be set from outside, each as RECOLLECT_<NAME>."""
 
     url: str
+    key: str = field(default="", repr=False)
     tenant: str = "default"
     user: str = "me"
     agent: str = ""
@@ -25,10 +30,19 @@ class Settings:
     model: str = ""
     model_url: str = ""
     model_key: str = field(default="", repr=False)
+    auth: str = "auto"
+    rate: str = "100"
+    hosts: str = ""
+    origins: str = ""
+    jwt_key: str = field(default="", repr=False)
+    jwt_jwks_url: str = ""
+    jwt_issuer: str = ""
+    jwt_audience: str = ""
+    jwt_tenant_claim: str = "tenant"
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
-        """Read RECOLLECT_URL, _TENANT, _USER, _AGENT, _DURABILITY, _EMBEDDER and _MODEL."""
+        """Read RECOLLECT_URL, _TENANT, _USER, _AGENT, _DURABILITY, _EMBEDDER, _MODEL and _JWT…"""
         given = {
             name: environment[f"RECOLLECT_{name.upper()}"]
             for name in cls.__dataclass_fields__
@@ -40,6 +54,12 @@ class Settings:
         if "url" not in given:
             given["url"] = str(default_path())
         return cls(**given)
+
+
+    def to_environment(self) -> dict[str, str]:
+        """The variables that say all this to another process."""
+        named = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {f"RECOLLECT_{name.upper()}": value for name, value in named.items()}
 
 
 def default_path() -> Path:

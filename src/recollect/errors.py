@@ -6,7 +6,8 @@
     │   │   └── ImageError               … an image that cannot be read
     │   ├── ScopeError                   … a tenant, user, agent or session id
     │   ├── WindowError                  … a question that does not fit the window
-    │   └── RecordError                  … any other record
+    │   ├── RecordError                  … any other record
+    │   └── TooLargeError                … more than is taken at once
     ├── NotFoundError (also LookupError) no such thing in this scope
     ├── ConflictError                    someone else was first; read again, then retry
     │   ├── LeaseLostError               a job's lease ran out and another worker has it
@@ -20,6 +21,9 @@
     │   └── DimensionError               vectors of another length than the index holds
     ├── ProviderError                    a model cannot be loaded or reached, or answers badly
     │   └── BadAnswerError               it answered, but not with what was asked for
+    ├── UnauthorizedError                nobody known is asking
+    ├── ForbiddenError                   known, but it is not theirs to ask for
+    ├── RateLimitedError                 too many requests; wait, then retry
     ├── ConfigError                      a setting is wrong
     └── MissingExtraError (also ImportError)
 
@@ -56,6 +60,10 @@ class WindowError(InvalidError):
 
 class RecordError(InvalidError):
     """A record other than a message has the wrong shape."""
+
+
+class TooLargeError(InvalidError):
+    """It is more than is taken at once."""
 
 
 class NotFoundError(RecollectError, LookupError):
@@ -122,6 +130,22 @@ class BadAnswerError(ProviderError):
     def __init__(self, message: str = "", *, tokens: int = 0) -> None:
         super().__init__(message)
         self.tokens = tokens
+
+
+class UnauthorizedError(RecollectError):
+    """Nobody known is asking: there is no valid key or token."""
+
+
+class ForbiddenError(RecollectError):
+    """Who is asking is known, but may not ask for this."""
+
+
+class RateLimitedError(RecollectError):
+    """Too many requests; `retry_after_s` says how long to wait."""
+
+    def __init__(self, message: str = "", *, retry_after_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class ConfigError(RecollectError):

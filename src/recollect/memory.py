@@ -78,10 +78,18 @@ class Memory(Life, Contexts):
             print(memory.recall("where does she live now?", user="ada").hits[0].text)
 
     `store` is a Store, a path, `":memory:"` or a `postgresql://` URL; without one, RECOLLECT_URL
-    or a file in the user's data folder. `embedder` is the local MiniLM unless RECOLLECT_EMBEDDER
+    or a file in the user's data folder. With the `http://` address of a server it is a `Client`
+    of that, with the key in RECOLLECT_KEY. `embedder` is the local MiniLM unless RECOLLECT_EMBEDDER
     says otherwise; with None, recall goes by words and links alone. `thinking` says how memories
     are made of what was said; with None, that is left to another process's worker.
     """
+
+    def __new__(cls, store: Any = None, **options: Any) -> Any:
+        """A memory at hand, or where an address is given a client of the server there."""
+        url = Settings.from_environment().url if store is None else store
+        if isinstance(url, str) and url.startswith(("http://", "https://")):
+            return open_client(url, options)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -104,7 +112,7 @@ class Memory(Life, Contexts):
         self._clock = clock
         self._searcher = Searcher(store=store, embedder=self.embedder, ranking=ranking)
         self._courtesy = Courtesy()
-        self.thinking = _thinking(settings) if thinking is UNSET else thinking
+        self.thinking = open_thinking(settings) if thinking is UNSET else thinking
         self._worker = self._open_worker()
         self._indexer = self._open_indexer()
         self._counters, self._summarizer = {}, None
@@ -127,6 +135,13 @@ class Memory(Life, Contexts):
         then = self._worker.wake if self._worker is not None else lambda: None
         return Indexer(self.store, self.embedder, then)
 
+    def of_tenant(self, tenant: str) -> Memory:
+        """The same memory for the users of another tenant; closing either closes both."""
+        self._open_summarizer()  # one for all
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, tenant=str(tenant))
+        return other
+
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
         """The scope of a user of this memory's tenant."""
         try:
@@ -135,15 +150,29 @@ class Memory(Life, Contexts):
             return Scope(user=user, tenant=self.tenant, agent=agent, session=session)
 
     def session(
-        self, *, user: str, agent: str | None = None, id: str | None = None, new: bool = False
+        self,
+        *,
+        user: str,
+        agent: str | None = None,
+        id: str | None = None,
+        new: bool = False,
+        claimed: str | None = None,
     ) -> Chat:
-        """The conversation named, else the user's active one with this agent, else a new one."""
+        """The conversation named, else the user's active one with this agent, else a new one.
+
+        `claimed` is an id that somebody brings, as a browser does: it is taken if it is of this
+        user and agent, and is otherwise as good as none.
+        """
         if new and id is not None:
             raise InvalidError("give an id or ask for a new session, not both")
         if new:
             id = new_id()
-        opened = self.store.open_session(self.scope(user=user, agent=agent, session=id))
-        return Chat(self, opened)
+        scope = self.scope(user=user, agent=agent, session=id)
+        return Chat(self, self.store.open_session(scope, claimed=claimed))
+
+    def active(self, *, user: str, agent: str | None = None) -> Session | None:
+        """The conversation that goes on with this agent, if there is one."""
+        return self.store.active(self.scope(user=user, agent=agent))
 
     def sessions(self, *, user: str, agent: str | None = None) -> list[Session]:
         """Every conversation of the user, oldest first."""
@@ -162,7 +191,7 @@ class Memory(Life, Contexts):
 
         Without a session they go to the user's active one with this agent, or to a new one.
         """
-        messages = _messages(said)
+        messages = as_messages(said)
         scope = self.scope(user=user, agent=agent, session=session)
         done = self.store.append(scope, messages, source=source)
         if done.added:
@@ -350,6 +379,16 @@ def open_store(url: str, durability: str = "full", clock: Callable[[], datetime]
     return SqliteStore(path, durability="normal" if durability == "normal" else "full", clock=clock)
 
 
+def open_client(url: str, options: Mapping[str, Any]) -> Any:
+    """A client of the server at an address, with the key in RECOLLECT_KEY."""
+    from recollect.remote.client import Client
+
+    usual = (None, UNSET, DEFAULT_RANKING, now)
+    if chosen := sorted(name for name, value in options.items() if value not in usual):
+        raise ConfigError(f"{', '.join(chosen)}: that is the server's to choose")
+    return Client(url, key=Settings.from_environment().key)
+
+
 def waiting(store: Store, embedder: Embedder | None = None) -> dict[str, int]:
     """How many jobs of each kind wait or are worked on, of all users."""
     own = () if embedder is None else (f"vectors:{embedder.name}",)
@@ -360,7 +399,7 @@ def waiting(store: Store, embedder: Embedder | None = None) -> dict[str, int]:
     return {name: store.backlog(those) for name, those in kinds.items()}
 
 
-def _thinking(settings: Settings) -> Thinking:
+def open_thinking(settings: Settings) -> Thinking:
     """How memories are made by default: by rules, or by the model that the settings name."""
     if not settings.model:
         return DEFAULT_THINKING
@@ -390,7 +429,7 @@ def _time_asked_about(question: str, now: datetime) -> tuple[datetime, datetime]
     return min(span.start for span in past), max(span.end for span in past)
 
 
-def _messages(said: Said | Iterable[Said]) -> list[Message]:
+def as_messages(said: Said | Iterable[Said]) -> list[Message]:
     if isinstance(said, Message | str | dict):
         said = [said]
     elif not isinstance(said, list | tuple):

@@ -74,7 +74,7 @@ class Request:
         wire = wire_of(question, self._read_image)
         if wire is None or question.role != "user":
             raise InvalidError("the question must be a user's, and say something")
-        found = self._recall(question.text)
+        found = self.recall(question.text)
         system = self._system()
         known = {question.message_id} | ({system.message_id} if system is not None else set())
         material = Material(
@@ -99,8 +99,11 @@ class Request:
         )  # fmt: skip
         return Context(messages=draft.messages(), receipt=receipt, tools=material.tools)
 
-    def _recall(self, question: str) -> Recall:
-        """What is remembered of the user with this agent, in all their sessions."""
+    def recall(self, question: str) -> Recall:
+        """What is remembered of the user with this agent, in all their sessions.
+
+        For subclasses: one may have been looking for it already.
+        """
         scope = Scope(user=self.scope.user, tenant=self.scope.tenant, agent=self.scope.agent)
         if not self.window.memories:
             return Recall(hits=())
@@ -211,7 +214,7 @@ class Request:
             ask_for = self.summarizer().ask_for
             self._try("summary", lambda: ask_for(self._session, last_seq), None)
             return assembly, None
-        done = self._try("summary", lambda: self._take_in(material, tail, going), None)
+        done = self._try("summary", lambda: self.take_in(material, tail, going), None)
         if done is None:
             return assembly, None
         blocks = self._blocks(tail.entries[going:], known)
@@ -225,7 +228,8 @@ class Request:
         tokens = sum(self.counter.messages([entry.message for entry in going]))
         return tokens >= self.window.max_tokens * LEAST_GAIN
 
-    def _take_in(self, material: Material, tail: Tail, going: int) -> Compression | None:
+    def take_in(self, material: Material, tail: Tail, going: int) -> Compression | None:
+        """Extend the summary by so many messages. For subclasses: it may be kept elsewhere."""
         return self.summarizer().take_in(
             self._session,
             tail.entries[:going],

@@ -29,7 +29,14 @@ from recollect.providers.chat_model import Reply
 from recollect.server import mcp as server_module
 from recollect.server.mcp import build_server
 from recollect.testing.scripted import ScriptedChatModel
-from tests.support.mcp_servers import command, environment, make_sdk_two, over_stdio, structured
+from tests.support.mcp_servers import (
+    command,
+    environment,
+    over_stdio,
+    python_with,
+    sdk_two,
+    structured,
+)
 
 Talk = Callable[[ClientSession], Awaitable[None]]
 
@@ -40,17 +47,10 @@ def memory() -> Iterator[Memory]:
         yield memory
 
 
-@pytest.fixture(scope="session")
-def sdk_two(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A Python with version 2 of the SDK, made once."""
-    return make_sdk_two(tmp_path_factory.mktemp("sdk") / "two")
-
-
 @pytest.fixture(params=["1", pytest.param("2", marks=pytest.mark.prove)])
 def python(request: pytest.FixtureRequest) -> str:
     """The Python that the server runs on: with this SDK, or with version 2 of it."""
-    two = request.param == "2"
-    return str(request.getfixturevalue("sdk_two")) if two else sys.executable
+    return python_with(request.param)
 
 
 def here(memory: Memory, talk: Talk, **options: Any) -> None:
@@ -384,12 +384,12 @@ def test_an_agent_uses_the_tools_through_langchains_adapters(python: str, tmp_pa
 
 
 @pytest.mark.prove
-def test_the_second_sdk_talks_to_this_server_and_to_its_own(sdk_two: str, tmp_path: Path) -> None:
-    for server in (sdk_two, sys.executable):
+def test_the_second_sdk_talks_to_this_server_and_to_its_own(tmp_path: Path) -> None:
+    for server in (sdk_two(), sys.executable):
         script = Path(__file__).parents[1] / "support" / "mcp_client_two.py"
         where = [str(tmp_path / f"{Path(server).parts[-3]}.db"), *command(server, "--user", "ada")]
         done = subprocess.run(
-            [sdk_two, script, *where], capture_output=True, text=True, timeout=120, check=False,
+            [sdk_two(), script, *where], capture_output=True, text=True, timeout=120, check=False,
             env=environment(tmp_path / "unused.db"),
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

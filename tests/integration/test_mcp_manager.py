@@ -26,7 +26,7 @@ from recollect.integrations.mcp_manager import McpManager
 from recollect.integrations.revise import ReviseNode
 from recollect.server.mcp import build_server
 from recollect.testing.scripted import ScriptedChatModel
-from tests.support.mcp_servers import command, environment, make_sdk_two, over_stdio
+from tests.support.mcp_servers import command, environment, over_stdio, sdk_two
 from tests.support.revising import NOTHING, SECRET, call, run, stored, talk
 
 
@@ -282,7 +282,7 @@ print(update["memory_update_error"] or "stored")
 
 @pytest.mark.prove
 def test_it_works_on_the_second_sdk(tmp_path: Path) -> None:
-    python = make_sdk_two(tmp_path / "two")
+    python = sdk_two()
     done = subprocess.run(
         [python, "-c", ON_SDK_TWO, *command(python, "--db", str(tmp_path / "a.db"))],
         capture_output=True, text=True, timeout=120, check=False,

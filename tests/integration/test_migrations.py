@@ -14,11 +14,12 @@ import psycopg
 import pytest
 
 from recollect.errors import ConflictError, HeldError
+from recollect.records.api_key import ApiKey
 from recollect.records.article import Article, Chunk
 from recollect.records.change import Expire, Restore
 from recollect.records.entry import Get, Put
 from recollect.records.hold import Hold
-from recollect.records.ids import to_micros
+from recollect.records.ids import new_id, to_micros
 from recollect.records.message import Message
 from recollect.records.scope import Scope
 from recollect.records.summary import Summary
@@ -193,6 +194,15 @@ def check_entries(store: Store, scope: Scope) -> None:
     store.forget(whole, record_id=put.id)
 
 
+def check_keys(store: Store, scope: Scope) -> None:
+    """What the sixth schema brought works on what was there before."""
+    key = ApiKey(id=new_id(), tenant=scope.tenant, user=scope.user, digest="0" * 64)
+    store.put_key(key)
+    assert store.key(key.id) == key
+    assert key in store.keys(scope.tenant)
+    store.revoke_key(scope.tenant, key.id)
+
+
 def _build_sqlite(path: Path) -> None:
     """A file of the first schema, filled for two users."""
     with closing(apsw.Connection(str(path))) as connection:
@@ -224,7 +234,7 @@ def _build_sqlite(path: Path) -> None:
         connection.pragma("application_id", APPLICATION_ID)
 
 
-@pytest.mark.parametrize("schema", [1, 2, 3, 4])
+@pytest.mark.parametrize("schema", [1, 2, 3, 4, 5])
 def test_a_sqlite_file_of_an_earlier_schema_is_brought_up_to_date(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: int
 ) -> None:
@@ -236,12 +246,13 @@ def test_a_sqlite_file_of_an_earlier_schema_is_brought_up_to_date(
             with SqliteStore(path) as store:
                 assert store.check()["schema"] == str(schema)
     with SqliteStore(path) as store:
-        assert store.check()["schema"] == "5"
+        assert store.check()["schema"] == "6"
         for scope in (ADA, BOB):
             check(store, scope)
             check_life(store, scope)
             check_context(store, scope)
             check_entries(store, scope)
+            check_keys(store, scope)
         check_goes_on(store, ADA)
     with SqliteStore(path) as store:
         check(store, BOB)
@@ -296,7 +307,7 @@ def _build_postgres(url: str) -> None:
         )
 
 
-@pytest.mark.parametrize("schema", [1, 2, 3, 4])
+@pytest.mark.parametrize("schema", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("bound", [False, True], ids=["superuser", "bound by security"])
 def test_a_postgres_database_of_an_earlier_schema_is_brought_up_to_date(
     postgres_url: str, bound: bool, schema: int
@@ -315,7 +326,7 @@ def test_a_postgres_database_of_an_earlier_schema_is_brought_up_to_date(
             connection.execute(script.encode())
             connection.execute("UPDATE recollect_meta SET value = %s", (str(version),))
     with PostgresStore(url) as store:
-        assert store.check()["schema"] == "5"
+        assert store.check()["schema"] == "6"
         check(store, ADA, len(MESSAGES) + 1)
         check(store, BOB)
         for scope in (ADA, BOB):  # the old vectors are still found, and the rest will be made
@@ -331,5 +342,6 @@ def test_a_postgres_database_of_an_earlier_schema_is_brought_up_to_date(
             check_life(store, scope)
             check_context(store, scope)
             check_entries(store, scope)
+            check_keys(store, scope)
         check_goes_on(store, ADA)
         check(store, BOB)

@@ -27,7 +27,8 @@ ALICE = Scope(user="alice", session="s")
 BOB = Scope(user="bob", session="s")
 GUARDED = """
     SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
-    AND relname NOT IN ('session_uuids', 'recollect_meta', 'recollect_writes', 'spending')
+    AND relname NOT IN
+      ('session_uuids', 'recollect_meta', 'recollect_writes', 'spending', 'api_keys')
     ORDER BY relname
 """
 

@@ -1,4 +1,6 @@
-"""A client of the second MCP SDK, run by a Python that has it: a database, then a server's command.
+"""A client of the second MCP SDK, run by a Python that has it.
+
+It is told a database, and then a server's command, or the address of one and who is asking.
 
 It is not imported by the tests: their own Python has the first SDK.
 """
@@ -10,7 +12,9 @@ import os
 import sys
 from typing import Any
 
+import httpx2
 from mcp import Client, StdioServerParameters  # type: ignore[attr-defined]
+from mcp.client.streamable_http import streamable_http_client
 
 from recollect import Memory
 from recollect.server.mcp import build_server
@@ -34,13 +38,18 @@ async def talk(client: Any, told: dict[str, str]) -> None:
 
 
 async def main() -> None:
-    """Talk to the server over stdio in both modes, and to one in this process."""
+    """Talk to the server in both modes, and to one in this process."""
     database, first, *rest = sys.argv[1:]
-    server = StdioServerParameters(
-        command=first, args=rest, env={**os.environ, "RECOLLECT_URL": database}
-    )
     for mode in ("auto", "legacy"):
-        await talk(Client(server, mode=mode), {})
+        if first.startswith("http"):
+            async with httpx2.AsyncClient(headers={"Authorization": rest[0]}) as http:
+                asking: Any = http  # the first SDK, which this is not, has another
+                streams = streamable_http_client(first, http_client=asking)
+                await talk(Client(streams, mode=mode), {})
+        else:
+            env = {**os.environ, "RECOLLECT_URL": database}
+            server = StdioServerParameters(command=first, args=rest, env=env)
+            await talk(Client(server, mode=mode), {})
         print(mode)
     with Memory(":memory:", embedder=None, thinking=None) as memory:
         await talk(Client(build_server(memory)), {"user_id": "ada"})

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp import StdioServerParameters
+
+on_both = pytest.mark.parametrize("sdk", ["1", pytest.param("2", marks=pytest.mark.prove)])
+
+
+def python_with(sdk: str) -> str:
+    """A Python with that version of the SDK: the tests' own has the first."""
+    return sys.executable if sdk == "1" else sdk_two()
 
 
 def command(python: str, *options: str) -> list[str]:
@@ -29,8 +41,11 @@ def over_stdio(python: str, database: Path, *options: str, **more: str) -> Stdio
     return StdioServerParameters(command=first, args=rest, env=environment(database, **more))
 
 
-def make_sdk_two(place: Path) -> str:
-    """A Python with version 2 of the SDK before all that is installed here."""
+@cache
+def sdk_two() -> str:
+    """A Python with version 2 of the SDK before all that is installed here, made once."""
+    place = Path(tempfile.mkdtemp(prefix="sdk"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", place], check=True)
     python = str(place / "bin" / "python")
     install = [python, "-m", "pip", "install", "--quiet", "mcp>=2.3,<3"]

@@ -95,8 +95,8 @@ class Server:
             raise ServerError(f"{error}\n{text}") from error
 
     def create_database(self, name: str) -> str:
-        """Make an empty database, return its URL. On a given server the name gets a suffix."""
-        name = name if self.can_restart else f"{name}_{secrets.token_hex(4)}"
+        """Make an empty database, return its URL. The name gets a suffix that nobody else has."""
+        name = f"{name}_{secrets.token_hex(4)}"
         self._databases.append(name)
         return _create_database(self.url, name)
 
@@ -140,7 +140,7 @@ def _given_server(vector: bool, tried: list[str]) -> Server | None:
 
 def _private_server(vector: bool, tried: list[str]) -> Server:
     with (_base() / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # one test run at a time
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one process at a time, of this run or another
         for bindir in _candidates(vector):
             try:
                 return _launch(bindir, vector)

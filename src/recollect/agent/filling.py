@@ -49,6 +49,7 @@ class Filled:
 
     request: ModelRequest[Any]
     receipt: Receipt | None = None
+    recall: Recall | None = None
     summary: str = ""
     gone: tuple[str, ...] = ()
     tight: bool = False
@@ -101,7 +102,7 @@ class Filling(Request):
             messages=[*opening, *kept],  # type: ignore[list-item]
         )
         return Filled(
-            request=request, receipt=receipt, summary=draft.summary,
+            request=request, receipt=receipt, recall=self._found, summary=draft.summary,
             gone=self._gone(draft, asked.state["messages"]),
             tight=not fits or len(draft.blocks) < len(draft.material.blocks),
         )  # fmt: skip
@@ -114,7 +115,7 @@ class Filling(Request):
         blocks, _ = blocks_of(newest, self.counter, self._read_image)
         self.window = beside(self.window, sum(one.tokens for one in blocks))
         question = entry_of(messages[at]).message
-        self._found = self._recall(question.text)
+        self._found = self.recall(question.text)
         return Material(
             question=wire_of(question, self._read_image) or {"role": "user", "content": ""},
             system=str(own.text) if own is not None else "",
@@ -165,10 +166,11 @@ class Filling(Request):
             last_seq=UNPLACED, messages=0, made_by="state", tokens_before=tokens, tokens=tokens,
         )  # fmt: skip
 
-    def _recall(self, question: str) -> Recall:
+    def recall(self, question: str) -> Recall:
+        """What was looked for since the run began."""
         return self.recalled() if self.window.memories and question else Recall(hits=())
 
-    def _take_in(self, material: Material, tail: Tail, going: int) -> Compression | None:
+    def take_in(self, material: Material, tail: Tail, going: int) -> Compression | None:
         """Extend the session's summary; where that cannot be stored, this request has its own."""
         entries, style = tail.entries[:going], style_of(self.window, self.counter)
         upto = max(entry.seq for entry in entries)

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from recollect.agent.lines import is_said
 from recollect.agent.messages import from_langchain
 from recollect.agent.who import Who
-from recollect.errors import MessageError, MissingExtraError
+from recollect.errors import ConflictError, MessageError, MissingExtraError
 from recollect.memory import Memory
 from recollect.records.log import LogEntry
 from recollect.records.message import Message
+from recollect.records.scope import Scope
 
 try:
     from langchain_core.messages import BaseMessage
@@ -29,10 +30,14 @@ log = logging.getLogger("recollect.agent")
 
 @dataclass(slots=True)
 class Page:
-    """Of one conversation: under which ids messages are stored, and which wait to be."""
+    """Of one conversation: under which ids messages are stored, and which wait to be.
+
+    Of those that are `growing`, only the beginning is stored.
+    """
 
     stored: dict[str, str] = field(default_factory=dict)
     waiting: dict[str, Message] = field(default_factory=dict)
+    growing: set[str] = field(default_factory=set)
 
 
 class Ledger:
@@ -47,7 +52,8 @@ class Ledger:
         """Take down what is not known to be stored; whether anything waits to be written."""
         page = self._page(who)
         for message in filter(is_said, messages):
-            known = message.id in page.stored or message.id in page.waiting
+            whole = message.id in page.stored and message.id not in page.growing
+            known = whole or message.id in page.waiting
             if message.id and not known and (made := _read(message)) is not None:
                 page.waiting[message.id] = made
         return bool(page.waiting)
@@ -57,6 +63,18 @@ class Ledger:
         page = self._page(who)
         if message.message_id not in page.stored:
             page.waiting[message.message_id] = message
+
+    def begin(self, who: Who, message: Message) -> None:
+        """Store the beginning of a message, behind all that was said before it."""
+        self.write(who)
+        self._memory.remember([message], user=who.user, agent=who.agent, session=who.session)
+        page = self._page(who)
+        page.stored[message.message_id] = message.message_id
+        page.growing.add(message.message_id)
+
+    def grow(self, who: Who, message: Message) -> None:
+        """Store more of a message that was begun."""
+        self._memory.store.grow(self._scope(who), message)
 
     def write(self, who: Who) -> int:
         """Put into the log what waits, in its order; how many were new there."""
@@ -72,6 +90,7 @@ class Ledger:
             id_ = message.message_id
             page.stored[id_] = same.get(id_, id_)
             page.waiting.pop(id_, None)
+            page.growing.discard(id_)
         return len(fresh)
 
     def move(self, old: Who, new: Who) -> None:
@@ -91,9 +110,9 @@ class Ledger:
         A caller without a checkpointer sends the whole conversation each time, and LangGraph
         gives each of its messages a new id: then it begins as the log ends.
         """
-        store = self._memory.store
-        scope = self._memory.scope(user=who.user, agent=who.agent, session=who.session)
+        store, scope = self._memory.store, self._scope(who)
         found = store.find(scope, [message.message_id for message in waiting])
+        self._finish(scope, waiting, found)
         same = {entry.message.message_id: entry.message.message_id for entry in found}
         told = []
         for message in waiting:
@@ -104,6 +123,23 @@ class Ledger:
             return same
         before = found[0].seq if found else None
         return same | _told_again(told, store.history(scope, last=len(told), before=before))
+
+    def _finish(self, scope: Scope, whole: Sequence[Message], found: Sequence[LogEntry]) -> None:
+        """Put whole messages in the place of those that are stored in part."""
+        parts = {it.message.message_id: it.message for it in found if it.message.unfinished}
+        for message in whole:
+            begun = parts.get(message.message_id)
+            if begun is None or message.unfinished:
+                continue
+            message = message.changed(created_at=begun.created_at)
+            try:
+                self._memory.store.grow(scope, message)
+            except ConflictError:  # somebody has changed its words, or it is more than text
+                self._memory.store.revise(scope, message)
+            self._memory.wake()
+
+    def _scope(self, who: Who) -> Scope:
+        return self._memory.scope(user=who.user, agent=who.agent, session=who.session)
 
     def _page(self, who: Who) -> Page:
         with self._lock:

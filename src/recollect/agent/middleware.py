@@ -19,6 +19,7 @@ from typing import Annotated, Any, NotRequired, TypedDict, Unpack
 
 from recollect.agent.careful import Careful
 from recollect.agent.filling import Filled, Filling
+from recollect.agent.growing import Growing
 from recollect.agent.ledger import Ledger
 from recollect.agent.overflow import is_overflow
 from recollect.agent.tool_use import failure, results_of
@@ -71,6 +72,7 @@ class Options(TypedDict, total=False):
     restore: bool
     trim_state: bool
     patience_s: float
+    grow: bool
 
 
 class Report(TypedDict, total=False):
@@ -99,7 +101,8 @@ class RecollectMiddleware(AgentMiddleware[RecollectState, Any, Any]):
     `user` and `session` may also come with each run; see the documents. `larger_model` is asked
     where the window is too small, or the model says that it is. Of the options, `library` quotes
     articles, `deadline_ms` is recall's, `restore=False` keeps out turns that only the log has,
-    and `trim_state=False` leaves summarised messages in the agent's state.
+    and `trim_state=False` leaves summarised messages in the agent's state. With `grow=True` a
+    reply that streams is stored as it comes, unfinished until the model is done.
     """
 
     state_schema = RecollectState
@@ -151,28 +154,28 @@ class RecollectMiddleware(AgentMiddleware[RecollectState, Any, Any]):
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ExtendedModelResponse[Any]:
         """Ask with what is remembered, and once more elsewhere if that was too much."""
-        filled = self._fill(request)
+        filled = self.fill(request)
         try:
-            return self._answered(filled, handler(filled.request))
+            return self.answered(filled, self._asked(filled, handler))
         except Exception as error:
             again = self._after(error, request, filled)
             if again is None:
                 raise
-        return self._answered(again, handler(again.request))
+        return self.answered(again, self._asked(again, handler))
 
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ExtendedModelResponse[Any]:
-        filled = await in_thread(self._fill, request)
+        filled = await in_thread(self.fill, request)
         try:
-            return self._answered(filled, await handler(filled.request))
+            return self.answered(filled, await self._aasked(filled, handler))
         except Exception as error:
             again = await in_thread(self._after, error, request, filled)
             if again is None:
                 raise
-        return self._answered(again, await handler(again.request))
+        return self.answered(again, await self._aasked(again, handler))
 
     def after_model(self, state: RecollectState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the reply before anything is made of it."""
@@ -288,7 +291,7 @@ class RecollectMiddleware(AgentMiddleware[RecollectState, Any, Any]):
                 self._recalls.popitem(last=False)
             text = str(asked.text) if asked is not None else ""
             request = self._request(who, Request, self._window)
-            task = self._careful.start(lambda: request._recall(text))
+            task = self._careful.start(lambda: request.recall(text))
             self._recalls[key] = task
             return task
 
@@ -309,8 +312,11 @@ class RecollectMiddleware(AgentMiddleware[RecollectState, Any, Any]):
             window=window, counter=memory._counter(window), given=dict(self._options), **more,
         )  # fmt: skip
 
-    def _fill(self, request: ModelRequest[Any]) -> Filled:
-        """The request with what is remembered; for the larger model where it must be."""
+    def fill(self, request: ModelRequest[Any]) -> Filled:
+        """The request with what is remembered; for the larger model where it must be.
+
+        For subclasses: it goes before each question to the model.
+        """
         filled = self._filled(request, self._window)
         if filled.tight and self._larger is not None:
             return self._moved(request, NEAR)
@@ -362,8 +368,25 @@ class RecollectMiddleware(AgentMiddleware[RecollectState, Any, Any]):
         log.warning("the model takes in less than its window says: %d tokens are too much", used)
         return replace(less, gone=())
 
-    def _answered(self, filled: Filled, response: ModelResponse[Any]) -> ExtendedModelResponse[Any]:
-        """The reply, and what the state is told."""
+    def _asked(
+        self, filled: Filled, handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        growing = self._growing(filled.request)
+        return growing.ask(filled.request, handler) if growing else handler(filled.request)
+
+    async def _aasked(
+        self, filled: Filled, handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        growing = self._growing(filled.request)
+        return await (growing.aask(filled.request, handler) if growing else handler(filled.request))
+
+    def _growing(self, request: ModelRequest[Any]) -> Growing | None:
+        """Who stores the reply as it comes, if that is wanted."""
+        who = self._who(request.runtime, request.state) if self._options.get("grow") else None
+        return Growing(who, self._ledger, self._careful) if who is not None else None
+
+    def answered(self, filled: Filled, response: ModelResponse[Any]) -> ExtendedModelResponse[Any]:
+        """The reply, and what the state is told. For subclasses: it follows each answer."""
         receipt = filled.receipt
         report: Report = {"failed": dict(filled.failed)}
         update: dict[str, Any] = {}

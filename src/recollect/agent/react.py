@@ -13,7 +13,8 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Unpack
@@ -24,6 +25,8 @@ from recollect.agent.middleware import RecollectMiddleware
 from recollect.context.window import Receipt, Window
 from recollect.errors import ConfigError, InvalidError, MissingExtraError
 from recollect.memory import Memory
+from recollect.records.ids import new_id
+from recollect.records.query import Recall
 
 try:
     from langchain.agents import create_agent
@@ -31,6 +34,7 @@ try:
     from langchain.agents.middleware.types import (
         AgentMiddleware,
         ExtendedModelResponse,
+        ModelRequest,
         ModelResponse,
     )
     from langchain_core.language_models import BaseChatModel
@@ -55,6 +59,14 @@ class Options(MemoryOptions, total=False):
     window: Window
     larger_model: BaseChatModel | str
     middleware: Sequence[AgentMiddleware[Any, Any, Any]]
+    tell_recall: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What is remembered of the question; a stream gives it where `tell_recall` asks for it."""
+
+    recall: Recall
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +101,8 @@ class Response:
 
     `receipt` says what was put before the model the last time, and its cost to the token; it is
     None where the memory failed. `recalled` are the ids of the memories in it. `warnings` name
-    what of the memory failed or was late; nobody's words are in them.
+    what of the memory failed or was late; nobody's words are in them. `message_id` and
+    `asked_id` are the answer's and the question's in the log.
     """
 
     message: str
@@ -98,9 +111,11 @@ class Response:
     receipt: Receipt | None = None
     recalled: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    message_id: str | None = None
+    asked_id: str | None = None
 
 
-Event = Token | ToolStarted | ToolResult | Response
+Event = Recalled | Token | ToolStarted | ToolResult | Response
 """What a stream gives, and at its end the response."""
 
 
@@ -110,7 +125,9 @@ class Turn:
 
     user_id: str
     session_id: str | None
+    asked_id: str = field(default_factory=new_id)
     receipt: Receipt | None = None
+    tells_recall: bool = False
     rounds: dict[str, int] = field(default_factory=dict)
     results: list[tuple[tuple[int, int], ToolResult]] = field(default_factory=list)
 
@@ -130,7 +147,7 @@ class ReactAgent:
         memory: Memory | None,
         *,
         user: str,
-        agent: str = "assistant",
+        agent: str | None = "assistant",
         tools: Sequence[Any] = (),
         system: str = "",
         **options: Unpack[Options],
@@ -141,7 +158,7 @@ class ReactAgent:
         self.user = user
         self._lately = _Lately()
         given: dict[str, Any] = dict(options)
-        own = given.pop("middleware", ())
+        own, self._tells_recall = given.pop("middleware", ()), given.pop("tell_recall", False)
         watching: list[Any] = [_Tools()]
         if memory is None:
             log.warning("%s", NO_MEMORY)
@@ -166,9 +183,14 @@ class ReactAgent:
         state = await self.graph.ainvoke(self._asked(text, turn), context=turn)
         return self._response(state, turn)
 
-    def stream(self, text: str, session_id: str | None = None) -> Iterator[Event]:
-        """What the model says, piece by piece, and what tools do; at the end the response."""
-        turn, state = Turn(self.user, session_id), dict[str, Any]()
+    def stream(
+        self, text: str, session_id: str | None = None, *, asked_id: str | None = None
+    ) -> Iterator[Event]:
+        """What the model says, piece by piece, and what tools do; at the end the response.
+
+        With an `asked_id`, which is the message's in the log, it may be asked again.
+        """
+        turn, state = self._turn(session_id, asked_id), dict[str, Any]()
         asked = self._asked(text, turn)
         for mode, data in self.graph.stream(asked, context=turn, stream_mode=MODES):
             if mode == "values":
@@ -177,21 +199,31 @@ class ReactAgent:
                 yield event
         yield self._response(state, turn)
 
-    async def astream(self, text: str, session_id: str | None = None) -> AsyncIterator[Event]:
+    async def astream(
+        self, text: str, session_id: str | None = None, *, asked_id: str | None = None
+    ) -> AsyncGenerator[Event, None]:
         """`stream`, for asyncio."""
-        turn, state = Turn(self.user, session_id), dict[str, Any]()
+        turn, state = self._turn(session_id, asked_id), dict[str, Any]()
         asked = self._asked(text, turn)
-        async for mode, data in self.graph.astream(asked, context=turn, stream_mode=MODES):
-            if mode == "values":
-                state = data
-            elif (event := _event(mode, data)) is not None:
-                yield event
+        told = self.graph.astream(asked, context=turn, stream_mode=MODES)
+        async with aclosing(told):  # whoever stops listening ends the work at once
+            async for mode, data in told:
+                if mode == "values":
+                    state = data
+                elif (event := _event(mode, data)) is not None:
+                    yield event
         yield self._response(state, turn)
+
+    def _turn(self, session_id: str | None, asked_id: str | None) -> Turn:
+        id_ = asked_id or new_id()
+        return Turn(self.user, session_id, asked_id=id_, tells_recall=self._tells_recall)
 
     def _asked(self, text: str, turn: Turn) -> dict[str, Any]:
         if not isinstance(text, str) or not text.strip():
             raise InvalidError("the agent needs a text to answer")
-        return {"messages": [*self._lately.said(turn.session_id), HumanMessage(text)]}
+        return {
+            "messages": [*self._lately.said(turn.session_id), HumanMessage(text, id=turn.asked_id)]
+        }
 
     def _response(self, state: Mapping[str, Any], turn: Turn) -> Response:
         report = state.get("recollect")
@@ -226,10 +258,18 @@ class _Lately:
 class _Remembering(RecollectMiddleware):
     """The middleware, which leaves the receipt of each run with that run."""
 
-    def _answered(self, filled: Filled, response: ModelResponse[Any]) -> ExtendedModelResponse[Any]:
+    def fill(self, request: ModelRequest[Any]) -> Filled:
+        filled = super().fill(request)
+        turn = request.runtime.context
+        if isinstance(turn, Turn) and turn.tells_recall and filled.recall is not None:
+            turn.tells_recall = False  # once for each question
+            request.runtime.stream_writer(Recalled(filled.recall))
+        return filled
+
+    def answered(self, filled: Filled, response: ModelResponse[Any]) -> ExtendedModelResponse[Any]:
         if isinstance(turn := filled.request.runtime.context, Turn):
             turn.receipt = filled.receipt
-        return super()._answered(filled, response)
+        return super().answered(filled, response)
 
 
 class _Tools(ToolErrorMiddleware[Any, Any]):
@@ -294,7 +334,7 @@ def _said(result: Answer) -> ToolMessage | None:
 def _event(mode: str, data: Any) -> Event | None:
     """What is worth telling of what LangGraph streams: not what models say inside of tools."""
     if mode == "custom":
-        return data if isinstance(data, ToolStarted | ToolResult) else None
+        return data if isinstance(data, Recalled | ToolStarted | ToolResult) else None
     message, about = data
     spoken = isinstance(message, AIMessage) and about.get("langgraph_node") == "model"
     return Token(str(message.text)) if spoken and message.text else None
@@ -311,6 +351,8 @@ def _response(
         receipt=turn.receipt,
         recalled=turn.receipt.part("memories").ids if turn.receipt else (),
         warnings=_warnings(report),
+        message_id=said[-1].id if said else None,
+        asked_id=turn.asked_id,
     )
 
 

@@ -18,12 +18,14 @@ from recollect.cli.forget import forget
 from recollect.cli.history import history
 from recollect.cli.ingest import ingest
 from recollect.cli.jobs import jobs
+from recollect.cli.keys import keys
 from recollect.cli.maintain import maintain
 from recollect.cli.mcp import mcp
 from recollect.cli.memories import memories, undo
 from recollect.cli.notes import notes
 from recollect.cli.recall import recall
 from recollect.cli.remember import remember
+from recollect.cli.serve import serve
 from recollect.cli.show import errors
 from recollect.cli.worker import worker
 from recollect.errors import RecollectError
@@ -37,10 +39,12 @@ app = typer.Typer(
 COMMANDS = (
     *(remember, recall, context, history, memories, facts, notes, undo, forget),
     *(ingest, articles),
-    *(worker, jobs, maintain, audit, doctor, mcp),
+    *(serve, worker, jobs, maintain, audit, doctor),
 )
 for command in COMMANDS:
     app.command()(command)
+app.add_typer(keys, name="keys", no_args_is_help=True)
+app.add_typer(mcp, name="mcp")
 
 
 def show_version(wanted: bool) -> None:

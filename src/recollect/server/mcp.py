@@ -2,7 +2,8 @@
 
     build_server(memory, user="ada").run()   # over stdio, until the client leaves
 
-The memory belongs to the process, not to a session of the protocol, and outlives it.
+The memory belongs to the process, not to a session of the protocol, and outlives it. Whose it is
+is asked anew in each call: over stdio it is always the same, over HTTP the request says it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints, is_typeddict
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints, is_typeddict
 
 from recollect import __version__
 from recollect.agent.described import Argument, Described, described, given
@@ -18,8 +19,21 @@ from recollect.agent.toolbox import Toolbox
 from recollect.aio_life import in_thread
 from recollect.errors import MissingExtraError
 from recollect.memory import Memory
-from recollect.server.mcp_resources import add_prompt, add_resources
-from recollect.server.mcp_shim import Context, Server, ToolError, guarded, hints, low_level
+from recollect.server.mcp_resources import Whose, add_prompt, add_resources
+from recollect.server.mcp_shim import (
+    STILL,
+    Context,
+    Server,
+    ToolError,
+    carried_by,
+    guarded,
+    hints,
+    keep_words_from_the_log,
+    logging_as_it_is,
+    low_level,
+    prompt_error,
+    the_request,
+)
 from recollect.views.library import Library
 
 try:
@@ -34,6 +48,13 @@ INSTRUCTIONS = (
 )
 BEAT_S = 1.0  # between two signs that a long call is still worked on
 USER = Argument("user_id", str, "Whose memory it is.")
+
+Naming = Literal["never", "always", "maybe"]
+"""Whether calls name their user: nobody need, everybody must, or only an admin must."""
+ABOUT_USER = {
+    "never": "Whose memory it is; leave it out.",
+    "maybe": "Whose memory it is; needed only from an admin.",
+}
 
 T = TypeVar("T")
 
@@ -50,16 +71,22 @@ def build_server(
     What it returns is the SDK's own server: `run()` serves it over stdio.
     """
     toolbox = Toolbox(memory, user=user, agent=agent, library=library)
-    server = _Server("recollect", instructions=INSTRUCTIONS, log_level="WARNING")
+    return serving(lambda _: toolbox, naming="always" if user is None else "never")
+
+
+def serving(whose: Whose, naming: Naming) -> Any:
+    """An MCP server whose every call asks whose toolbox it may use."""
+    keep_words_from_the_log()
+    server = _Server("recollect", instructions=INSTRUCTIONS, **STILL)
     for tool in described():
-        tool = _whose(tool, user)
+        tool = _named(tool, naming)
         server.takes[tool.name] = [argument.name for argument in tool.arguments]
         server.add_tool(
-            _function(tool, toolbox), name=tool.name, title=tool.name.replace("_", " "),
+            _function(tool, whose), name=tool.name, title=tool.name.replace("_", " "),
             description=tool.about, annotations=hints(tool),
         )  # fmt: skip
-    add_resources(server, toolbox)
-    add_prompt(server, toolbox)
+    add_resources(server, whose, for_one=naming != "always")
+    add_prompt(server, whose)
     return server
 
 
@@ -68,16 +95,38 @@ class _Server(Server):  # type: ignore[misc]
 
     def __init__(self, name: str, **options: Any) -> None:
         self.takes: dict[str, list[str]] = {}
-        super().__init__(name, **options)
+        with logging_as_it_is():
+            super().__init__(name, **options)
         low_level(self).version = __version__
+
+    async def read_resource(self, uri: Any, *more: Any) -> Any:
+        """Read what a URI names."""
+        with carried_by(self, more):
+            return await super().read_resource(uri, *more)
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, *more: Any
+    ) -> Any:
+        """Make a prompt."""
+        known = {prompt.name: prompt.arguments or [] for prompt in await self.list_prompts()}
+        if name not in known:
+            raise prompt_error(f"there is no such prompt; there is {', '.join(known)}")
+        needed = {argument.name for argument in known[name] if argument.required}
+        if missing := needed - (arguments or {}).keys():
+            raise prompt_error(f"{name} needs {', '.join(sorted(missing))}")
+        with carried_by(self, more):
+            return await super().get_prompt(name, arguments, *more)
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any], *more: Any) -> Any:
         """Call a tool; what it does not take is refused, as a slip would else go unseen."""
         takes = self.takes.get(name)
-        if takes is not None and arguments.keys() - takes:
+        if takes is None:
+            raise ToolError(f"there is no such tool; there is {', '.join(self.takes)}")
+        if arguments.keys() - takes:
             raise ToolError(f"{name} takes only {', '.join(takes)}")
         try:
-            return await super().call_tool(name, dict(arguments), *more)
+            with carried_by(self, more):
+                return await super().call_tool(name, dict(arguments), *more)
         except ToolError as error:
             if not isinstance(error.__cause__, ValidationError):
                 raise
@@ -86,26 +135,26 @@ class _Server(Server):  # type: ignore[misc]
             raise ToolError(f"{name} was called wrongly: {', '.join(wrong)}") from None
 
 
-def _whose(tool: Described, user: str | None) -> Described:
-    """The tool with the user among its arguments, where nobody else says who it is."""
+def _named(tool: Described, naming: Naming) -> Described:
+    """The tool with the user among its arguments, as far as calls have to name one."""
     rest = [argument for argument in tool.arguments if argument.name != USER.name]
-    if user is None:
+    if naming == "always":
         return _with(tool, [USER, *rest])
-    if len(rest) == len(tool.arguments):
+    if naming == "never" and len(rest) == len(tool.arguments):
         return tool
-    about = "Whose memory it is; leave it out."
-    return _with(tool, [*rest, Argument(USER.name, str, about, "")])
+    return _with(tool, [*rest, Argument(USER.name, str, ABOUT_USER[naming], "")])
 
 
 def _with(tool: Described, arguments: list[Argument]) -> Described:
     return Described(tool.name, tool.about, tuple(arguments), tool.returns, tool.reads)
 
 
-def _function(tool: Described, toolbox: Toolbox) -> Callable[..., Any]:
+def _function(tool: Described, whose: Whose) -> Callable[..., Any]:
     """The tool as the SDK wants it: a function whose signature has the types and their words."""
 
     async def call(ctx: Context, **arguments: Any) -> Any:
-        return await _patiently(ctx, lambda: _answer(tool, toolbox, arguments))
+        request = the_request()
+        return await _patiently(ctx, lambda: _answer(tool, whose(request), arguments))
 
     parameter, kind = inspect.Parameter, inspect.Parameter.KEYWORD_ONLY
     parameters = [parameter("ctx", kind, annotation=Context)]

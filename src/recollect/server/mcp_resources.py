@@ -10,7 +10,7 @@ from recollect.agent.toolbox import Toolbox
 from recollect.aio_life import in_thread
 from recollect.errors import MissingExtraError
 from recollect.records.message import readable
-from recollect.server.mcp_shim import ResourceError, guarded, part, prompt_error
+from recollect.server.mcp_shim import ResourceError, guarded, part, prompt_error, the_request
 from recollect.views.notebook import Notebook
 
 try:
@@ -22,13 +22,16 @@ PROMPT_TOKENS = 4_000
 MOST_MESSAGES = 200  # of a session
 MARKDOWN, DATA = "text/markdown", "application/json"
 
+Whose = Callable[[Any], Toolbox]
+"""Whose toolbox a call may use, by the HTTP request that carried it, if one did."""
 
-def add_resources(server: Any, toolbox: Toolbox) -> None:
-    """Let notes and sessions be read; where the server is for one user, also without a name."""
+
+def add_resources(server: Any, whose: Whose, *, for_one: bool) -> None:
+    """Let notes and sessions be read; where a caller may be one user, also without a name."""
 
     async def load(read: Callable[..., str], *parts: str) -> str:
-        meant = [part(one) for one in parts]
-        return await in_thread(guarded, lambda: read(toolbox, *meant), ResourceError)
+        meant, request = [part(one) for one in parts], the_request()
+        return await in_thread(guarded, lambda: read(whose(request), *meant), ResourceError)
 
     async def notes() -> str:
         """The notes about the user."""
@@ -54,7 +57,7 @@ def add_resources(server: Any, toolbox: Toolbox) -> None:
         """The newest messages of a conversation, oldest first."""
         return await load(_session, user, session)
 
-    if toolbox.user is not None:
+    if for_one:
         server.resource("recollect://notes", mime_type=MARKDOWN)(notes)
         server.resource("recollect://sessions", mime_type=DATA)(sessions)
     server.resource("recollect://notes/{user}", mime_type=MARKDOWN)(user_notes)
@@ -63,7 +66,7 @@ def add_resources(server: Any, toolbox: Toolbox) -> None:
     server.resource("recollect://sessions/{user}/{session}", mime_type=DATA)(session)
 
 
-def add_prompt(server: Any, toolbox: Toolbox) -> None:
+def add_prompt(server: Any, whose: Whose) -> None:
     """Offer a question together with what is remembered for it."""
 
     async def ask_with_memory(
@@ -71,7 +74,10 @@ def add_prompt(server: Any, toolbox: Toolbox) -> None:
         user_id: Annotated[str, Field(description="Whose memory to use.")] = "",
     ) -> str:
         """A question with the notes and memories that bear on it, quoted."""
-        return await in_thread(guarded, lambda: _prompt(toolbox, question, user_id), prompt_error)
+        request = the_request()
+        return await in_thread(
+            guarded, lambda: _prompt(whose(request), question, user_id), prompt_error
+        )
 
     server.prompt()(ask_with_memory)
 

@@ -4,7 +4,7 @@ Every method that sees what users said takes a `Scope` and touches that user's r
 its agent and session, where named, narrow it further. Each write is one durable
 transaction, and doing it twice with the same ids is doing it once. `claim`, `backlog`,
 `unprepared`, `users` and `spend` cross users: they tell of jobs, who has some and what they
-cost, and hold no words. After
+cost, and hold no words. Keys hold none either, and are read before it is known who asks. After
 `forget` nothing can be read any more; after `scrub` no byte of it is left in a file either,
 or else the answer says where.
 """
@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from recollect.records.api_key import ApiKey
 from recollect.records.article import Article, Card, Chunk, Shelved
 from recollect.records.change import Change
 from recollect.records.entry import Answer, Ask, Put
@@ -52,6 +53,7 @@ class Store(Protocol):
 
     # Sessions
     def open_session(self, scope: Scope, *, claimed: str | None = None) -> Session: ...
+    def active(self, scope: Scope) -> Session | None: ...
     def sessions(self, scope: Scope) -> list[Session]: ...
 
     # Views
@@ -132,6 +134,12 @@ class Store(Protocol):
         max_tokens: int | None = None,
     ) -> bool: ...  # fmt: skip
     def spent(self) -> tuple[int, int]: ...
+
+    # Keys to the servers
+    def put_key(self, key: ApiKey) -> None: ...
+    def key(self, key_id: str) -> ApiKey | None: ...
+    def keys(self, tenant: str) -> list[ApiKey]: ...
+    def revoke_key(self, tenant: str, key_id: str, *, at: datetime | None = None) -> None: ...
 
     # The end
     def forget(

@@ -655,6 +655,29 @@ WHERE hour = :hour
 -- name: spent
 SELECT calls, tokens FROM spending WHERE hour = :hour
 
+-- name: add_key
+INSERT INTO api_keys
+  (id, tenant_hash, tenant, user_id, label, digest, created_at, expires_at, revoked_at)
+VALUES (:id, :tenant_hash, :tenant, :user_id, :label, :digest, :created_at, :expires_at, :revoked_at)
+ON CONFLICT DO NOTHING
+
+-- name: key
+SELECT id, tenant, user_id, label, digest, created_at, expires_at, revoked_at FROM api_keys
+WHERE id = :id
+
+-- name: keys
+SELECT id, tenant, user_id, label, digest, created_at, expires_at, revoked_at FROM api_keys
+WHERE tenant_hash = :tenant_hash ORDER BY created_at, id
+
+-- name: revoke_key
+UPDATE api_keys SET revoked_at = coalesce(revoked_at, :now)
+WHERE tenant_hash = :tenant_hash AND id = :id
+
+-- name: expire_key
+UPDATE api_keys SET expires_at =
+  CASE WHEN expires_at < CAST(:at AS BIGINT) THEN expires_at ELSE CAST(:at AS BIGINT) END
+WHERE tenant_hash = :tenant_hash AND id = :id
+
 -- name: users
 SELECT tenant, user_id FROM owners WHERE owner > :after ORDER BY owner LIMIT :limit
 

@@ -74,6 +74,13 @@ def open_session(db: Db, scope: Scope, claimed: str | None, now: int) -> Session
     return Session(scope=found, created_at=from_micros(created_at))
 
 
+def active(db: Db, scope: Scope) -> Session | None:
+    """The session that goes on with this agent; none is begun."""
+    chosen = _active(db, scope)
+    found = None if chosen is None else list_sessions(db, scope.within(session=chosen))
+    return found[0] if found else None
+
+
 def list_sessions(db: Db, scope: Scope) -> list[Session]:
     """Every session in the scope, oldest first."""
     return [

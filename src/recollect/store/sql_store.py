@@ -8,12 +8,13 @@ from types import TracebackType
 from typing import Self
 
 from recollect.errors import InvalidError
+from recollect.records.api_key import ApiKey
 from recollect.records.article import Article, Card, Chunk, Shelved
 from recollect.records.change import Change
 from recollect.records.entry import Answer, Ask, Put
 from recollect.records.fact import Fact
 from recollect.records.hold import Hold
-from recollect.records.ids import now, to_micros
+from recollect.records.ids import check_moment, now, to_micros
 from recollect.records.log import Appended, Job, LogEntry, Source
 from recollect.records.memory_item import MemoryItem
 from recollect.records.message import Message
@@ -28,6 +29,7 @@ from recollect.store import (
     entries,
     forgetting,
     keeping,
+    keys,
     log,
     notes,
     queue,
@@ -102,6 +104,9 @@ class SqlStore:
         return self._engine.write(
             scope.owner, lambda db: sessions.open_session(db, scope, claimed, now)
         )
+
+    def active(self, scope: Scope) -> Session | None:
+        return self._engine.read(scope.owner, lambda db: sessions.active(db, scope))
 
     def sessions(self, scope: Scope) -> list[Session]:
         return self._engine.read(scope.owner, lambda db: sessions.list_sessions(db, scope))
@@ -363,6 +368,21 @@ class SqlStore:
     def spent(self) -> tuple[int, int]:
         now = self._now()
         return self._engine.across_owners(lambda db: keeping.spent(db, now))
+
+    def put_key(self, key: ApiKey) -> None:
+        self._engine.write("", lambda db: keys.put_key(db, key))
+
+    def key(self, key_id: str) -> ApiKey | None:
+        check_text(key_id, "key_id")
+        return self._engine.read("", lambda db: keys.read_key(db, key_id))
+
+    def keys(self, tenant: str) -> list[ApiKey]:
+        return self._engine.read("", lambda db: keys.list_keys(db, tenant))
+
+    def revoke_key(self, tenant: str, key_id: str, *, at: datetime | None = None) -> None:
+        now, end = self._now(), None if at is None else check_moment(at, "at")
+        check_text(key_id, "key_id")
+        self._engine.write("", lambda db: keys.revoke_key(db, tenant, key_id, now, end))
 
     def forget(
         self,

@@ -10,7 +10,7 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"recollect.testing.{part}_conformance"
-        for part in ("log", "session", "view", "queue", "life", "recall", "article", "entry")
+        for part in ("log", "session", "view", "queue", "life", "recall", "article", "entry", "key")
     )
 )
 
@@ -19,6 +19,7 @@ from recollect.testing.entry_conformance import (  # noqa: E402
     EntryConformance,
     EntryLifeConformance,
 )
+from recollect.testing.key_conformance import KeyConformance  # noqa: E402
 from recollect.testing.life_conformance import (  # noqa: E402
     HoldConformance,
     LifeConformance,
@@ -50,5 +51,6 @@ class StoreConformance(
     EntryConformance,
     EntryLifeConformance,
     SummaryConformance,
+    KeyConformance,
 ):
     """Everything `recollect.store.base.Store` promises. Give it a fixture `store`."""

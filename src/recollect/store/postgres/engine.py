@@ -315,6 +315,7 @@ def _grant(connection: psycopg.Connection[Row]) -> None:
         "GRANT SELECT ON recollect_meta TO {role}",
         "GRANT SELECT, INSERT, UPDATE ON recollect_writes TO {role}",
         "GRANT SELECT, INSERT, UPDATE, DELETE ON spending TO {role}",
+        "GRANT SELECT, INSERT, UPDATE ON api_keys TO {role}",
         "GRANT USAGE ON SEQUENCE message_seq, view_passage_seq TO {role}",
     ):
         connection.execute(sql.SQL(grant).format(role=role, schema=schema, tables=tables))

@@ -1,0 +1,1 @@
+"""A memory on a server, used like one at hand."""

@@ -1,0 +1,174 @@
+"""Connections to a server: JSON there and back, kept open, tried again where nothing doubles."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import ssl
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from recollect.codes import error_of
+from recollect.errors import ConfigError, MissingExtraError, RecollectError, StoreUnavailableError
+
+ATTEMPTS = 4
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
+MOST_IDLE = 32  # connections that are kept
+MAX_BYTES = 256_000_000
+_SAFE = {"GET", "PUT", "DELETE"}
+_READING = {"/api/recall", "/api/context", "/api/articles/retrieve"}  # though they are POSTs
+_BUSY = {429, 503}
+log = logging.getLogger("recollect")
+
+
+class Connection:
+    """A server by its address; the key never shows. Any thread may use it."""
+
+    def __init__(self, url: str, key: str = "", timeout_s: float = 30.0) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+            raise ConfigError("a server is http:// or https:// and a host, without a user")
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigError("the key holds characters that no HTTP header can carry")
+        self.url = f"{parts.scheme}://{parts.netloc}"
+        self._base = parts.path.rstrip("/")
+        self._host = parts.hostname
+        self._port = parts.port
+        self._secure = ssl.create_default_context() if parts.scheme == "https" else None
+        self._timeout_s = timeout_s
+        self._headers = {"User-Agent": "recollect", "Accept": "application/json"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+        self._idle: list[http.client.HTTPConnection] = []
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return self.url
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        once: str = "",
+        timeout_s: float | None = None,
+        query: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The server's answer; what failed on the way is tried again where nothing doubles.
+
+        `once` makes that so for a request that adds: the server does it once for each such key.
+        """
+        target = self._base + path + _query(query or {})
+        data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        headers = dict(self._headers)
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        if once:
+            headers["Idempotency-Key"] = once
+        again = bool(once) or method in _SAFE or path in _READING
+        ends_at = time.monotonic() + (timeout_s or self._timeout_s)
+        wait_s = FIRST_WAIT_S
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                status, told, retry_after = self._ask(method, target, data, headers, ends_at)
+            except (OSError, http.client.HTTPException) as error:
+                if not (left and again) or time.monotonic() + wait_s > ends_at:
+                    raise StoreUnavailableError(
+                        f"{self} does not answer ({type(error).__name__}); is it running?"
+                    ) from None
+            else:
+                if status < 400:
+                    return told
+                wait_s = max(wait_s, retry_after)
+                if status not in _BUSY or not left or time.monotonic() + wait_s > ends_at:
+                    raise _error(status, told)
+            time.sleep(min(wait_s, LONGEST_WAIT_S))
+            wait_s *= 2
+        raise AssertionError("the last attempt returns or raises")
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _ask(
+        self, method: str, target: str, data: bytes | None, headers: dict[str, str], ends_at: float
+    ) -> tuple[int, Any, float]:
+        connection, kept = self._take()
+        connection.timeout = max(ends_at - time.monotonic(), 0.001)
+        if connection.sock is not None:
+            connection.sock.settimeout(connection.timeout)
+        try:
+            connection.request(method, target, data, headers)
+            reply = connection.getresponse()
+            raw = reply.read(MAX_BYTES + 1)
+        except (OSError, http.client.HTTPException):
+            connection.close()
+            if kept:
+                self.close()  # the server may have closed the others with it
+            raise
+        except BaseException:  # an interrupt: what is left to be read would answer the next one
+            connection.close()
+            raise
+        self._give(connection, reply)
+        return reply.status, _json(raw), _seconds(reply.headers.get("Retry-After"))
+
+    def _take(self) -> tuple[http.client.HTTPConnection, bool]:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop(), True
+        if self._secure is not None:
+            return http.client.HTTPSConnection(self._host, self._port, context=self._secure), False
+        return http.client.HTTPConnection(self._host, self._port), False
+
+    def _give(
+        self, connection: http.client.HTTPConnection, reply: http.client.HTTPResponse
+    ) -> None:
+        with self._lock:
+            if not reply.will_close and len(self._idle) < MOST_IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+def part(id_: str) -> str:
+    """An id as a part of a path, whatever it holds."""
+    return quote(id_, safe="")
+
+
+def _query(query: Mapping[str, Any]) -> str:
+    given = {name: value for name, value in query.items() if value is not None}
+    told = {name: _told(value) for name, value in given.items()}
+    return f"?{urlencode(told)}" if told else ""
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _json(raw: bytes) -> Any:
+    try:
+        return json.loads(raw) if raw else None
+    except ValueError:
+        return None
+
+
+def _seconds(told: str | None) -> float:
+    return float(told) if told and told.isdigit() else 0.0
+
+
+def _error(status: int, told: Any) -> RecollectError:
+    """The error that the server raised, with its words."""
+    problem = told if isinstance(told, dict) else {}
+    kind = error_of(str(problem.get("code", "")))
+    detail = str(problem.get("detail") or f"the server answered with HTTP {status}")
+    return RecollectError(detail) if kind is MissingExtraError else kind(detail)

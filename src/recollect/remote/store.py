@@ -1,0 +1,131 @@
+"""RemoteStore: as much of a store as conversations and notes need, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from recollect.errors import ConfigError, NotFoundError
+from recollect.records.fact import Fact
+from recollect.records.log import LogEntry
+from recollect.records.memory_item import MemoryItem
+from recollect.records.message import Message
+from recollect.records.note import Note
+from recollect.records.plain import from_plain
+from recollect.records.scope import Scope
+from recollect.remote.connection import Connection, part
+
+PAGE = 500
+
+
+class RemoteStore:
+    """What a server hands out of its store. The rest stays there, and says so when asked for."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> Any:
+        raise ConfigError(
+            f"{name} needs the database itself; give its path or postgresql:// URL instead of "
+            "the server's address"
+        )
+
+    def history(
+        self,
+        scope: Scope,
+        *,
+        last: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        role: str | None = None,
+    ) -> list[LogEntry]:
+        """The newest `last` messages, or all of them, oldest first; page by page."""
+        if before is not None or after is not None:
+            self.__getattr__("history between two places")
+        found: list[LogEntry] = []
+        cursor = None
+        while last is None or len(found) < last:
+            page = self._connection.call(
+                "GET", "/api/messages", query={**where(scope), "role": role, "cursor": cursor,
+                "limit": PAGE if last is None else min(last - len(found), PAGE)},
+            )  # fmt: skip
+            found = [*map(_entry, page["items"]), *found]
+            cursor = page["next"]
+            if cursor is None:
+                break
+        return found
+
+    def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
+        """The messages with these ids that are in the scope."""
+        found = [self._get(f"/api/messages/{part(id_)}", scope) for id_ in message_ids]
+        entries = [_entry(data) for data in found if data is not None]
+        return [one for one in entries if scope.session in (None, one.session_id)]
+
+    def grow(self, scope: Scope, message: Message) -> None:
+        """Store what a message has become that is being written."""
+        body = {"user": scope.user, "session": scope.session, "message": plain(message)}
+        self._connection.call("PUT", f"/api/messages/{part(message.message_id)}/growth", body)
+
+    def revise(self, scope: Scope, message: Message) -> None:
+        """Store a message anew; what it said before is kept beside it."""
+        body = {"user": scope.user, "session": scope.session, "message": plain(message)}
+        self._connection.call("PUT", f"/api/messages/{part(message.message_id)}", body)
+
+    def revisions(self, scope: Scope, message_id: str) -> list[Message]:
+        """What a message said before."""
+        path = f"/api/messages/{part(message_id)}/revisions"
+        told = self._connection.call("GET", path, query={"user": scope.user})
+        return [from_plain(Message, one) for one in told]
+
+    def records(self, scope: Scope, ids: Sequence[str]) -> list[MemoryItem | Fact]:
+        """The memories with these ids."""
+        found = [self._get(f"/api/memories/{part(id_)}", scope) for id_ in ids]
+        return [record(one) for one in found if one is not None]
+
+    def note(self, scope: Scope, *, version: int | None = None) -> Note | None:
+        """The note of this user and agent, as it is or as it was."""
+        told = self._get("/api/notes", scope, agent=scope.agent, version=version)
+        return None if told is None else from_plain(Note, told)
+
+    def note_versions(self, scope: Scope) -> list[Note]:
+        """Every version of the note, newest first."""
+        place = {"user": scope.user, "agent": scope.agent}
+        told = self._connection.call("GET", "/api/notes/versions", query=place)
+        return [from_plain(Note, one) for one in told]
+
+    def write_note(self, scope: Scope, text: str, *, base_version: int) -> Note:
+        """Write the version after `base_version`, unless someone else has."""
+        body = {
+            "user": scope.user, "agent": scope.agent, "text": text, "base_version": base_version,
+        }  # fmt: skip
+        return from_plain(Note, self._connection.call("PUT", "/api/notes", body))
+
+    def _get(self, path: str, scope: Scope, **query: Any) -> Any:
+        try:
+            return self._connection.call("GET", path, query={"user": scope.user, **query})
+        except NotFoundError:
+            return None
+
+
+def plain(message: Message) -> dict[str, Any]:
+    """A message as a request has it: what was not said of it is left out."""
+    told = {
+        name: value for name, value in asdict(message).items() if value not in (None, (), False)
+    }
+    return {**told, "created_at": message.created_at.isoformat()}
+
+
+def where(scope: Scope) -> dict[str, str | None]:
+    """A scope as a request's query has it."""
+    return {"user": scope.user, "agent": scope.agent, "session": scope.session}
+
+
+def record(data: dict[str, Any]) -> MemoryItem | Fact:
+    """A memory or a fact, by what it has."""
+    return from_plain(Fact, data) if "predicate" in data else from_plain(MemoryItem, data)
+
+
+def _entry(data: dict[str, Any]) -> LogEntry:
+    message = from_plain(Message, data["message"])
+    return LogEntry(data["seq"], data["session_id"], data["source"], message)

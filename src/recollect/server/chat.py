@@ -1,0 +1,202 @@
+"""The server's own agent: what it is made of, and one turn of a conversation with it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from recollect.aio_life import in_thread
+from recollect.chat import Chat
+from recollect.config import Settings
+from recollect.context.window import Context, Window
+from recollect.errors import ProviderError, RecollectError
+from recollect.memory import Memory
+from recollect.records.message import Message
+from recollect.records.query import Recall
+from recollect.server.chat_model import open_langchain_model
+
+if TYPE_CHECKING:  # LangChain is needed only where there is a model
+    from recollect.agent.react import ReactAgent
+
+SYSTEM = "You are a helpful assistant with a lasting memory of this user."
+TOOLS = ("recall", "store_fact", "manage_long_term_memory", "retrieve_context")
+WINDOW = Window(max_tokens=16_000, answer_tokens=1_000)
+MOST_AGENTS = 256  # that are kept in hand: to make one takes 25 ms
+MOST_WAITING = 256  # events that a slow reader has not taken yet
+HITS = 20
+
+log = logging.getLogger("recollect.server")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatSettings:
+    """How the agent talks: its prompt, its window, its memory tools, how long a turn may take."""
+
+    system: str = SYSTEM
+    window: Window = WINDOW
+    tools: Sequence[str] = TOOLS
+    longest_s: float = 600.0
+
+
+DEFAULT = ChatSettings()
+
+
+class Asked(NamedTuple):
+    """A message to be answered, and the conversation that it goes to."""
+
+    chat: Chat
+    message: Message
+
+    @property
+    def id(self) -> str:
+        """The message's."""
+        return self.message.message_id
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Where there is no model: what was recalled, and the context that would have been sent."""
+
+    recall: Recall
+    context: Context
+
+
+Ended = BaseException | None
+
+
+@dataclass
+class Chats:
+    """A model, or none, and the agents that talk by it, one for each user and agent."""
+
+    model: Any = None
+    settings: ChatSettings = DEFAULT
+    _agents: OrderedDict[tuple[str, str, str | None], ReactAgent] = field(
+        default_factory=OrderedDict
+    )
+    _turns: set[asyncio.Task[None]] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def of(cls, settings: Settings, how: ChatSettings = DEFAULT) -> Chats:
+        """With the model that settings name; where it cannot be opened, a ConfigError says why."""
+        name = settings.model.rpartition(":")[2]
+        how = replace(how, window=replace(how.window, model=how.window.model or name))
+        return cls(open_langchain_model(settings), how)
+
+    def unanswered(self, memory: Memory, asked: Asked) -> Unanswered:
+        """Store the question, and say what a model would have been given for it."""
+        from recollect.request import Request
+
+        asked.chat.remember(asked.message)
+        found: list[Recall] = []
+
+        def search(*args: Any, **named: Any) -> Recall:
+            found.append(memory.search(*args, **named))
+            return found[-1]
+
+        window = self.settings.window
+        request = Request(
+            store=memory.store, search=search, summarizer=memory._open_summarizer,
+            scope=asked.chat.session.scope, window=window, counter=memory._counter(window),
+            given={"system": self.settings.system},
+        )  # fmt: skip
+        context = request.answer(asked.message)
+        return Unanswered(told(found[0] if found else Recall(hits=()), asked.id), context)
+
+    async def answered(self, memory: Memory, asked: Asked) -> AsyncGenerator[Any, None]:
+        """What the agent does, as it does it, and at the end its response.
+
+        Whoever stops listening ends the work; what had been said by then is stored.
+        """
+        queue: asyncio.Queue[Any] = asyncio.Queue(MOST_WAITING)
+        work = asyncio.create_task(self._work(memory, asked, queue))
+        self._turns.add(work)
+        work.add_done_callback(self._turns.discard)
+        try:
+            while not isinstance(event := await queue.get(), Ended):
+                yield event
+            if event is not None:
+                raise event
+        finally:
+            work.cancel()
+
+    async def close(self) -> None:
+        """End all turns, and wait until what was said is stored."""
+        going = list(self._turns)
+        for work in going:
+            work.cancel()
+        if going:
+            await asyncio.wait(going)
+
+    async def _work(self, memory: Memory, asked: Asked, queue: asyncio.Queue[Any]) -> None:
+        end: Ended = None
+        try:
+            async with asyncio.timeout(self.settings.longest_s):
+                agent = await in_thread(self._agent, memory, asked.chat.session.scope)
+                said = agent.astream(str(asked.message.content), asked.chat.id, asked_id=asked.id)
+                async with aclosing(said):
+                    async for event in said:
+                        await queue.put(event)
+        except RecollectError as error:
+            end = error
+        except Exception as error:  # noqa: BLE001 - whatever the model or its client does
+            end = _failure(error)
+        await queue.put(end)
+
+    def _agent(self, memory: Memory, scope: Any) -> ReactAgent:
+        """The agent of this user, which keeps what could not be stored yet."""
+        key = memory.tenant, scope.user, scope.agent
+        with self._lock:
+            if key not in self._agents:
+                self._agents[key] = self._made(memory, scope)
+            self._agents.move_to_end(key)
+            while len(self._agents) > MOST_AGENTS:
+                self._agents.popitem(last=False)
+            return self._agents[key]
+
+    def _made(self, memory: Memory, scope: Any) -> ReactAgent:
+        from recollect.agent.react import ReactAgent
+
+        return ReactAgent(
+            self.model, memory, user=scope.user, agent=scope.agent,
+            tools=self._tools(memory, scope), system=self.settings.system,
+            window=self.settings.window, grow=True, tell_recall=True,
+        )  # fmt: skip
+
+    def _tools(self, memory: Memory, scope: Any) -> Sequence[Any]:
+        from recollect.agent.toolbox import Toolbox
+        from recollect.agent.tools import memory_tools
+        from recollect.views.library import Library
+
+        if not self.settings.tools:
+            return ()
+        box = Toolbox(
+            memory, user=scope.user, agent=scope.agent, library=Library(memory, user=scope.user),
+            window=self.settings.window,
+        )  # fmt: skip
+        return memory_tools(box, only=self.settings.tools, system=self.settings.system)
+
+
+def told(recall: Recall, asked_id: str) -> Recall:
+    """The best of what was recalled, without the question itself."""
+    hits = [hit for hit in recall.hits if hit.id != asked_id]
+    return replace(recall, hits=tuple(hits[:HITS]))
+
+
+def _failure(error: Exception) -> ProviderError:
+    """What went wrong with the model, without its words: they may quote the user's."""
+    kind, status = type(error).__name__, getattr(error, "status_code", None)
+    log.warning("the model failed: %s %s", kind, status or "")
+    if isinstance(error, TimeoutError):
+        return ProviderError("the model took too long to answer")
+    said = f"{kind}, status {status}" if isinstance(status, int) else kind
+    return ProviderError(
+        f"the model failed ({said}); the message is stored, so ask again",
+        status=status if isinstance(status, int) else None,
+    )

@@ -1,0 +1,112 @@
+"""The app: every route, behind the layers that let a request through."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from recollect import __version__
+from recollect.aio_life import in_thread
+from recollect.errors import MissingExtraError, RecollectError
+from recollect.memory import Memory
+from recollect.server.auth import Guard
+from recollect.server.chat import Chats
+from recollect.server.http.authenticate import Authenticate
+from recollect.server.http.bodies import Bodies
+from recollect.server.http.hosts import Hosts
+from recollect.server.http.identify import Identify
+from recollect.server.http.openapi import describe
+from recollect.server.http.problems import on_error, on_http, on_invalid
+from recollect.server.http.rates import FailedLogins, Rates
+from recollect.server.http.routes import ROUTERS
+from recollect.server.mcp_http import McpDoor
+
+try:
+    from fastapi import FastAPI
+    from fastapi.exceptions import RequestValidationError
+    from starlette.exceptions import HTTPException
+    from starlette.staticfiles import StaticFiles
+    from starlette.types import ASGIApp
+except ImportError as error:
+    raise MissingExtraError("server") from error
+
+WEB = Path(__file__).parent.parent / "web"
+MOST_TENANTS = 1_024  # that are kept in hand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much is taken: bytes of a body, requests a second of a caller, hosts and origins."""
+
+    body_bytes: int = 8 * 1024 * 1024
+    requests_per_s: float = 100.0
+    burst: int = 200
+    failures_per_s: float = 10.0
+    hosts: Sequence[str] = field(default=())
+    origins: Sequence[str] = field(default=())
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def build_app(
+    memory: Memory,
+    guard: Guard,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    chats: Chats | None = None,
+    owned: bool = False,
+) -> ASGIApp:
+    """The HTTP API and MCP on one memory, for those whom the guard lets in.
+
+    `chats` has the model that answers; without one, chat says so. With `owned`, the memory is
+    made ready when the server starts and closed when it ends.
+    """
+    return _shielded(_routes(memory, chats or Chats(), owned), guard, limits)
+
+
+def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
+    door = McpDoor(memory)
+
+    @asynccontextmanager
+    async def alive(_: FastAPI) -> AsyncIterator[None]:
+        if owned:
+            await in_thread(memory.warm_up)
+        async with door.run():
+            yield
+        await chats.close()
+        if owned:
+            await in_thread(memory.close)
+
+    app = FastAPI(
+        title="Recollect", version=__version__, summary="The memory of AI agents.",
+        docs_url=None, redoc_url=None, lifespan=alive, redirect_slashes=False,
+    )  # fmt: skip
+    app.state.memory = memory
+    app.state.chats = chats
+    app.state.of_tenant = lru_cache(maxsize=MOST_TENANTS)(memory.of_tenant)
+    handlers: dict[Any, Any] = {
+        RecollectError: on_error, HTTPException: on_http, RequestValidationError: on_invalid,
+    }  # fmt: skip
+    for kind, handler in handlers.items():
+        app.add_exception_handler(kind, handler)
+    for router in ROUTERS:
+        app.include_router(router)
+    app.mount("/web", StaticFiles(directory=WEB), name="web")
+    app.mount("/mcp", door.app)
+    describe(app)
+    return app
+
+
+def _shielded(app: ASGIApp, guard: Guard, limits: Limits) -> ASGIApp:
+    """The layers before the routes; the last one here is the first that a request meets."""
+    app = Bodies(app, most_bytes=limits.body_bytes)
+    app = Rates(app, per_s=limits.requests_per_s, burst=limits.burst)
+    app = Authenticate(app, guard)
+    app = FailedLogins(app, per_s=limits.failures_per_s)
+    app = Hosts(app, hosts=limits.hosts, origins=limits.origins)
+    return Identify(app)

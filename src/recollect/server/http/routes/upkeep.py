@@ -1,0 +1,107 @@
+"""Upkeep: look a memory over, tidy it, forget for good, and hold what must stay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from recollect.errors import MissingExtraError, NotFoundError
+from recollect.lifecycle.audit import Audit, Finding
+from recollect.lifecycle.maintenance import Maintained
+from recollect.records.change import Expire
+from recollect.records.hold import Hold
+from recollect.records.ids import new_id
+from recollect.records.query import Forgotten
+from recollect.server.http.caller import Agent, Asking, User
+from recollect.server.http.examples import (
+    AT,
+    FORGOTTEN,
+    HOLD,
+    HOLD_ID,
+    MEMORY_ID,
+    listed,
+    shown,
+)
+from recollect.server.http.once import AtMostOnce, drop_answers
+from recollect.server.http.pages import Cursor, Limit, Page, page_of
+from recollect.server.http.paths import Parts
+from recollect.server.http.shapes_views import Forget, Maintain, PlaceHold
+
+try:
+    from fastapi import APIRouter, Path
+except ImportError as error:
+    raise MissingExtraError("server") from error
+
+router = APIRouter(prefix="/api", tags=["upkeep"], route_class=Parts)
+HoldId = Annotated[str, Path(description="The hold's id.", examples=[HOLD_ID])]
+_JUNK = Finding(kind="junk", ids=(MEMORY_ID,), reason="says nothing", suggestion="forget it")
+_AUDIT = Audit(memories=2, facts=1, findings=(_JUNK,))
+_TIDIED = Maintained(changes=(Expire(id=MEMORY_ID, reason="its time is over", at=AT),))
+
+
+@router.get("/audit", responses=shown(_AUDIT))
+def audit(caller: Asking, user: User = None, agent: Agent = None) -> Audit:
+    """Which memories are junk, doubled, stale, contradictory or hold secrets; nothing changes."""
+    return caller.memory.audit(user=caller.user(user), agent=agent)
+
+
+@router.post("/maintain", responses=shown(_TIDIED))
+def maintain(ask: Maintain, caller: Asking) -> Maintained:
+    """Expire, promote and make room, by policy and retention; or only say what would be."""
+    return caller.memory.maintain(user=caller.user(ask.user), agent=ask.agent, dry_run=ask.dry_run)
+
+
+@router.post("/forget", responses=shown(FORGOTTEN))
+def forget(ask: Forget, caller: Asking) -> Forgotten:
+    """Remove a message, a session, all of an agent's, or everything of a user, for good.
+
+    Everything goes only where `everything` says so; an id that is null is refused.
+    """
+    user = caller.user(ask.user)
+    memory = caller.memory
+    gone = memory.forget(user=user, everything=ask.everything, scrub=False, **ask.what())
+    drop_answers(memory, memory.scope(user=user))
+    return replace(gone, residue=memory.scrub()) if ask.scrub else gone
+
+
+@router.get("/holds", responses=listed(HOLD))
+def list_holds(
+    caller: Asking, user: User = None, limit: Limit = 100, cursor: Cursor = None
+) -> Page[Hold]:
+    """The holds on what a user has, oldest first."""
+    found = caller.memory.holds(user=caller.user(user))
+    return page_of(sorted(found, key=_place), limit, cursor, _place)
+
+
+@router.post("/holds", status_code=201, responses=shown(HOLD, 201))
+def place_hold(ask: PlaceHold, caller: Asking, once: AtMostOnce) -> Hold:
+    """Keep something from being cleared away; a legal hold is an admin's, and refuses to forget."""
+    if ask.kind == "legal":
+        caller.must_run_it()
+    scope = caller.memory.scope(user=caller.user(ask.user), agent=ask.agent, session=ask.session)
+
+    def place() -> Hold:
+        hold = Hold(
+            scope=scope, kind=ask.kind, target=ask.target, reason=ask.reason,
+            id=once.id(scope) or new_id(),
+        )  # fmt: skip
+        caller.memory.store.hold(hold)
+        return hold
+
+    return once.do(caller.memory, scope, ask, place, Hold)
+
+
+@router.delete("/holds/{hold_id}", status_code=204)
+def lift_hold(hold_id: HoldId, caller: Asking, user: User = None) -> None:
+    """End a hold; a legal one is an admin's to end."""
+    name = caller.user(user)
+    found = [hold for hold in caller.memory.holds(user=name) if hold.id == hold_id]
+    if not found:
+        raise NotFoundError("no hold with this id for this user")
+    if found[0].kind == "legal":
+        caller.must_run_it()
+    caller.memory.lift(hold_id, user=name)
+
+
+def _place(hold: Hold) -> str:
+    return f"{hold.created_at.isoformat()} {hold.id}"

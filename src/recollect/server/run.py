@@ -1,0 +1,128 @@
+"""Serve: one process, or several, on one port."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from recollect.config import Settings
+from recollect.errors import ConfigError, MissingExtraError
+from recollect.memory import Memory, open_embedder, open_store, open_thinking
+
+try:
+    import uvicorn
+except ImportError as error:
+    raise MissingExtraError("server") from error
+
+from recollect.server.auth import Guard, build_guard
+from recollect.server.chat import Chats
+from recollect.server.http.app import Limits, build_app
+
+GRACE_S = 10
+KEEP_ALIVE_S = 30
+MOST_CONNECTIONS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """How to reach it from this machine."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can connect."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+def with_auth(settings: Settings, address: Address) -> Settings:
+    """Settings that say whether callers show keys: they do, but for one local user on loopback."""
+    if settings.auth == "off" and not address.loopback:
+        raise ConfigError(
+            f"{address.host} can be reached from other machines: that needs keys; "
+            "listen on 127.0.0.1, or let RECOLLECT_AUTH=off go"
+        )
+    asks = settings.auth == "on" or not address.loopback
+    return replace(settings, auth="on" if asks else "off")
+
+
+def serve(
+    settings: Settings,
+    address: Address,
+    *,
+    workers: int = 1,
+    ready: Callable[[Address], None] = lambda _: None,
+) -> None:
+    """Listen until told to stop; `ready` is called with the address once it is known to be free."""
+    options: dict[str, Any] = {
+        "log_level": "warning", "access_log": False, "server_header": False,
+        "proxy_headers": False, "ws": "none", "timeout_keep_alive": KEEP_ALIVE_S,
+        "timeout_graceful_shutdown": GRACE_S, "limit_concurrency": MOST_CONNECTIONS,
+    }  # fmt: skip
+    listening = _bind(address)
+    address = Address(address.host, listening.getsockname()[1])
+    ready(address)
+    if workers == 1:
+        uvicorn.Server(uvicorn.Config(make_app(settings), **options)).run(sockets=[listening])
+        return
+    listening.close()
+    os.environ.update(settings.to_environment())  # all that the other processes get to know
+    uvicorn.run(
+        "recollect.server.run:make_app", factory=True, workers=workers, host=address.host,
+        port=address.port, **options,
+    )  # fmt: skip
+
+
+def make_app(settings: Settings | None = None) -> Any:
+    """The app of these settings, or of the environment's; it closes its memory at the end."""
+    settings = settings or Settings.from_environment()
+    store = open_store(settings.url, settings.durability)
+    memory = Memory(
+        store, tenant=settings.tenant, embedder=open_embedder(settings.embedder),
+        thinking=open_thinking(settings),
+    )  # fmt: skip
+    if settings.auth == "off":
+        guard = Guard.local(settings.tenant, settings.user)
+    else:
+        guard = build_guard(store, settings)
+    limits = Limits(
+        requests_per_s=_number(settings.rate), hosts=settings.hosts.split(),
+        origins=settings.origins.split(),
+    )  # fmt: skip
+    return build_app(memory, guard, limits, chats=Chats.of(settings), owned=True)
+
+
+def _number(rate: str) -> float:
+    try:
+        return float(rate)
+    except ValueError:
+        raise ConfigError("RECOLLECT_RATE is a number of requests a second") from None
+
+
+def _bind(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((address.host, address.port))
+    except OSError as error:
+        listening.close()
+        raise ConfigError(
+            f"cannot listen on {address.url} ({error.strerror}); is it running already? "
+            "Choose another with --port"
+        ) from None
+    return listening

@@ -1,0 +1,242 @@
+"""`recollect mcp install`: what is written for which client, and that nothing is lost by it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from platformdirs import user_config_path
+from typer.testing import CliRunner, Result
+
+from recollect.cli import mcp_install
+from recollect.cli.main import app
+from recollect.cli.mcp_install import CLIENTS, Client
+from recollect.errors import ConfigError
+from tests.support.mcp_servers import structured
+
+KEY = "rk_0123456789"
+URL = "http://127.0.0.1:8765"
+RUN = ["-m", "recollect", "mcp", "--user"]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [name for name in os.environ if name.startswith(("RECOLLECT", "XDG"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def install(*options: str, answer: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["mcp", "install", *options], input=answer)
+
+
+def written(file: Path) -> Any:
+    return json.loads(file.read_text())
+
+
+@pytest.mark.parametrize(
+    ("settings", "home"),
+    [
+        (".config", "home/ada"),
+        ("Users/ada/Library/Application Support", "Users/ada"),
+        ("C/Users/ada/AppData/Roaming", "C/Users/ada"),
+    ],
+)
+def test_each_client_has_its_file_on_each_system(settings: str, home: str) -> None:
+    def where(client: Client) -> str:
+        return str(mcp_install.config_file(client, settings=Path(settings), home=Path(home)))
+
+    assert where("claude-code") == f"{home}/.claude.json"
+    assert where("claude-desktop") == f"{settings}/Claude/claude_desktop_config.json"
+    assert where("cursor") == f"{home}/.cursor/mcp.json"
+    assert where("vscode") == f"{settings}/Code/User/mcp.json"
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_client_is_told_how_to_start_the_server(client: Client, home: Path) -> None:
+    done = install(client, "--user", "ada", "--db", "m.db", "--agent", "tutor", answer="y\n")
+    assert done.exit_code == 0, done.output
+    place = mcp_install.config_file(client, settings=user_config_path(roaming=True), home=home)
+    assert str(place) in done.output
+    [told] = written(place)[mcp_install.section(client)].values()
+    assert told.pop("type", "none") == ("none" if client == "claude-desktop" else "stdio")
+    arguments = [*RUN, "ada", "--agent", "tutor", "--db", str(home / "m.db")]
+    assert told == {"command": sys.executable, "args": arguments}
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+
+
+HEADERS = {"Authorization": f"Bearer {KEY}"}
+AT_URL: dict[Client, dict[str, Any]] = {
+    "claude-code": {"type": "http", "url": f"{URL}/mcp", "headers": HEADERS},
+    "cursor": {"url": f"{URL}/mcp", "headers": HEADERS},
+    "vscode": {"type": "http", "url": f"{URL}/mcp", "headers": HEADERS},
+    "claude-desktop": {
+        "command": "npx",
+        "args": [
+            "-y", "mcp-remote", f"{URL}/mcp", "--transport", "http-only", "--allow-http",
+            "--header", "Authorization:${RECOLLECT_AUTHORIZATION}",
+        ],
+        "env": {"RECOLLECT_AUTHORIZATION": f"Bearer {KEY}"},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_client_is_told_where_a_server_runs(client: Client) -> None:
+    for url in (URL, f"{URL}/mcp", f"{URL}/mcp/"):
+        done = install(client, "--url", url, "--key", KEY, "--print")
+        assert json.loads(done.stdout)[mcp_install.section(client)]["recollect"] == AT_URL[client]
+    without = json.loads(install(client, "--url", "https://example.org", "--print").stdout)
+    assert "Authorization" not in str(without)
+    assert "allow-http" not in str(without)
+
+
+def test_the_key_is_written_but_not_shown(home: Path) -> None:
+    done = install("cursor", "--url", URL, "--key", KEY, "--yes")
+    assert done.exit_code == 0
+    assert KEY not in done.output
+    assert KEY in (home / ".cursor/mcp.json").read_text()
+    assert "mcp-remote" in install("claude-desktop", "--url", URL, "--yes").stderr
+
+
+def test_what_the_environment_says_is_told_to_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(**more: str) -> Any:
+        for name, value in more.items():
+            monkeypatch.setenv(f"RECOLLECT_{name}", value)
+        return json.loads(install("claude-code", "--print").stdout)["mcpServers"]["recollect"]
+
+    assert told()["args"] == [*RUN, "me"]
+    assert told(USER="ada", AGENT="tutor")["args"] == [*RUN, "ada", "--agent", "tutor"]
+    secret = "postgresql://ada:secret@db/memory"
+    remote = told(URL=secret, TENANT="acme")
+    assert remote["env"] == {"RECOLLECT_URL": secret, "RECOLLECT_TENANT": "acme"}
+    assert "secret" not in str(remote["args"])
+
+
+@pytest.mark.parametrize("client", ["claude-code", "cursor", "vscode"])
+def test_a_project_has_a_file_of_its_own(client: str, home: Path) -> None:
+    places = {
+        "claude-code": ".mcp.json",
+        "cursor": ".cursor/mcp.json",
+        "vscode": ".vscode/mcp.json",
+    }
+    assert install(client, "--project", "--yes").exit_code == 0
+    assert "recollect" in (home / places[client]).read_text()
+
+
+EXISTING: Mapping[str, Any] = {
+    "numStartups": 12, "theme": "dunkel – größer", "projects": {"/x": {"mcpServers": {"a": {}}}},
+    "mcpServers": {"other": {"command": "x", "args": []}, "recollect": {"command": "old"}},
+    "last": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("indent", [2, 4, "\t", None])
+def test_all_else_in_the_file_stays_and_the_old_one_is_kept(home: Path, indent: Any) -> None:
+    file = home / ".claude.json"
+    before = json.dumps(EXISTING, indent=indent, ensure_ascii=False)
+    file.write_text(before)
+    file.chmod(0o640)
+    assert install("claude-code", "--user", "ada", "--yes").exit_code == 0
+    after = written(file)
+    assert list(after) == list(EXISTING)
+    told = after["mcpServers"].pop("recollect")
+    assert told["args"] == [*RUN, "ada"]
+    assert after["mcpServers"] == {"other": EXISTING["mcpServers"]["other"]}
+    assert {**after, "mcpServers": None} == {**EXISTING, "mcpServers": None}
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    [kept] = home.glob(".claude.json.*.bak")
+    assert kept.read_text() == before
+    assert sorted(path.name for path in home.iterdir()) == [".claude.json", kept.name]
+    if indent:
+        mark = indent if isinstance(indent, str) else " " * indent
+        assert f'\n{mark}"numStartups": 12' in file.read_text()
+
+
+def test_a_second_time_changes_nothing(home: Path) -> None:
+    assert install("cursor", "--yes").exit_code == 0
+    done = install("cursor")
+    assert done.exit_code == 0
+    assert "already" in done.stderr
+    assert list((home / ".cursor").iterdir()) == [home / ".cursor" / "mcp.json"]
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", ""])
+def test_without_a_yes_nothing_is_written(home: Path, answer: str) -> None:
+    done = install("cursor", answer=answer)
+    assert done.exit_code == 1
+    assert '"recollect"' in done.stdout
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "// mine\n{}", "[]", '{"mcpServers": []}', '{"a": 1, "a": 2}', '"x"', "[" * 99999]
+)
+def test_a_file_that_is_not_understood_is_left_as_it_is(home: Path, text: str) -> None:
+    (home / ".claude.json").write_text(text)
+    done = install("claude-code", "--yes")
+    assert isinstance(done.exception, ConfigError)
+    assert ".claude.json" in str(done.exception)
+    assert (home / ".claude.json").read_text() == text
+    assert len(list(home.iterdir())) == 1
+
+
+def test_a_file_that_changed_in_the_meantime_is_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text('{"newer": 1}')
+    with pytest.raises(ConfigError, match="in the meantime"):
+        mcp_install.write(file, "{}", '{"a": 1}', now=datetime.now(UTC))
+    assert file.read_text() == '{"newer": 1}'
+    assert [path.suffix for path in tmp_path.iterdir() if path != file] == [".bak"]
+
+
+def test_a_link_stays_a_link_and_no_copy_is_overwritten(tmp_path: Path) -> None:
+    target, link = tmp_path / "dotfiles.json", tmp_path / "link.json"
+    target.write_text("1")
+    link.symlink_to(target)
+    for number in (2, 3):
+        kept = mcp_install.write(link, str(number - 1), str(number), now=datetime(2026, 1, 1))
+        assert kept
+        assert kept.read_text() == str(number - 1)
+    assert link.is_symlink()
+    assert target.read_text() == "3"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("emacs",), (), ("cursor", "--url", "ftp://x"), ("cursor", "--url", URL, "--user", "ada"),
+    ],
+)  # fmt: skip
+def test_a_wrong_command_says_what_is_wrong(options: tuple[str, ...]) -> None:
+    assert install(*options).exit_code == 2
+
+
+def test_claude_desktop_has_no_projects() -> None:
+    assert isinstance(install("claude-desktop", "--project").exception, ConfigError)
+
+
+def test_what_is_printed_starts_the_server(home: Path) -> None:
+    printed = install("cursor", "--user", "ada", "--db", str(home / "m.db"), "--print").stdout
+    told = json.loads(printed)["mcpServers"]["recollect"]
+    env = {**os.environ, "RECOLLECT_EMBEDDER": "none"}
+    server = StdioServerParameters(command=told["command"], args=told["args"], env=env)
+
+    async def talk() -> None:
+        async with stdio_client(server) as streams, ClientSession(*streams) as session:
+            await session.initialize()
+            assert structured(await session.call_tool("remember", {"content": "Hi."}))["stored"]
+
+    asyncio.run(talk())

@@ -1,0 +1,28 @@
+"""Servers for the tests: real ones, on loopback, with keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recollect import Memory
+from recollect.server.auth import Guard
+from recollect.server.http.app import Limits, build_app
+from tests.support.http_server import Served, serving
+
+UNLIMITED = Limits(requests_per_s=0, failures_per_s=0)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server that asks for keys, on a memory without vectors."""
+    path: Path = tmp_path_factory.mktemp("served") / "memory.db"
+    with (
+        Memory(path, embedder=None) as memory,
+        serving(build_app(memory, Guard(memory.store), UNLIMITED)) as url,
+    ):
+        server = Served(url, memory)
+        with server.clients:
+            yield server

@@ -1,0 +1,193 @@
+"""The layer that lets in whom the guard knows, and nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from recollect.records.message import Message
+from recollect.records.scope import Scope
+from recollect.server.auth import Guard, Keys, Principal
+from recollect.server.http.authenticate import Authenticate
+from recollect.store.base import Store
+from recollect.store.postgres.store import PostgresStore
+from recollect.store.sql_store import SqlStore
+from recollect.store.sqlite.store import SqliteStore
+
+Sent = list[dict[str, Any]]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with SqliteStore(tmp_path / "m.db") as opened:
+        yield opened
+
+
+def ask(
+    guard: Guard, path: str = "/api/recall", *headers: str, **more: Any
+) -> tuple[Principal | str | None, Sent]:
+    """Who the app behind the layer was told is calling, and what the layer sent itself."""
+    reached: list[Principal | str | None] = []
+    sent: Sent = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        reached.append(scope.get("state", {}).get("principal", "nobody, and let in"))
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b""}
+
+    scope = {
+        "type": "http", "path": path, "method": "GET", "state": {"request_id": "r1"},
+        "headers": [(b"authorization", header.encode("latin-1")) for header in headers], **more,
+    }  # fmt: skip
+    asyncio.run(Authenticate(app, guard)(scope, receive, send))
+    return (reached[0] if reached else None), sent
+
+
+def let_in(*asked: Any, **more: Any) -> bool:
+    reached, sent = ask(*asked, **more)
+    assert (reached is None) is bool(sent)
+    return reached is not None
+
+
+def status(sent: Sent) -> int:
+    return int(sent[0]["status"])
+
+
+def test_the_app_is_told_who_is_calling(store: Store) -> None:
+    new = Keys(store).create(tenant="acme", user="ada")
+    reached, sent = ask(Guard(store), "/api/recall", f"Bearer {new.text}")
+    assert reached == Principal(tenant="acme", user="ada", name=new.record.id)
+    assert sent == []
+
+
+def test_nobody_is_answered_with_a_problem_that_says_how_to_ask(store: Store) -> None:
+    reached, [start, body] = ask(Guard(store))
+    assert reached is None
+    headers = dict(start["headers"])
+    assert start["status"] == 401
+    assert headers[b"www-authenticate"] == b"Bearer"
+    assert headers[b"content-type"] == b"application/problem+json"
+    assert b'"code": "unauthorized"' in body["body"]
+    assert b'"request_id": "r1"' in body["body"]
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/ready", "/openapi.json", "/web/page.js"])
+def test_what_is_public_is_anybodys(store: Store, path: str) -> None:
+    assert ask(Guard(store), path) == ("nobody, and let in", [])
+    assert ask(Guard(store), path, "Bearer nonsense") == ("nobody, and let in", [])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "", "//", "/health/", "/Health", "/health/x", "/healthx", "/web", "/web/../api/recall",
+        "/web/..", "/web/x/../../api", "/web/..\\api", "/api", "/api/chat", "/mcp", "/metrics",
+        "/docs", "/ready\n", "/openapi.json/", "/./health", "/nowhere", "http://x/health",
+    ],
+)  # fmt: skip
+def test_all_else_is_not(store: Store, path: str) -> None:
+    assert not let_in(Guard(store), path)
+
+
+def test_a_server_below_a_path_of_its_own_has_the_same_public_places(store: Store) -> None:
+    guard = Guard(store)
+    assert let_in(guard, "/memory/health", root_path="/memory")
+    assert not let_in(guard, "/memory/api/recall", root_path="/memory")
+    assert not let_in(guard, "/memoryhealth", root_path="/memory")
+
+
+def test_a_websocket_needs_a_key_also_on_public_paths(store: Store) -> None:
+    for path in ("/", "/api/stream"):
+        reached, sent = ask(Guard(store), path, type="websocket")
+        assert (reached, sent) == (None, [{"type": "websocket.close", "code": 1008}])
+    key = Keys(store).create(tenant="acme", user="ada").text
+    assert let_in(Guard(store), "/", f"Bearer {key}", type="websocket")
+
+
+def test_the_start_and_the_end_of_the_server_need_nobody(store: Store) -> None:
+    assert let_in(Guard(store), type="lifespan")
+
+
+def test_two_headers_are_one_too_many(store: Store) -> None:
+    header = f"Bearer {Keys(store).create(tenant='acme', user='ada').text}"
+    assert let_in(Guard(store), "/api", header)
+    assert not let_in(Guard(store), "/api", header, header)
+
+
+def test_an_open_guard_lets_everyone_in_as_its_user() -> None:
+    for headers in ([], ["Bearer x"], ["Bearer x", "Bearer y"]):
+        reached, _ = ask(Guard.local("default", "me"), "/api", *headers)
+        assert isinstance(reached, Principal)
+        assert reached.user == "me"
+
+
+def test_what_a_refused_caller_sent_is_not_logged_and_the_kind_is(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    new = Keys(store).create(tenant="acme", user="ada")
+    Keys(store).revoke("acme", new.record.id)
+    _, sent = ask(Guard(store), "/api", f"Bearer {new.text}")
+    assert status(sent) == 401
+    assert "r1: nobody was let in: this key was revoked" in caplog.text
+    assert new.text[20:] not in caplog.text + str(sent)
+
+
+def test_a_store_that_is_away_is_a_503_and_not_a_401(store: SqlStore) -> None:
+    key = Keys(store).create(tenant="acme", user="ada").text
+    store.close()
+    _, sent = ask(Guard(store), "/api", f"Bearer {key}")
+    assert status(sent) == 503
+
+
+def test_keys_are_looked_up_off_the_event_loop(store: Store) -> None:
+    threads: list[threading.Thread] = []
+
+    class Watched(Guard):
+        def authenticate(self, authorization: str | None) -> Principal:
+            threads.append(threading.current_thread())
+            return super().authenticate(authorization)
+
+    key = Keys(store).create(tenant="acme", user="ada").text
+    assert let_in(Watched(store), "/api", f"Bearer {key}")
+    assert threading.main_thread() not in threads
+
+
+# PostgreSQL
+
+
+def test_a_key_opens_and_is_revoked_on_postgres_from_another_server(postgres_url: str) -> None:
+    with PostgresStore(postgres_url) as here, PostgresStore(postgres_url) as there:
+        new = Keys(here).create(tenant="acme", user="ada")
+        header = f"Bearer {new.text}"
+        assert let_in(Guard(there), "/api", header)
+        Keys(here).revoke("acme", new.record.id)
+        assert not let_in(Guard(there), "/api", header)
+        rotated = Keys(there).create(tenant="acme", user=None)
+        assert Guard(here).authenticate(f"Bearer {rotated.text}").admin
+
+
+def test_keys_are_read_without_an_owner_and_words_are_not(postgres_url: str) -> None:
+    with PostgresStore(postgres_url) as store:
+        Keys(store).create(tenant="acme", user="ada")
+        store.append(Scope(tenant="acme", user="ada", session="s"), [Message("user", "secret")])
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("SET ROLE recollect_app")
+        row = connection.execute("SELECT count(*) FROM api_keys").fetchone()
+        assert row == (1,)
+        row = connection.execute("SELECT count(*) FROM chat_message_history").fetchone()
+        assert row == (0,)
+        for refused in ("DELETE FROM api_keys", "TRUNCATE api_keys"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(refused.encode())

@@ -1,0 +1,201 @@
+"""Replies that are stored while the model says them: on a real `create_agent` and a real store."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.tools import tool
+
+from recollect import Memory
+from recollect.agent.react import ReactAgent, Recalled, Response, Token
+from recollect.errors import StoreUnavailableError
+from recollect.records.message import Message
+from recollect.records.scope import Scope
+from recollect.store.sqlite.store import SqliteStore
+from recollect.testing.scripted import Cut, ScriptedChatModel
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory(tmp_path / "memory.db", embedder=None) as memory:
+        yield memory
+
+
+class Waiting(ScriptedChatModel):
+    """Says its first three words, and the others only when it may go on."""
+
+    def __init__(self, replies: Any) -> None:
+        super().__init__(replies)
+        self._go_on = threading.Event()
+
+    _go_on: Any = None
+
+    def _stream(self, *args: Any, **options: Any) -> Iterator[ChatGenerationChunk]:
+        for place, chunk in enumerate(super()._stream(*args, **options)):
+            if place == 3:
+                assert self._go_on.wait(30)
+            yield chunk
+
+
+class Renaming(ScriptedChatModel):
+    """Says only in its last piece what its reply is called by."""
+
+    def _stream(self, *args: Any, **options: Any) -> Iterator[ChatGenerationChunk]:
+        manager = options.get("run_manager")
+        for text, id_ in (("All ", None), ("well.", None), ("", "resp_1")):
+            chunk = ChatGenerationChunk(message=AIMessageChunk(content=text, id=id_))
+            if manager is not None:
+                manager.on_llm_new_token(text, chunk=chunk)
+            yield chunk
+
+
+class Away(SqliteStore):
+    """A store that can be away."""
+
+    away = False
+
+    def append(self, scope: Scope, *args: Any, **named: Any) -> Any:
+        if self.away:
+            raise StoreUnavailableError("away")
+        return super().append(scope, *args, **named)
+
+    def grow(self, scope: Scope, message: Message) -> None:
+        if self.away:
+            raise StoreUnavailableError("away")
+        super().grow(scope, message)
+
+
+@tool
+def look() -> str:
+    """Look."""
+    return "nothing"
+
+
+def made(memory: Memory, model: Any, **options: Any) -> ReactAgent:
+    return ReactAgent(model, memory, user="ada", agent="mate", grow=True, **options)
+
+
+def log(memory: Memory) -> list[Message]:
+    return memory.history(user="ada", session="s")
+
+
+def until(holds: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def test_a_reply_is_stored_while_it_is_said_and_finished_when_it_is_whole(memory: Memory) -> None:
+    model = Waiting(["one two three four five"])
+    said: list[Any] = []
+    agent = made(memory, model)
+    run = threading.Thread(target=lambda: said.extend(agent.stream("Count", "s")))
+    run.start()
+    until(lambda: len(log(memory)) == 2 and log(memory)[1].text == "one two three ")
+    begun = log(memory)[1]
+    assert begun.unfinished
+    model._go_on.set()
+    run.join(30)
+    asked, answer = log(memory)
+    assert (asked.role, asked.text, answer.text) == ("user", "Count", "one two three four five")
+    assert not answer.unfinished
+    assert (answer.message_id, answer.created_at) == (begun.message_id, begun.created_at)
+    assert said[-1].message_id == answer.message_id
+    assert said[-1].asked_id == asked.message_id
+
+
+def test_a_reply_that_breaks_off_stays_unfinished_and_the_next_turn_shows_it(
+    memory: Memory,
+) -> None:
+    model = ScriptedChatModel([Cut("The first half"), "Whole."])
+    agent = made(memory, model)
+    with pytest.raises(ConnectionError):
+        list(agent.stream("Tell me", "s"))
+    assert [(it.text, it.unfinished) for it in log(memory)] == [
+        ("Tell me", False), ("The first half", True),
+    ]  # fmt: skip
+    list(agent.stream("Go on", "s"))
+    assert [it.text for it in log(memory)] == ["Tell me", "The first half", "Go on", "Whole."]
+    shown = [str(message.text) for message in model.prompts[-1].messages]
+    assert shown[-3:] == ["Tell me", "The first half", "Go on"]
+
+
+def test_a_reply_with_calls_has_both_and_results_follow(memory: Memory) -> None:
+    both = AIMessage("Let me see.", tool_calls=[{"name": "look", "args": {}, "id": "c1"}])
+    agent = made(memory, ScriptedChatModel([both, "Nothing there."]), tools=[look])
+    list(agent.stream("What is there?", "s"))
+    asked, called, result, answer = log(memory)
+    assert [it.role for it in (asked, called, result, answer)] == [
+        "user", "assistant", "tool", "assistant",
+    ]  # fmt: skip
+    assert (called.content, called.tool_calls[0].name) == ("Let me see.", "look")
+    assert not any(it.unfinished for it in log(memory))
+    assert answer.text == "Nothing there."
+
+
+def test_a_reply_that_is_called_otherwise_at_its_end_is_stored_once(memory: Memory) -> None:
+    *events, response = made(memory, Renaming([])).stream("How is it?", "s")
+    assert "".join(it.text for it in events if isinstance(it, Token)) == "All well."
+    assert isinstance(response, Response)
+    _, answer = log(memory)
+    assert (answer.text, answer.unfinished) == ("All well.", False)
+    assert response.message_id == answer.message_id
+
+
+def test_a_reply_in_one_piece_is_stored_once(memory: Memory) -> None:
+    made(memory, ScriptedChatModel(["Well."])).process_message("How is it?", "s")
+    assert [it.text for it in log(memory)] == ["How is it?", "Well."]
+    assert not log(memory)[1].unfinished
+
+
+def test_where_the_store_is_away_the_agent_answers_and_all_is_stored_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    with Away(tmp_path / "memory.db") as store, Memory(store, embedder=None) as memory:
+        agent = made(memory, ScriptedChatModel(["First answer.", "Second answer."]))
+        memory.session(user="ada", agent="mate", id="s")
+        store.away = True
+        *_, response = agent.stream("First?", "s")
+        assert isinstance(response, Response)
+        assert response.message == "First answer."
+        assert response.warnings
+        store.away = False
+        list(agent.stream("Second?", "s"))
+        assert [it.text for it in log(memory)] == [
+            "First?", "First answer.", "Second?", "Second answer.",
+        ]  # fmt: skip
+
+
+def test_whoever_stops_listening_leaves_what_had_been_said(memory: Memory) -> None:
+    model = Waiting(["one two three four five"])
+
+    async def listen() -> None:
+        stream = made(memory, model).astream("Count", "s")
+        async for event in stream:
+            if isinstance(event, Token) and event.text == "three ":
+                break
+        closing = asyncio.create_task(stream.aclose())
+        await asyncio.sleep(0.05)
+        model._go_on.set()  # its thread waits, and cannot be stopped
+        await closing
+
+    asyncio.run(listen())
+    asked, part = log(memory)
+    assert (asked.text, part.text, part.unfinished) == ("Count", "one two three ", True)
+
+
+def test_what_is_recalled_is_told_before_anything_is_said(memory: Memory) -> None:
+    memory.remember("My bike is in the cellar.", user="ada", agent="mate", session="t")
+    agent = made(memory, ScriptedChatModel(["In the cellar."]), tell_recall=True, deadline_ms=None)
+    first, *_ = agent.stream("Where is my bike?", "s")
+    assert isinstance(first, Recalled)
+    assert first.recall.hits[0].text == "My bike is in the cellar."

@@ -1,0 +1,220 @@
+"""POST /api/chat with a model: a real client, a real agent, a stub of the model's server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langchain_openai import ChatOpenAI
+
+from recollect import Memory
+from recollect.config import Settings
+from recollect.errors import ConfigError
+from recollect.records.message import Message
+from recollect.server.auth import Guard
+from recollect.server.chat import Chats, ChatSettings
+from recollect.server.chat_model import open_langchain_model
+from recollect.server.http.app import build_app
+from recollect.testing.model_server import Dropped, ModelServer
+from tests.server.test_chat import JSON, events, read_events, say
+from tests.support.http_server import serving
+
+SECRET = "the blue whale"
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory(tmp_path / "memory.db", embedder=None, thinking=None) as memory:
+        yield memory
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer(retry_after_s=0.05) as server:
+        yield server
+
+
+@contextmanager
+def talking(memory: Memory, server: ModelServer, **how: Any) -> Iterator[httpx.Client]:
+    model = ChatOpenAI(
+        model="stub", base_url=server.url, api_key="x", timeout=2, max_retries=0,  # type: ignore
+        use_responses_api=False,
+    )  # fmt: skip
+    chats = Chats(model, ChatSettings(**how))
+    app = build_app(memory, Guard.local("default", "ada"), chats=chats)
+    with serving(app) as url, httpx.Client(base_url=url, timeout=30) as client:
+        yield client
+
+
+def answers(server: ModelServer, *given: Any) -> None:
+    server._script = iter(given)
+
+
+def log(memory: Memory) -> list[Message]:
+    return memory.history(user="ada")
+
+
+def until(holds: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+def test_an_answer_comes_piece_by_piece_with_what_was_recalled_and_its_receipt(
+    memory: Memory, server: ModelServer
+) -> None:
+    memory.remember("My bike is in the cellar.", user="ada", session="before")
+    answers(server, "In the cellar, you said.")
+    with talking(memory, server) as client:
+        told = events(client, "Where is my bike?")
+    names = [name for name, _ in told]
+    assert names == ["session", "memory", *["token"] * 5, "receipt", "done"]
+    assert told[1][1]["hits"][0]["text"] == "My bike is in the cellar."
+    assert "".join(data["text"] for name, data in told if name == "token") == (
+        "In the cellar, you said."
+    )
+    receipt, done = told[-2][1], told[-1][1]
+    assert receipt["used"] > 0
+    assert done["warnings"] == []
+    asked, answer = memory.history(user="ada", session=done["session_id"])
+    assert (answer.role, answer.text) == ("assistant", "In the cellar, you said.")
+    assert not answer.unfinished
+    assert (asked.message_id, answer.message_id) == (done["asked_id"], done["message_id"])
+    sent = server.requests[0].body
+    assert "My bike is in the cellar." in str(sent["messages"])
+    assert {tool["function"]["name"] for tool in sent["tools"]} >= {"recall", "store_fact"}
+
+
+def test_the_agent_looks_things_up_and_the_conversation_goes_on(
+    memory: Memory, server: ModelServer
+) -> None:
+    call = [{"name": "recall", "args": {"query": "bike"}}]
+    answers(server, call, "No idea.", "Still none.")
+    with talking(memory, server) as client:
+        told = events(client, "Where is my bike?")
+        names = [name for name, _ in told]
+        assert names == [
+            "session", "memory", "tool_started", "tool_result", "token", "token", "receipt", "done",
+        ]  # fmt: skip
+        assert dict(told)["tool_result"]["name"] == "recall"
+        assert dict(told)["tool_result"]["success"]
+        whole = say(client, "And now?", session_id=dict(told)["session"]["session_id"])
+    assert (whole["message"], whole["confirmed"]) == ("Still none.", True)
+    assert [it.role for it in log(memory)] == [
+        "user", "assistant", "tool", "assistant", "user", "assistant",
+    ]  # fmt: skip
+    said = [one["content"] for one in server.requests[-1].body["messages"]]
+    assert said[-3:][1:] == ["No idea.", "And now?"]
+
+
+def test_tools_can_be_left_out(memory: Memory, server: ModelServer) -> None:
+    answers(server, "Hello.")
+    with talking(memory, server, tools=()) as client:
+        assert say(client, "Hello")["message"] == "Hello."
+    assert "tools" not in server.requests[0].body
+
+
+@pytest.mark.parametrize("mode", ["500", "429", "garbage", "drop", "hang", "empty", "wrong_shape"])
+def test_a_model_that_fails_leaves_the_message_stored_and_the_server_alive(
+    mode: Any, memory: Memory, server: ModelServer
+) -> None:
+    server.mode = mode
+    answers(server, SECRET)
+    with talking(memory, server, tools=()) as client:
+        told = events(client, SECRET)
+        if mode in ("empty", "wrong_shape", "garbage"):  # these are texts, if odd ones
+            assert told[-1][0] == "done"
+        else:
+            assert told[-1][0] == "error"
+            problem = told[-1][1]
+            assert (problem["code"], problem["status"]) == ("provider", 502)
+            assert problem["request_id"]
+            assert SECRET not in str(problem)
+            alone = client.post("/api/chat", json={"message": SECRET}, headers=JSON)
+            assert (alone.status_code, alone.json()["code"]) == (502, "provider")
+        assert log(memory)[0].text == SECRET
+        assert client.get("/health").status_code == 200
+        server.mode = "ok"
+        answers(server, "Well again.")
+        assert say(client, "Better?")["message"] == "Well again."
+
+
+def test_a_stream_that_breaks_off_leaves_what_had_come_and_goes_on_with_it(
+    memory: Memory, server: ModelServer
+) -> None:
+    answers(server, Dropped("one two three four five six"), "seven")
+    with talking(memory, server, tools=()) as client:
+        told = events(client, "Count")
+        heard = "".join(data["text"] for name, data in told if name == "token")
+        assert heard
+        assert told[-1][0] == "error"
+        assert (log(memory)[1].text, log(memory)[1].unfinished) == (heard, True)
+        assert say(client, "Go on")["message"] == "seven"
+    said = [one["content"] for one in server.requests[-1].body["messages"]]
+    assert said[-3:] == ["Count", heard, "Go on"]
+
+
+def test_a_client_that_leaves_ends_the_work_and_what_was_said_is_stored(
+    memory: Memory, server: ModelServer
+) -> None:
+    answers(server, " ".join(f"word{number}" for number in range(500)))
+    server.mode, server.byte_every_s = "slow", 0.0005
+    with talking(memory, server, tools=()) as client:
+        text = ""
+        with client.stream("POST", "/api/chat", json={"message": "Count"}) as answer:
+            for piece in answer.iter_text():
+                text += piece
+                if "word3" in text:
+                    break
+        heard = "".join(
+            data["text"] for name, data in read_events(text.rpartition("\n\n")[0])
+            if name == "token"
+        )  # fmt: skip
+        until(lambda: len(log(memory)) == 2 and log(memory)[1].text.startswith(heard))
+        time.sleep(0.5)
+        left = log(memory)[1]
+        time.sleep(0.5)
+        assert log(memory)[1] == left  # nobody works on it any more
+        assert left.unfinished
+        assert len(left.text) < 500
+        server.mode = "ok"
+        answers(server, "Well.")
+        assert say(client, "Still there?")["message"] == "Well."
+
+
+def test_a_turn_that_takes_too_long_is_ended(memory: Memory, server: ModelServer) -> None:
+    server.mode = "hang"
+    with talking(memory, server, longest_s=0.5) as client:
+        told = events(client, "Count")
+    assert told[-1][0] == "error"
+    assert told[-1][1]["detail"] == "the model took too long to answer"
+
+
+def test_a_model_is_opened_by_its_name_or_at_its_url() -> None:
+    local = Settings(url=":memory:", model="qwen:7b", model_url="http://127.0.0.1:1/v1")
+    made = open_langchain_model(local)
+    assert isinstance(made, ChatOpenAI)
+    assert (made.model_name, made.openai_api_base) == ("qwen:7b", "http://127.0.0.1:1/v1")
+    named = Settings(url=":memory:", model="openai:gpt-5", model_key="k1")
+    assert open_langchain_model(named).model_name == "gpt-5"  # type: ignore[union-attr]
+    assert open_langchain_model(Settings(url=":memory:")) is None
+
+
+@pytest.mark.parametrize("name", ["gpt-5", "nobody:gpt-5", "mistralai:large", "openai:gpt-5"])
+def test_a_model_that_cannot_be_opened_says_how_it_could_be(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ConfigError) as told:
+        open_langchain_model(Settings(url=":memory:", model=name))
+    cures = {
+        "gpt-5": "RECOLLECT_MODEL_URL", "nobody:gpt-5": "nobody",
+        "mistralai:large": "langchain-mistralai", "openai:gpt-5": "RECOLLECT_MODEL_KEY",
+    }  # fmt: skip
+    assert cures[name] in str(told.value)

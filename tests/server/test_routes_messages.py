@@ -1,0 +1,215 @@
+"""Messages over HTTP: added, revised, growing, followed."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from recollect.server.http import sse
+from tests.server.api import Api, an_api, get, post, walk
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    with an_api(tmp_path_factory.mktemp("api")) as one:
+        yield one
+
+
+def begin(api: Api, text: str = "", **fields: Any) -> str:
+    """A message of ada's that is to grow."""
+    body = {"role": "assistant", "content": text, "unfinished": True, **fields}
+    made = post(api.ada, "/api/messages", status=201, **body)
+    return str(made["message_ids"][0])
+
+
+def events(client: httpx.Client, id_: str, **query: Any) -> list[tuple[str, Any]]:
+    """The events of a stream until its end, without heartbeats."""
+    answer = client.get(f"/api/messages/{id_}/updates", params=query)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    return read_events(answer.text)
+
+
+def read_events(text: str) -> list[tuple[str, Any]]:
+    found = []
+    for block in text.split("\n\n"):
+        lines = dict(
+            line.split(": ", 1) for line in block.splitlines() if line[:1] not in ("", ":")
+        )
+        if lines:
+            found.append((lines["event"], json.loads(lines["data"])))
+    return found
+
+
+def test_a_message_is_read_again_as_it_was_said(api: Api) -> None:
+    made = post(api.ada, "/api/messages", status=201, role="user", content="Hello", session="s1")
+    one = get(api.ada, f"/api/messages/{made['message_ids'][0]}")
+    assert (one["message"]["content"], one["session_id"], one["source"]) == ("Hello", "s1", "user")
+
+
+@pytest.mark.parametrize("id_", ["a/b", "/", "%2F", "ü ?#&=", "x/updates", "…", "a\nb", "😀"])
+def test_an_id_may_hold_anything(api: Api, id_: str) -> None:
+    post(api.ada, "/api/messages", status=201, role="user", content="odd", message_id=id_)
+    path = f"/api/messages/{quote(id_, safe='')}"
+    assert get(api.ada, path)["message"]["message_id"] == id_
+    assert get(api.ada, f"{path}/revisions")["items"] == []
+    get(api.eve, path, status=404)
+
+
+@pytest.mark.parametrize("id_", ["%00", "%ED%A0%80", "nobody"])
+def test_an_id_that_nothing_has_is_not_found(api: Api, id_: str) -> None:
+    assert api.ada.get(f"/api/messages/{id_}").status_code in (404, 422)
+
+
+def test_a_revised_message_keeps_what_it_said_before(api: Api) -> None:
+    made = post(api.ada, "/api/messages", status=201, role="user", content="Munic", session="s2")
+    path = f"/api/messages/{made['message_ids'][0]}"
+    before = get(api.ada, path)
+    for text in ("Munich", "Münich", "München"):
+        answer = api.ada.put(path, json={"role": "user", "content": text})
+        assert answer.status_code == 200, answer.text
+    now = get(api.ada, path)
+    assert now["message"]["content"] == "München"
+    assert now["message"]["created_at"] == before["message"]["created_at"]
+    assert now["seq"] == before["seq"]
+    said = [one["content"] for one in walk(api.ada, f"{path}/revisions", 2)]
+    assert said == ["Munic", "Munich", "Münich"]
+
+
+def test_another_users_message_cannot_be_touched(api: Api) -> None:
+    id_ = begin(api, "mine", session="s3")
+    path = f"/api/messages/{id_}"
+    assert api.eve.put(path, json={"role": "user", "content": "hers"}).status_code == 404
+    post(api.eve, f"{path}/append", status=404, text="hers")
+    get(api.eve, f"{path}/revisions", status=404)
+    get(api.eve, f"{path}/updates", status=404)
+    get(api.stranger, path, status=404, user="ada")
+    assert get(api.ada, path)["message"]["content"] == "mine"
+
+
+def test_a_message_grows_until_it_is_finished(api: Api) -> None:
+    id_ = begin(api, session="s4")
+    path = f"/api/messages/{id_}/append"
+    assert post(api.ada, path, text="I moved")["unfinished"] is True
+    call = {"id": "c1", "name": "look", "arguments": "{}"}
+    done = post(api.ada, path, text=" to Berlin", finish=True, tool_calls=[call])
+    assert done == {"message_id": id_, "chars": 17, "unfinished": False}
+    one = get(api.ada, f"/api/messages/{id_}")["message"]
+    assert (one["content"], one["unfinished"]) == ("I moved to Berlin", False)
+    assert one["tool_calls"][0]["name"] == "look"
+    post(api.ada, path, status=409, text="!")
+    post(api.ada, path, status=409, finish=True, text="!")
+
+
+def test_an_append_that_is_sent_again_adds_nothing_again(api: Api) -> None:
+    id_ = begin(api, session="s5")
+    path = f"/api/messages/{id_}/append"
+    for _ in range(2):
+        assert post(api.ada, path, text="one ", at=0)["chars"] == 4
+    for _ in range(2):
+        assert post(api.ada, path, text="two", at=4, finish=True)["chars"] == 7
+    assert get(api.ada, f"/api/messages/{id_}")["message"]["content"] == "one two"
+    post(api.ada, path, status=409, text="three", at=3)
+    post(api.ada, path, status=409, text="three", at=99)
+    post(api.ada, path, status=422, text="three", at=2**63)
+
+
+def test_only_text_grows(api: Api) -> None:
+    id_ = begin(api, content={"thought": "hm"}, session="s6")
+    post(api.ada, f"/api/messages/{id_}/append", status=409, text="x")
+
+
+def test_a_finished_message_is_told_at_once(api: Api) -> None:
+    made = post(api.ada, "/api/messages", status=201, role="user", content="Hi", session="s7")
+    id_ = made["message_ids"][0]
+    assert events(api.ada, id_) == [
+        ("text", {"text": "Hi", "at": 0}), ("finished", {"message_id": id_, "chars": 2}),
+    ]  # fmt: skip
+    assert events(api.ada, id_, at=1)[0] == ("text", {"text": "i", "at": 1})
+    again = api.ada.get(f"/api/messages/{id_}/updates", headers={"Last-Event-ID": "2"})
+    assert [name for name, _ in read_events(again.text)] == ["finished"]
+
+
+def test_a_reader_sees_a_message_grow(api: Api) -> None:
+    id_ = begin(api, session="s8")
+
+    def write() -> None:
+        with httpx.Client(base_url=api.url, headers=api.ada.headers) as client:
+            for word in ("It ", "rains ", "here"):
+                time.sleep(0.1)
+                post(client, f"/api/messages/{id_}/append", text=word, finish=word == "here")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    found = events(api.ada, id_)
+    writer.join()
+    assert [name for name, _ in found][-1] == "finished"
+    pieces = [data for name, data in found if name == "text"]
+    assert "".join(piece["text"] for piece in pieces) == "It rains here"
+    assert [piece["at"] for piece in pieces] == sorted({piece["at"] for piece in pieces})
+
+
+def test_a_reader_is_told_when_nothing_comes(api: Api) -> None:
+    id_ = begin(api, "half", session="s9")
+    found = events(api.ada, id_, timeout_s=0.2)
+    assert [name for name, _ in found] == ["text", "timeout"]
+    for wrong in ("nan", "inf", "-1", "1e9"):
+        get(api.ada, f"/api/messages/{id_}/updates", status=422, timeout_s=wrong)
+
+
+def test_a_reader_is_told_when_the_message_is_forgotten(api: Api) -> None:
+    id_ = begin(api, "half", session="s10")
+    found: list[tuple[str, Any]] = []
+    with api.ada.stream("GET", f"/api/messages/{id_}/updates") as stream:
+        for line in stream.iter_lines():
+            if line.startswith("event: text"):
+                api.memory.forget(user="ada", message=id_, scrub=False)
+            if line.startswith("event: "):
+                found.append((line, None))
+    assert [line for line, _ in found] == ["event: text", "event: gone"]
+
+
+def test_following_ends_when_the_reader_leaves(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+    growth = sse.growth
+
+    async def watched(*args: Any, **named: Any) -> Any:
+        try:
+            async for piece in growth(*args, **named):
+                yield piece
+        finally:
+            ended.set()
+
+    monkeypatch.setattr("recollect.server.http.routes.growing.growth", watched)
+    id_ = begin(api, "half", session="s11")
+    with (
+        httpx.Client(base_url=api.url, headers=api.ada.headers) as client,
+        client.stream("GET", f"/api/messages/{id_}/updates", params={"timeout_s": 300}) as stream,
+    ):
+        next(stream.iter_lines())
+        assert not ended.is_set()
+    assert ended.wait(5)
+
+
+def test_silence_is_filled_with_comments(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse.EventStream.__init__, "__defaults__", (0.1,))
+    id_ = begin(api, session="s12")
+    answer = api.ada.get(f"/api/messages/{id_}/updates", params={"timeout_s": 0.5})
+    assert answer.text.count(": still here\n\n") >= 2
+    assert answer.text.endswith('event: timeout\ndata: {"chars": 0}\n\n')
+
+
+def test_pages_of_messages_hold_each_exactly_once(api: Api) -> None:
+    said = [{"role": "user", "content": f"line {number}"} for number in range(7)]
+    post(api.ada, "/api/messages/batch", status=201, messages=said, session="s13")
+    for limit in (1, 3, 7, 8):
+        found = walk(api.ada, "/api/messages", limit, session="s13")
+        assert sorted(one["message"]["content"] for one in found) == [
+            one["content"] for one in said
+        ]

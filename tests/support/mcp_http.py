@@ -1,0 +1,113 @@
+"""The MCP server over HTTP in a thread or process of its own, and a caller whom a header names.
+
+python -m tests.support.mcp_http database     # prints its port; both SDKs can run it
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from recollect import Memory
+from recollect.server.mcp_http import McpDoor
+from tests.support.mcp_servers import environment
+
+ROOT = str(Path(__file__).parents[2])
+ADA = {"Authorization": "Bearer acme/ada"}
+ADMIN = {"Authorization": "Bearer acme/"}
+
+
+class Named:
+    """Stands for the layer that knows who is asking: the bearer token is `tenant/user`."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Tell who is asking, if the request says so."""
+        token = dict(scope.get("headers", ())).get(b"authorization", b"").decode("latin-1")
+        if token.startswith("Bearer "):
+            tenant, _, user = token.removeprefix("Bearer ").partition("/")
+            principal = SimpleNamespace(tenant=tenant, user=user or None)
+            scope.setdefault("state", {})["principal"] = principal
+        await self.app(scope, receive, send)
+
+
+def make_app(memory: Memory, door: McpDoor | None = None) -> Any:
+    """An app with nothing but MCP."""
+    door = door or McpDoor(memory)
+
+    @asynccontextmanager
+    async def alive(_: Starlette) -> AsyncIterator[None]:
+        async with door.run():
+            yield
+
+    return Named(Starlette(routes=[Route("/mcp", endpoint=door.app)], lifespan=alive))
+
+
+def _listening() -> socket.socket:
+    """A socket whose protocol is named, as asyncio else lets small answers wait for each other."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    made.bind(("127.0.0.1", 0))
+    made.listen()
+    return made
+
+
+@contextmanager
+def serving_here(app: Any) -> Iterator[str]:
+    """The address of an app that a thread serves."""
+    listening = _listening()
+    config = uvicorn.Config(app, log_level="error", ws="none", lifespan="on")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+    finally:
+        server.should_exit = True
+        thread.join(timeout=20)
+        listening.close()
+        assert not thread.is_alive()
+
+
+@contextmanager
+def serving_elsewhere(python: str, database: Path, module: str = __name__) -> Iterator[str]:
+    """The address of a server in a process of its own, on the SDK of that Python."""
+    env = environment(database, PYTHONPATH=ROOT)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [python, "-m", module, str(database)], stdout=pipe, env=env, text=True, cwd=ROOT
+    ) as server:
+        assert server.stdout
+        try:
+            port = server.stdout.readline().strip()
+            assert port, "the server did not start"
+            yield f"http://127.0.0.1:{port}/mcp"
+            assert server.poll() is None, "the server died"
+        finally:
+            server.terminate()
+
+
+def main(make: Any = make_app) -> None:
+    """Serve a database until somebody ends it."""
+    with Memory(sys.argv[1], embedder=None, thinking=None) as memory:
+        listening = _listening()
+        print(listening.getsockname()[1], flush=True)
+        config = uvicorn.Config(make(memory), log_level="error", ws="none", lifespan="on")
+        asyncio.run(uvicorn.Server(config).serve([listening]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""The page about who may ask prints what it says, and its commands work."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from recollect.cli.main import app
+from recollect.config import Settings
+
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "auth.md").read_text("utf-8")
+BLOCKS: list[str] = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+def test_the_page_prints_what_it_says(tmp_path: Path) -> None:
+    promised = re.findall(r"print\(.*\)  # (.+)$", "".join(BLOCKS), flags=re.MULTILINE)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "".join(BLOCKS)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == promised
+    assert len(promised) == 4
+
+
+def test_the_commands_of_the_page_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECOLLECT_URL", str(tmp_path / "m.db"))
+    monkeypatch.delenv("RECOLLECT_TENANT", raising=False)
+    commands = re.findall(r"^\$ recollect (keys .*)$", PAGE, flags=re.MULTILINE)
+    assert [command.split()[1] for command in commands] == [
+        "create", "create", "list", "revoke", "rotate",
+    ]  # fmt: skip
+
+    def run(command: str) -> str:
+        done = CliRunner().invoke(app, shlex.split(command))
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    id_ = run(commands[0]).split("_")[1]
+    for command in (commands[1], commands[2], commands[4], commands[3]):
+        run(command.replace("50761c6bc99dee50", id_))
+
+
+def test_the_page_lists_each_setting_of_tokens() -> None:
+    told = re.findall(r"^\| `RECOLLECT_(\w+)` \|", PAGE, flags=re.MULTILINE)
+    assert [name.lower() for name in told] == [
+        field.name for field in fields(Settings) if field.name.startswith("jwt_")
+    ]
