@@ -87,6 +87,7 @@ if typing.TYPE_CHECKING:
     from recollect.aio import AsyncChat, AsyncMemory, AsyncStream
     from recollect.aio_views import AsyncLibrary, AsyncNotebook
     from recollect.context.compression.compress import Compression
+    from recollect.remote.client import Client
     from recollect.views.conversation import BaseMemory, ConversationMemory
     from recollect.views.knowledge import KGMemory
     from recollect.views.library import Library
@@ -112,6 +113,7 @@ __all__ = [
     "Chat",
     "ChatModel",
     "Claim",
+    "Client",
     "Compression",
     "ConfigError",
     "ConflictError",
@@ -200,6 +202,7 @@ _WHEN_ASKED_FOR = {
     "AsyncNotebook": "recollect.aio_views",
     "AsyncStream": "recollect.aio",
     "BaseMemory": "recollect.views.conversation",
+    "Client": "recollect.remote.client",
     "Compression": "recollect.context.compression.compress",
     "ConversationMemory": "recollect.views.conversation",
     "KGMemory": "recollect.views.knowledge",

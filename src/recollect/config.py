@@ -55,7 +55,6 @@ class Settings:
             given["url"] = str(default_path())
         return cls(**given)
 
-
     def to_environment(self) -> dict[str, str]:
         """The variables that say all this to another process."""
         named = {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -192,7 +192,8 @@ def test_following_ends_when_the_reader_leaves(api: Api, monkeypatch: pytest.Mon
         httpx.Client(base_url=api.url, headers=api.ada.headers) as client,
         client.stream("GET", f"/api/messages/{id_}/updates", params={"timeout_s": 300}) as stream,
     ):
-        next(stream.iter_lines())
+        lines = stream.iter_lines()  # kept: it closes the stream when it goes
+        next(lines)
         assert not ended.is_set()
     assert ended.wait(5)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -72,6 +73,16 @@ def test_a_message_is_stored_once_also_where_no_answer_was_kept(api: Api) -> Non
     assert "idempotency-replayed" not in again.headers
     assert again.json() == {**first, "added": 0}
     assert len(get(api.ada, "/api/messages", agent="crash")["items"]) == 1
+
+
+def test_another_server_knows_what_was_answered(tmp_path: Path) -> None:
+    body = {"role": "user", "content": "to whom?"}
+    with an_api(tmp_path) as one, an_api(tmp_path) as other:
+        first = keyed(one.ada, "/api/messages", "k11", body)
+        again = keyed(other.ada, "/api/messages", "k11", body)
+        assert again.json() == first.json()
+        assert again.headers["idempotency-replayed"] == "true"
+        assert len(get(one.ada, "/api/messages")["items"]) == 1
 
 
 def test_a_hold_is_placed_once_also_where_no_answer_was_kept(api: Api) -> None:

@@ -68,6 +68,7 @@ class Options(TypedDict, total=False):
 
     library: Shelf
     deadline_ms: float | None
+    read_image: Callable[[str], str] | None
     larger_window: Window
     restore: bool
     trim_state: bool

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 from recollect.chat import Chat
-from recollect.context.window import Context, Receipt, Window
+from recollect.context.window import Context, Part, Receipt, Window
 from recollect.contexts import Given
 from recollect.errors import InvalidError, NotFoundError, StoreUnavailableError
 from recollect.memory import UNSET, Remembered, Said, What, as_messages
@@ -28,6 +29,7 @@ from recollect.remote.store import RemoteStore, plain, where
 TIMEOUT_S = 30.0
 GRACE_S = 1.0  # for the way there and back, beyond recall's own deadline
 LOOK_S = 0.2
+MOST_AT_ONCE, MOST_BYTES = 1_000, 4_000_000  # messages in one request
 log = logging.getLogger("recollect")
 
 
@@ -90,14 +92,21 @@ class Client(RemoteLife):
         session: str | None = None,
         source: Source | None = None,
     ) -> Remembered:
-        """Store messages durably, in order; they can be recalled as soon as this returns."""
-        messages = [plain(message) for message in as_messages(said)]
-        body = {
-            "user": user, "agent": agent, "session": session, "source": source,
-            "messages": messages,
-        }  # fmt: skip
-        told = self._connection.call("POST", "/api/messages/batch", body, once=new_id())
-        return from_plain(Remembered, told)
+        """Store messages durably, in order; they can be recalled as soon as this returns.
+
+        More than the server takes at once go in several pieces, each of them whole or not at all.
+        """
+        ids: tuple[str, ...] = ()
+        added = 0
+        for messages in _pieces([plain(message) for message in as_messages(said)]):
+            body = {
+                "user": user, "agent": agent, "session": session, "source": source,
+                "messages": messages,
+            }  # fmt: skip
+            told = self._connection.call("POST", "/api/messages/batch", body, once=new_id())
+            done = from_plain(Remembered, told)
+            session, ids, added = done.session_id, ids + done.message_ids, added + done.added
+        return Remembered(session_id=session or "", message_ids=ids, added=added)
 
     def history(
         self,
@@ -155,7 +164,8 @@ class Client(RemoteLife):
         only: dict[str, Any] = {name: getattr(filters, field) for name, field in names.items()}
         only |= {"after": filters.after, "before": filters.before}
         given = {name: value for name, value in only.items() if value}
-        return self.recall(question, limit=limit, deadline_ms=deadline_ms, **_who(scope), **given)
+        who: dict[str, Any] = where(scope)
+        return self.recall(question, limit=limit, deadline_ms=deadline_ms, **who, **given)
 
     def context(
         self,
@@ -168,26 +178,28 @@ class Client(RemoteLife):
         **given: Unpack[Given],
     ) -> Context:
         """Messages ready for a model, filled to `max_tokens` on the server, and the receipt."""
-        asked = plain(question) if isinstance(question, Message) else question
+        size = {} if max_tokens is None else {"max_tokens": max_tokens}
         body = {
-            "question": asked, "user": user, "agent": agent, "session": session,
-            "max_tokens": max_tokens, **_given(given),
+            **_question(question), "user": user, "agent": agent, "session": session,
+            **_given(given), **size,
         }  # fmt: skip
         told = self._connection.call("POST", "/api/context", body)
-        receipt = from_plain(Receipt, told["receipt"])
-        return Context(messages=told["messages"], receipt=receipt, tools=given.get("tools", ()))
+        return Context(
+            messages=told["messages"], receipt=_receipt(told["receipt"]),
+            tools=given.get("tools", ()),
+        )  # fmt: skip
 
     def compress(self, *, user: str, session: str, window: Window | None = None) -> Any:
         """Have all but the last messages of a session stand as a summary now; None if they do."""
         from recollect.context.compression.compress import Compression
 
-        body = {"user": user, "session": session, "window": _window(window)}
+        body = {"user": user, "session": session, **_window(window)}
         told = self._connection.call("POST", "/api/compress", body)
         return None if told is None else from_plain(Compression, told)
 
     def summaries(self, *, user: str, session: str) -> list[Summary]:
         """The summaries that a session has had, newest first."""
-        return self._all(Summary, "/api/summaries", user=user, session=session)
+        return self._all(Summary, "/api/summaries", user=user, session=session)[::-1]
 
     def forget(
         self,
@@ -244,8 +256,18 @@ class Client(RemoteLife):
         self.close()
 
 
-def _who(scope: Scope) -> dict[str, Any]:
-    return where(scope)
+def _pieces(messages: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Messages in as few pieces as a server takes."""
+    piece: list[dict[str, Any]] = []
+    size = 0
+    for message in messages:
+        took = len(json.dumps(message, ensure_ascii=False).encode())
+        if piece and (len(piece) == MOST_AT_ONCE or size + took > MOST_BYTES):
+            yield piece
+            piece, size = [], 0
+        piece.append(message)
+        size += took
+    yield piece
 
 
 def _told(value: Any) -> Any:
@@ -254,22 +276,40 @@ def _told(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
+def _question(question: str | Message) -> dict[str, Any]:
+    if not isinstance(question, Message):
+        return {"question": question}
+    if not isinstance(question.content, str):
+        raise InvalidError("a question for a server is text, with images where there are some")
+    return {"question": question.content, "images": list(question.images)}
+
+
 def _given(given: Mapping[str, Any]) -> dict[str, Any]:
     """What a context is made with, as far as it can be sent."""
     if unknown := {"library", "read_image"} & given.keys():
         raise InvalidError(f"{', '.join(sorted(unknown))} cannot be sent to a server")
-    told: dict[str, Any] = dict(given)
-    if "window" in told:
-        told["window"] = _window(told["window"])
-    if isinstance(told.get("tools"), Sequence):
+    told: dict[str, Any] = {name: value for name, value in given.items() if name != "window"}
+    if "tools" in told:
         told["tools"] = [dict(tool) for tool in told["tools"]]
-    return told
+    return {**_window(given.get("window")), **told}
 
 
-def _window(window: Window | None) -> dict[str, Any] | None:
+def _window(window: Window | None) -> dict[str, Any]:
     if window is None:
-        return None
+        return {}
     if window.tokenizer is not None:
         raise InvalidError("a tokenizer cannot be sent to a server; name the window's model")
     names = [name for name in Window.__dataclass_fields__ if name != "tokenizer"]
     return {name: getattr(window, name) for name in names}
+
+
+def _receipt(told: Mapping[str, Any]) -> Receipt:
+    from recollect.context.compression.compress import Compression
+
+    made = told["compression"]
+    return Receipt(
+        window=told["window"], answer=told["answer"], counted_by=told["counted_by"],
+        exact=told["exact"], parts=tuple(from_plain(Part, one) for one in told["parts"]),
+        compression=None if made is None else from_plain(Compression, made),
+        timings_ms=told["timings_ms"], late=tuple(told["late"]), failed=told["failed"],
+    )  # fmt: skip

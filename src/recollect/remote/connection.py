@@ -8,7 +8,7 @@ import logging
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -19,6 +19,7 @@ ATTEMPTS = 4
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
 MOST_IDLE = 32  # connections that are kept
 MAX_BYTES = 256_000_000
+PAGE = 500
 _SAFE = {"GET", "PUT", "DELETE"}
 _READING = {"/api/recall", "/api/context", "/api/articles/retrieve"}  # though they are POSTs
 _BUSY = {429, 503}
@@ -90,6 +91,15 @@ class Connection:
             time.sleep(min(wait_s, LONGEST_WAIT_S))
             wait_s *= 2
         raise AssertionError("the last attempt returns or raises")
+
+    def pages(self, path: str, query: Mapping[str, Any]) -> Iterator[Any]:
+        """Every item of a list, page by page."""
+        cursor = None
+        while True:
+            page = self.call("GET", path, query={**query, "cursor": cursor, "limit": PAGE})
+            yield from page["items"]
+            if (cursor := page["next"]) is None:
+                return
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, get_args
 
+from recollect.errors import NotFoundError
 from recollect.life import About, Told, Triple
 from recollect.records.change import Change
 from recollect.records.fact import Fact
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from recollect.lifecycle.maintenance import Maintained
 
 T = TypeVar("T")
-PAGE = 500
 
 
 class RemoteLife:
@@ -78,8 +78,9 @@ class RemoteLife:
     ) -> list[Fact]:
         """The facts that were true at one moment, as far as was known at another."""
         return self._all(
-            Fact, "/api/facts/history", user=user, agent=agent, valid=valid, known=known
-        )
+            Fact, "/api/facts", user=user, agent=agent, valid=valid, known=known,
+            always=valid is None and known is None,
+        )  # fmt: skip
 
     def add_fact(
         self,
@@ -102,14 +103,12 @@ class RemoteLife:
 
     def retract(self, id: str, *, user: str, reason: str = "") -> None:
         """Take a memory or a fact back: it was wrong. It stays visible as once believed."""
-        body = {"user": user, "reason": reason}
-        self._connection.call("POST", f"/api/memories/{part(id)}/retract", body, once=new_id())
+        self._either(id, "retract", {"user": user, "reason": reason})
 
     def undo(self, id: str, *, user: str) -> list[Change]:
         """Take back the last thing that happened to a memory or a fact; say what that changed."""
-        path = f"/api/memories/{part(id)}/undo"
-        told = self._connection.call("POST", path, {"user": user}, once=new_id())
-        return [change_of(one) for one in told]
+        told = self._either(id, "undo", {"user": user})
+        return [change_of(one["change"], one["what"]) for one in told["changes"]]
 
     def maintain(self, *, user: str, agent: str | None = None, dry_run: bool = False) -> Maintained:
         """Expire, promote and make room, by policy and retention; or only say what would be."""
@@ -117,7 +116,8 @@ class RemoteLife:
 
         body = {"user": user, "agent": agent, "dry_run": dry_run}
         told = self._connection.call("POST", "/api/maintain", body)
-        changes: Any = tuple(change_of(one) for one in told["changes"])
+        names = ["expire" if "at" in one else "promote" for one in told["changes"]]
+        changes: Any = tuple(map(change_of, names, told["changes"]))
         return Maintained(changes=changes, held=told["held"], dry_run=told["dry_run"])
 
     def audit(self, *, user: str, agent: str | None = None) -> Audit:
@@ -160,24 +160,32 @@ class RemoteLife:
         self._connection.call("POST", f"/api/jobs/{job_id}/retry", {"user": user}, once=new_id())
 
     def _added(self, path: str, body: Mapping[str, Any]) -> str:
-        return str(self._connection.call("POST", path, body, once=new_id())["id"])
+        return str(self._connection.call("POST", path, body, once=new_id())["id"] or "")
 
     def _all(self, kind: type[T], path: str, **query: Any) -> list[T]:
         """Every item of a list, page by page."""
-        found: list[T] = []
-        cursor = None
-        while True:
-            page = self._connection.call(
-                "GET", path, query={**query, "cursor": cursor, "limit": PAGE}
-            )
-            found += [from_plain(kind, item) for item in page["items"]]
-            if (cursor := page["next"]) is None:
-                return found
+        return [from_plain(kind, item) for item in self._connection.pages(path, query)]
+
+    def _either(self, id_: str, then: str, body: Mapping[str, Any]) -> Any:
+        """What comes of asking for something to be done to a memory, or else to a fact."""
+        try:
+            return self._connection.call("POST", f"/api/memories/{part(id_)}/{then}", body)
+        except NotFoundError:
+            return self._connection.call("POST", f"/api/facts/{part(id_)}/{then}", body)
 
 
-def change_of(told: Mapping[str, Any]) -> Change:
+def change_of(name: str, told: Mapping[str, Any]) -> Change:
     """A change by its name."""
-    raise NotImplementedError(told)
+    kind: Any = {kind.__name__.lower(): kind for kind in get_args(Change)}[name]
+    if "record" not in told:
+        made: Change = from_plain(kind, told)
+        return made
+    record: Any = Fact if "predicate" in told["record"] else MemoryItem
+    rest = {key: value for key, value in told.items() if key != "record"}
+    if "at" in rest:
+        rest["at"] = datetime.fromisoformat(rest["at"])
+    made = kind(record=from_plain(record, told["record"]), **rest)
+    return made  # noqa: RET504 - it gives the type a name
 
 
 def _plain(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from recollect.errors import ConfigError, NotFoundError
 from recollect.records.fact import Fact
+from recollect.records.ids import new_id
 from recollect.records.log import LogEntry
 from recollect.records.memory_item import MemoryItem
 from recollect.records.message import Message
@@ -24,6 +25,7 @@ class RemoteStore:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._grown: dict[str, int] = {}  # characters of growing messages that the server has
 
     def __getattr__(self, name: str) -> Any:
         raise ConfigError(
@@ -58,41 +60,59 @@ class RemoteStore:
 
     def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
         """The messages with these ids that are in the scope."""
-        found = [self._get(f"/api/messages/{part(id_)}", scope) for id_ in message_ids]
-        entries = [_entry(data) for data in found if data is not None]
-        return [one for one in entries if scope.session in (None, one.session_id)]
+        found = [
+            self._get(f"/api/messages/{part(id_)}", scope, session=scope.session)
+            for id_ in message_ids
+        ]
+        return [_entry(data) for data in found if data is not None]
 
     def grow(self, scope: Scope, message: Message) -> None:
-        """Store what a message has become that is being written."""
-        body = {"user": scope.user, "session": scope.session, "message": plain(message)}
-        self._connection.call("PUT", f"/api/messages/{part(message.message_id)}/growth", body)
+        """Store what was added to a message that is being written."""
+        text, id_ = str(message.content or ""), message.message_id
+        at = self._grown.get(id_, 0)
+        named = ("tool_calls", "agent_calls", "structured_data")
+        more = {name: value for name, value in plain(message).items() if name in named}
+        body = {
+            "user": scope.user, "session": scope.session, "text": text[at:], "at": at,
+            "finish": not message.unfinished, **more,
+        }  # fmt: skip
+        self._connection.call("POST", f"/api/messages/{part(id_)}/append", body, once=new_id())
+        self._grown[id_] = len(text)
+        if not message.unfinished:
+            del self._grown[id_]
 
     def revise(self, scope: Scope, message: Message) -> None:
         """Store a message anew; what it said before is kept beside it."""
-        body = {"user": scope.user, "session": scope.session, "message": plain(message)}
+        told = plain(message)
+        body = {**told, "message_id": None, "user": scope.user, "session": scope.session}
         self._connection.call("PUT", f"/api/messages/{part(message.message_id)}", body)
 
     def revisions(self, scope: Scope, message_id: str) -> list[Message]:
         """What a message said before."""
         path = f"/api/messages/{part(message_id)}/revisions"
-        told = self._connection.call("GET", path, query={"user": scope.user})
-        return [from_plain(Message, one) for one in told]
+        place = {"user": scope.user, "session": scope.session}
+        return [from_plain(Message, one) for one in self._connection.pages(path, place)]
 
     def records(self, scope: Scope, ids: Sequence[str]) -> list[MemoryItem | Fact]:
-        """The memories with these ids."""
-        found = [self._get(f"/api/memories/{part(id_)}", scope) for id_ in ids]
-        return [record(one) for one in found if one is not None]
+        """The memories and facts with these ids."""
+        found: list[MemoryItem | Fact] = []
+        for id_ in ids:
+            if (told := self._get(f"/api/memories/{part(id_)}", scope)) is not None:
+                found.append(from_plain(MemoryItem, told))
+            elif (told := self._get(f"/api/facts/{part(id_)}", scope)) is not None:
+                found.append(from_plain(Fact, told))
+        return found
 
     def note(self, scope: Scope, *, version: int | None = None) -> Note | None:
         """The note of this user and agent, as it is or as it was."""
         told = self._get("/api/notes", scope, agent=scope.agent, version=version)
-        return None if told is None else from_plain(Note, told)
+        return from_plain(Note, told) if told and told["version"] else None
 
     def note_versions(self, scope: Scope) -> list[Note]:
         """Every version of the note, newest first."""
         place = {"user": scope.user, "agent": scope.agent}
-        told = self._connection.call("GET", "/api/notes/versions", query=place)
-        return [from_plain(Note, one) for one in told]
+        found = self._connection.pages("/api/notes/versions", place)
+        return [from_plain(Note, one) for one in found]
 
     def write_note(self, scope: Scope, text: str, *, base_version: int) -> Note:
         """Write the version after `base_version`, unless someone else has."""
@@ -119,11 +139,6 @@ def plain(message: Message) -> dict[str, Any]:
 def where(scope: Scope) -> dict[str, str | None]:
     """A scope as a request's query has it."""
     return {"user": scope.user, "agent": scope.agent, "session": scope.session}
-
-
-def record(data: dict[str, Any]) -> MemoryItem | Fact:
-    """A memory or a fact, by what it has."""
-    return from_plain(Fact, data) if "predicate" in data else from_plain(MemoryItem, data)
 
 
 def _entry(data: dict[str, Any]) -> LogEntry:

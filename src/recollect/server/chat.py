@@ -17,6 +17,7 @@ from recollect.config import Settings
 from recollect.context.window import Context, Window
 from recollect.errors import ProviderError, RecollectError
 from recollect.memory import Memory
+from recollect.providers.images import refuse_image
 from recollect.records.message import Message
 from recollect.records.query import Recall
 from recollect.server.chat_model import open_langchain_model
@@ -104,7 +105,7 @@ class Chats:
         request = Request(
             store=memory.store, search=search, summarizer=memory._open_summarizer,
             scope=asked.chat.session.scope, window=window, counter=memory._counter(window),
-            given={"system": self.settings.system},
+            given={"system": self.settings.system, "read_image": refuse_image},
         )  # fmt: skip
         context = request.answer(asked.message)
         return Unanswered(told(found[0] if found else Recall(hits=()), asked.id), context)
@@ -166,7 +167,7 @@ class Chats:
         return ReactAgent(
             self.model, memory, user=scope.user, agent=scope.agent,
             tools=self._tools(memory, scope), system=self.settings.system,
-            window=self.settings.window, grow=True, tell_recall=True,
+            window=self.settings.window, grow=True, tell_recall=True, read_image=refuse_image,
         )  # fmt: skip
 
     def _tools(self, memory: Memory, scope: Any) -> Sequence[Any]:

@@ -78,10 +78,9 @@ class Bodies:
                 return
             except RecollectError as error:
                 reading.give_back()
-                if reading.ended:
-                    await refuse(error, scope, receive, send)
-                else:
-                    await self._refuse_unread(error, scope, receive, send)
+                error.__traceback__ = None  # its frames hold what was read
+                say = refuse if reading.ended else self._refuse_unread
+                await say(error, scope, receive, send)
                 return
             await self._app(scope, replay, send)
         finally:

@@ -18,12 +18,16 @@ _PROBLEMS = {
     "401": "No key or token that is known.",
     "403": "Known, but not theirs to ask for.",
     "404": "There is no such thing for this user.",
+    "408": "The body came too slowly.",
     "409": "Someone else was first, or a legal hold keeps it.",
     "413": "The body is larger than is taken.",
     "415": "The body is not JSON.",
+    "421": "This server does not answer to the Host that was named.",
     "422": "Wrong fields; the problem names them.",
     "429": "Too many requests; wait for Retry-After.",
+    "502": "A model failed; what was said is stored.",
     "503": "The store is busy or away; wait for Retry-After.",
+    "507": "No room is left; nothing that was stored is lost.",
 }
 _BEARER = {
     "type": "http", "scheme": "bearer", "description": "An API key of `recollect keys`, or a JWT.",
@@ -66,6 +70,7 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
     parts.setdefault("schemas", {})["Problem"] = _PROBLEM
     for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own form, which is not ours
         parts["schemas"].pop(name, None)
+    _say_how_long(parts["schemas"])
     parts["securitySchemes"] = {"bearer": _BEARER}
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for path, methods in document["paths"].items():
@@ -76,3 +81,16 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
             if path not in PUBLIC:
                 operation["security"] = [{"bearer": []}]
     return document
+
+
+def _say_how_long(schema: Any) -> None:
+    """Let no `duration` be promised: the format knows no parts of a second, and we tell them."""
+    if isinstance(schema, dict):
+        if schema.get("format") == "duration":
+            schema.pop("format")
+            schema["examples"] = ["P12DT3H0.5S"]
+        for one in schema.values():
+            _say_how_long(one)
+    elif isinstance(schema, list):
+        for one in schema:
+            _say_how_long(one)

@@ -53,10 +53,18 @@ class Said(Ask):
 
     def message(self, **given: Any) -> Message:
         """The message as a record, which says what is wrong with it."""
-        for image in self.images:
+        for image in (*self.images, *_shown(self.content)):
             refuse_image(image)
         fields = {name: value for name, value in self if value is not None}
         return Message(**{**given, **fields})
+
+
+def _shown(content: Any) -> list[str]:
+    """Where the images in a content's parts come from: a context would have to read them."""
+    parts = content if isinstance(content, list) else ()
+    images = [part.get("image_url") for part in parts if isinstance(part, dict)]
+    urls = [image.get("url") if isinstance(image, dict) else image for image in images]
+    return [url for url in urls if isinstance(url, str)]
 
 
 class Add(Scoped):

@@ -1,0 +1,114 @@
+"""A server is killed with `kill -9` while an answer streams: what was heard is in the store.
+
+`python -m tests.server.test_chat_kill TARGET MODEL_URL` is that server.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from recollect import Memory
+from recollect.config import Settings
+from recollect.server.run import Address, serve
+from recollect.testing.model_server import ModelServer, quote_messages
+from tests.server.test_chat import read_events, say
+
+ROOT = Path(__file__).parents[2]
+ANSWER = " ".join(f"word{number}" for number in range(60))
+
+
+def main(target: str, model_url: str) -> None:
+    """Serve until killed; the first line says where."""
+    settings = Settings(
+        url=target, user="ada", embedder="none", auth="off", model="stub", model_url=model_url
+    )
+    serve(settings, Address("127.0.0.1", 0), ready=lambda at: print(at.url, flush=True))
+
+
+@contextmanager
+def running(target: str, model_url: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+    command = [sys.executable, "-m", "tests.server.test_chat_kill", target, model_url]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout is not None
+            url = child.stdout.readline().strip()
+            with httpx.Client(base_url=url, timeout=60) as client:
+                until_it_answers(client)
+                yield child, client
+        finally:
+            child.kill()
+
+
+def until_it_answers(client: httpx.Client) -> None:
+    limit = time.monotonic() + 60
+    while time.monotonic() < limit:
+        with suppress(httpx.ConnectError):
+            assert client.get("/health").status_code == 200
+            return
+        time.sleep(0.05)
+    raise AssertionError("the server did not start")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "memory.db")
+    return str(request.getfixturevalue("postgres_url"))
+
+
+def reply(body: dict[str, Any]) -> Any:
+    """A long answer to whoever listens to it; what is extracted is quoted."""
+    return ANSWER if body.get("stream") else quote_messages(body)
+
+
+def heard_until_killed(child: subprocess.Popen[str], client: httpx.Client) -> str:
+    """Listen for a while, kill the server, and say what was heard."""
+    text = ""
+    with (
+        pytest.raises(httpx.RemoteProtocolError),
+        client.stream("POST", "/api/chat", json={"message": "Count"}) as answer,
+    ):
+        for piece in answer.iter_text():
+            text += piece
+            if "word7" in text:
+                child.kill()
+    told = read_events(text.rpartition("\n\n")[0])
+    return "".join(data["text"] for name, data in told if name == "token")
+
+
+def test_a_server_killed_in_the_midst_of_an_answer_leaves_what_was_heard(target: str) -> None:
+    with ModelServer(reply, mode="slow", byte_every_s=0.0005) as model:
+        with running(target, model.url) as (child, client):
+            heard = heard_until_killed(child, client)
+        with Memory(target, embedder=None, thinking=None) as memory:
+            asked, part = memory.history(user="ada")
+            assert (asked.role, asked.text) == ("user", "Count")
+            assert part.role == "assistant"
+            assert part.unfinished
+            assert part.text.startswith("word0 word1 ")
+            assert ANSWER.startswith(part.text)
+            # What is in the air for less than the tenth of a second between two flushes may go.
+            assert len(heard) - len(part.text) < 100, (heard, part.text)
+        model.mode = "ok"
+        with running(target, model.url) as (_, client):
+            told = say(client, "Go on")
+            assert told["message"] == ANSWER
+            sent = [one for one in model.requests if one.body.get("stream")][-1]
+            said = [one["content"] for one in sent.body["messages"]]
+            assert said[-3:] == ["Count", part.text, "Go on"]
+        with Memory(target, embedder=None, thinking=None) as memory:
+            texts = [(it.text, it.unfinished) for it in memory.history(user="ada")]
+    assert texts == [("Count", False), (part.text, True), ("Go on", False), (ANSWER, False)]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

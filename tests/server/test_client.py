@@ -1,0 +1,279 @@
+"""`Memory("http://…")`: the same lines on a server as at hand."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recollect
+from recollect import (
+    AsyncMemory,
+    Client,
+    ConfigError,
+    ConflictError,
+    ForbiddenError,
+    HeldError,
+    InvalidError,
+    Memory,
+    Message,
+    MessageError,
+    Notebook,
+    NotFoundError,
+    StoreUnavailableError,
+    ToolCallMsg,
+    UnauthorizedError,
+    Window,
+)
+from tests.support.http_server import Served
+
+LOOK = ToolCallMsg("c1", "c1", "function", "look", '{"a": 1}')
+MARCH = datetime(2026, 3, 1, tzinfo=UTC)
+Open = Callable[[], Memory]
+
+
+@pytest.fixture(params=["at hand", "on a server"])
+def memory(
+    request: pytest.FixtureRequest, served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Memory]:
+    """A memory at hand and one on a server, to the same lines."""
+    user = f"ada of {request.node.name}"
+    if request.param == "at hand":
+        opened = Memory(tmp_path / "memory.db", embedder=None)
+    else:
+        monkeypatch.setenv("RECOLLECT_KEY", served.key(user))
+        opened = Memory(served.url)
+    with opened:
+        opened.ada = user  # type: ignore[attr-defined]
+        yield opened
+
+
+@pytest.fixture
+def ada(memory: Any) -> str:
+    return str(memory.ada)
+
+
+def test_the_first_ten_lines_are_the_same(memory: Memory, ada: str) -> None:
+    chat = memory.session(user=ada, agent="tutor")
+    chat.add("user", "I moved to Berlin in March. No more Munich commutes!")
+    chat.add("assistant", "How is Berlin treating you?")
+    found = memory.recall("who moved to Berlin?", user=ada)
+    assert found.hits[0].text.startswith("I moved to Berlin")
+    assert "words" in found.hits[0].why.ranks
+    window = chat.context("Plan my weekend", max_tokens=4000)
+    assert window.messages[-1]["content"].endswith("Plan my weekend")
+    assert window.receipt.used + window.receipt.left == 4000
+    assert memory.session(user=ada, agent="tutor").id == chat.id
+
+
+def test_messages_come_back_as_they_were_said(memory: Memory, ada: str) -> None:
+    said = [
+        Message("user", "Zürich ☃ \u202e", images=["data:image/png;base64,iVBORw0KGgo="]),
+        Message("assistant", None, tool_calls=[LOOK]),
+        Message("tool", {"found": [1, 2.5, None]}, tool_call_id="c1", name="look"),
+        Message("assistant", ["parts", {"type": "text", "text": "of it"}], created_at=MARCH),
+        Message("user", "", structured_data={"x": {"y": []}}),
+    ]
+    done = memory.remember(said, user=ada, agent="tutor", session="s/1 ?")
+    assert (done.session_id, done.added) == ("s/1 ?", 5)
+    assert memory.history(user=ada, session="s/1 ?") == said
+    assert memory.history(user=ada, last=2) == said[-2:]
+    assert memory.history(user=ada, role="tool") == said[2:3]
+    assert memory.remember(said, user=ada, session="s/1 ?").added == 0
+
+
+def test_long_histories_come_in_whole(memory: Memory, ada: str) -> None:
+    memory.remember([Message("user", f"line {n}") for n in range(1_200)], user=ada)
+    assert [one.content for one in memory.history(user=ada)] == [f"line {n}" for n in range(1_200)]
+    assert len(memory.history(user=ada, last=700)) == 700
+
+
+def test_a_message_grows_while_others_read_it(memory: Memory, ada: str) -> None:
+    chat = memory.session(user=ada)
+    with chat.stream("assistant", flush_s=0) as reply:
+        reply.write("It is ")
+        assert chat.history()[-1].content == "It is "
+        assert chat.history()[-1].unfinished
+        reply.write("raining.")
+    assert chat.history()[-1].content == "It is raining."
+    assert not chat.history()[-1].unfinished
+    assert "".join(chat.follow(reply.id)) == "It is raining."
+    with pytest.raises(NotFoundError):
+        list(chat.follow("nobody's"))
+
+
+def test_facts_are_added_changed_and_remembered_as_they_were(memory: Memory, ada: str) -> None:
+    first = memory.add_fact("Ada", "lives in", "Munich", user=ada, single=True, valid_from=MARCH)
+    second = memory.change_fact(first, user=ada, object="Berlin")
+    assert [fact.object for fact in memory.facts(user=ada)] == ["Berlin"]
+    assert [fact.object for fact in memory.as_of(user=ada, valid=MARCH)] == ["Munich"]
+    assert len(memory.as_of(user=ada)) == 2
+    assert [f.id for f in memory.facts(user=ada, subject="Ada", predicate="lives in")] == [second]
+    memory.retract(second, user=ada, reason="she said so")
+    assert memory.facts(user=ada) == []
+    changes = memory.undo(second, user=ada)
+    assert [type(change).__name__ for change in changes] == ["Restore"]
+
+
+def test_memories_are_kept_listed_and_forgotten(memory: Memory, ada: str) -> None:
+    id_ = memory.add_memory(
+        "Ada drinks green tea.", user=ada, kind="concept", tags=("tea",), importance=0.9
+    )
+    [item] = memory.memories(user=ada)
+    assert (item.id, item.kind, item.tags[0], item.importance) == (id_, "concept", "tea", 0.9)
+    assert memory.recall("green tea", user=ada, kind="memory", tags="tea").hits[0].id == id_
+    gone = memory.forget(user=ada, memory=id_)
+    assert gone.counts["memories"] == 1
+    assert memory.memories(user=ada, current=False) == []
+
+
+def test_notes_are_one_text_with_versions(memory: Memory, ada: str) -> None:
+    notes = Notebook(memory, user=ada, agent="tutor")
+    assert notes.read() == ""
+    notes.append("## Likes\ntea")
+    notes.replace_section("Likes", "coffee")
+    assert "coffee" in notes.read()
+    assert [one.version for one in notes.versions()] == [2, 1]
+    with pytest.raises(ConflictError):
+        notes.write("late", base_version=1)
+    notes.restore(1)
+    assert notes.read() == "## Likes\ntea"
+
+
+def test_holds_keep_and_jobs_are_seen(memory: Memory, ada: str) -> None:
+    chat = memory.session(user=ada)
+    chat.add("user", "keep this")
+    held = memory.hold(user=ada, session=chat.id, reason="case 12")
+    assert memory.holds(user=ada) == [held]
+    memory.lift(held.id, user=ada)
+    assert memory.holds(user=ada) == []
+    assert isinstance(memory.jobs(user=ada), list)
+    assert memory.catch_up(timeout_s=10) == 0
+    assert sum(memory.waiting().values()) == 0
+
+
+def test_upkeep_is_told_of(memory: Memory, ada: str) -> None:
+    memory.add_memory("Ada's plan for today is tea.", user=ada, kind="working")
+    assert memory.audit(user=ada).memories == 1
+    assert memory.maintain(user=ada, dry_run=True).dry_run
+
+
+def test_a_session_is_summed_up(memory: Memory, ada: str) -> None:
+    chat = memory.session(user=ada)
+    for n in range(12):
+        chat.add("user", f"On day {n} I walked {n} miles along the river with my dog.")
+    made = chat.compress(Window(keep_last=2))
+    assert made is not None
+    assert made.made_by == "extractive"
+    assert memory.summaries(user=ada, session=chat.id)[0].text == made.summary.text
+    assert chat.compress(Window(keep_last=2)) is None
+    receipt = chat.context("where?", max_tokens=400).receipt
+    assert receipt.part("summary").tokens > 0
+
+
+def test_sessions_are_resolved_and_listed(memory: Memory, ada: str) -> None:
+    assert memory.active(user=ada, agent="tutor") is None
+    first = memory.session(user=ada, agent="tutor")
+    assert memory.active(user=ada, agent="tutor") == first.session
+    second = memory.session(user=ada, agent="tutor", new=True)
+    assert memory.session(user=ada, agent="tutor", claimed=first.id).id == first.id
+    assert memory.session(user=ada, agent="coach", claimed=first.id).id != first.id
+    assert memory.session(user=ada, agent="tutor", id="mine").id == "mine"
+    listed = [one.id for one in memory.sessions(user=ada, agent="tutor")]
+    assert listed == [first.id, second.id, "mine"]
+    memory.forget(user=ada, session=first.id)
+    assert first.id not in [one.id for one in memory.sessions(user=ada)]
+
+
+def test_what_is_wrong_is_told_with_the_same_errors(memory: Memory, ada: str) -> None:
+    with pytest.raises(MessageError, match="NUL"):
+        memory.remember(Message("user", "x").changed(content="a\x00"), user=ada)
+    with pytest.raises(InvalidError):
+        memory.recall("x", user=ada, kind="nonsense")
+    with pytest.raises(InvalidError):
+        memory.forget(user=ada)
+    with pytest.raises(InvalidError):
+        memory.forget(user=ada, session=None)  # type: ignore[arg-type]
+    with pytest.raises(NotFoundError):
+        memory.change_fact("nobody's", user=ada, object="x")
+    with pytest.raises(NotFoundError):
+        memory.undo("nobody's", user=ada)
+    with pytest.raises(NotFoundError):
+        memory.lift("nobody's", user=ada)
+    with pytest.raises(NotFoundError):
+        memory.retry(123_456, user=ada)
+
+
+def test_every_public_method_of_a_memory_is_a_clients_too() -> None:
+    local = {"of_tenant", "scrub"}  # a server's own business
+    for name, method in inspect.getmembers(Memory, inspect.isfunction):
+        if name.startswith("_") or name in local:
+            continue
+        theirs, ours = inspect.signature(method), inspect.signature(getattr(Client, name))
+        assert list(ours.parameters) == list(theirs.parameters), name
+        for one in theirs.parameters.values():
+            assert ours.parameters[one.name].default == one.default, (name, one.name)
+
+
+async def _a_turn(url: str) -> list[str]:
+    async with AsyncMemory(url) as memory:
+        chat = await memory.session(user="grace")
+        await chat.add("user", "hello from asyncio")
+        return [one.text for one in (await memory.recall("hello", user="grace")).hits]
+
+
+def test_asyncio_works_on_a_server(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    import asyncio
+
+    monkeypatch.setenv("RECOLLECT_KEY", served.key("grace"))
+    assert asyncio.run(_a_turn(served.url)) == ["hello from asyncio"]
+
+
+def test_keys_decide_whose_memory_it_is(served: Served) -> None:
+    with Client(served.url, key=served.key("ada")) as ada, pytest.raises(ForbiddenError):
+        ada.recall("x", user="grace")
+    with Client(served.url, key="rk_wrong") as nobody, pytest.raises(UnauthorizedError):
+        nobody.recall("x", user="ada")
+    assert "rk_" not in repr(vars(Client(served.url, key="rk_secret")))
+
+
+def test_a_legal_hold_is_told_as_such(served: Served) -> None:
+    with Client(served.url, key=served.key(None)) as admin:
+        admin.remember("keep", user="grace", session="s")
+        held = admin.hold(user="grace", kind="legal")
+        with pytest.raises(HeldError):
+            admin.forget(user="grace", everything=True)
+        admin.lift(held.id, user="grace")
+
+
+def test_a_server_that_is_away_leaves_recall_empty_and_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with Client("http://127.0.0.1:9", timeout_s=1) as away:
+        found = away.recall("x", user="ada")
+        assert (found.hits, list(found.failed)) == ((), ["server"])
+        assert "does not answer" in caplog.text
+        with pytest.raises(StoreUnavailableError):
+            away.remember("x", user="ada")
+
+
+def test_what_needs_the_database_says_so(served: Served) -> None:
+    with Client(served.url) as client, pytest.raises(ConfigError, match="database"):
+        client.store.claim()
+    with pytest.raises(ConfigError, match="server's to choose"):
+        Memory(served.url, embedder=None, tenant="other")
+
+
+def test_the_environment_may_name_the_server(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(os.environ, "RECOLLECT_URL", served.url)
+    monkeypatch.setitem(os.environ, "RECOLLECT_KEY", served.key("ada"))
+    with Memory() as memory:
+        assert isinstance(memory, recollect.Client)
+        memory.warm_up()
