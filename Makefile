@@ -14,11 +14,8 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 .PHONY: run test lint format bench bench-memories bench-recall bench-context bench-scale prove lock clean
 .DELETE_ON_ERROR:
 
-run: $(VENV)/core-ready  ## A first message, remembered and recalled
-	@echo '$$ recollect remember "I moved to Berlin in March. No more Munich commutes!" --user ada'
-	@$(BIN)/recollect remember "I moved to Berlin in March. No more Munich commutes!" --user ada
-	@echo '$$ recollect recall "where does she live?" --user ada --explain'
-	@$(BIN)/recollect recall "where does she live?" --user ada --limit 1 --explain
+run: $(VENV)/core-ready  ## The server on its embedded default, e.g. ARGS="--port 8000"
+	@$(BIN)/recollect serve $(ARGS)
 
 test: $(VENV)/dev-ready  ## Every test, on SQLite and on real PostgreSQL servers
 	$(BIN)/python -m pytest -m "not prove" -n auto --maxprocesses 4 --dist worksteal

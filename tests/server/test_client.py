@@ -85,6 +85,7 @@ def test_messages_come_back_as_they_were_said(memory: Memory, ada: str) -> None:
     assert memory.history(user=ada, last=2) == said[-2:]
     assert memory.history(user=ada, role="tool") == said[2:3]
     assert memory.remember(said, user=ada, session="s/1 ?").added == 0
+    assert memory.remember([], user=ada, session="s/1 ?").session_id == "s/1 ?"
 
 
 def test_long_histories_come_in_whole(memory: Memory, ada: str) -> None:

@@ -204,10 +204,10 @@ def test_a_body_that_keeps_the_pace_still_has_an_end() -> None:
     assert status_of(received) == 408
 
 
-def test_a_body_that_comes_slowly_but_keeps_the_pace_is_taken() -> None:
-    with serving(Bodies(echo, pace=QUICK)) as port:
-        lines = [TYPE, "Content-Length: 1000"]
-        received = raw(port, head("POST", *lines), *[b"1" * 100] * 10, pause_s=0.05)
+def test_a_body_that_takes_longer_than_the_window_but_keeps_the_pace_is_taken() -> None:
+    with serving(Bodies(echo, pace=Pace(least_bytes=100, window_s=1.0))) as port:
+        lines = [TYPE, "Content-Length: 1500"]
+        received = raw(port, head("POST", *lines), *[b"1" * 100] * 15, pause_s=0.1)
     assert status_of(received) == 200
 
 

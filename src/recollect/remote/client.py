@@ -98,7 +98,10 @@ class Client(RemoteLife):
         """
         ids: tuple[str, ...] = ()
         added = 0
-        for messages in _pieces([plain(message) for message in as_messages(said)]):
+        all_said = [plain(message) for message in as_messages(said)]
+        if not all_said:  # as at hand: the conversation is there from then on
+            session = self.session(user=user, agent=agent, id=session).id
+        for messages in _pieces(all_said):
             body = {
                 "user": user, "agent": agent, "session": session, "source": source,
                 "messages": messages,
@@ -267,7 +270,8 @@ def _pieces(messages: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
             piece, size = [], 0
         piece.append(message)
         size += took
-    yield piece
+    if piece:
+        yield piece
 
 
 def _told(value: Any) -> Any:

@@ -11,18 +11,21 @@ from recollect.server.http.caller import Asking, SessionId, User
 from recollect.server.http.examples import MESSAGE_ID, shown
 from recollect.server.http.paths import Parts
 from recollect.server.http.routes.messages import MessageId, the_message
-from recollect.server.http.shapes import Grow
+from recollect.server.http.shapes import Ask, Grow
 from recollect.server.http.sse import EventStream, event, growth
 
 try:
     from fastapi import APIRouter, Header, Query
-    from pydantic import BaseModel
+    from pydantic import BaseModel, Field
     from starlette.requests import Request
 except ImportError as error:
     raise MissingExtraError("server") from error
 
 LONGEST_S = 300.0
 router = APIRouter(prefix="/api/messages", tags=["messages"], route_class=Parts)
+LastEventId = Annotated[
+    str | None, Header(max_length=20, description="Of the last event you got.", examples=["7"])
+]
 _EVENTS = event("text", {"text": "I moved", "at": 0}, id=7) + event(
     "finished", {"message_id": MESSAGE_ID, "chars": 7}
 )
@@ -40,6 +43,17 @@ class Grown(BaseModel):
     message_id: str
     chars: int
     unfinished: bool
+
+
+class Follow(Ask):
+    """From where on a message is followed, and for how long nothing may come."""
+
+    user: User = None
+    session: SessionId = None
+    at: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(0, description="Characters you have.")
+    timeout_s: Annotated[float, Field(gt=0, le=LONGEST_S, allow_inf_nan=False)] = Field(
+        30.0, description="Seconds in which nothing came, after which it ends."
+    )
 
 
 @router.post(
@@ -60,18 +74,18 @@ def append_text(message_id: MessageId, ask: Grow, caller: Asking) -> Grown:
 
 @router.get("/{message_id}/updates", status_code=200, response_class=EventStream, responses=_ANSWER)
 async def follow_message(
-    message_id: MessageId, caller: Asking, request: Request, user: User = None,
-    session: SessionId = None,
-    at: Annotated[int, Query(ge=0, le=2**31 - 1, description="Characters you have.")] = 0,
-    timeout_s: Annotated[float, Query(gt=0, le=LONGEST_S, allow_inf_nan=False)] = 30.0,
-    last_event_id: Annotated[str | None, Header(max_length=20, examples=["7"])] = None,
-) -> EventStream:  # fmt: skip
+    message_id: MessageId,
+    asked: Annotated[Follow, Query()],
+    caller: Asking,
+    request: Request,
+    last_event_id: LastEventId = None,
+) -> EventStream:
     """The text of a message as it comes: server-sent events, until it is finished.
 
     `text` brings what was added, and `finished`, `timeout` or `gone` is the last event. A client
     that connects again sends Last-Event-ID, and gets what it has not seen.
     """
-    scope = caller.memory.scope(user=caller.user(user), session=session)
+    scope = caller.memory.scope(user=caller.user(asked.user), session=asked.session)
     await in_thread(the_message, caller, scope, message_id)
     store = caller.memory.store
 
@@ -79,9 +93,10 @@ async def follow_message(
         found = store.find(scope, [message_id])
         return found[0].message if found else None
 
+    seen = asked.at
     if last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit():
-        at = int(last_event_id)
-    return EventStream(growth(look, request, seen=at, timeout_s=timeout_s))
+        seen = int(last_event_id)
+    return EventStream(growth(look, request, seen=seen, timeout_s=asked.timeout_s))
 
 
 def _longer(held: Message, ask: Grow) -> str:
