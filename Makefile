@@ -18,7 +18,8 @@ run: $(VENV)/core-ready  ## The server on its embedded default, e.g. ARGS="--por
 	@$(BIN)/recollect serve $(ARGS)
 
 test: $(VENV)/dev-ready  ## Every test, on SQLite and on real PostgreSQL servers
-	$(BIN)/python -m pytest -m "not prove" -n auto --maxprocesses 4 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m "not prove" \
+		-n auto --maxprocesses 4 --dist worksteal
 
 lint: $(VENV)/dev-ready  ## Style, types, and which room may know which
 	$(BIN)/ruff format --check .

@@ -143,7 +143,7 @@ def test_a_reply_with_calls_has_both_and_results_follow(memory: Memory) -> None:
 
 
 def test_a_reply_that_is_called_otherwise_at_its_end_is_stored_once(memory: Memory) -> None:
-    *events, response = made(memory, Renaming([])).stream("How is it?", "s")
+    *events, response = made(memory, Renaming()).stream("How is it?", "s")
     assert "".join(it.text for it in events if isinstance(it, Token)) == "All well."
     assert isinstance(response, Response)
     _, answer = log(memory)

@@ -18,9 +18,13 @@ import pytest
 
 from recollect import Memory
 from recollect.config import Settings
+from recollect.server.auth import Guard
+from recollect.server.chat import Chats
+from recollect.server.http.app import build_app
 from recollect.server.run import Address, serve
 from recollect.testing.model_server import ModelServer, quote_messages
 from tests.server.test_chat import read_events, say
+from tests.support.http_server import serving
 
 ROOT = Path(__file__).parents[2]
 ANSWER = " ".join(f"word{number}" for number in range(60))
@@ -28,10 +32,22 @@ ANSWER = " ".join(f"word{number}" for number in range(60))
 
 def main(target: str, model_url: str) -> None:
     """Serve until killed; the first line says where."""
-    settings = Settings(
+    here = settings(target, model_url)
+    serve(here, Address("127.0.0.1", 0), ready=lambda at: print(at.url, flush=True))
+
+
+def settings(target: str, model_url: str) -> Settings:
+    return Settings(
         url=target, user="ada", embedder="none", auth="off", model="stub", model_url=model_url
     )
-    serve(settings, Address("127.0.0.1", 0), ready=lambda at: print(at.url, flush=True))
+
+
+def go_on(memory: Memory, model: ModelServer) -> str:
+    """What another server, on the same store, answers to the next message."""
+    chats = Chats.of(settings("", model.url))
+    app = build_app(memory, Guard.local(memory.tenant, "ada"), chats=chats)
+    with serving(app) as url, httpx.Client(base_url=url, timeout=60) as client:
+        return str(say(client, "Go on")["message"])
 
 
 @contextmanager
@@ -70,17 +86,20 @@ def reply(body: dict[str, Any]) -> Any:
     return ANSWER if body.get("stream") else quote_messages(body)
 
 
+def listen(child: subprocess.Popen[str], client: httpx.Client, heard: list[str]) -> None:
+    with client.stream("POST", "/api/chat", json={"message": "Count"}) as answer:
+        for piece in answer.iter_text():
+            heard.append(piece)
+            if "word7" in "".join(heard):
+                child.kill()
+
+
 def heard_until_killed(child: subprocess.Popen[str], client: httpx.Client) -> str:
     """Listen for a while, kill the server, and say what was heard."""
-    text = ""
-    with (
-        pytest.raises(httpx.RemoteProtocolError),
-        client.stream("POST", "/api/chat", json={"message": "Count"}) as answer,
-    ):
-        for piece in answer.iter_text():
-            text += piece
-            if "word7" in text:
-                child.kill()
+    heard: list[str] = []
+    with pytest.raises(httpx.RemoteProtocolError):
+        listen(child, client, heard)
+    text = "".join(heard)
     told = read_events(text.rpartition("\n\n")[0])
     return "".join(data["text"] for name, data in told if name == "token")
 
@@ -98,15 +117,11 @@ def test_a_server_killed_in_the_midst_of_an_answer_leaves_what_was_heard(target:
             assert ANSWER.startswith(part.text)
             # What is in the air for less than the tenth of a second between two flushes may go.
             assert len(heard) - len(part.text) < 100, (heard, part.text)
-        model.mode = "ok"
-        with running(target, model.url) as (_, client):
-            told = say(client, "Go on")
-            assert told["message"] == ANSWER
-            sent = [one for one in model.requests if one.body.get("stream")][-1]
-            said = [one["content"] for one in sent.body["messages"]]
-            assert said[-3:] == ["Count", part.text, "Go on"]
-        with Memory(target, embedder=None, thinking=None) as memory:
+            model.mode = "ok"
+            assert go_on(memory, model) == ANSWER
             texts = [(it.text, it.unfinished) for it in memory.history(user="ada")]
+        said = [one["content"] for one in model.requests[-1].body["messages"]]
+    assert said[-3:] == ["Count", part.text, "Go on"]
     assert texts == [("Count", False), (part.text, True), ("Go on", False), (ANSWER, False)]
 
 

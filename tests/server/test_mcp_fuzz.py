@@ -8,13 +8,13 @@ import pytest
 
 from tests.server.test_mcp_http import call, post, result
 from tests.support.mcp_fuzz import requests, send_all
-from tests.support.mcp_http import serving_elsewhere
+from tests.support.mcp_http import DOOR, WHOLE, serving_elsewhere
 from tests.support.mcp_servers import on_both, python_with
 
 
-def fuzz(sdk: str, database: Path, count: int) -> None:
+def fuzz(sdk: str, database: Path, module: str, count: int) -> None:
     odd = list(requests(count, seed=int(sdk), modern=0.1 if sdk == "1" else 0.4))
-    with serving_elsewhere(python_with(sdk), database) as url:  # fails if the server is gone
+    with serving_elsewhere(python_with(sdk), database, module) as url:  # fails if it is gone
         statuses = send_all(url, odd)
         found = result(post(url, call("remember", content="Still here.")))
     assert found["structuredContent"]["stored"]
@@ -23,10 +23,11 @@ def fuzz(sdk: str, database: Path, count: int) -> None:
 
 
 def test_a_thousand_odd_requests_are_answered(tmp_path: Path) -> None:
-    fuzz("1", tmp_path / "a.db", 1_000)
+    fuzz("1", tmp_path / "a.db", WHOLE, 1_000)
 
 
 @pytest.mark.prove
+@pytest.mark.parametrize("module", [DOOR, WHOLE])
 @on_both
-def test_five_thousand_odd_requests_are_answered(sdk: str, tmp_path: Path) -> None:
-    fuzz(sdk, tmp_path / "a.db", 5_000)
+def test_five_thousand_odd_requests_are_answered(sdk: str, module: str, tmp_path: Path) -> None:
+    fuzz(sdk, tmp_path / "a.db", module, 5_000)

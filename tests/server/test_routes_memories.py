@@ -47,7 +47,7 @@ def test_cursors_walk_through_all_memories_exactly_once(api: Api) -> None:
     ["/api/memories", "/api/facts", "/api/notes/versions", "/api/articles", "/api/jobs",
      "/api/holds", "/api/messages"],
 )  # fmt: skip
-@pytest.mark.parametrize("cursor", ["é", "_w", "a" * 5_000])
+@pytest.mark.parametrize("cursor", ["é", "_w", "!", "a" * 5_000])
 def test_a_cursor_that_no_page_gave_is_refused(api: Api, path: str, cursor: str) -> None:
     problem = get(api.ada, path, status=422, cursor=cursor)
     assert problem["code"] == "invalid"

@@ -175,8 +175,10 @@ class _Maker:
         self.world = world
         self.chance = chance
         self.number = number
-        self.wrong = chance.choice((0, 1, 1, 1, 2, 3, 6))  # how much of it goes wrong
+        self.wrong = chance.choice((0, 0, 1, 1, 1, 2, 4))  # how much of it goes wrong
         self.operation = chance.choice(world.operations)
+        private = self.operation.path.startswith(("/api/keys", "/metrics"))
+        self.key = world.admin if private else chance.choice([*world.keys, world.admin])
 
     def shot(self) -> Shot:
         method, target, headers = self.operation.method, self._target(), self._headers()
@@ -219,8 +221,8 @@ class _Maker:
             ("leave", _head(method, target, chunked) + b"%x\r\n" % len(body) + body),
             ("leave", head + body),
             ("broken", _head(method, target, chunked) + b"zz\r\n" + body),
-            ("broken", _head(method, target, chunked) + b"ffffffffffffffffffff\r\n" + body),
-            ("broken", _head(method, target, [*chunked, ("Content-Length", length)]) + body),
+            ("leave", _head(method, target, chunked) + b"ffffffffffffffffffff\r\n" + body),
+            ("leave", _head(method, target, [*chunked, ("Content-Length", length)]) + body),
             ("broken", _head(method, target, [*headers, ("Content-Length", b"1"), ("Content-Length", b"2")]) + body),
             *(("broken", _head(method, target, [*headers, ("Content-Length", bad)]) + body)
               for bad in (b"-1", b"+2", b"1e3", b"9" * 30, b"0x2", b"", b"\xb2")),
@@ -254,7 +256,7 @@ class _Maker:
 
     def _query(self) -> Iterator[tuple[str, str]]:
         for name, shape in self.operation.query.items():
-            if self.chance.random() < (0.9 if name == "session" and "anyOf" not in shape else 0.3):
+            if (name == "session" and "anyOf" not in shape) or self._wants(name):
                 value = self._value(name, shape)
                 if self.wrong and self.chance.random() < 0.3:
                     value = self._odd(name)
@@ -264,10 +266,7 @@ class _Maker:
             yield WORD, self.chance.choice(("%00", "%ff", "", "x" * 999))
 
     def _headers(self) -> list[tuple[str, bytes]]:
-        keys = [*self.world.keys, self.world.admin]
-        private = self.operation.path.startswith(("/api/keys", "/metrics"))
-        key = self.world.admin if private else self.chance.choice(keys)
-        headers = [("Host", self.world.host.encode()), ("Authorization", f"Bearer {key}".encode())]
+        headers = [("Host", self.world.host.encode()), ("Authorization", f"Bearer {self.key}".encode())]
         if self.operation.method == "POST" and self.chance.random() < 0.1:
             headers.append(("Idempotency-Key", b"key-%d" % self.chance.randrange(50)))
         return headers
@@ -337,7 +336,8 @@ class _Maker:
         }
 
     def _wants(self, name: str) -> bool:
-        rare = {"everything": 0.02, "images": 0.1, "scrub": 0.9, "user": 0.3}
+        named = 0.9 if self.key == self.world.admin else 0.03
+        rare = {"everything": 0.02, "images": 0.1, "scrub": 0.9, "user": named}
         return self.chance.random() < rare.get(name, 0.25)
 
     def _text(self, name: str, shape: Mapping[str, Any]) -> str:

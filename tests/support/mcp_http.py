@@ -25,6 +25,7 @@ from recollect.server.mcp_http import McpDoor
 from tests.support.mcp_servers import environment
 
 ROOT = str(Path(__file__).parents[2])
+DOOR, WHOLE = "tests.support.mcp_http", "tests.support.mcp_whole"
 ADA = {"Authorization": "Bearer acme/ada"}
 ADMIN = {"Authorization": "Bearer acme/"}
 
@@ -83,7 +84,7 @@ def serving_here(app: Any) -> Iterator[str]:
 
 
 @contextmanager
-def serving_elsewhere(python: str, database: Path, module: str = __name__) -> Iterator[str]:
+def serving_elsewhere(python: str, database: Path, module: str = DOOR) -> Iterator[str]:
     """The address of a server in a process of its own, on the SDK of that Python."""
     env = environment(database, PYTHONPATH=ROOT)
     pipe = subprocess.PIPE

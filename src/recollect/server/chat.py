@@ -138,17 +138,24 @@ class Chats:
     async def _work(self, memory: Memory, asked: Asked, queue: asyncio.Queue[Any]) -> None:
         end: Ended = None
         try:
+            await self._talk(memory, asked, queue)
+        except RecollectError as error:
+            end = error
+        await queue.put(end)
+
+    async def _talk(self, memory: Memory, asked: Asked, queue: asyncio.Queue[Any]) -> None:
+        try:
             async with asyncio.timeout(self.settings.longest_s):
                 agent = await in_thread(self._agent, memory, asked.chat.session.scope)
-                said = agent.astream(str(asked.message.content), asked.chat.id, asked_id=asked.id)
+                text = str(asked.message.content)
+                said = agent.astream(text, asked.chat.id, asked_id=asked.id)
                 async with aclosing(said):
                     async for event in said:
                         await queue.put(event)
-        except RecollectError as error:
-            end = error
+        except RecollectError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever the model or its client does
-            end = _failure(error)
-        await queue.put(end)
+            raise _failure(error) from None
 
     def _agent(self, memory: Memory, scope: Any) -> ReactAgent:
         """The agent of this user, which keeps what could not be stored yet."""

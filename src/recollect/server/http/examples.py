@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from recollect.errors import MissingExtraError
@@ -13,7 +13,7 @@ from recollect.records.hold import Hold
 from recollect.records.memory_item import MemoryItem
 from recollect.records.message import Message
 from recollect.records.note import Note
-from recollect.records.query import Forgotten
+from recollect.records.query import Forgotten, Hit, Recall, Why
 from recollect.records.scope import Scope
 from recollect.records.session import Session
 
@@ -52,6 +52,16 @@ CARD = Card(
 )  # fmt: skip
 HOLD = Hold(scope=Scope(user="ada"), reason="case 12/2026", id=HOLD_ID, created_at=AT)
 FORGOTTEN = Forgotten(counts={"messages": 2, "memories": 1, "passages": 3})
+
+WHY = Why(
+    ranks={"words": 1, "meaning": 2}, scores={"words": 8.1, "meaning": 0.42},
+    parts={"words": 0.55, "meaning": 0.31, "own": 0.05}, age=timedelta(days=3), stop=27,
+)  # fmt: skip
+HIT = Hit(
+    kind="message", id=MESSAGE_ID, text="I moved to Berlin in March.", score=0.91, why=WHY,
+    created_at=AT, session_id=SESSION_ID, role="user",
+)  # fmt: skip
+RECALL = Recall(hits=(HIT,), timings_ms={"words": 1.2, "meaning": 8.4, "total": 11.0})
 
 
 def shown(answer: Any, status: int = 200) -> dict[int | str, dict[str, Any]]:

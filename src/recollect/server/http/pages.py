@@ -49,6 +49,6 @@ def read_cursor(cursor: str | None) -> str | None:
         return None
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
-        return base64.urlsafe_b64decode(padded.encode("ascii")).decode()
+        return base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True).decode()
     except (ValueError, binascii.Error):
         raise InvalidError("cursor is none that a page gave") from None

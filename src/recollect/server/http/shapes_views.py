@@ -182,7 +182,8 @@ class PlaceHold(Scoped):
 class MakeKey(Ask):
     """Whom a new key is for."""
 
-    user: str | None = Field(default=None, description="Null makes an admin's.", examples=["ada"])
+    user: str | None = Field(default=None, description="For one user.", examples=["ada"])
+    admin: bool = Field(default=False, description="For an admin of the tenant, instead.")
     label: str = Field(default="", examples=["her phone"])
     lifetime_days: Annotated[int, Field(ge=1, le=36_500)] | None = Field(
         default=None, description="Without, it is good until it is revoked."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from recollect.errors import MissingExtraError
+from recollect.errors import InvalidError, MissingExtraError
 from recollect.records.api_key import ApiKey
 from recollect.server.auth import Keys, NewKey
 from recollect.server.http.caller import Asking
@@ -67,11 +67,11 @@ def list_keys(caller: Asking, limit: Limit = 100, cursor: Cursor = None) -> Page
 @router.post("", status_code=201, responses=shown(_MADE, 201))
 def make_key(ask: MakeKey, caller: Asking) -> MadeKey:
     """Make a key for a user, or for an admin; it is shown now and never again."""
+    keys, tenant = _keys(caller), caller.principal.tenant
+    if ask.admin == (ask.user is not None):
+        raise InvalidError("say whom the key is for: a user, or else admin")
     days = None if ask.lifetime_days is None else timedelta(days=ask.lifetime_days)
-    tenant = caller.principal.tenant
-    return MadeKey.of(
-        _keys(caller).create(tenant=tenant, user=ask.user, label=ask.label, lifetime=days)
-    )
+    return MadeKey.of(keys.create(tenant=tenant, user=ask.user, label=ask.label, lifetime=days))
 
 
 @router.delete("/{key_id}", status_code=204)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from recollect.errors import MissingExtraError
 from recollect.records.query import Recall
 from recollect.server.http.caller import Asking
+from recollect.server.http.examples import RECALL, shown
 from recollect.server.http.shapes import RecallAsk
 
 try:
@@ -15,7 +16,7 @@ except ImportError as error:
 router = APIRouter(prefix="/api", tags=["recall"])
 
 
-@router.post("/recall")
+@router.post("/recall", responses=shown(RECALL))
 def recall(ask: RecallAsk, caller: Asking) -> Recall:
     """What bears on the question, best first, each with its reason; late channels are named."""
     return caller.memory.recall(

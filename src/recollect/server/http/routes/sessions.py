@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from recollect.errors import MissingExtraError, NotFoundError
 from recollect.records.session import Session
 from recollect.server.http.caller import Agent, Asking, User
+from recollect.server.http.examples import SESSION, listed, shown
 from recollect.server.http.pages import Cursor, Limit, Page, page_of
 from recollect.server.http.shapes import Resolve
 
@@ -25,7 +28,10 @@ class Resolved(BaseModel):
     confirmed: bool
 
 
-@router.post("/resolve")
+@router.post(
+    "/resolve",
+    responses=shown(Resolved(session_id=SESSION.id, session=SESSION, confirmed=True)),
+)
 def resolve(ask: Resolve, caller: Asking) -> Resolved:
     """Confirm the session that a client holds, else find the active one, else begin a new one.
 
@@ -38,7 +44,7 @@ def resolve(ask: Resolve, caller: Asking) -> Resolved:
     return Resolved(session_id=session.id, session=session, confirmed=session.id == claimed)
 
 
-@router.get("/active")
+@router.get("/active", responses=shown(SESSION))
 def active(caller: Asking, user: User = None, agent: Agent = None) -> Session:
     """The conversation that goes on with this agent; none is begun."""
     found = caller.memory.active(user=caller.user(user), agent=agent)
@@ -47,15 +53,17 @@ def active(caller: Asking, user: User = None, agent: Agent = None) -> Session:
     return found
 
 
-@router.get("")
+@router.get("", responses=listed(SESSION))
 def sessions(
     caller: Asking, user: User = None, agent: Agent = None, limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Page[Session]:  # fmt: skip
     """The user's conversations, oldest first."""
     found = caller.memory.sessions(user=caller.user(user), agent=agent)
-    return page_of(found, limit, cursor, _place)
+    return page_of(sorted(found, key=_place), limit, cursor, _place)
 
 
 def _place(session: Session) -> str:
-    return f"{session.created_at.isoformat()} {session.id}"
+    """Where it stands in the list; its id may be longer than a cursor."""
+    short = hashlib.sha256(session.id.encode()).hexdigest()
+    return f"{session.created_at.isoformat()} {short}"

@@ -1,0 +1,115 @@
+"""How a `recollect serve` ends: quietly when told to, and with what it acknowledged when killed."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from tests.support.servers import ServerProcess, end_servers
+
+ALL = "".join(f"word{number} " for number in range(100_000))
+
+
+@pytest.fixture(autouse=True)
+def _no_server_is_left_behind() -> Iterator[None]:
+    yield
+    end_servers()
+
+
+@pytest.fixture
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("served") / "memory.db")
+
+
+def test_ctrl_c_ends_a_server_quietly_and_no_second_one_takes_its_port(path: str) -> None:
+    server = ServerProcess(path, embedder="none").until_up()
+    second = server.again()
+    assert second.ended() == 1
+    port = urlsplit(server.url).port
+    assert second.said().startswith(f"ConfigError: cannot listen on http://127.0.0.1:{port} ")
+    assert "Choose another with --port" in second.said()
+    assert httpx.get(f"{server.url}/ready").status_code == 200
+    server.signal(signal.SIGINT, group=True)
+    assert server.ended() == 130  # as shells count: by this signal
+    assert server.said() == ""
+
+
+def test_two_worker_processes_share_the_work_and_end_together(path: str) -> None:
+    server = ServerProcess(path, "--workers", "2", "--rate", "0", embedder="none").until_up()
+
+    def write(number: int) -> int:
+        said = {"role": "user", "content": f"number {number}"}
+        return httpx.post(f"{server.url}/api/messages", json=said, timeout=60).status_code
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(write, range(80))) == {201}
+    stored = httpx.get(f"{server.url}/api/messages", params={"limit": 500}).json()["items"]
+    assert len(stored) == 80
+    server.signal(signal.SIGTERM)
+    assert server.ended() == 0
+    assert server.said() == ""
+
+
+def test_a_request_under_way_is_answered_before_the_server_ends(path: str) -> None:
+    server = ServerProcess(path, embedder="none").until_up()
+    begun = httpx.post(f"{server.url}/api/messages", json={"role": "user", "unfinished": True})
+    where = f"{server.url}/api/messages/{begun.json()['message_ids'][0]}"
+    with httpx.stream("GET", f"{where}/updates", timeout=60) as events:
+        server.signal(signal.SIGTERM)
+        text = "".join(events.iter_text())
+    assert server.ended() in (0, -signal.SIGTERM)
+    assert (text, server.said()) == ("", "")
+
+
+def test_what_a_killed_server_acknowledged_of_a_growing_message_is_there(target: str) -> None:
+    server = ServerProcess(target, "--rate", "0", embedder="none").until_up()
+    said = {"role": "assistant", "content": "", "unfinished": True, "session": "crash"}
+    begun = httpx.post(f"{server.url}/api/messages", json=said)
+    assert begun.status_code == 201
+    message = f"/api/messages/{begun.json()['message_ids'][0]}"
+    with ThreadPoolExecutor(1) as thread:
+        growing = thread.submit(grow_until_killed, f"{server.url}{message}/append")
+        time.sleep(1)
+        server.kill()
+        acknowledged = growing.result()
+    assert acknowledged > 0
+    server = server.again().until_up()
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        held = client.get(message).json()["message"]
+        assert held["unfinished"]
+        assert ALL.startswith(held["content"])
+        assert len(held["content"]) >= acknowledged
+        goes_on(client, message, held["content"])
+
+
+def grow_until_killed(address: str) -> int:
+    """Append word by word until nobody answers; return how many characters were acknowledged."""
+    at = 0
+    with httpx.Client(timeout=60) as client:
+        while True:
+            text = ALL[at : ALL.index(" ", at) + 1]
+            try:
+                answer = client.post(address, json={"text": text, "at": at})
+            except httpx.TransportError:
+                return at
+            assert answer.status_code == 200, answer.text
+            at += len(text)
+            assert answer.json()["chars"] == at
+
+
+def goes_on(client: httpx.Client, message: str, held: str) -> None:
+    """Who was writing goes on where it was, and finishes; after that it is found by its words."""
+    more = {"text": "and finally the end", "at": len(held), "finish": True}
+    assert client.post(f"{message}/append", json=more).json()["unfinished"] is False
+    again = client.post(f"{message}/append", json={"text": "more"})
+    assert again.status_code == 409
+    assert client.get(message).json()["message"]["content"] == f"{held}and finally the end"
+    asked = {"question": "finally the end", "deadline_ms": 10_000}
+    hits = client.post("/api/recall", json=asked).json()["hits"]
+    assert hits[0]["id"] == message.rpartition("/")[2]

@@ -1,0 +1,63 @@
+"""MCP in the whole app: at its one address, behind keys, hosts, origins and limits."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from recollect.agent.described import NAMES
+from tests.server.api import an_api
+from tests.server.test_mcp_http import TYPES, call, client_of, request, result
+from tests.support.mcp_fuzz import CALLS
+from tests.support.mcp_servers import structured
+
+
+def ask(client: httpx.Client, message: Any, **headers: str) -> httpx.Response:
+    return client.post("/mcp", json=message, headers={**TYPES, **headers})
+
+
+def test_a_key_says_whose_memory_it_is(tmp_path: Path) -> None:
+    async def talk(url: str, key: str) -> None:
+        async with client_of(f"{url}/mcp", {"Authorization": key}) as session:
+            assert tuple(tool.name for tool in (await session.list_tools()).tools) == NAMES
+            for name, arguments in CALLS.items():
+                structured(await session.call_tool(name, arguments))
+
+    with an_api(tmp_path) as api:
+        asyncio.run(talk(api.url, api.ada.headers["authorization"]))
+        assert [it.content for it in api.memory.history(user="ada", session="s1")] == ["Hello."]
+        foreign = ask(api.eve, call("recall", query="Berlin", user_id="ada"))
+        assert "another user" in foreign.text
+        for client, found in ((api.admin, True), (api.stranger, False)):
+            answer = result(ask(client, call("recall", query="Berlin", user_id="ada")))
+            assert bool(answer["structuredContent"]["found"]) is found
+        nobody = httpx.post(f"{api.url}/mcp", json=request("tools/list"), headers=TYPES)
+        assert (nobody.status_code, nobody.headers["www-authenticate"]) == (401, "Bearer")
+
+
+def test_foreign_hosts_and_origins_are_refused_and_our_own_are_not(tmp_path: Path) -> None:
+    ping = request("ping")
+    with an_api(tmp_path) as api:
+        assert ask(api.ada, ping, host="evil.example").status_code == 421
+        assert ask(api.ada, ping, origin="https://evil.example").status_code == 403
+        port = httpx.URL(api.url).port
+        for host in (f"localhost:{port}", "127.0.0.1", f"[::1]:{port}"):
+            own = ask(api.ada, ping, host=host, origin=f"http://{host}")
+            assert own.status_code == 200, own.text
+
+
+def test_what_is_too_much_or_no_json_is_refused(tmp_path: Path) -> None:
+    with an_api(tmp_path) as api:
+        large = ask(api.ada, call("remember", content="x" * 8 * 1024 * 1024))
+        assert large.status_code == 413
+        for kind in ("text/plain", "multipart/form-data"):
+            assert ask(api.ada, request("ping"), **{"content-type": kind}).status_code == 415
+        deep: Any = {}
+        for _ in range(100):
+            deep = {"a": deep}
+        assert ask(api.ada, request("ping", deep=deep)).status_code in (400, 422)
+        for method in ("GET", "DELETE", "PUT"):
+            assert api.ada.request(method, "/mcp", headers=TYPES).status_code == 405

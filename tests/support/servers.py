@@ -1,0 +1,96 @@
+"""Real `recollect serve` processes, started as users start them, each with what it starts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 90.0  # with a machine that does much else
+
+_started: list[ServerProcess] = []
+
+
+class ServerProcess:
+    """One `recollect serve` of the user ada; `settings` are its RECOLLECT_ variables."""
+
+    def __init__(self, target: str, *options: str, port: int = 0, **settings: str) -> None:
+        self._how = target, options, settings
+        command = [sys.executable, "-m", "recollect", "serve", "--port", str(port)]
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed when all are ended
+        self._url = ""
+        self.child = subprocess.Popen(
+            [*command, "--db", target, "--user", "ada", *options], cwd=ROOT, text=True,
+            env=_environment(settings), stdout=subprocess.PIPE, stderr=self._errors,
+            start_new_session=True,  # a group of its own, to be ended as one
+        )  # fmt: skip
+        _started.append(self)
+
+    @property
+    def url(self) -> str:
+        """Where it listens, as it says itself."""
+        assert self.child.stdout is not None
+        while not self._url:
+            line = self.child.stdout.readline()
+            assert line, f"the server ended with {self.child.wait()}: {self.said()}"
+            if line.split()[:1] == ["page"]:
+                self._url = line.split()[1]
+        return self._url
+
+    def until_up(self) -> ServerProcess:
+        """Wait for its first answer."""
+        limit = time.monotonic() + PATIENCE_S
+        while time.monotonic() < limit and self.child.poll() is None:
+            with suppress(httpx.TransportError):
+                assert httpx.get(f"{self.url}/health", timeout=PATIENCE_S).status_code == 200
+                return self
+            time.sleep(0.05)
+        raise AssertionError(f"the server did not start: {self.said()}")
+
+    def again(self) -> ServerProcess:
+        """Another process at the same address."""
+        target, options, settings = self._how
+        return ServerProcess(target, *options, port=urlsplit(self.url).port or 0, **settings)
+
+    def signal(self, number: signal.Signals, *, group: bool = False) -> None:
+        """Send a signal to it, or to all it has started too, as a terminal does."""
+        (os.killpg if group else os.kill)(self.child.pid, number)
+
+    def ended(self) -> int:
+        """How it ended, and everything it had started: nobody holds its output any more."""
+        self.child.communicate(timeout=PATIENCE_S)
+        return self.child.returncode
+
+    def said(self) -> str:
+        """What it wrote to stderr."""
+        self._errors.seek(0)
+        return self._errors.read()
+
+    def kill(self) -> None:
+        """`kill -9`, and whatever it had started with it."""
+        with suppress(ProcessLookupError):
+            self.signal(signal.SIGKILL, group=True)
+        self.ended()
+
+
+def end_servers() -> None:
+    """Kill what a test left running."""
+    while _started:
+        server = _started.pop()
+        server.kill()
+        server._errors.close()
+
+
+def _environment(settings: dict[str, str]) -> dict[str, str]:
+    """Ours without what is set for Recollect, and with what is set here."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
+    return kept | {f"RECOLLECT_{name.upper()}": value for name, value in settings.items()}
