@@ -11,7 +11,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-emit-index-url --no-header pyproject.toml \
 	--find-links $(MINILM)/dist --no-emit-package recollect-minilm
 
-.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-scale prove lock clean
+.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-scale bench-server prove lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/core-ready  ## The server on its embedded default, e.g. ARGS="--port 8000"
@@ -31,11 +31,12 @@ format: $(VENV)/dev-ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/dev-ready  ## Storage beside raw SQLite, extraction beside its labels, the worker, tokens
+bench: $(VENV)/dev-ready  ## Storage beside raw SQLite, extraction beside its labels, worker, tokens, agent
 	$(BIN)/python -m benchmarks.storage
 	$(BIN)/python -m benchmarks.tokens
 	$(BIN)/python -m benchmarks.extraction
 	$(BIN)/python -m benchmarks.thinking
+	$(BIN)/python -m benchmarks.middleware
 
 bench-memories: $(VENV)/dev-ready  ## What the rules make of LoCoMo, e.g. ARGS="--show 40"
 	$(BIN)/python -m benchmarks.memories $(ARGS)
@@ -51,12 +52,15 @@ bench-context: $(VENV)/dev-ready  ## Evidence inside the window, what compressio
 bench-scale: $(VENV)/dev-ready  ## Recall as memories grow, e.g. ARGS=--million
 	$(BIN)/python -m benchmarks.scale $(ARGS)
 
+bench-server: $(VENV)/dev-ready  ## What the server holds, beside an empty handler, e.g. ARGS="--seconds 10"
+	$(BIN)/python -m benchmarks.server $(ARGS)
+
 prove: $(VENV)/dev-ready  ## Long runs: crashes, soaks, many examples
 	RECOLLECT_PROVE=1 $(BIN)/python -m pytest
 
 lock: $(VENV)/dev-ready  ## Renew the locked development dependencies
 	$(PIP) install uv
-	$(COMPILE) --extra server --extra mcp --extra chat -o requirements.lock
+	$(COMPILE) --extra server --extra chat -o requirements.lock
 	$(COMPILE) --extra dev -o requirements-dev.lock
 
 clean:

@@ -16,6 +16,7 @@ from recollect.records.message import Message
 from recollect.records.query import Recall, check_deadline
 from recollect.records.scope import Scope
 from recollect.records.summary import Summary
+from recollect.records.text import check_text
 from recollect.store.base import Store
 
 if TYPE_CHECKING:  # imported where it is used: `import recollect` stays light
@@ -74,6 +75,7 @@ class Contexts:
         if not isinstance(question, str | Message):
             raise InvalidError(f"question must be text or a Message, got {type(question).__name__}")
         check_deadline(given.get("deadline_ms"))
+        check_text(given.get("system") or "", "system", InvalidError)
         window = given.pop("window", None) or Window()
         if max_tokens is not None:
             window = replace(window, max_tokens=max_tokens)

@@ -17,6 +17,7 @@ from recollect.records.ids import new_id
 from recollect.records.log import Job, least_trusted
 from recollect.records.memory_item import Kind, MemoryItem
 from recollect.records.scope import Scope
+from recollect.records.text import check_text
 from recollect.store.base import Store
 
 if TYPE_CHECKING:  # the rest is imported where it is used: `import recollect` stays light
@@ -92,6 +93,7 @@ class Life:
 
         if not isinstance(text, str) or not text.strip():
             raise InvalidError("a memory needs text")
+        check_text(text, "text")
         given: dict[str, Any] = {"sources": (), **about}
         candidate = judged(
             Candidate(text=text, said_at=self._clock(), **given),
@@ -152,6 +154,8 @@ class Life:
         for name in ("single", "ends", "corrects"):
             if not isinstance(told.get(name, False), bool):
                 raise InvalidError(f"{name} must be true or false")
+        for name, said in (("subject", subject), ("predicate", predicate), ("object", object)):
+            check_text(said, name)
         scope, now = self.scope(user=user, agent=agent), self._clock()
         claim = Claim(
             subject=subject, predicate=predicate, object=object,
@@ -183,7 +187,7 @@ class Life:
         from recollect.lifecycle.keep import facts_of
 
         scope, now = self.scope(user=user), self._clock()
-        records = self.store.records(scope, [id])
+        records = self.store.records(scope, [check_text(id, "id")])
         ids = [id, *(fact.id for record in records for fact in facts_of(self.store, scope, record))]
         self.store.apply(scope, [Retract(id=one, reason=reason, at=now) for one in ids])
 

@@ -39,6 +39,7 @@ from recollect.records.query import (
 )
 from recollect.records.scope import Scope
 from recollect.records.session import Session
+from recollect.records.text import check_text
 from recollect.store.background import Courtesy
 from recollect.store.base import Store
 from recollect.store.sqlite.store import SqliteStore
@@ -329,6 +330,8 @@ class Memory(Life, Contexts):
             )
         if None in (*where.values(), *what.values()):
             raise InvalidError("an id to forget by is None")
+        for name, id_ in what.items():
+            check_text(id_, name)
         gone = self.store.forget(
             self.scope(user=user, **where), message_id=what.get("message"),
             record_id=what.get("memory"), source=what.get("source"),

@@ -56,17 +56,6 @@ def test_two_worker_processes_share_the_work_and_end_together(path: str) -> None
     assert server.said() == ""
 
 
-def test_a_request_under_way_is_answered_before_the_server_ends(path: str) -> None:
-    server = ServerProcess(path, embedder="none").until_up()
-    begun = httpx.post(f"{server.url}/api/messages", json={"role": "user", "unfinished": True})
-    where = f"{server.url}/api/messages/{begun.json()['message_ids'][0]}"
-    with httpx.stream("GET", f"{where}/updates", timeout=60) as events:
-        server.signal(signal.SIGTERM)
-        text = "".join(events.iter_text())
-    assert server.ended() in (0, -signal.SIGTERM)
-    assert (text, server.said()) == ("", "")
-
-
 def test_what_a_killed_server_acknowledged_of_a_growing_message_is_there(target: str) -> None:
     server = ServerProcess(target, "--rate", "0", embedder="none").until_up()
     said = {"role": "assistant", "content": "", "unfinished": True, "session": "crash"}

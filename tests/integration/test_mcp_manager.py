@@ -45,6 +45,7 @@ def slowly(_: Any) -> str:
 def test_a_model_that_hangs_is_left_after_the_timeout(memory: Memory) -> None:
     async def main() -> tuple[dict[str, Any], float]:
         async with McpManager(build_server(memory)) as manager:
+            assert await ReviseNode(manager).execute(talk(1)) == NOTHING  # the session is open
             node = ReviseNode(manager, ScriptedChatModel(slowly), timeout_s=0.4)
             began = time.monotonic()
             return await node.execute(talk(2)), time.monotonic() - began

@@ -13,7 +13,7 @@ import pytest
 from recollect import Memory
 from recollect.config import Settings
 from recollect.server.auth import Guard, Keys
-from recollect.server.chat import Chats
+from recollect.server.chat import Chats, ChatSettings
 from recollect.server.http.app import build_app
 from tests.support.http_server import serving
 
@@ -28,7 +28,8 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 @pytest.fixture
 def client(memory: Memory) -> Iterator[httpx.Client]:
-    app = build_app(memory, Guard.local("default", "ada"))
+    chats = Chats(settings=ChatSettings(deadline_ms=None))  # however busy the machine is
+    app = build_app(memory, Guard.local("default", "ada"), chats=chats)
     with serving(app) as url, httpx.Client(base_url=url, timeout=30) as client:
         yield client
 

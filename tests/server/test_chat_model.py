@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,11 +15,12 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from recollect import Memory
+from recollect.agent.react import Token
 from recollect.config import Settings
-from recollect.errors import ConfigError
+from recollect.errors import ConfigError, MissingExtraError
 from recollect.records.message import Message
 from recollect.server.auth import Guard
-from recollect.server.chat import Chats, ChatSettings
+from recollect.server.chat import Asked, Chats, ChatSettings
 from recollect.server.chat_model import open_langchain_model
 from recollect.server.http.app import build_app
 from recollect.testing.model_server import Dropped, ModelServer
@@ -39,13 +42,16 @@ def server() -> Iterator[ModelServer]:
         yield server
 
 
-@contextmanager
-def talking(memory: Memory, server: ModelServer, **how: Any) -> Iterator[httpx.Client]:
-    model = ChatOpenAI(
+def chat_of(server: ModelServer) -> ChatOpenAI:
+    return ChatOpenAI(
         model="stub", base_url=server.url, api_key="x", timeout=2, max_retries=0,  # type: ignore
         use_responses_api=False,
     )  # fmt: skip
-    chats = Chats(model, ChatSettings(**how))
+
+
+@contextmanager
+def talking(memory: Memory, server: ModelServer, **how: Any) -> Iterator[httpx.Client]:
+    chats = Chats(chat_of(server), ChatSettings(deadline_ms=None, **how))
     app = build_app(memory, Guard.local("default", "ada"), chats=chats)
     with serving(app) as url, httpx.Client(base_url=url, timeout=30) as client:
         yield client
@@ -188,12 +194,35 @@ def test_a_client_that_leaves_ends_the_work_and_what_was_said_is_stored(
         assert say(client, "Still there?")["message"] == "Well."
 
 
-def test_a_turn_that_takes_too_long_is_ended(memory: Memory, server: ModelServer) -> None:
+def test_a_turn_that_takes_too_long_is_ended_and_shows_until_then_that_it_lives(
+    memory: Memory, server: ModelServer
+) -> None:
     server.mode = "hang"
-    with talking(memory, server, longest_s=0.5) as client:
-        told = events(client, "Count")
-    assert told[-1][0] == "error"
-    assert told[-1][1]["detail"] == "the model took too long to answer"
+    with talking(memory, server, longest_s=1, heartbeat_s=0.1) as client:
+        answer = client.post("/api/chat", json={"message": "Count"})
+    assert answer.text.count("\n: ") >= 2
+    name, problem = read_events(answer.text)[-1]
+    assert (name, problem["detail"]) == ("error", "the model took too long to answer")
+
+
+def test_a_server_that_ends_stores_what_had_been_said(memory: Memory, server: ModelServer) -> None:
+    answers(server, " ".join(f"word{number}" for number in range(500)))
+    server.mode, server.byte_every_s = "slow", 0.0005
+    chats = Chats(chat_of(server), ChatSettings(tools=()))
+
+    async def end() -> None:
+        asked = Asked(memory.session(user="ada"), Message("user", "Count"))
+        said = chats.answered(memory, asked)
+        async for event in said:
+            if isinstance(event, Token) and event.text == "word2 ":
+                break
+        await chats.close()
+        await said.aclose()
+
+    asyncio.run(end())
+    asked, part = log(memory)
+    assert (asked.text, part.unfinished) == ("Count", True)
+    assert part.text.startswith("word0 word1 word2 ")
 
 
 def test_a_model_is_opened_by_its_name_or_at_its_url() -> None:
@@ -204,6 +233,16 @@ def test_a_model_is_opened_by_its_name_or_at_its_url() -> None:
     named = Settings(url=":memory:", model="openai:gpt-5", model_key="k1")
     assert open_langchain_model(named).model_name == "gpt-5"  # type: ignore[union-attr]
     assert open_langchain_model(Settings(url=":memory:")) is None
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-5", "mistralai:large"])
+def test_a_model_whose_package_is_missing_names_the_extra(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package in ("langchain_openai", "langchain.chat_models"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=r"recollect\[chat\]"):
+        open_langchain_model(Settings(url=":memory:", model=name))
 
 
 @pytest.mark.parametrize("name", ["gpt-5", "nobody:gpt-5", "mistralai:large", "openai:gpt-5"])

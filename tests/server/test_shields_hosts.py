@@ -50,6 +50,10 @@ def test_every_other_name_is_misdirected(host: str) -> None:
     assert status((b"host", host.encode())) == 421
 
 
+def test_letters_that_only_become_ascii_are_not_ours() -> None:
+    assert parse_authority("\u212aelvin") is None  # a sign whose lower case is a plain k
+
+
 def test_no_host_and_two_hosts_are_misdirected() -> None:
     assert status() == 421
     assert status(LOCAL, LOCAL) == 421

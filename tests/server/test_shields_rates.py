@@ -143,6 +143,13 @@ def test_only_so_many_callers_are_kept_and_the_oldest_are_forgotten() -> None:
     assert len(buckets) == 100
 
 
+def test_who_asks_still_is_not_forgotten() -> None:
+    buckets = Buckets(Rate(1, 1), clock=Clock(), most=2)
+    for name in ("steady", "a", "steady", "b", "steady", "c"):
+        buckets.spend(("address", name))
+    assert buckets.wait_s(("address", "steady")) > 0
+
+
 def test_who_guesses_keys_is_slowed_down_by_address() -> None:
     clock = Clock()
     app = FailedLogins(locked, per_s=1, burst=3, clock=clock)

@@ -1,6 +1,6 @@
 """Send odd requests over many connections to a server in a process of its own, and watch it.
 
-    python -m tests.support.http_fuzz_run database log   # the server; prints its port
+python -m tests.support.http_fuzz_run database log   # the server; prints its port
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.http_fuzz import WORD, Shot, World, make_shot
+from tests.support.http_fuzz import Shot, World, make_shot
+from tests.support.http_odd import WORD
 
 PATIENCE_S = 10.0
 CONNECTIONS = 6
@@ -110,7 +111,13 @@ class _Gunner:
     """Sends a share of the requests, several at a time over one connection."""
 
     def __init__(
-        self, world: World, port: int, seed: int, numbers: range, secrets: Sequence[str], found: Found
+        self,
+        world: World,
+        port: int,
+        seed: int,
+        numbers: range,
+        secrets: Sequence[str],
+        found: Found,
     ) -> None:
         self.world = world
         self.port = port
@@ -270,7 +277,11 @@ def main(database: str, log: str) -> None:
 
     logging.basicConfig(level=logging.DEBUG, filename=log, force=True)
     settings = Settings(url=database, auth="on", rate="0", embedder="none", durability="normal")
-    serve(settings, Address("127.0.0.1", 0), ready=lambda at: os.write(1, f"{at.port}\n".encode()) and None)
+    serve(
+        settings,
+        Address("127.0.0.1", 0),
+        ready=lambda at: os.write(1, f"{at.port}\n".encode()) and None,
+    )
 
 
 if __name__ == "__main__":

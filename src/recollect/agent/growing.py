@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +30,24 @@ FLUSH_SECONDS = 0.1
 UNKEPT = re.compile("[\x00\ud800-\udfff]")  # what no store keeps
 
 
+@dataclass(slots=True)
+class Reply:
+    """What was heard of a reply, and how much of it was taken to be stored."""
+
+    id: str
+    pieces: list[str] = field(default_factory=list)
+    taken: int = 0
+    stream: Stream | None = None
+    failed: bool = False
+
+    def take(self) -> str:
+        """What was heard since."""
+        upto = len(self.pieces)
+        text = "".join(self.pieces[self.taken : upto])
+        self.taken = upto
+        return text
+
+
 class Growing(BaseCallbackHandler):
     """Hears one request's reply, and stores it bit by bit as an unfinished message.
 
@@ -36,11 +55,15 @@ class Growing(BaseCallbackHandler):
     then the reply is stored at its end, as any other.
     """
 
+    # With the words, and not after them: whoever hears them may leave at once. So nothing may wait
+    # there: all that is stored is stored by a thread of the clock's.
+    run_inline = True
+
     def __init__(self, who: Who, ledger: Ledger, careful: Careful) -> None:
         self._who = who
         self._ledger = ledger
         self._careful = careful
-        self._streams: dict[UUID, Stream | None] = {}  # None: the memory failed it
+        self._replies: dict[UUID, Reply] = {}
         self._runs: dict[str, UUID] = {}  # by the id that a whole reply has
         self._timer: threading.Timer | None = None
         self._over = False
@@ -71,70 +94,68 @@ class Growing(BaseCallbackHandler):
         except BaseException:  # also where whoever asked has gone
             await in_thread(self._leave)
             raise
-        if self._streams:
+        if self._replies:
             await in_thread(self._end)
         return self._named(response)
 
     def on_llm_new_token(
         self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any
     ) -> None:  # fmt: skip
-        """LangChain calls it for each piece, one after the other, and not in the loop's thread."""
+        """LangChain calls it for each piece, one after the other."""
         said = getattr(chunk, "message", None)
         if not isinstance(said, BaseMessage) or not said.text:
             return
-        text = UNKEPT.sub("\ufffd", str(said.text))
-        with self._lock:
-            if run_id not in self._streams:
-                self._streams[run_id] = self._open(said.id or f"lc_run--{run_id}", text)
-            elif (stream := self._streams[run_id]) is not None:
-                stream.gather(text)
-                self._flush_soon()
+        is_new = run_id not in self._replies
+        reply = self._replies.setdefault(run_id, Reply(said.id or f"lc_run--{run_id}"))
+        reply.pieces.append(UNKEPT.sub("\ufffd", str(said.text)))
+        self._store_in(0 if is_new else FLUSH_SECONDS)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
         """The whole reply is there; its id may be another than that of its first piece."""
         for said in response.generations[0][:1]:
             self._runs[getattr(said.message, "id", None) or ""] = run_id
 
-    def _open(self, id_: str, text: str) -> Stream | None:
-        message = Message("assistant", text, message_id=id_, unfinished=True)
-        if self._done(lambda: self._ledger.begin(self._who, message)):
-            return Stream(message, lambda it: self._ledger.grow(self._who, it))
-        return None
-
-    def _flush_soon(self) -> None:
+    def _store_in(self, seconds: float) -> None:
         """By the clock, as the next piece may be long in coming."""
         if self._timer is None and not self._over:
-            self._timer = threading.Timer(FLUSH_SECONDS, self._tick)
+            self._timer = threading.Timer(seconds, self._tick)
             self._timer.daemon = True
             self._timer.start()
 
     def _tick(self) -> None:
+        self._timer = None  # first: what is heard from now on waits for the next
         with self._lock:
-            self._timer = None
             if not self._over:
-                self._flush(lambda stream: stream.gather(""))
-
-    def _flush(self, is_due: Callable[[Stream], bool]) -> None:
-        for run_id, stream in self._streams.items():
-            if stream is None:
-                continue
-            if not is_due(stream):
-                self._flush_soon()
-            elif not self._done(stream.flush):
-                self._streams[run_id] = None
+                self._store(at_once=False)
 
     def _leave(self) -> None:
         """Store what had arrived; it stays unfinished."""
         with self._lock:
-            self._flush(lambda _: True)
+            self._store(at_once=True)
         self._end()
 
     def _end(self) -> None:
         """Nothing more comes; what is being stored is waited for."""
         with self._lock:
             self._over = True
-            if self._timer is not None:
-                self._timer.cancel()
+
+    def _store(self, *, at_once: bool) -> None:
+        for reply in list(self._replies.values()):
+            if reply.failed:
+                continue
+            if reply.stream is None:
+                self._open(reply)
+            elif reply.stream.gather(reply.take()) or at_once:
+                reply.failed = not self._done(reply.stream.flush)
+            else:  # a store that takes its time is asked less often
+                self._store_in(FLUSH_SECONDS)
+
+    def _open(self, reply: Reply) -> None:
+        message = Message("assistant", reply.take(), message_id=reply.id, unfinished=True)
+        reply.failed = not self._done(lambda: self._ledger.begin(self._who, message))
+        if not reply.failed:
+            grow = partial(self._ledger.grow, self._who)
+            reply.stream = Stream(message, grow, flush_s=FLUSH_SECONDS / 2)
 
     def _done(self, work: Callable[[], None]) -> bool:
         failed: dict[str, str] = {}
@@ -160,7 +181,7 @@ class Growing(BaseCallbackHandler):
 
     def _renamed(self, said: BaseMessage) -> BaseMessage:
         run_id = self._runs.get(said.id or "")
-        stream = self._streams.get(run_id) if run_id is not None else None
-        if stream is None or stream.id == said.id:
+        reply = self._replies.get(run_id) if run_id is not None else None
+        if reply is None or reply.stream is None or reply.id == said.id:
             return said
-        return said.model_copy(update={"id": stream.id})
+        return said.model_copy(update={"id": reply.id})

@@ -36,7 +36,7 @@ def serve(
     rate: Rate = None,
 ) -> None:  # fmt: skip
     """Serve the memory over HTTP and MCP, with its worker, until stopped."""
-    from recollect.server.run import Address, with_auth
+    from recollect.server.run import Address, settled
     from recollect.server.run import serve as listen  # here: the other commands start without it
 
     given: dict[str, Any] = {
@@ -48,7 +48,7 @@ def serve(
     known = Settings.from_environment()
     where = Address(host, port)
     chosen = replace(known, **{name: value for name, value in given.items() if value})
-    settings = with_auth(chosen, where)
+    settings = settled(chosen, where)
     open_store(settings.url, settings.durability).close()  # made or brought up to date by one alone
     listen(settings, where, workers=workers, ready=lambda at: _tell(settings, at))
 
@@ -58,6 +58,8 @@ def _tell(settings: Settings, at: Address) -> None:
     who = f"{settings.user}; no key is needed, as only this machine can connect"
     if settings.auth == "on":
         who = "whoever shows a key: recollect keys create --user …, or --admin"
+    if at.anywhere and not settings.hosts:
+        who += "; name the host they call with --allow-host"
     database = "PostgreSQL" if "://" in settings.url else settings.url
     rows = {
         "page": at.url, "API": f"{at.url}/openapi.json", "MCP": f"{at.url}/mcp",

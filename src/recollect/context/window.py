@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import InvalidError
 from recollect.providers.tokenizer import Tokenizer, tokenizer_for
+from recollect.records.text import check_text
 
 if TYPE_CHECKING:  # imported where it is used: `import recollect` stays light
     from recollect.context.compression.compress import Compression
@@ -53,6 +54,7 @@ class Window:
             raise InvalidError("answer_tokens must leave some of max_tokens for the question")
         if not isinstance(self.model, str):
             raise InvalidError(f"model must be a name, got {type(self.model).__name__}")
+        check_text(self.summary_prefix, "summary_prefix", InvalidError)
         for name in ("notes", "memories", "articles", "compress_at"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value <= 1:

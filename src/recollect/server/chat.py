@@ -37,12 +37,18 @@ log = logging.getLogger("recollect.server")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatSettings:
-    """How the agent talks: its prompt, its window, its memory tools, how long a turn may take."""
+    """How the agent talks: its prompt, its window, its memory tools, how long a turn may take.
+
+    `deadline_ms` is recall's. While nothing is said for `heartbeat_s`, a stream shows that it
+    lives.
+    """
 
     system: str = SYSTEM
     window: Window = WINDOW
     tools: Sequence[str] = TOOLS
+    deadline_ms: float | None = 50.0
     longest_s: float = 600.0
+    heartbeat_s: float = 15.0
 
 
 DEFAULT = ChatSettings()
@@ -105,7 +111,10 @@ class Chats:
         request = Request(
             store=memory.store, search=search, summarizer=memory._open_summarizer,
             scope=asked.chat.session.scope, window=window, counter=memory._counter(window),
-            given={"system": self.settings.system, "read_image": refuse_image},
+            given={
+                "system": self.settings.system, "deadline_ms": self.settings.deadline_ms,
+                "read_image": refuse_image,
+            },
         )  # fmt: skip
         context = request.answer(asked.message)
         return Unanswered(told(found[0] if found else Recall(hits=()), asked.id), context)
@@ -174,7 +183,8 @@ class Chats:
         return ReactAgent(
             self.model, memory, user=scope.user, agent=scope.agent,
             tools=self._tools(memory, scope), system=self.settings.system,
-            window=self.settings.window, grow=True, tell_recall=True, read_image=refuse_image,
+            window=self.settings.window, deadline_ms=self.settings.deadline_ms, grow=True,
+            tell_recall=True, read_image=refuse_image,
         )  # fmt: skip
 
     def _tools(self, memory: Memory, scope: Any) -> Sequence[Any]:

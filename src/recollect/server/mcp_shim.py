@@ -94,7 +94,7 @@ def session_manager(server: Any, most_bytes: int) -> Any:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager as Manager
     from mcp.server.transport_security import TransportSecuritySettings
 
-    limit = {"max_request_body_size": most_bytes}
+    limit: dict[str, Any] = {"max_request_body_size": most_bytes}
     known = inspect.signature(Manager).parameters  # older ones take any size
     return Manager(
         app=low_level(server),

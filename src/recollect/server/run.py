@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import os
 import socket
@@ -15,6 +16,7 @@ from recollect.memory import Memory, open_embedder, open_store, open_thinking
 
 try:
     import uvicorn
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
 except ImportError as error:
     raise MissingExtraError("server") from error
 
@@ -37,8 +39,17 @@ class Address:
     @property
     def url(self) -> str:
         """How to reach it from this machine."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
+        return f"http://{self.name}:{self.port}"
+
+    @property
+    def name(self) -> str:
+        """The host as an address has it."""
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether it is every address of this machine, and no name that one could call."""
+        return self.host in ("0.0.0.0", "::")
 
     @property
     def loopback(self) -> bool:
@@ -49,15 +60,33 @@ class Address:
             return self.host == "localhost"
 
 
-def with_auth(settings: Settings, address: Address) -> Settings:
-    """Settings that say whether callers show keys: they do, but for one local user on loopback."""
+class Prompt(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """HTTP that holds nothing back: the end of an answer would else wait 40 ms for the client.
+
+    asyncio sees to that only for sockets that it opens itself.
+    """
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin with a connection."""
+        connection = transport.get_extra_info("socket")
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().connection_made(transport)
+
+
+def settled(settings: Settings, address: Address) -> Settings:
+    """Settings that fit an address: its name is a good one, and callers show keys.
+
+    They need none where only one local user can connect.
+    """
     if settings.auth == "off" and not address.loopback:
         raise ConfigError(
             f"{address.host} can be reached from other machines: that needs keys; "
             "listen on 127.0.0.1, or let RECOLLECT_AUTH=off go"
         )
     asks = settings.auth == "on" or not address.loopback
-    return replace(settings, auth="on" if asks else "off")
+    known = address.anywhere or address.loopback  # no name to call, or one that is let in anyway
+    names = settings.hosts.split() + [address.name] * (not known)
+    return replace(settings, auth="on" if asks else "off", hosts=" ".join(names))
 
 
 def serve(
@@ -72,6 +101,7 @@ def serve(
         "log_level": "warning", "access_log": False, "server_header": False,
         "proxy_headers": False, "ws": "none", "timeout_keep_alive": KEEP_ALIVE_S,
         "timeout_graceful_shutdown": GRACE_S, "limit_concurrency": MOST_CONNECTIONS,
+        "http": Prompt,
     }  # fmt: skip
     listening = _bind(address)
     address = Address(address.host, listening.getsockname()[1])

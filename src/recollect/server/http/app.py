@@ -91,13 +91,15 @@ def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
     app.state.of_tenant = lru_cache(maxsize=MOST_TENANTS)(memory.of_tenant)
     handlers: dict[Any, Any] = {
         RecollectError: on_error, HTTPException: on_http, RequestValidationError: on_invalid,
+        Exception: on_error,  # else the framework answers in a form of its own
     }  # fmt: skip
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
     for router in ROUTERS:
         app.include_router(router)
     app.mount("/web", StaticFiles(directory=WEB), name="web")
-    app.mount("/mcp", door.app)
+    mcp: Any = door.app  # an app, which Starlette takes as well as a function
+    app.add_route("/mcp", mcp, include_in_schema=False)
     describe(app)
     return app
 

@@ -28,6 +28,7 @@ from recollect.records.message import Message
 from recollect.records.query import Recall
 from recollect.server.chat import Asked, Chats, told
 from recollect.server.http.caller import Asking
+from recollect.server.http.examples import MEMORY_ID, MESSAGE_ID, SESSION_ID, shown
 from recollect.server.http.once import AtMostOnce, Once
 from recollect.server.http.problems import HttpError, problem_response, request_id_of
 from recollect.server.http.shapes_chat import (
@@ -52,19 +53,23 @@ except ImportError as error:
 router = APIRouter(prefix="/api", tags=["chat"])
 Accept = Annotated[str, Header(description="application/json for one answer, else events.")]
 Event = tuple[str, Any]
-_EVENTS = {
-    "text/event-stream": {
-        "schema": {"type": "string"},
-        "example": (
-            'event: session\ndata: {"session_id": "019ca8b2-6c40-7000-8000-000000000001", '
-            '"confirmed": true}\n\nevent: token\ndata: {"text": "In Berlin."}\n\n'
-        ),
+_SESSION = ChatSession(session_id=SESSION_ID, confirmed=True)
+_DONE = ChatDone(session_id=SESSION_ID, message_id=MEMORY_ID, asked_id=MESSAGE_ID)
+_WHOLE = ChatAnswer(**{**dict(_SESSION), **dict(_DONE)}, message="In Berlin.")
+_PIECES = (("session", dict(_SESSION)), ("token", {"text": "In Berlin."}), ("done", dict(_DONE)))
+_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Events: session, memory, token …, receipt, then done or error.",
+        "content": {
+            **shown(_WHOLE)[200]["content"],
+            "text/event-stream": {"example": b"".join(event(*it) for it in _PIECES).decode()},
+        },
     }
 }
 _recall = TypeAdapter(Recall)
 
 
-@router.post("/chat", response_model=ChatAnswer, responses={200: {"content": _EVENTS}})
+@router.post("/chat", response_model=ChatAnswer, responses=_ANSWER)
 async def chat(
     ask: ChatAsk, request: Request, caller: Asking, once: AtMostOnce, accept: Accept = "*/*"
 ) -> Response:
@@ -78,7 +83,8 @@ async def chat(
     events = _turn(chats, caller.memory, session, asked)
     if "application/json" in accept and "text/event-stream" not in accept:
         return Response(await _whole(events), media_type="application/json")
-    return EventStream(_wire(events, request_id_of(request.scope)))
+    wire = _wire(events, request_id_of(request.scope))
+    return EventStream(wire, chats.settings.heartbeat_s)
 
 
 def _begin(ask: ChatAsk, caller: Asking, once: Once) -> tuple[ChatSession, Asked]:
@@ -113,8 +119,8 @@ async def _turn(
     said = chats.answered(memory, asked)
     try:
         async for one in said:
-            for event in _events(one, asked):
-                yield event
+            for told_event in _events(one, asked):
+                yield told_event
     finally:
         await said.aclose()
 

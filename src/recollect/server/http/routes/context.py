@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 from recollect.context.compression.compress import Compression
 from recollect.context.window import Part
-from recollect.errors import MissingExtraError
+from recollect.errors import InvalidError, MissingExtraError
 from recollect.providers.images import refuse_image
 from recollect.records.summary import Summary
+from recollect.records.text import check_json
 from recollect.server.http.caller import Asking, User
 from recollect.server.http.examples import AT, MESSAGE_ID, SESSION, SESSION_ID, listed, shown
 from recollect.server.http.pages import Cursor, Limit, Page, page_of
@@ -48,8 +49,8 @@ def make_context(ask: ContextAsk, caller: Asking) -> ContextAnswer:
     """Notes, summary, newest turns and what is recalled, filled to `max_tokens`, and a receipt."""
     user = caller.user(ask.user)
     given: dict[str, Any] = {
-        "system": ask.system, "tools": ask.tools, "window": ask.window(),
-        "deadline_ms": ask.deadline_ms, "read_image": refuse_image,
+        "system": ask.system, "tools": check_json(ask.tools, "tools", InvalidError),
+        "window": ask.window(), "deadline_ms": ask.deadline_ms, "read_image": refuse_image,
     }  # fmt: skip
     if ask.library:
         given["library"] = library_of(caller, user, ask.agent, ask.shelf)
