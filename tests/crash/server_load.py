@@ -57,16 +57,24 @@ class Load:
     ) -> None:  # fmt: skip
         """Let all come to an end; what one of them found wrong is raised here."""
         self.over.set()
-        failed = [job.exception() for job in self._jobs]
-        if kind is None:
-            for found in filter(None, failed):
-                raise found
+        for found in [job.exception() for job in self._jobs]:
+            if found is not None:
+                raise found from error
 
     def go_on(self, seconds: float) -> None:
         """Let it run for a while, unless somebody has found something wrong."""
         limit = time.monotonic() + seconds
         while time.monotonic() < limit and not any(job.done() for job in self._jobs):
             time.sleep(0.05)
+
+    def until_all_write(self, times: int = 10) -> None:
+        """Let it run until every server has acknowledged so many more writes."""
+        wanted = {f"{url} 201": self.told[f"{url} 201"] + times for url in self.urls}
+        for _ in range(600):
+            if all(self.told[one] >= count for one, count in wanted.items()):
+                return
+            self.go_on(0.1)
+        raise AssertionError(f"of {wanted} there is {self.told}")
 
 
 class Client:

@@ -40,17 +40,18 @@ def test_ctrl_c_ends_a_server_quietly_and_no_second_one_takes_its_port(path: str
     assert server.said() == ""
 
 
-def test_two_worker_processes_share_the_work_and_end_together(path: str) -> None:
+def test_two_worker_processes_serve_together_and_end_together(path: str) -> None:
     server = ServerProcess(path, "--workers", "2", "--rate", "0", embedder="none").until_up()
+    with httpx.Client(base_url=server.url, timeout=60) as client:
 
-    def write(number: int) -> int:
-        said = {"role": "user", "content": f"number {number}"}
-        return httpx.post(f"{server.url}/api/messages", json=said, timeout=60).status_code
+        def write(number: int) -> int:
+            said = {"role": "user", "content": f"number {number}"}
+            return client.post("/api/messages", json=said).status_code
 
-    with ThreadPoolExecutor(8) as threads:
-        assert set(threads.map(write, range(80))) == {201}
-    stored = httpx.get(f"{server.url}/api/messages", params={"limit": 500}).json()["items"]
-    assert len(stored) == 80
+        with ThreadPoolExecutor(8) as threads:
+            assert set(threads.map(write, range(80))) == {201}
+        stored = client.get("/api/messages", params={"limit": 500}).json()["items"]
+        assert len(stored) == 80
     server.signal(signal.SIGTERM)
     assert server.ended() == 0
     assert server.said() == ""

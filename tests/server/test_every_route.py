@@ -27,7 +27,7 @@ def operations(served: Served) -> list[tuple[str, str]]:
 
 
 def ask(client: httpx.Client, method: str, path: str, **more: Any) -> httpx.Response:
-    json = None if method in ("GET", "DELETE") else {}
+    json: dict[str, Any] | None = None if method in ("GET", "DELETE") else {}
     return client.request(method, path, json=json, **more)
 
 

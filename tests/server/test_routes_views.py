@@ -291,7 +291,7 @@ def test_keys_are_for_admins_of_their_own_tenant(api: Api) -> None:
         post(client, "/api/keys", status=403, admin=True)
         assert client.delete(f"/api/keys/{made}").status_code == 403
         post(client, f"/api/keys/{made}/rotate", status=403)
-    post(api.admin, "/api/keys", status=422)  # an admin's key is never made by leaving something out
+    post(api.admin, "/api/keys", status=422)  # nobody becomes an admin by an omission
     post(api.admin, "/api/keys", status=422, admin=True, user="ada")
     assert post(api.admin, "/api/keys", status=201, admin=True)["info"]["user"] is None
     assert made not in str(get(api.stranger, "/api/keys"))

@@ -9,7 +9,6 @@ import http.client
 import io
 import json
 import logging
-import os
 import re
 import socket
 import subprocess
@@ -18,7 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,7 +67,7 @@ def serving_elsewhere(database: Path, log: Path) -> Iterator[Fuzzed]:
         yield server
     finally:
         process.terminate()
-        process.wait(30)
+        process.communicate(timeout=30)
 
 
 def _wait(server: Fuzzed) -> None:
@@ -139,6 +138,12 @@ class _Gunner:
                 self._together(waiting)
                 waiting = []
         self._together(waiting)
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self.wire is not None:
+            self.wire.close()
+        self.wire = None
 
     def _together(self, shots: list[Shot]) -> None:
         """Send them, then read as many answers; those after a closed one are sent again."""
@@ -149,11 +154,11 @@ class _Gunner:
                 done = wire.ask(shots, self._look)
             except TimeoutError:
                 self._tell(shots[0], "nothing came for so long")
-                self.wire, shots = None, shots[1:]
+                self._hang_up()
+                shots = shots[1:]
                 continue
             if done < len(shots):
-                wire.close()
-                self.wire = None
+                self._hang_up()
                 if not done and fresh:
                     self._tell(shots[0], "no answer")
                     done = 1
@@ -166,7 +171,7 @@ class _Gunner:
             if shot.way == "leave":
                 wire.leave(shot)
             else:
-                wire.ask([shot], self._look, patient=False)
+                wire.ask([shot], self._look)
             self.found.statuses[shot.way] += 1
         except TimeoutError:
             self._tell(shot, "nothing came for so long")
@@ -186,8 +191,8 @@ class _Gunner:
             self._tell(shot, f"{status}, and what is another's: {body[:500]!r}")
         elif status >= 400 and WORD.encode() in told and WORD.encode() not in _echo(answer):
             self._tell(shot, f"{status}, which repeats what was sent: {body[:500]!r}")
-        elif answer.getheader("X-Request-Id") and status >= 400 and shot.method != "HEAD":
-            _check_problem(status, answer, body) or self._tell(shot, f"{status}: {body[:500]!r}")
+        elif status >= 400 and not _is_told(shot, answer, body):
+            self._tell(shot, f"{status}, in a form of its own: {body[:500]!r}")
 
     def _tell(self, shot: Shot, what: str) -> None:
         sent = repr(shot.sent if len(shot.sent) < 2_000 else shot.sent[:2_000] + b"...")
@@ -201,13 +206,15 @@ def _echo(answer: http.client.HTTPResponse) -> bytes:
     return (answer.getheader("X-Request-Id") or "").encode()
 
 
-def _check_problem(status: int, answer: http.client.HTTPResponse, body: bytes) -> bool:
-    """Whether an error is told as all are; MCP has a way of its own."""
+def _is_told(shot: Shot, answer: http.client.HTTPResponse, body: bytes) -> bool:
+    """Whether an error is told as all are; what is no HTTP never gets to us, MCP has its own."""
+    if shot.method == "HEAD" or not answer.getheader("X-Request-Id") or b"jsonrpc" in body:
+        return True
     if answer.getheader("Content-Type") != "application/problem+json":
-        return b"jsonrpc" in body
+        return False
     told: dict[str, Any] = json.loads(body)
     known = {"type", "title", "status", "detail", "code", "request_id", "fields"}
-    return told["status"] == status and bool(told["code"]) and told.keys() <= known
+    return told["status"] == answer.status and bool(told["code"]) and told.keys() <= known
 
 
 class _Wire:
@@ -219,12 +226,10 @@ class _Wire:
         self.file = _Kept(self.socket)
         self.answered = 0
 
-    def ask(self, shots: Sequence[Shot], look: Any, *, patient: bool = True) -> int:
+    def ask(self, shots: Sequence[Shot], look: Any) -> int:
         """How many were answered before the connection was closed."""
-        try:
+        with suppress(ConnectionError):  # it may have answered before it closed
             self.socket.sendall(b"".join(shot.sent for shot in shots))
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # it may have answered before it closed
         for number, shot in enumerate(shots):
             answer = http.client.HTTPResponse(self.file, method=shot.method)  # type: ignore[arg-type]
             try:
@@ -240,11 +245,9 @@ class _Wire:
 
     def leave(self, shot: Shot) -> None:
         """Send it, and go without a word."""
-        try:
+        with suppress(ConnectionError):
             self.socket.sendall(shot.sent)
             time.sleep(LEFT_AFTER_S)
-        except ConnectionError:
-            pass
 
     def close(self) -> None:
         """End it."""
@@ -277,11 +280,7 @@ def main(database: str, log: str) -> None:
 
     logging.basicConfig(level=logging.DEBUG, filename=log, force=True)
     settings = Settings(url=database, auth="on", rate="0", embedder="none", durability="normal")
-    serve(
-        settings,
-        Address("127.0.0.1", 0),
-        ready=lambda at: os.write(1, f"{at.port}\n".encode()) and None,
-    )
+    serve(settings, Address("127.0.0.1", 0), ready=lambda at: print(at.port, flush=True))
 
 
 if __name__ == "__main__":

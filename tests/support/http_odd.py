@@ -8,7 +8,8 @@ WORD = "zqxjword"  # in what is sent; never in an error, never in a log
 HOSTILE_IDS = [
     "*", "%", "_", "?", "alice", "alice ", " alice", "alice\n", "Alice", "ALICE", "a/b", "a/../b",
     "..", ".", "default", "null", "None", "0", "'; DROP TABLE messages; --", "ａｌｉｃｅ",
-    "e\u0301", "\u00e9", "x" * 4_096, "x" * 4_095, "🧠" * 64, "al\u202eice", "alice\u200b", "%61lice",
+    "e\u0301", "\u00e9", "x" * 4_096, "x" * 4_095, "🧠" * 64, "al\u202eice",
+    "alice\u200b", "%61lice",
 ]  # fmt: skip
 DATES = [
     "0000-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59",
@@ -26,7 +27,8 @@ QUERIES = [
 TEXTS = [
     "", " ", "\n", "\x00", "a\x00b", "\ud800", "a\udfffb", "\ud83d", "\u202egnp.exe", "\ufeff",
     "👩‍👩‍👧‍👦", "\uffff", "\U0010ffff", "\x7f\x1b[31m", "x" * 70_000,
-    "\r\nX-Evil: 1", "%00", "null", "1", "true", "NaN", "data:image/png;base64,AAAA", "file:///etc/passwd", "http://127.0.0.1:9/",
+    "\r\nX-Evil: 1", "%00", "null", "1", "true", "NaN", "data:image/png;base64,AAAA",
+    "file:///etc/passwd", "http://127.0.0.1:9/",
 ]  # fmt: skip
 NUMBERS = [
     0, -1, 1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**400, -(10**400), 0.1,

@@ -49,11 +49,12 @@ class ServerProcess:
     def until_up(self) -> ServerProcess:
         """Wait for its first answer."""
         limit = time.monotonic() + PATIENCE_S
-        while time.monotonic() < limit and self.child.poll() is None:
-            with suppress(httpx.TransportError):
-                assert httpx.get(f"{self.url}/health", timeout=PATIENCE_S).status_code == 200
-                return self
-            time.sleep(0.05)
+        with httpx.Client(timeout=PATIENCE_S) as client:
+            while time.monotonic() < limit and self.child.poll() is None:
+                with suppress(httpx.TransportError):
+                    assert client.get(f"{self.url}/health").status_code == 200
+                    return self
+                time.sleep(0.05)
         raise AssertionError(f"the server did not start: {self.said()}")
 
     def again(self) -> ServerProcess:

@@ -6,6 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from recollect.errors import MissingExtraError
+
+try:
+    from langchain.agents.middleware.types import ModelRequest
+    from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+except ImportError as error:
+    raise MissingExtraError("agents") from error
+
 from recollect.agent.lines import (
     UNPLACED,
     Line,
@@ -25,18 +33,12 @@ from recollect.context.tail import Tail
 from recollect.context.turns import blocks_of
 from recollect.context.window import Part, Receipt, Window
 from recollect.context.wires import wire_of
-from recollect.errors import ConflictError, MissingExtraError, StoreError, WindowError
+from recollect.errors import ConflictError, StoreError, WindowError
 from recollect.records.log import LogEntry
 from recollect.records.message import Message
 from recollect.records.query import Recall
 from recollect.records.summary import Summary
 from recollect.request import Request
-
-try:
-    from langchain.agents.middleware.types import ModelRequest
-    from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
-except ImportError as error:
-    raise MissingExtraError("agents") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

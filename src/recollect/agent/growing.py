@@ -10,13 +10,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from recollect.agent.careful import Careful
-from recollect.agent.ledger import Ledger
-from recollect.agent.who import Who
-from recollect.aio_life import in_thread
 from recollect.errors import MissingExtraError
-from recollect.records.message import Message
-from recollect.stream import Stream
 
 try:
     from langchain.agents.middleware.types import ModelRequest, ModelResponse
@@ -25,6 +19,13 @@ try:
     from langchain_core.messages import BaseMessage
 except ImportError as error:
     raise MissingExtraError("agents") from error
+
+from recollect.agent.careful import Careful
+from recollect.agent.ledger import Ledger
+from recollect.agent.who import Who
+from recollect.aio_life import in_thread
+from recollect.records.message import Message
+from recollect.stream import Stream
 
 FLUSH_SECONDS = 0.1
 UNKEPT = re.compile("[\x00\ud800-\udfff]")  # what no store keeps

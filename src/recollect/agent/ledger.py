@@ -8,19 +8,21 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from recollect.agent.lines import is_said
-from recollect.agent.messages import from_langchain
-from recollect.agent.who import Who
-from recollect.errors import ConflictError, MessageError, MissingExtraError
-from recollect.memory import Memory
-from recollect.records.log import LogEntry
-from recollect.records.message import Message
-from recollect.records.scope import Scope
+from recollect.errors import MissingExtraError
 
 try:
     from langchain_core.messages import BaseMessage
 except ImportError as error:
     raise MissingExtraError("agents") from error
+
+from recollect.agent.lines import is_said
+from recollect.agent.messages import from_langchain
+from recollect.agent.who import Who
+from recollect.errors import ConflictError, MessageError
+from recollect.memory import Memory
+from recollect.records.log import LogEntry
+from recollect.records.message import Message
+from recollect.records.scope import Scope
 
 MOST_SESSIONS = 1_000
 LEAST_ALIKE = 2  # one message may well be said again

@@ -6,11 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from recollect.agent.messages import from_langchain, to_langchain
-from recollect.context.turns import NO_RESULT
-from recollect.errors import MessageError, MissingExtraError
-from recollect.records.log import LogEntry
-from recollect.records.message import Message
+from recollect.errors import MissingExtraError
 
 try:
     from langchain_core.messages import (
@@ -23,6 +19,12 @@ try:
     )
 except ImportError as error:
     raise MissingExtraError("agents") from error
+
+from recollect.agent.messages import from_langchain, to_langchain
+from recollect.context.turns import NO_RESULT
+from recollect.errors import MessageError
+from recollect.records.log import LogEntry
+from recollect.records.message import Message
 
 UNPLACED = 0  # the log begins with 1
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}

@@ -17,20 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, NotRequired, TypedDict, Unpack
 
-from recollect.agent.careful import Careful
-from recollect.agent.filling import Filled, Filling
-from recollect.agent.growing import Growing
-from recollect.agent.ledger import Ledger
-from recollect.agent.overflow import is_overflow
-from recollect.agent.tool_use import failure, results_of
-from recollect.agent.who import NOBODY, Who, who_runs
-from recollect.aio_life import in_thread
-from recollect.context.window import Receipt, Window
-from recollect.errors import ConfigError, MissingExtraError
-from recollect.memory import Memory
-from recollect.recall.crew import Task
-from recollect.records.query import Recall
-from recollect.request import DEADLINE_MS, Request, Shelf
+from recollect.errors import MissingExtraError
 
 try:
     from langchain.agents.middleware.types import (
@@ -51,6 +38,21 @@ try:
     from langgraph.types import Command
 except ImportError as error:
     raise MissingExtraError("agents") from error
+
+from recollect.agent.careful import Careful
+from recollect.agent.filling import Filled, Filling
+from recollect.agent.growing import Growing
+from recollect.agent.ledger import Ledger
+from recollect.agent.overflow import is_overflow
+from recollect.agent.tool_use import failure, results_of
+from recollect.agent.who import NOBODY, Who, who_runs
+from recollect.aio_life import in_thread
+from recollect.context.window import Receipt, Window
+from recollect.errors import ConfigError
+from recollect.memory import Memory
+from recollect.recall.crew import Task
+from recollect.records.query import Recall
+from recollect.request import DEADLINE_MS, Request, Shelf
 
 MOST_RECALLS = 256
 GRACE_MS = 1_000.0  # recall keeps its own deadline; who is later by so much hangs, or loads a model

@@ -19,14 +19,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Unpack
 
-from recollect.agent.filling import Filled
-from recollect.agent.middleware import Options as MemoryOptions
-from recollect.agent.middleware import RecollectMiddleware
-from recollect.context.window import Receipt, Window
-from recollect.errors import ConfigError, InvalidError, MissingExtraError
-from recollect.memory import Memory
-from recollect.records.ids import new_id
-from recollect.records.query import Recall
+from recollect.errors import MissingExtraError
 
 try:
     from langchain.agents import create_agent
@@ -43,6 +36,15 @@ try:
     from langgraph.types import Command
 except ImportError as error:
     raise MissingExtraError("agents") from error
+
+from recollect.agent.filling import Filled
+from recollect.agent.middleware import Options as MemoryOptions
+from recollect.agent.middleware import RecollectMiddleware
+from recollect.context.window import Receipt, Window
+from recollect.errors import ConfigError, InvalidError
+from recollect.memory import Memory
+from recollect.records.ids import new_id
+from recollect.records.query import Recall
 
 ERROR_CHARS = 1_000
 MOST_MESSAGES, MOST_SESSIONS = 50, 1_000  # that are kept in this process

@@ -12,22 +12,24 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
+from recollect.errors import MissingExtraError
+
+try:
+    from langchain_core.messages import BaseMessage
+except ImportError as error:
+    raise MissingExtraError("agents") from error
+
 from recollect.agent.lines import entry_of, is_others_summary
 from recollect.context.compression.compress import DEFAULT, Compress, compress
 from recollect.context.compression.summarizer import style_of
 from recollect.context.tokens import Counter
 from recollect.context.window import Window
 from recollect.contexts import Budgeted
-from recollect.errors import MissingExtraError, RecollectError
+from recollect.errors import RecollectError
 from recollect.memory import Memory
 from recollect.providers.chat_model import ChatModel
 from recollect.records.scope import Scope
 from recollect.records.summary import Summary
-
-try:
-    from langchain_core.messages import BaseMessage
-except ImportError as error:
-    raise MissingExtraError("agents") from error
 
 NOTHING = "(Nothing was said before.)"
 _SCOPE = Scope(user="summary", session="summary")  # of what is returned and not stored

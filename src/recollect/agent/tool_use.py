@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from recollect.agent.messages import from_langchain
 from recollect.errors import MissingExtraError
-from recollect.records.ids import new_id
-from recollect.records.message import Message
 
 try:
     from langchain_core.messages import ToolMessage
     from langgraph.types import Command
 except ImportError as error:
     raise MissingExtraError("agents") from error
+
+from recollect.agent.messages import from_langchain
+from recollect.records.ids import new_id
+from recollect.records.message import Message
 
 ERROR_CHARS = 200
 

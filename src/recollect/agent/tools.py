@@ -8,12 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from recollect.agent.described import NAMES, Argument, Described, described, given
-from recollect.agent.messages import from_langchain
-from recollect.agent.toolbox import Toolbox
-from recollect.aio_life import in_thread
-from recollect.context.tokens import Counter
-from recollect.errors import InvalidError, MissingExtraError, RecollectError
+from recollect.errors import MissingExtraError
 
 try:
     from langchain.tools import ToolRuntime
@@ -22,6 +17,13 @@ try:
     from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 except ImportError as error:
     raise MissingExtraError("agents") from error
+
+from recollect.agent.described import NAMES, Argument, Described, described, given
+from recollect.agent.messages import from_langchain
+from recollect.agent.toolbox import Toolbox
+from recollect.aio_life import in_thread
+from recollect.context.tokens import Counter
+from recollect.errors import InvalidError, RecollectError
 
 NOTHING = "Nothing was found."
 _AT_HAND = ("session_id", "user_id")  # whoever runs the agent knows them

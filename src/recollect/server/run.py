@@ -27,6 +27,7 @@ from recollect.server.http.app import Limits, build_app
 GRACE_S = 10
 KEEP_ALIVE_S = 30
 MOST_CONNECTIONS = 1_000
+BACKLOG = 2_048
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,7 @@ def _bind(address: Address) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((address.host, address.port))
+        listening.listen(BACKLOG)  # who is told of it may connect at once
     except OSError as error:
         listening.close()
         raise ConfigError(

@@ -1,0 +1,107 @@
+"""The OpenAPI document is valid, and what the server answers is what it says."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import Case
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from recollect import Memory
+from recollect.server.auth import Guard, Keys
+from recollect.server.http.app import Limits, build_app
+from tests.server.test_fuzz import furnish
+from tests.server.test_routes_described import DOCUMENT
+from tests.support.http_server import Served, serving
+
+EXAMPLES = 200 if os.environ.get("RECOLLECT_PROVE") else 15
+Ids = dict[str, list[str]]
+ADMINS = ("/api/keys", "/metrics")
+# A document cannot say all that a request must be: that a cursor came from a page, or a text says
+# something. So what fits its shapes may still be refused, with a status that it names.
+TOO_STRICT = [positive_data_acceptance]
+OPERATIONS = [
+    pytest.param(path, method, id=f"{method} {path}")
+    for path, methods in DOCUMENT["paths"].items()
+    for method in methods
+]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    path: Path = tmp_path_factory.mktemp("openapi") / "memory.db"
+    with (
+        Memory(path, embedder=None, thinking=None) as memory,
+        serving(
+            build_app(memory, Guard(memory.store), Limits(requests_per_s=0, failures_per_s=0))
+        ) as url,
+    ):
+        server = Served(url, memory)
+        with server.clients:
+            yield server
+
+
+@pytest.fixture(scope="module")
+def ids(served: Served) -> Ids:
+    """What there is, by the names of the path's parts."""
+    spare = Keys(served.memory.store).create(tenant="default", user="spare").record.id
+    return {**furnish(served.client("ada"), "tea"), "key_id": [spare]}
+
+
+@pytest.fixture(scope="module")
+def schema(served: Served) -> Any:
+    return schemathesis.openapi.from_url(f"{served.url}/openapi.json")
+
+
+def test_the_document_is_openapi_3_1(schema: Any) -> None:
+    assert DOCUMENT["openapi"].startswith("3.1")
+    schema.validate()
+    for part in DOCUMENT["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(part)
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module:Warning")  # schemathesis' own
+@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+def test_an_operation_answers_as_the_document_says(
+    path: str, method: str, mode: GenerationMode, schema: Any, served: Served, ids: Ids
+) -> None:
+    key = served.key(None if path.startswith(ADMINS) else "ada")
+    statuses: Counter[int] = Counter()
+
+    @given(case=schema[path][method.upper()].as_strategy(generation_mode=mode))
+    @settings(
+        max_examples=EXAMPLES, deadline=None, database=None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    def ask(case: Case[Any]) -> None:
+        lead_there(case, ids, statuses.total())
+        answer = case.call(headers={"Authorization": f"Bearer {key}"}, timeout=20)
+        statuses[answer.status_code] += 1
+        case.validate_response(answer, excluded_checks=TOO_STRICT)
+        assert answer.status_code < 500
+
+    ask()
+    assert statuses.total() >= 1
+
+
+def lead_there(case: Case[Any], ids: Ids, number: int) -> None:
+    """Let most requests get past the door: by ids of what is there, and by asking for oneself."""
+    if number % 2:
+        for name in case.path_parameters or {}:
+            case.path_parameters[name] = ids[name][number // 2 % len(ids[name])]
+    if number % 4:
+        for part in (case.query, case.body):
+            if isinstance(part, dict):
+                part.pop("user", None)
+    if case.path.endswith("/updates"):  # else it goes on for as long as nothing comes
+        case.query["timeout_s"] = 0.05
