@@ -88,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seconds", type=float, default=60, help="that each rate is held")
     made.add_argument("--rate", type=float, help="requests a second; else one that holds is found")
     made.add_argument("--messages", type=int, default=10_000, help="stored before")
-    made.add_argument("--connections", type=int, default=16)
+    made.add_argument("--connections", type=int, default=8)
     made.add_argument("--rounds", type=int, default=4, help="of each kind flat out, 2 s each")
     return made
 

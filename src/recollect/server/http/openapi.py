@@ -76,6 +76,8 @@ def _complete(document: dict[str, Any]) -> dict[str, Any]:
     for path, methods in document["paths"].items():
         for operation in methods.values():
             told = operation["responses"]
+            for answer in told.values():  # FastAPI says that events are one string
+                answer.get("content", {}).get("text/event-stream", {}).pop("schema", None)
             for status, meaning in _PROBLEMS.items():
                 told[status] = {"description": meaning, "content": content}
             if path not in PUBLIC:

@@ -1,0 +1,59 @@
+"""The page about the server says what is so."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from recollect.cli.main import app
+from tests.support.http_server import Served
+
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "server.md").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def document(served: Served) -> Any:
+    return httpx.get(f"{served.url}/openapi.json").json()
+
+
+def test_the_lines_of_python_work(served: Served) -> None:
+    [code] = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code.replace("http://127.0.0.1:7077", served.url)],
+        env={**os.environ, "RECOLLECT_KEY": served.key("me")}, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "I moved to Berlin in March. No more Munich commutes!\n"
+
+
+def test_the_requests_of_the_page_are_answered(served: Served) -> None:
+    me = served.client("me")
+    requests = re.findall(r"7077(/api/\S+) .*\n +-d '(.*)'", PAGE)
+    assert len(requests) == 2
+    for path, body in requests:
+        answer = me.post(path, content=body, headers={"Content-Type": "application/json"})
+        assert answer.is_success, answer.text
+
+
+def test_every_resource_is_named(document: Any) -> None:
+    named = set(re.findall(r"`/(?:api/)?([a-z]+)`", PAGE))
+    served_ = {path.removeprefix("/api/").strip("/").split("/")[0] for path in document["paths"]}
+    assert served_ <= named | {"chat"}
+    assert named - {"api", "mcp"} <= served_
+
+
+def test_every_option_is_named() -> None:
+    shown = CliRunner().invoke(app, ["serve", "--help"], env={"COLUMNS": "200"}).output
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    options = set(re.findall(r"(?<![\w-])--[a-z-]+", plain)) - {"--help"}
+    table = PAGE[PAGE.index("| option |") : PAGE.index("## From Python")]
+    assert options == set(re.findall(r"`(--[a-z-]+)`", table))
