@@ -51,6 +51,12 @@ SETTINGS = "listen_addresses = '127.0.0.1'\nunix_socket_directories = ''\nport =
 NEW_DATABASE = "CREATE DATABASE {} TEMPLATE template0 ENCODING UTF8 LC_COLLATE 'C' LC_CTYPE 'C'"
 DISTANCE = "SELECT array_fill(1, '{64}')::vector <-> array_fill(2, '{64}')::vector"
 VECTOR_FILES = ("vector.control", "vector--*.sql", "vector.so", "vector.dylib")
+GUARD = """
+read -r _
+pid=$(head -n 1 "$0/data/postmaster.pid") && kill -QUIT "$pid"
+while kill -0 "$pid"; do sleep 0.1; done
+rm -rf "$0"
+"""
 VECTOR_SOURCES = {"debian": "trixie main", "ubuntu": "noble universe"}
 
 _connect = functools.partial(psycopg.connect, autocommit=True, connect_timeout=10)
@@ -69,6 +75,7 @@ class Server:
     version: str
     _programs: Path | None = None  # None: the server is not ours
     _folder: Path = Path()
+    _guard: subprocess.Popen[bytes] | None = None
     _owner: int = field(default_factory=os.getpid)
     _databases: list[str] = field(default_factory=list)
 
@@ -111,6 +118,8 @@ class Server:
             with contextlib.suppress(ServerError):  # it was not running
                 self.stop("immediate")
             shutil.rmtree(self._folder, ignore_errors=True)
+        if self._guard:
+            self._guard.communicate()
 
 
 def start_server(*, vector: bool) -> Server:
@@ -177,7 +186,8 @@ def _launch(bindir: Path, vector: bool) -> Server:
     port, password = _free_port(), secrets.token_hex(16)
     url = f"postgresql://postgres:{password}@127.0.0.1:{port}/postgres"
     folder = Path(tempfile.mkdtemp(prefix="cluster-", dir=_base()))
-    server = Server(url, vector, _pg_config(bindir, "version").split()[1], bindir, folder)
+    version = _pg_config(bindir, "version").split()[1]
+    server = Server(url, vector, version, bindir, folder, _start_guard(folder))
     with contextlib.ExitStack() as undo:
         undo.callback(server.close)
         (folder / "password").write_text(password)
@@ -191,6 +201,14 @@ def _launch(bindir: Path, vector: bool) -> Server:
             raise ServerError(problem)
         undo.pop_all()
     return server
+
+
+def _start_guard(folder: Path) -> subprocess.Popen[bytes]:
+    """Stops and deletes a cluster when this process is no more, however it ended."""
+    pipe, none = subprocess.PIPE, subprocess.DEVNULL
+    return subprocess.Popen(
+        ["sh", "-c", GUARD, folder], stdin=pipe, stdout=none, stderr=none, start_new_session=True
+    )
 
 
 def _free_port() -> int:

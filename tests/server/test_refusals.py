@@ -1,0 +1,274 @@
+"""What is refused, and how: a table over every operation that the OpenAPI document names."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import re
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from recollect import Memory, Message
+from recollect.codes import code_of
+from recollect.errors import RecollectError
+from recollect.server.auth import Guard
+from recollect.server.http.app import Limits, build_app
+from recollect.testing.model_server import ModelServer
+from tests.server.test_chat_model import answers, talking
+from tests.server.test_routes_described import DOCUMENT
+from tests.support.http_server import Served, serving
+
+OPERATIONS = [
+    (method.upper(), re.sub(r"\{\w+\}", "1", path), "requestBody" in told)
+    for path, methods in DOCUMENT["paths"].items()
+    for method, told in methods.items()
+]
+WITH_BODY = [(method, path) for method, path, takes in OPERATIONS if takes]
+JSON = {"Content-Type": "application/json"}
+TOO_MANY = 8 * 1024 * 1024 + 1
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+
+
+def code(answer: httpx.Response) -> tuple[int, str]:
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["x-request-id"] == answer.json()["request_id"]
+    return answer.status_code, answer.json()["code"]
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.", "", "a b"]
+)
+def test_a_forged_host_is_refused_everywhere(served: Served, host: str) -> None:
+    client = served.client()
+    for method, path, _ in OPERATIONS:
+        assert code(client.request(method, path, headers={"Host": host})) == (421, "wrong_host"), (
+            path
+        )
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "https://localhost.evil.example"]
+)
+def test_a_forged_origin_is_refused_everywhere(served: Served, origin: str) -> None:
+    client = served.client()
+    for method, path, _ in OPERATIONS:
+        answer = client.request(method, path, headers={"Origin": origin})
+        assert code(answer) == (403, "forbidden"), path
+        assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""],
+)
+def test_a_body_that_is_not_json_is_refused_everywhere(served: Served, kind: str) -> None:
+    client = served.client()
+    for method, path in WITH_BODY:
+        answer = client.request(method, path, content=b"{}", headers={"Content-Type": kind})
+        assert code(answer) == (415, "not_json"), path
+
+
+def test_a_body_of_more_than_8_mib_is_refused_everywhere_before_it_is_sent(served: Served) -> None:
+    address, key = httpx.URL(served.url), served.key()
+    for method, path in WITH_BODY:
+        with socket.create_connection((address.host, address.port or 0), 10) as wire:
+            wire.sendall(
+                f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {TOO_MANY}\r\n\r\n".encode()
+            )
+            assert wire.recv(20).startswith(b"HTTP/1.1 413 "), path
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+def test_deep_json_is_refused_everywhere(served: Served, opening: bytes) -> None:
+    client = served.client()
+    for method, path in WITH_BODY:
+        answer = client.request(method, path, content=opening * 100_000, headers=JSON)
+        assert code(answer) == (422, "invalid"), path
+
+
+SOURCES = ["/etc/passwd", "file:///etc/passwd", "../secret.png", "http://127.0.0.1/a.png", "", "a"]
+SOURCES += [
+    "https://evil.example/a.png",
+    "data:text/html,x",
+    "//evil.example/a",
+    "DATA:image/png,x",
+]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_images_by_path_or_address_are_refused(served: Served, source: str) -> None:
+    client = served.client()
+    id_ = client.post("/api/messages", json={"role": "user", "content": "Hi"}).json()[
+        "message_ids"
+    ][0]
+    parts: list[Any] = [{"type": "image_url", "image_url": {"url": source}}]
+    for said in (
+        {"role": "user", "content": "Look", "images": [source]}, {"role": "user", "content": parts},
+        {"role": "user", "content": [{"type": "image_url", "image_url": source}]},
+        {"role": "user", "content": [{"type": "text", "text": "Look"}, *parts]},
+    ):  # fmt: skip
+        assert code(client.post("/api/messages", json=said)) == (422, "image")
+        assert code(client.post("/api/messages/batch", json={"messages": [said]})) == (422, "image")
+        assert code(client.put(f"/api/messages/{id_}", json=said)) == (422, "image")
+    asked = client.post("/api/context", json={"question": "What is it?", "images": [source]})
+    assert code(asked) == (422, "image")
+
+
+def test_images_by_bytes_are_taken(served: Served) -> None:
+    client = served.client(user="painter")
+    part = {"type": "image_url", "image_url": {"url": PIXEL}}
+    for said in ({"content": "Look", "images": [PIXEL]}, {"content": [part]}):
+        assert client.post("/api/messages", json={"role": "user", **said}).status_code == 201
+
+
+OPENED: list[str] = []  # files that somebody opened; a hook stays for as long as Python runs
+WATCHED: set[str] = set()
+
+
+def _watch(name: str, given: tuple[Any, ...]) -> None:
+    if name == "open" and given and str(given[0]) in WATCHED:
+        OPENED.append(str(given[0]))
+
+
+@contextmanager
+def canaries(folder: Path) -> Iterator[tuple[list[str], list[str]]]:
+    """A file and an address that nobody must come for, in all their forms, and who came."""
+    hits: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            hits.append(self.path)
+            self.send_error(404)
+
+    file = folder / "canary.png"
+    file.write_bytes(b"\x89PNG\r\n\x1a\n canary")
+    WATCHED.add(str(file))
+    sys.addaudithook(_watch)
+    OPENED.clear()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    address = f"http://127.0.0.1:{server.server_address[1]}/canary.png"
+    try:
+        yield [f"file://{file}", address, str(file)], hits
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_no_context_of_a_server_reads_or_fetches_an_image(served: Served, tmp_path: Path) -> None:
+    """Also not what the host's own program stored, which may name files that it may read."""
+    client = served.client(user="host")
+    with canaries(tmp_path) as (sources, hits):
+        for number, source in enumerate(sources):
+            part = {"type": "image_url", "image_url": {"url": source}}
+            said = [Message("user", "Look", images=[source]), Message("user", [part])]
+            served.memory.remember(said, user="host", session=f"s{number}")
+            for path, ask in (
+                ("/api/context", {"question": "What is it?", "session": f"s{number}"}),
+                ("/api/chat", {"message": "What is it?", "session_id": f"s{number}"}),
+                ("/api/compress", {"session": f"s{number}", "keep_last": 0}),
+                ("/api/recall", {"question": "Look"}),
+            ):
+                answer = client.post(path, json=ask)
+                assert answer.status_code == 200, answer.text
+                assert "iVBOR" not in answer.text  # how a picture begins, as base64
+        assert OPENED == []
+        assert hits == []
+        served.memory.remember(Message("user", [part]), user="host", session="own")
+        served.memory.context("What?", user="host", session="own")  # a program's own may read it
+        assert sources[-1:] == OPENED
+
+
+def test_an_agent_of_a_server_reads_no_image_for_its_model(tmp_path: Path) -> None:
+    with (
+        canaries(tmp_path) as (sources, hits),
+        ModelServer() as model,
+        Memory(tmp_path / "memory.db", embedder=None, thinking=None) as memory,
+        talking(memory, model) as client,
+    ):
+        for number, source in enumerate(sources):
+            part = {"type": "image_url", "image_url": {"url": source}}
+            memory.remember(Message("user", [part]), user="ada", session=f"s{number}")
+            answers(model, "I see.")
+            ask = {"message": "What is it?", "session_id": f"s{number}"}
+            answer = client.post("/api/chat", json=ask, headers={"Accept": "application/json"})
+            assert answer.json()["message"] == "I see.", answer.text
+        assert OPENED == []
+        assert hits == []
+
+
+BAD_TEXTS = {"NUL": "a\x00b", "lone surrogate": "a\ud83db", "last surrogate": "\udfff"}
+
+
+def asks_with(bad: str) -> list[tuple[str, str, Any, Any]]:
+    """Requests that hold a text, and the library's own way to say the same."""
+
+    def said(**fields: Any) -> Any:
+        return lambda memory: memory.remember(
+            Message(**{"role": "user", "content": "Hi", **fields}), user="ada"
+        )
+
+    return [
+        ("POST", "messages", {"role": "user", "content": bad}, said(content=bad)),
+        ("POST", "messages", {"role": "user", "content": [bad]}, said(content=[bad])),
+        ("POST", "messages", {"role": "user", "name": bad}, said(name=bad)),
+        ("POST", "messages", {"role": "user", "message_id": bad}, said(message_id=bad)),
+        ("POST", "messages", {"role": "user", "structured_data": {bad: 1}},
+         said(structured_data={bad: 1})),
+        ("POST", "messages", {"role": "user", "agent": bad},
+         lambda memory: memory.remember(Message("user", "Hi"), user="ada", agent=bad)),
+        ("POST", "messages", {"role": "user", "session": bad},
+         lambda memory: memory.remember(Message("user", "Hi"), user="ada", session=bad)),
+        ("POST", "memories", {"text": bad}, lambda memory: memory.add_memory(bad, user="ada")),
+        ("POST", "memories", {"text": f"{bad} tea", "sources": ["m1"]},
+         lambda memory: memory.add_memory(f"{bad} tea", user="ada", sources=("m1",))),
+        *(("POST", "facts", {**TRIPLE, part: bad, "sources": ["m1"]},
+           lambda memory, part=part: memory.add_fact(*{**TRIPLE, part: bad}.values(), user="ada"))
+          for part in TRIPLE),
+        ("POST", "forget", {"memory": bad}, lambda memory: memory.forget(user="ada", memory=bad)),
+        ("POST", "forget", {"message": bad}, lambda memory: memory.forget(user="ada", message=bad)),
+        ("POST", "recall", {"question": "q", "session": bad},
+         lambda memory: memory.recall("q", user="ada", session=bad)),
+        ("POST", "context", {"question": bad}, lambda memory: memory.context(bad, user="ada")),
+        ("POST", "context", {"question": "q", "system": bad},
+         lambda memory: memory.context("q", user="ada", system=bad)),
+        ("POST", "holds", {"reason": bad}, lambda memory: memory.hold(user="ada", reason=bad)),
+    ]  # fmt: skip
+
+
+TRIPLE = {"subject": "Ada", "predicate": "likes", "object": "tea"}
+
+
+@pytest.mark.parametrize("bad", BAD_TEXTS.values(), ids=BAD_TEXTS)
+def test_text_that_no_store_keeps_is_refused_alike_by_both_stores_and_the_library(
+    bad: str, tmp_path: Path, postgres_url: str
+) -> None:
+    for where in (tmp_path / "memory.db", postgres_url):
+        with ExitStack() as stack:
+            memory = stack.enter_context(Memory(where, embedder=None, thinking=None))
+            limits = Limits(requests_per_s=0)
+            url = stack.enter_context(
+                serving(build_app(memory, Guard.local("default", "ada"), limits))
+            )
+            client = stack.enter_context(httpx.Client(base_url=url))
+            for method, path, ask, own in asks_with(bad):
+                answer = client.request(
+                    method, f"/api/{path}", content=json.dumps(ask), headers=JSON
+                )
+                with pytest.raises(RecollectError) as told:
+                    own(memory)
+                wanted = (*code_of(told.value), str(told.value))
+                assert (*code(answer), answer.json()["detail"]) == wanted, (path, ask.keys())
+                assert answer.status_code == 422
+            assert client.get("/api/messages").json()["items"] == []
