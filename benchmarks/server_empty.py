@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from recollect.server.run import GRACE_S, KEEP_ALIVE_S, MOST_CONNECTIONS, Prompt
+from recollect.server.run import configured
 
 
 async def nothing(_: Request) -> Response:
@@ -20,11 +20,7 @@ async def nothing(_: Request) -> Response:
 def main() -> None:
     """Say where, and serve until stopped."""
     app = Starlette(routes=[Route("/health", nothing)])
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, proxy_headers=False,
-        ws="none", timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=GRACE_S,
-        limit_concurrency=MOST_CONNECTIONS, http=Prompt,
-    )  # fmt: skip
+    config = configured(app)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         print("page", f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
         uvicorn.Server(config).run(sockets=[listening])

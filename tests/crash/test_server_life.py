@@ -34,8 +34,13 @@ def test_ctrl_c_ends_a_server_quietly_and_no_second_one_takes_its_port(path: str
     port = urlsplit(server.url).port
     assert second.said().startswith(f"ConfigError: cannot listen on http://127.0.0.1:{port} ")
     assert "Choose another with --port" in second.said()
-    assert httpx.get(f"{server.url}/ready").status_code == 200
-    server.signal(signal.SIGINT, group=True)
+    begun = {"role": "assistant", "content": "It is", "unfinished": True}
+    [id_] = httpx.post(f"{server.url}/api/messages", json=begun).json()["message_ids"]
+    with httpx.stream("GET", f"{server.url}/api/messages/{id_}/updates") as reading:
+        lines = reading.iter_lines()
+        assert next(lines).startswith("id: ")
+        server.signal(signal.SIGINT, group=True)
+        assert "event: timeout" in list(lines)  # who reads along is not left hanging
     assert server.ended() == 130  # as shells count: by this signal
     assert server.said() == ""
 

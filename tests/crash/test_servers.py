@@ -55,7 +55,7 @@ def test_servers_are_killed_again_and_again(target: str) -> None:
 
 
 @pytest.mark.prove
-def test_a_server_that_stands_still_keeps_nobody_for_longer_than_patience(target: str) -> None:
+def test_a_server_that_stands_still_costs_others_at_most_a_retry(target: str) -> None:
     servers = start(target, 2)
     with Load([server.url for server in servers], SEED) as load, ThreadPoolExecutor(1) as thread:
         load.until_all_write()
@@ -65,8 +65,8 @@ def test_a_server_that_stands_still_keeps_nobody_for_longer_than_patience(target
             assert httpx.get(f"{servers[1].url}/health", timeout=5).status_code == 200
             load.go_on(1)
         servers[0].signal(signal.SIGCONT)
-        # PostgreSQL locks what is written, SQLite all there is.
-        assert waiting.result() == (200 if target.startswith("postgresql://") else 503)
+        # PostgreSQL locks what is written, SQLite all there is, for whoever's turn it is.
+        assert waiting.result() in (200, 503)
         load.until_all_write()  # both are back
         assert write_patiently(servers[1]) == 200
     check(target, servers, load)

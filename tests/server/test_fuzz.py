@@ -147,3 +147,17 @@ def test_odd_requests_are_answered_and_touch_nobody_else(tmp_path: Path) -> None
 @pytest.mark.parametrize("count", [20_000, 100_000])
 def test_many_more_odd_requests_are_answered(count: int, tmp_path: Path) -> None:
     check(tmp_path, count, seed=int.from_bytes(os.urandom(4), "big"))
+
+
+def test_an_answer_is_not_held_back(tmp_path: Path) -> None:
+    """A socket that waits for the client's receipt would take 40 ms for each."""
+    took = []
+    with (
+        serving_elsewhere(tmp_path / "prompt.db", tmp_path / "log") as server,
+        httpx.Client(base_url=server.url) as client,
+    ):
+        for _ in range(20):
+            began = time.perf_counter()
+            assert client.get("/health").status_code == 200
+            took.append(time.perf_counter() - began)
+    assert min(took) < 0.03

@@ -17,6 +17,7 @@ from recollect.memory import Memory, open_embedder, open_store, open_thinking
 try:
     import uvicorn
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
+    from uvicorn.supervisors import Multiprocess
 except ImportError as error:
     raise MissingExtraError("server") from error
 
@@ -98,23 +99,22 @@ def serve(
     ready: Callable[[Address], None] = lambda _: None,
 ) -> None:
     """Listen until told to stop; `ready` is called with the address once it is known to be free."""
-    options: dict[str, Any] = {
-        "log_level": "warning", "access_log": False, "server_header": False,
-        "proxy_headers": False, "ws": "none", "timeout_keep_alive": KEEP_ALIVE_S,
-        "timeout_graceful_shutdown": GRACE_S, "limit_concurrency": MOST_CONNECTIONS,
-        "http": Prompt,
-    }  # fmt: skip
     listening = _bind(address)
-    address = Address(address.host, listening.getsockname()[1])
-    ready(address)
+    ready(Address(address.host, listening.getsockname()[1]))
     if workers == 1:
-        uvicorn.Server(uvicorn.Config(make_app(settings), **options)).run(sockets=[listening])
+        uvicorn.Server(configured(make_app(settings))).run(sockets=[listening])
         return
-    listening.close()
     os.environ.update(settings.to_environment())  # all that the other processes get to know
-    uvicorn.run(
-        "recollect.server.run:make_app", factory=True, workers=workers, host=address.host,
-        port=address.port, **options,
+    config = configured("recollect.server.run:make_app", factory=True, workers=workers)
+    Multiprocess(config, sockets=[listening]).run()
+
+
+def configured(app: Any, **options: Any) -> uvicorn.Config:
+    """How any app is served here."""
+    return uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, proxy_headers=False,
+        ws="none", http=Prompt, timeout_keep_alive=KEEP_ALIVE_S, timeout_worker_healthcheck=60,
+        timeout_graceful_shutdown=GRACE_S, limit_concurrency=MOST_CONNECTIONS, **options,
     )  # fmt: skip
 
 

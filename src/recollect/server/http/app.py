@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -75,6 +78,7 @@ def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
         if owned:
+            _watch_for_the_end(app.state.stopping)
             await in_thread(memory.warm_up)
         async with door.run():
             yield
@@ -87,6 +91,7 @@ def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
         docs_url=None, redoc_url=None, lifespan=alive, redirect_slashes=False,
     )  # fmt: skip
     app.state.memory = memory
+    app.state.stopping = asyncio.Event()  # for answers that would go on for long
     app.state.chats = chats
     app.state.of_tenant = lru_cache(maxsize=MOST_TENANTS)(memory.of_tenant)
     handlers: dict[Any, Any] = {
@@ -102,6 +107,24 @@ def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
     app.add_route("/mcp", mcp, include_in_schema=False)
     describe(app)
     return app
+
+
+def _watch_for_the_end(stopping: asyncio.Event) -> None:
+    """Have it known when the server is told to stop: it waits for open answers before it ends."""
+    loop = asyncio.get_running_loop()
+    if threading.current_thread() is not threading.main_thread():
+        return  # where nobody gets signals
+
+    def with_notice(then: Any) -> Any:
+        def told(number: int, frame: Any) -> None:
+            loop.call_soon_threadsafe(stopping.set)
+            then(number, frame)
+
+        return told
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if callable(then := signal.getsignal(number)):
+            signal.signal(number, with_notice(then))
 
 
 def _shielded(app: ASGIApp, guard: Guard, limits: Limits) -> ASGIApp:

@@ -70,6 +70,7 @@ async def growth(
     """
     clock = asyncio.get_running_loop().time
     until, pause = clock() + timeout_s, FIRST_PAUSE_S
+    stopping: asyncio.Event = request.app.state.stopping
     while not await request.is_disconnected():
         message = await in_thread(look)
         if message is None:
@@ -82,7 +83,7 @@ async def growth(
         if not message.unfinished:
             yield event("finished", {"message_id": message.message_id, "chars": len(text)})
             return
-        if clock() >= until:
+        if stopping.is_set() or clock() >= until:
             yield event("timeout", {"chars": seen})
             return
         await asyncio.sleep(pause)

@@ -33,6 +33,7 @@ MIGRATIONS = load_migrations("sqlite")
 REINDEXED_BY = 2  # the migration that drops what search works on, to be made again
 MERGE_PAGES = 2_000
 CACHE_KIB = 32_768  # SQLite's own 2 MB makes appends slow down as the text index grows
+LEAST_MS = 50  # of patience, for another process that is writing just then
 CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is moved into the file
 
 
@@ -67,8 +68,13 @@ class SqliteEngine:
                 self._give_back(reader)
 
     def write(self, owner: str, work: Callable[[Db], T], *, alone: bool = False) -> T:
+        until = time.monotonic() + self._patience_ms / 1_000
         with self._lock, TRANSLATED:
-            return self._in_transaction(self._db(), work, "BEGIN IMMEDIATE")
+            writer = self._db()
+            # Those who wait here together are patient together, not one after the other.
+            left_ms = int((until - time.monotonic()) * 1_000)
+            writer.connection.set_busy_timeout(max(left_ms, LEAST_MS))
+            return self._in_transaction(writer, work, "BEGIN IMMEDIATE")
 
     @staticmethod
     def _in_transaction(db: SqliteDb, work: Callable[[Db], T], begin: str) -> T:
