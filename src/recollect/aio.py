@@ -144,6 +144,11 @@ class AsyncMemory(AsyncLife):
             thinking=thinking, clock=clock,
         )  # fmt: skip
 
+    def of_tenant(self, tenant: str) -> AsyncMemory:
+        other = object.__new__(type(self))
+        other._memory = self._memory.of_tenant(tenant)
+        return other
+
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
         return self._memory.scope(user=user, agent=agent, session=session)
 

@@ -349,11 +349,12 @@ import recollect
 spent = time.process_time() - started
 print(json.dumps([spent, sorted(sys.modules)]))
 """
-    runs = [json.loads(run(code, PYTHONPYCACHEPREFIX=str(tmp_path))) for _ in range(6)][1:]
+    runs = (json.loads(run(code, PYTHONPYCACHEPREFIX=str(tmp_path))) for _ in range(20))
+    _, modules = next(runs)  # which also compiles them
     heavy = {"langchain", "langchain_core", "pydantic", "numpy", "psycopg", "typer", "rich"}
 
-    assert heavy.union({"asyncio"}).isdisjoint(runs[0][1])
-    assert min(spent for spent, _ in runs) < 0.150
+    assert heavy.union({"asyncio"}).isdisjoint(modules)
+    assert any(spent < 0.150 for spent, _ in runs)  # others' work costs us time, and saves none
 
 
 AT_ONCE = ("__init__", "scope", "stream", "follow")  # nothing to await before they are entered

@@ -14,6 +14,7 @@ import pytest
 
 from recollect import InvalidError, Memory, Message, ProviderError, StoreError
 from recollect.providers.embedder import Embedder
+from recollect.recall import search
 from recollect.recall.crew import Crew
 from recollect.recall.fusion import Ranking
 from recollect.recall.search import Searcher
@@ -134,8 +135,9 @@ def test_a_hung_embedder_costs_the_deadline_and_no_more(told: Open, hung: HungEm
 
 
 def test_an_embedder_that_stays_hung_never_takes_the_words_with_it(
-    store: Troubled, told: Open, hung: HungEmbedder
+    store: Troubled, told: Open, hung: HungEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(search, "GRACE_SECONDS", SLACK)
     told(hung)
     searcher = Searcher(store=store, embedder=hung, crew=Crew(2), models=Crew(2))
     query = Query(scope=Scope(user="ada"), question="berlin", now=now(), deadline_ms=300)

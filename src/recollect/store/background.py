@@ -105,8 +105,10 @@ class Background:
         if self._pid != os.getpid():
             return
         self._woken.set()
-        if self._thread is not None:
-            self._thread.join(timeout=wait_s)
+        with self._lock:  # one that is just being begun is waited for too
+            thread = self._thread
+        if thread is not None:
+            thread.join(timeout=wait_s)
 
     def _runs(self) -> bool:
         thread = self._thread

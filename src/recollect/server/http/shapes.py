@@ -19,6 +19,7 @@ Role = Literal["user", "assistant", "system", "tool"]
 MOST_AT_ONCE = 1_000
 MOST_HITS = 200
 LONGEST_WAIT_MS = 10_000.0
+LONGEST_QUESTION = 200_000  # characters: more of them take a second or more to count
 
 
 class Ask(BaseModel):
@@ -133,7 +134,7 @@ Names = str | list[str] | None
 class RecallAsk(Scoped):
     """A question to the memory, and what narrows it."""
 
-    question: str = Field(examples=["where does she live now?"])
+    question: str = Field(max_length=LONGEST_QUESTION, examples=["where does she live now?"])
     session: str | None = None
     limit: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
     deadline_ms: Annotated[float, Field(gt=0, le=LONGEST_WAIT_MS)] = 50.0

@@ -6,7 +6,7 @@ from typing import Any
 
 from recollect.errors import MissingExtraError
 from recollect.records.query import Recall
-from recollect.server.http.shapes import Ask
+from recollect.server.http.shapes import LONGEST_QUESTION, Ask
 from recollect.server.http.shapes_context import ContextAnswer, ReceiptAnswer
 
 try:
@@ -26,7 +26,9 @@ NO_MODEL = (
 class ChatAsk(Ask):
     """A message to the agent."""
 
-    message: str = Field(min_length=1, examples=["What should I do at the weekend?"])
+    message: str = Field(
+        min_length=1, max_length=LONGEST_QUESTION, examples=["What should I do at the weekend?"]
+    )
     session_id: str | None = Field(
         default=None, description="What the client holds; else the active one goes on."
     )
