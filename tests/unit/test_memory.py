@@ -342,22 +342,28 @@ except recollect.MissingExtraError as error:
 
 
 def test_importing_recollect_is_cheap(tmp_path: Path) -> None:
-    code = """
+    def cost(imports: str) -> tuple[float, list[str]]:
+        code = f"""
 import json, sys, time
 started = time.process_time()
-import recollect
+import {imports}
 spent = time.process_time() - started
 print(json.dumps([spent, sorted(sys.modules)]))
 """
-    runs = (json.loads(run(code, PYTHONPYCACHEPREFIX=str(tmp_path))) for _ in range(20))
-    _, modules = next(runs)  # which also compiles them
+        spent, modules = json.loads(run(code, PYTHONPYCACHEPREFIX=str(tmp_path)))
+        return spent, modules
+
+    some = "asyncio, unittest.mock, email.message, http.server, xml.dom.minidom, logging.config"
+    _, modules = cost("recollect")  # which also compiles them
+    cost(some)
     heavy = {"langchain", "langchain_core", "pydantic", "numpy", "psycopg", "typer", "rich"}
 
     assert heavy.union({"asyncio"}).isdisjoint(modules)
-    assert any(spent < 0.150 for spent, _ in runs)  # others' work costs us time, and saves none
+    ratios = (cost("recollect")[0] / cost(some)[0] for _ in range(10))
+    assert any(ratio < 1.8 for ratio in ratios)  # of what some of Python's own modules cost
 
 
-AT_ONCE = ("__init__", "scope", "stream", "follow")  # nothing to await before they are entered
+AT_ONCE = ("__init__", "of_tenant", "scope", "stream", "follow")  # nothing to await before
 
 
 @pytest.mark.parametrize(("sync", "other"), [(Memory, AsyncMemory), (Chat, AsyncChat)])
