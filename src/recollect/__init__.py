@@ -35,7 +35,7 @@ from recollect.errors import (
 from recollect.lifecycle.candidate import Candidate, Claim
 from recollect.lifecycle.retention import Retention
 from recollect.lifecycle.thinking import Policy, Thinking
-from recollect.memory import Memory, Remembered, open_store
+from recollect.memory import Memory, open_store
 from recollect.providers.chat_model import ChatModel, Reply
 from recollect.providers.embedder import Embedder
 from recollect.providers.minilm import MiniLM
@@ -79,6 +79,7 @@ from recollect.records.query import (
 from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.records.summary import Summary
+from recollect.said import Remembered
 from recollect.store.base import Store
 from recollect.store.sqlite.store import SqliteStore
 from recollect.stream import Stream

@@ -14,7 +14,7 @@ from recollect.chat import Chat
 from recollect.context.window import Context, Window
 from recollect.contexts import Given
 from recollect.lifecycle.thinking import Thinking
-from recollect.memory import UNSET, Memory, Remembered, Said, What
+from recollect.memory import Memory
 from recollect.providers.embedder import Embedder
 from recollect.recall.fusion import DEFAULT_RANKING, Ranking
 from recollect.records.ids import now
@@ -24,6 +24,7 @@ from recollect.records.query import NO_FILTERS, Filters, Forgotten, Only, Recall
 from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.records.summary import Summary
+from recollect.said import UNSET, Remembered, Said, What
 from recollect.store.base import Store
 from recollect.stream import Stream
 

@@ -6,11 +6,11 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from recollect import metrics
 from recollect.chat import Chat
@@ -27,7 +27,7 @@ from recollect.recall.indexer import Indexer
 from recollect.recall.search import Searcher
 from recollect.records.ids import new_id, now
 from recollect.records.log import Source
-from recollect.records.message import ROLES, Message
+from recollect.records.message import Message
 from recollect.records.query import (
     NO_FILTERS,
     Filters,
@@ -40,34 +40,13 @@ from recollect.records.query import (
 from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.records.text import check_text
+from recollect.said import UNSET, Remembered, Said, What, as_messages
 from recollect.store.background import Courtesy
 from recollect.store.base import Store
 from recollect.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from recollect.lifecycle.worker import Worker
-
-UNSET: Any = object()  # where None would be a mistake
-
-Said = str | Message | Mapping[str, Any]
-"""A message, the dict of one, or the text of one by the user."""
-
-
-class What(TypedDict, total=False):
-    """What may be forgotten by itself: a message, a memory or fact, or all from one source."""
-
-    message: str
-    memory: str
-    source: Source
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
-    """What `remember` stored: the messages' ids, and the session they are in."""
-
-    session_id: str
-    message_ids: tuple[str, ...]
-    added: int
 
 
 class Memory(Life, Contexts):
@@ -430,25 +409,3 @@ def _time_asked_about(question: str, now: datetime) -> tuple[datetime, datetime]
     if not past:
         return None
     return min(span.start for span in past), max(span.end for span in past)
-
-
-def as_messages(said: Said | Iterable[Said]) -> list[Message]:
-    if isinstance(said, Message | str | dict):
-        said = [said]
-    elif not isinstance(said, list | tuple):
-        if not isinstance(said, Iterable):
-            kind = type(said).__name__
-            raise InvalidError(f"give messages, dicts with a role, or text, not {kind}")
-        said = [said] if isinstance(said, Mapping) else list(said)
-    return [one if isinstance(one, Message) else _message(one) for one in said]
-
-
-def _message(said: Any) -> Message:
-    if isinstance(said, str):
-        return Message("user", said)
-    if isinstance(said, Mapping) and "role" in said:
-        ours = said["role"] in ROLES and not isinstance(said.get("content"), list)
-        if ours and said.keys() <= Message.__dataclass_fields__.keys():
-            return Message(**said)
-        return Message.from_response_dict(dict(said))
-    raise InvalidError("give messages, dicts with a role, or text")

@@ -14,8 +14,9 @@ import pytest
 
 from recollect.records.message import Message
 from recollect.records.scope import Scope
-from recollect.server.auth import Guard, Keys, Principal
+from recollect.server.auth import Guard, Keys
 from recollect.server.http.authenticate import Authenticate
+from recollect.server.principal import Principal
 from recollect.store.base import Store
 from recollect.store.postgres.store import PostgresStore
 from recollect.store.sql_store import SqlStore

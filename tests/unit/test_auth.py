@@ -28,7 +28,8 @@ from recollect.errors import (
 from recollect.lifecycle.secrets import find_secrets
 from recollect.records.api_key import ApiKey
 from recollect.records.ids import now
-from recollect.server.auth import MAX_CHARS, Guard, Keys, NewKey, Principal, build_guard
+from recollect.server.auth import MAX_CHARS, Guard, Keys, NewKey, build_guard
+from recollect.server.principal import Principal
 from recollect.store.base import Store
 from recollect.store.sqlite.store import SqliteStore
 

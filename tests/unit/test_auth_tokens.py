@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from recollect.config import Settings
 from recollect.errors import ConfigError, UnauthorizedError
-from recollect.server.auth import Guard, Keys, Principal, build_guard
+from recollect.server.auth import Guard, Keys, build_guard
+from recollect.server.principal import Principal
 from recollect.store.sqlite.store import SqliteStore
 from tests.support.tokens import (
     ED,

@@ -16,7 +16,8 @@ from recollect import ConflictError, NotFoundError
 from recollect.cli.main import app
 from recollect.errors import InvalidError, UnauthorizedError
 from recollect.records.ids import now
-from recollect.server.auth import Guard, Principal
+from recollect.server.auth import Guard
+from recollect.server.principal import Principal
 from recollect.store.sqlite.store import SqliteStore
 
 Run = Callable[..., Result]

@@ -13,7 +13,6 @@ from recollect.chat import Chat
 from recollect.context.window import Context, Part, Receipt, Window
 from recollect.contexts import Given
 from recollect.errors import InvalidError, NotFoundError, StoreUnavailableError
-from recollect.memory import UNSET, Remembered, Said, What, as_messages
 from recollect.records.ids import new_id
 from recollect.records.log import Source
 from recollect.records.message import Message
@@ -25,6 +24,7 @@ from recollect.records.summary import Summary
 from recollect.remote.connection import Connection
 from recollect.remote.life import RemoteLife
 from recollect.remote.store import RemoteStore, plain, where
+from recollect.said import UNSET, Remembered, Said, What, as_messages
 
 TIMEOUT_S = 30.0
 GRACE_S = 1.0  # for the way there and back, beyond recall's own deadline

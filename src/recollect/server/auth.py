@@ -28,6 +28,7 @@ from recollect.errors import (
 )
 from recollect.records.api_key import ApiKey
 from recollect.records.ids import now
+from recollect.server.principal import Principal
 from recollect.store.base import Store
 
 MAX_CHARS = 8_192  # of an Authorization header; what is longer is not even looked at
@@ -36,21 +37,6 @@ ID_BYTES, SECRET_BYTES = 8, 32
 _BEARER = re.compile(r"bearer +([\x21-\x7e]+) *", re.IGNORECASE | re.ASCII)
 _KEY = re.compile(r"rk_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
 _NO_DIGEST = "0" * 64  # compared with where there is no key, so that both take as long
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Principal:
-    """Who is calling: a user of a tenant, or an admin of it, who names the user."""
-
-    tenant: str
-    user: str | None = None
-    name: str = ""  # the key's id or the token's subject, for logs
-    local: bool = False  # the one user of a server that nobody else can reach
-
-    @property
-    def admin(self) -> bool:
-        """Whether all users of the tenant are theirs to ask for."""
-        return self.user is None
 
 
 class Tokens(Protocol):

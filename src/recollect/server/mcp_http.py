@@ -25,7 +25,7 @@ from recollect.server.mcp_wire import INVALID_REQUEST, MOST_BYTES, TOO_LARGE, Re
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from recollect.server.auth import Principal
+    from recollect.server.principal import Principal
 
 MOST_TENANTS = 1_024  # that are kept in hand
 NOBODY = Refusal(401, INVALID_REQUEST, "nobody known is asking; send a bearer token")

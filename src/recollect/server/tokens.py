@@ -23,7 +23,7 @@ from recollect.errors import (
     UnauthorizedError,
 )
 from recollect.records.scope import Scope
-from recollect.server.auth import Principal
+from recollect.server.principal import Principal
 
 try:
     import jwt

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from recollect.aio_life import in_thread
 from recollect.errors import RecollectError, UnauthorizedError
-from recollect.server.auth import Guard, Principal
+from recollect.server.auth import Guard
 from recollect.server.http.problems import problem_response, request_id_of
+from recollect.server.principal import Principal
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from recollect.errors import ForbiddenError, InvalidError, MissingExtraError
 from recollect.memory import Memory
-from recollect.server.auth import Principal
+from recollect.server.principal import Principal
 
 try:
     from fastapi import Depends, Query

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from recollect.errors import MissingExtraError
-from recollect.memory import Remembered
 from recollect.records.article import Article, Card
 from recollect.records.fact import Fact
 from recollect.records.hold import Hold
@@ -16,6 +15,7 @@ from recollect.records.note import Note
 from recollect.records.query import Forgotten, Hit, Recall, Why
 from recollect.records.scope import Scope
 from recollect.records.session import Session
+from recollect.said import Remembered
 
 try:
     from pydantic import TypeAdapter

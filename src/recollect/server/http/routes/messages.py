@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from recollect.errors import ConflictError, InvalidError, MissingExtraError, NotFoundError
-from recollect.memory import Remembered
 from recollect.records.log import LogEntry
 from recollect.records.message import Message
 from recollect.records.scope import Scope
+from recollect.said import Remembered
 from recollect.server.http.caller import Agent, Asking, SessionId, User
 from recollect.server.http.examples import (
     MESSAGE,
