@@ -357,7 +357,10 @@ def open_store(url: str, durability: str = "full", clock: Callable[[], datetime]
         return PostgresStore(url, clock=clock)
     path = url.removeprefix("sqlite:///")
     if not path or re.match(r"\w[\w+.-]*://", path):
-        raise ConfigError("the store is a path, :memory:, sqlite:///path or postgresql://…")
+        raise ConfigError(
+            "the store is a path, :memory:, sqlite:///path or postgresql://…; the http:// address "
+            "of a server is for Memory(…)"
+        )
     return SqliteStore(path, durability="normal" if durability == "normal" else "full", clock=clock)
 
 
@@ -366,6 +369,8 @@ def open_client(url: str, options: Mapping[str, Any]) -> Any:
     from recollect.remote.client import Client
 
     usual = (None, UNSET, DEFAULT_RANKING, now)
+    if "key" in options:
+        raise ConfigError("set RECOLLECT_KEY, or use recollect.Client(url, key=…)")
     if chosen := sorted(name for name, value in options.items() if value not in usual):
         raise ConfigError(f"{', '.join(chosen)}: that is the server's to choose")
     return Client(url, key=Settings.from_environment().key)

@@ -12,7 +12,7 @@ from typing import Any, Self, Unpack
 from recollect.chat import Chat
 from recollect.context.window import Context, Part, Receipt, Window
 from recollect.contexts import Given
-from recollect.errors import InvalidError, NotFoundError, StoreUnavailableError
+from recollect.errors import ConfigError, InvalidError, NotFoundError, StoreUnavailableError
 from recollect.records.ids import new_id
 from recollect.records.log import Source
 from recollect.records.message import Message
@@ -33,6 +33,10 @@ MOST_AT_ONCE, MOST_BYTES = 1_000, 4_000_000  # messages in one request
 log = logging.getLogger("recollect")
 
 
+class NotHereError(ConfigError, AttributeError):
+    """What was asked for is not to be had over HTTP."""
+
+
 class Client(RemoteLife):
     """A memory on a server; `Memory("http://…")` is one, and `AsyncMemory("http://…")` has one.
 
@@ -48,6 +52,12 @@ class Client(RemoteLife):
     def __init__(self, url: str, *, key: str = "", timeout_s: float = TIMEOUT_S) -> None:
         self._connection = Connection(url, key, timeout_s)
         self.store: Any = RemoteStore(self._connection)
+
+    def __getattr__(self, name: str) -> Any:
+        raise NotHereError(
+            f"{name} needs the database itself; give its path or postgresql:// URL instead of "
+            "the server's address"
+        )
 
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
         """The scope of a user; which tenant's, the server knows by the key."""

@@ -13,7 +13,13 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from recollect.codes import error_of
-from recollect.errors import ConfigError, MissingExtraError, RecollectError, StoreUnavailableError
+from recollect.errors import (
+    ConfigError,
+    MissingExtraError,
+    RecollectError,
+    StoreUnavailableError,
+    UnauthorizedError,
+)
 
 ATTEMPTS = 4
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
@@ -181,4 +187,6 @@ def _error(status: int, told: Any) -> RecollectError:
     problem = told if isinstance(told, dict) else {}
     kind = error_of(str(problem.get("code", "")))
     detail = str(problem.get("detail") or f"the server answered with HTTP {status}")
+    if kind is UnauthorizedError:
+        detail += "; in Python set RECOLLECT_KEY, or use recollect.Client(url, key=…)"
     return RecollectError(detail) if kind is MissingExtraError else kind(detail)

@@ -83,7 +83,7 @@ def settled(settings: Settings, address: Address) -> Settings:
     if settings.auth == "off" and not address.loopback:
         raise ConfigError(
             f"{address.host} can be reached from other machines: that needs keys; "
-            "listen on 127.0.0.1, or let RECOLLECT_AUTH=off go"
+            "listen on 127.0.0.1, or leave --no-auth and RECOLLECT_AUTH=off out"
         )
     asks = settings.auth == "on" or not address.loopback
     known = address.anywhere or address.loopback  # no name to call, or one that is let in anyway
@@ -100,9 +100,10 @@ def serve(
 ) -> None:
     """Listen until told to stop; `ready` is called with the address once it is known to be free."""
     listening = _bind(address)
+    app = make_app(settings) if workers == 1 else None  # what is wrong with it is told first
     ready(Address(address.host, listening.getsockname()[1]))
-    if workers == 1:
-        uvicorn.Server(configured(make_app(settings))).run(sockets=[listening])
+    if app is not None:
+        uvicorn.Server(configured(app)).run(sockets=[listening])
         return
     os.environ.update(settings.to_environment())  # all that the other processes get to know
     config = configured("recollect.server.run:make_app", factory=True, workers=workers)

@@ -22,6 +22,7 @@ from recollect.server.http.authenticate import Authenticate
 from recollect.server.http.bodies import Bodies
 from recollect.server.http.hosts import Hosts
 from recollect.server.http.identify import Identify
+from recollect.server.http.known import check_query
 from recollect.server.http.openapi import describe
 from recollect.server.http.problems import on_error, on_http, on_invalid
 from recollect.server.http.rates import FailedLogins, Rates
@@ -29,7 +30,7 @@ from recollect.server.http.routes import ROUTERS
 from recollect.server.mcp_http import McpDoor
 
 try:
-    from fastapi import FastAPI
+    from fastapi import Depends, FastAPI
     from fastapi.exceptions import RequestValidationError
     from starlette.exceptions import HTTPException
     from starlette.staticfiles import StaticFiles
@@ -89,6 +90,7 @@ def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
     app = FastAPI(
         title="Recollect", version=__version__, summary="The memory of AI agents.",
         docs_url=None, redoc_url=None, lifespan=alive, redirect_slashes=False,
+        dependencies=[Depends(check_query)],
     )  # fmt: skip
     app.state.memory = memory
     app.state.stopping = asyncio.Event()  # for answers that would go on for long

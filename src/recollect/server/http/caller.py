@@ -34,8 +34,16 @@ class Caller:
                 raise InvalidError("user is missing: an admin says whose memory it is")
             return named
         if named not in (None, own):
-            raise ForbiddenError("this key or server is for another user; leave user out")
+            raise ForbiddenError(self._whose())
         return own
+
+    def _whose(self) -> str:
+        if self.principal.local:  # it is no secret to them who started it
+            return (
+                f"this server is for one local user, {self.principal.user!r}: name that one, start "
+                "it with --user, or with --auth and an admin's key for many"
+            )
+        return "this key is for another user; leave user out, or ask with an admin's key"
 
     def must_be_admin(self) -> None:
         """Refuse anybody else."""

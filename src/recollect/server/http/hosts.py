@@ -110,10 +110,16 @@ class Hosts:
         host = _only(scope, b"host")
         named = parse_authority(host) if host is not None else None
         if named is None or not is_ours(named, self._hosts):
-            raise HttpError(421, "wrong_host", "this server does not answer to this host name")
+            raise HttpError(
+                421,
+                "wrong_host",
+                "this server does not answer to this host name; start it with --allow-host",
+            )
         origin = _only(scope, b"origin")
         if values(scope, b"origin") and not self._is_known(origin, named):
-            raise ForbiddenError("pages of this origin may not ask this server")
+            raise ForbiddenError(
+                "pages of this origin may not ask this server; start it with --allow-origin"
+            )
         if origin is None and _is_forged(scope):
             raise ForbiddenError("a page of another site may not do this")
         return origin.lower() if origin is not None else None

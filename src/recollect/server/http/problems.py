@@ -11,6 +11,7 @@ from typing import Any
 
 from recollect.codes import code_of
 from recollect.errors import MissingExtraError, RateLimitedError, RecollectError
+from recollect.server.http.known import fields_of, in_words
 
 try:
     from fastapi.exceptions import RequestValidationError
@@ -84,9 +85,11 @@ async def on_invalid(request: Request, error: Exception) -> Response:
     id_ = request_id_of(request.scope)
     if error.errors()[0]["type"] == "json_invalid":
         return problem(400, "bad_request", "the body is not JSON", id_)
-    wrong = [_wrong(one["loc"], str(one["type"])) for one in error.errors()]
-    names = ", ".join(f"{one['field']} ({one['kind']})" for one in wrong[:MOST_FIELDS])
-    return problem(422, "invalid", f"wrong: {names}", id_, fields=wrong[:MOST_FIELDS])
+    wrong = [_wrong(one) for one in error.errors()[:MOST_FIELDS]]
+    detail = "; ".join(f"{one['field']} {one['says']}" for one in wrong)
+    if any(one["kind"] == "extra_forbidden" and one["field"] == "body" for one in wrong):
+        detail += f"; the body takes {', '.join(fields_of(request))}"
+    return problem(422, "invalid", detail, id_, fields=wrong)
 
 
 async def on_http(request: Request, error: Exception) -> Response:
@@ -116,8 +119,10 @@ def _headers(error: Exception, status: int) -> dict[str, str]:
     return {"WWW-Authenticate": "Bearer"} if status == 401 else {}
 
 
-def _wrong(where: Sequence[Any], kind: str) -> dict[str, str]:
+def _wrong(error: Mapping[str, Any]) -> dict[str, str]:
     """The name of a field, and what is wrong; a name that the caller made up is not repeated."""
+    where, kind = error["loc"], str(error["type"])
     known = where[:-1] if kind == "extra_forbidden" else where
     parts = [str(part) for part in known if isinstance(part, int) or str(part).isidentifier()]
-    return {"field": ".".join(parts[:6]), "kind": kind}
+    says = in_words(kind, error.get("ctx") or {})
+    return {"field": ".".join(parts[:6]), "kind": kind, "says": says}

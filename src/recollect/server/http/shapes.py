@@ -11,7 +11,7 @@ from recollect.records.log import Source
 from recollect.records.message import Message
 
 try:
-    from pydantic import BaseModel, ConfigDict, Field
+    from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 except ImportError as error:
     raise MissingExtraError("server") from error
 
@@ -20,6 +20,13 @@ MOST_AT_ONCE = 1_000
 MOST_HITS = 200
 LONGEST_WAIT_MS = 10_000.0
 LONGEST_QUESTION = 200_000  # characters: more of them take a second or more to count
+
+
+Wait = Annotated[
+    Annotated[float, Field(gt=0, le=LONGEST_WAIT_MS, allow_inf_nan=False)] | None,
+    AfterValidator(lambda given: LONGEST_WAIT_MS if given is None else given),
+    Field(description="Milliseconds; null waits for all, for ten seconds at most."),
+]
 
 
 class Ask(BaseModel):
@@ -137,7 +144,7 @@ class RecallAsk(Scoped):
     question: str = Field(max_length=LONGEST_QUESTION, examples=["where does she live now?"])
     session: str | None = None
     limit: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
-    deadline_ms: Annotated[float, Field(gt=0, le=LONGEST_WAIT_MS)] = 50.0
+    deadline_ms: Wait = 50.0
     kind: Names = Field(default=None, examples=["fact"])
     category: Names = None
     role: Names = None

@@ -9,8 +9,8 @@ from recollect.context.window import SUMMARY_PREFIX, Context, Part, Window
 from recollect.errors import MissingExtraError
 from recollect.providers.images import refuse_image
 from recollect.records.message import Message
-from recollect.server.http.shapes import LONGEST_QUESTION, Scoped
-from recollect.server.http.shapes_views import MOST_TOKENS, Share, Tokens, Wait
+from recollect.server.http.shapes import LONGEST_QUESTION, Scoped, Wait
+from recollect.server.http.shapes_views import MOST_TOKENS, Share, Tokens
 
 try:
     from pydantic import BaseModel, Field

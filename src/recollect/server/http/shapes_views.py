@@ -8,7 +8,7 @@ from recollect.errors import InvalidError, MissingExtraError
 from recollect.records.hold import HoldKind
 from recollect.records.log import Source
 from recollect.records.memory_item import Kind
-from recollect.server.http.shapes import LONGEST_WAIT_MS, MOST_AT_ONCE, Ask, Scoped
+from recollect.server.http.shapes import MOST_AT_ONCE, Ask, Scoped, Wait
 
 try:
     from pydantic import AwareDatetime, BaseModel, Field
@@ -22,7 +22,6 @@ LARGEST = 2**31 - 1
 Tokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 Reserved = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Wait = Annotated[float, Field(gt=0, le=LONGEST_WAIT_MS, allow_inf_nan=False)]
 Version = Annotated[int, Field(ge=0, le=LARGEST)]
 Ids = Annotated[list[str], Field(max_length=MOST_AT_ONCE)]
 
@@ -193,8 +192,8 @@ class MakeKey(Ask):
 class RotateKey(Ask):
     """How long the old key goes on."""
 
-    grace_s: Annotated[int, Field(ge=0, le=86_400 * 365)] = Field(
-        default=3_600, description="Seconds for which the old key is still good."
+    grace_s: Annotated[int, Field(ge=0, le=86_400 * 365)] | None = Field(
+        default=None, description="Seconds for which the old key is still good; else until revoked."
     )
 
 

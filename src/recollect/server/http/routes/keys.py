@@ -82,8 +82,8 @@ def revoke_key(key_id: KeyId, caller: Asking) -> None:
 
 @router.post("/{key_id}/rotate", status_code=201, responses=shown(_MADE, 201))
 def rotate_key(key_id: KeyId, ask: RotateKey, caller: Asking) -> MadeKey:
-    """Make a new key like this one, which ends after the grace."""
-    grace = timedelta(seconds=ask.grace_s)
+    """Make a new key like this one, which ends after the grace, or else when it is revoked."""
+    grace = None if ask.grace_s is None else timedelta(seconds=ask.grace_s)
     return MadeKey.of(_keys(caller).rotate(caller.principal.tenant, key_id, grace=grace))
 
 

@@ -94,5 +94,7 @@ def _tagged(note: Note, response: Response) -> Note:
 def _version(if_match: str | None) -> int:
     found = _ETAG.fullmatch(if_match or "")
     if found is None:
-        raise InvalidError("base_version is missing: say which version the text was made of")
+        raise InvalidError(
+            "base_version is missing: say which version the text was made of, 0 if there is none"
+        )
     return int(found[1])
