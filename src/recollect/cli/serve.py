@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,8 +49,10 @@ def serve(
     known = Settings.from_environment()
     where = Address(host, port)
     chosen = replace(known, **{name: value for name, value in given.items() if value})
-    settings = settled(chosen, where)
-    open_store(settings.url, settings.durability).close()  # made or brought up to date by one alone
+    # Made or brought up to date by one process alone.
+    with closing(open_store(chosen.url, chosen.durability)) as store:
+        keys = any(key.revoked_at is None for key in store.keys(chosen.tenant))
+    settings = settled(chosen, where, keys=keys)
     listen(settings, where, workers=workers, ready=lambda at: _tell(settings, at))
 
 

@@ -75,8 +75,9 @@ class Client(RemoteLife):
         """The conversation named, else the user's active one with this agent, else a new one."""
         if new and id is not None:
             raise InvalidError("give an id or ask for a new session, not both")
-        body = {"user": user, "agent": agent, "new": new, "id": id, "session_id": claimed}
-        told = self._connection.call("POST", "/api/sessions/resolve", body, once=new_id())
+        named = new_id() if new else id  # named here, so that a second try finds the same one
+        body = {"user": user, "agent": agent, "id": named, "session_id": claimed}
+        told = self._connection.call("POST", "/api/sessions/resolve", body)
         return Chat(self, from_plain(Session, told["session"]))  # type: ignore[arg-type]
 
     def active(self, *, user: str, agent: str | None = None) -> Session | None:

@@ -27,7 +27,10 @@ MOST_IDLE = 32  # connections that are kept
 MAX_BYTES = 256_000_000
 PAGE = 500
 _SAFE = {"GET", "PUT", "DELETE"}
-_READING = {"/api/recall", "/api/context", "/api/articles/retrieve"}  # though they are POSTs
+# POSTs that may be sent twice: they read, or find again what they made.
+_READING = {
+    "/api/recall", "/api/context", "/api/articles/retrieve", "/api/sessions/resolve",
+}  # fmt: skip
 _BUSY = {429, 503}
 log = logging.getLogger("recollect")
 
@@ -92,7 +95,8 @@ class Connection:
                 if status < 400:
                     return told
                 wait_s = max(wait_s, retry_after)
-                if status not in _BUSY or not left or time.monotonic() + wait_s > ends_at:
+                late = time.monotonic() + wait_s > ends_at
+                if status not in _BUSY or not left or late or not (again or status == 429):
                     raise _error(status, told)
             time.sleep(min(wait_s, LONGEST_WAIT_S))
             wait_s *= 2

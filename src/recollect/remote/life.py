@@ -157,7 +157,7 @@ class RemoteLife:
 
     def retry(self, job_id: int, *, user: str) -> None:
         """Give a job that was given up another life."""
-        self._connection.call("POST", f"/api/jobs/{job_id}/retry", {"user": user}, once=new_id())
+        self._connection.call("POST", f"/api/jobs/{job_id}/retry", {"user": user})
 
     def _added(self, path: str, body: Mapping[str, Any]) -> str:
         return str(self._connection.call("POST", path, body, once=new_id())["id"] or "")

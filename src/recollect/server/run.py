@@ -75,17 +75,19 @@ class Prompt(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         super().connection_made(transport)
 
 
-def settled(settings: Settings, address: Address) -> Settings:
+def settled(settings: Settings, address: Address, *, keys: bool) -> Settings:
     """Settings that fit an address: its name is a good one, and callers show keys.
 
-    They need none where only one local user can connect.
+    They need none where only one local user can connect, and nobody has made `keys` or set up
+    tokens: whoever did wants them asked for.
     """
     if settings.auth == "off" and not address.loopback:
         raise ConfigError(
             f"{address.host} can be reached from other machines: that needs keys; "
             "listen on 127.0.0.1, or leave --no-auth and RECOLLECT_AUTH=off out"
         )
-    asks = settings.auth == "on" or not address.loopback
+    wanted = keys or settings.jwt_key or settings.jwt_jwks_url
+    asks = settings.auth == "on" or not address.loopback or (settings.auth == "auto" and wanted)
     known = address.anywhere or address.loopback  # no name to call, or one that is let in anyway
     names = settings.hosts.split() + [address.name] * (not known)
     return replace(settings, auth="on" if asks else "off", hosts=" ".join(names))

@@ -1,0 +1,59 @@
+"""`recollect serve`: when keys are asked for, and what is refused before anything listens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from recollect import ConfigError, SqliteStore
+from recollect.cli.main import app
+from recollect.config import Settings
+from recollect.server.auth import Keys
+from recollect.server.run import Address, settled
+
+HERE, THERE = Address("127.0.0.1", 7077), Address("192.0.2.7", 7077)
+SETTINGS = Settings(url=":memory:")
+
+
+def asks(settings: Settings, address: Address, *, keys: bool = False) -> bool:
+    return settled(settings, address, keys=keys).auth == "on"
+
+
+def test_one_local_user_needs_no_key() -> None:
+    assert not asks(SETTINGS, HERE)
+    assert not asks(SETTINGS, Address("::1", 1))
+    assert not asks(SETTINGS, Address("localhost", 1))
+
+
+def test_whoever_made_keys_or_set_tokens_up_wants_them_asked_for() -> None:
+    assert asks(SETTINGS, HERE, keys=True)
+    assert asks(replace(SETTINGS, jwt_key="x" * 32), HERE)
+    assert asks(replace(SETTINGS, jwt_jwks_url="https://issuer.example/keys"), HERE)
+    assert asks(replace(SETTINGS, auth="on"), HERE)
+    assert not asks(replace(SETTINGS, auth="off"), HERE, keys=True)
+
+
+def test_other_machines_always_show_keys() -> None:
+    assert asks(SETTINGS, THERE)
+    assert asks(SETTINGS, Address("0.0.0.0", 1))
+    with pytest.raises(ConfigError, match="needs keys"):
+        asks(replace(SETTINGS, auth="off"), THERE)
+
+
+def test_the_name_it_listens_on_is_one_it_answers_to() -> None:
+    assert settled(SETTINGS, THERE, keys=False).hosts == "192.0.2.7"
+    assert settled(SETTINGS, Address("2001:db8::7", 1), keys=False).hosts == "[2001:db8::7]"
+    assert settled(SETTINGS, Address("0.0.0.0", 1), keys=False).hosts == ""
+
+
+def test_what_cannot_be_is_said_before_anything_listens(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    with SqliteStore(path) as store:
+        Keys(store).create(tenant="default", user="ada")
+    done = CliRunner().invoke(app, ["serve", "--db", str(path), "--host", "0.0.0.0", "--no-auth"])
+    assert isinstance(done.exception, ConfigError)
+    done = CliRunner().invoke(app, ["serve", "--db", "ftp://nowhere"])
+    assert isinstance(done.exception, ConfigError)
