@@ -30,6 +30,7 @@ from recollect import (
     UnauthorizedError,
     Window,
 )
+from recollect.integrations.langgraph import RecollectStore
 from tests.support.http_server import Served
 
 LOOK = ToolCallMsg("c1", "c1", "function", "look", '{"a": 1}')
@@ -65,7 +66,8 @@ def test_the_first_ten_lines_are_the_same(memory: Memory, ada: str) -> None:
     found = memory.recall("who moved to Berlin?", user=ada)
     assert found.hits[0].text.startswith("I moved to Berlin")
     assert "words" in found.hits[0].why.ranks
-    window = chat.context("Plan my weekend", max_tokens=4000)
+    assert memory.recall("Munich", user=ada, deadline_ms=None).hits  # waits for all
+    window = chat.context("Plan my weekend", max_tokens=4000, deadline_ms=None)
     assert window.messages[-1]["content"].endswith("Plan my weekend")
     assert window.receipt.used + window.receipt.left == 4000
     assert memory.session(user=ada, agent="tutor").id == chat.id
@@ -266,6 +268,10 @@ def test_a_server_that_is_away_leaves_recall_empty_and_says_so(
 def test_what_needs_the_database_says_so(served: Served) -> None:
     with Client(served.url) as client, pytest.raises(ConfigError, match="database"):
         client.store.claim()
+    with Client(served.url) as client, pytest.raises(ConfigError, match="database"):
+        RecollectStore(client)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="RECOLLECT_KEY"):
+        Memory(served.url, key="rk_…")  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match="server's to choose"):
         Memory(served.url, embedder=None, tenant="other")
 

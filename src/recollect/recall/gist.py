@@ -6,6 +6,7 @@ embedded and looked for in time, and would not say better what is asked.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -13,17 +14,18 @@ T = TypeVar("T")
 QUESTION_CHARS = 2_000  # of which the words and the names are looked for
 GIST_CHARS = 600  # that are embedded: what is asked, and not much of what was pasted
 _GAP = " ... "
+_TORN_END = re.compile(r"(?<=\s)\S{0,40}\Z")  # longer is no word: it is cut anywhere
+_TORN_START = re.compile(r"\A\S{0,40}(?=\s)")
 
 
 def gist(text: str, most: int = GIST_CHARS) -> str:
     """A text that is not longer than that, or so much of its two ends, in whole words."""
-    text = text.strip() if len(text) > most else text
-    if len(text) <= most:
+    if len(text) <= most or len(text := text.strip()) <= most:
         return text
     half = (most - len(_GAP)) // 2
-    head, tail = text[: half + 1], text[-half - 1 :]  # one more, to see whether a word ends there
-    words, rest = head.rsplit(maxsplit=1)[0], tail.split(maxsplit=1)[-1]
-    return f"{words[:half]}{_GAP}{rest[-half:]}"
+    # One character more than is wanted, to see whether a word ends there.
+    head, tail = _TORN_END.sub("", text[: half + 1]), _TORN_START.sub("", text[-half - 1 :])
+    return f"{head[:half].rstrip()}{_GAP}{tail[-half:].lstrip()}"
 
 
 def ends(items: Sequence[T], most: int) -> list[T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recollect.recall.gist import gist
 from recollect.recall.lexical import terms_of
 from recollect.records.query import Found, Query
 from recollect.records.text import fold
@@ -13,6 +14,7 @@ MAX_NAMES = 200
 
 def names_in(question: str) -> list[str]:
     """Every run of up to four words that may name a thing, folded as facts' ends are."""
+    question = gist(question)
     words = fold(question).split()
     worth = {word for term in terms_of(question) for word in term}
     runs = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recollect.recall.gist import ends
 from recollect.records.query import Found, Query
 from recollect.records.text import UNSPACED, fold
 from recollect.store.base import Store, Term
@@ -32,7 +33,7 @@ def terms_of(question: str) -> list[Term]:
             terms.append((word, after))
         elif not (place and UNSPACED.match(kept[place - 1])):
             terms.append((word,))
-    return list(dict.fromkeys(terms))[:MAX_TERMS]
+    return ends(list(dict.fromkeys(terms)), MAX_TERMS)
 
 
 def find_words(store: Store, query: Query, depth: int) -> list[Found]:

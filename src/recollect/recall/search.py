@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recollect import metrics
@@ -15,6 +15,7 @@ from recollect.errors import RecollectError
 from recollect.providers.embedder import Embedder
 from recollect.recall.crew import Crew, Task
 from recollect.recall.fusion import DEFAULT_RANKING, DEPTH, Asked, Candidate, Ranking, fuse
+from recollect.recall.gist import QUESTION_CHARS, gist
 from recollect.recall.graph import find_links
 from recollect.recall.lexical import find_words
 from recollect.recall.names import asked_about, role_asked_about
@@ -76,9 +77,10 @@ class Search:
     """
 
     def __init__(self, tools: Searcher, query: Query) -> None:
+        self._clock = Clock(query.deadline_ms)
+        query = replace(query, question=gist(query.question, QUESTION_CHARS))
         self._tools = tools
         self._query = query
-        self._clock = Clock(query.deadline_ms)
         self._names = Task(lambda: asked_about(query.question, tools.store.speakers(query.scope)))
         self._channels = {name: Task(work) for name, work in self._works().items()}
         self._answer = Task(lambda: self._rank(query.limit))

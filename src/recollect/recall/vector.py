@@ -6,16 +6,18 @@ from collections.abc import Iterable, Sequence
 
 from recollect.errors import ProviderError
 from recollect.providers.embedder import Embedder
+from recollect.recall.gist import gist
 from recollect.recall.names import in_first_person
 from recollect.records.query import Found, Query
 from recollect.store.base import Store
 
 
 def embed_question(embedder: Embedder, question: str, names: Iterable[str]) -> list[float]:
-    """The question's vector, asked as those it names would ask it."""
+    """The vector of the question's gist, asked as those it names would ask it."""
     import numpy as np
 
-    row = np.asarray(embedder.embed_query(in_first_person(question, names)), np.float32)
+    asked = in_first_person(gist(question), names)
+    row = np.asarray(embedder.embed_query(asked), np.float32)
     if not np.isfinite(row).all():
         raise ProviderError("the embedder gave a vector that is not finite")
     vector: list[float] = row.reshape(-1).tolist()

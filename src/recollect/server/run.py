@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import os
 import socket
 from collections.abc import Callable
@@ -124,6 +125,7 @@ def configured(app: Any, **options: Any) -> uvicorn.Config:
 def make_app(settings: Settings | None = None) -> Any:
     """The app of these settings, or of the environment's; it closes its memory at the end."""
     settings = settings or Settings.from_environment()
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     store = open_store(settings.url, settings.durability)
     memory = Memory(
         store, tenant=settings.tenant, embedder=open_embedder(settings.embedder),

@@ -9,6 +9,7 @@ from recollect.errors import MissingExtraError
 from recollect.providers.images import refuse_image
 from recollect.records.log import Source
 from recollect.records.message import Message
+from recollect.server.http.shown import refuse_addresses, refuse_kept
 
 try:
     from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -61,18 +62,12 @@ class Said(Ask):
 
     def message(self, **given: Any) -> Message:
         """The message as a record, which says what is wrong with it."""
-        for image in (*self.images, *_shown(self.content)):
+        for image in self.images:
             refuse_image(image)
+        refuse_addresses(self.content)
+        refuse_kept(self.structured_data)
         fields = {name: value for name, value in self if value is not None}
         return Message(**{**given, **fields})
-
-
-def _shown(content: Any) -> list[str]:
-    """Where the images in a content's parts come from: a context would have to read them."""
-    parts = content if isinstance(content, list) else ()
-    images = [part.get("image_url") for part in parts if isinstance(part, dict)]
-    urls = [image.get("url") if isinstance(image, dict) else image for image in images]
-    return [url for url in urls if isinstance(url, str)]
 
 
 class Add(Scoped):
@@ -121,6 +116,7 @@ class Grow(Scoped):
 
     def fields(self) -> dict[str, Any]:
         """What comes beside the text, most often with its end."""
+        refuse_kept(self.structured_data)
         names = ("tool_calls", "agent_calls", "structured_data")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
