@@ -180,7 +180,7 @@ def drain(server: Server) -> None:
     """Wait until what was stored is indexed, so that it does not slow what comes next."""
     limit = time.monotonic() + DRAIN_S
     while time.monotonic() < limit:
-        with urlopen(f"{server.url}/ready") as answer:
+        with urlopen(f"{server.url}/api/waiting") as answer:
             if not any(json.load(answer)["waiting"].values()):
                 return
         time.sleep(0.2)

@@ -30,6 +30,8 @@ class Settings:
     model: str = ""
     model_url: str = ""
     model_key: str = field(default="", repr=False)
+    model_window: str = ""
+    system: str = ""
     auth: str = "auto"
     rate: str = "100"
     hosts: str = ""

@@ -37,7 +37,7 @@ from recollect.records.query import (
     Recall,
     check_deadline,
 )
-from recollect.records.scope import Scope
+from recollect.records.scope import Scope, check_tenant
 from recollect.records.session import Session
 from recollect.records.text import check_text
 from recollect.said import UNSET, Remembered, Said, What, as_messages
@@ -82,7 +82,7 @@ class Memory(Life, Contexts):
         clock: Callable[[], datetime] = now,
     ) -> None:
         settings = Settings.from_environment()
-        self.tenant = settings.tenant if tenant is None else str(tenant)
+        self.tenant = check_tenant(settings.tenant if tenant is None else str(tenant))
         if store is None:
             store = open_store(settings.url, settings.durability, clock)
         elif isinstance(store, str | os.PathLike):
@@ -119,7 +119,7 @@ class Memory(Life, Contexts):
         """The same memory for the users of another tenant; closing either closes both."""
         self._open_summarizer()  # one for all
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__, tenant=str(tenant))
+        other.__dict__.update(self.__dict__, tenant=check_tenant(str(tenant)))
         return other
 
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:

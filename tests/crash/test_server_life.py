@@ -102,7 +102,7 @@ def goes_on(client: httpx.Client, message: str, held: str) -> None:
     """Who was writing goes on where it was, and finishes; after that it is found by its words."""
     more = {"text": "and finally the end", "at": len(held), "finish": True}
     assert client.post(f"{message}/append", json=more).json()["unfinished"] is False
-    again = client.post(f"{message}/append", json={"text": "more"})
+    again = client.post(f"{message}/append", json={"text": "more", "at": len(held)})
     assert again.status_code == 409
     assert client.get(message).json()["message"]["content"] == f"{held}and finally the end"
     asked = {"question": "finally the end", "deadline_ms": 10_000}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,13 @@ from recollect.records.scope import Scope
 from recollect.server.auth import Guard, Keys
 from recollect.server.http.authenticate import Authenticate
 from recollect.server.principal import Principal
+from recollect.server.tokens import JwtTokens, Published
 from recollect.store.base import Store
 from recollect.store.postgres.store import PostgresStore
 from recollect.store.sql_store import SqlStore
 from recollect.store.sqlite.store import SqliteStore
+from tests.support.shields import Answer, hello, request
+from tests.support.tokens import signed
 
 Sent = list[dict[str, Any]]
 
@@ -163,6 +168,51 @@ def test_keys_are_looked_up_off_the_event_loop(store: Store) -> None:
     key = Keys(store).create(tenant="acme", user="ada").text
     assert let_in(Watched(store), "/api", f"Bearer {key}")
     assert threading.main_thread() not in threads
+
+
+def test_callers_are_known_while_all_other_threads_are_busy(store: Store) -> None:
+    let_go, header = threading.Event(), f"Bearer {Keys(store).create(tenant='t', user='ada').text}"
+
+    async def run() -> list[int]:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        slow = loop.run_in_executor(None, let_go.wait, 10)
+        answer = await asyncio.wait_for(asked(Authenticate(hello, Guard(store)), header), 5)
+        let_go.set()
+        await slow
+        return [answer.status]
+
+    assert asyncio.run(run()) == [200]
+
+
+def test_keys_are_known_while_the_issuer_of_tokens_hangs(store: Store) -> None:
+    header = f"Bearer {Keys(store).create(tenant='t', user='ada').text}"
+    with socket.create_server(("127.0.0.1", 0)) as hung:
+        url = f"http://127.0.0.1:{hung.getsockname()[1]}/keys"
+        layer = Authenticate(hello, Guard(store, JwtTokens(verifiers=Published(url))))
+
+        async def run() -> list[int]:
+            junk = [asyncio.create_task(asked(layer, f"Bearer {signed()}")) for _ in range(12)]
+            fetching, _ = await asyncio.to_thread(hung.accept)
+            answer = await asyncio.wait_for(asked(layer, header), 2)
+            await asyncio.wait(junk, timeout=2, return_when=asyncio.FIRST_COMPLETED)
+            fetching.close()
+            return [answer.status, *[one.status for one in await asyncio.gather(*junk)]]
+
+        assert asyncio.run(run()) == [200, *[502] * 12]
+
+
+async def asked(layer: Authenticate, header: str) -> Answer:
+    answer = Answer()
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        answer.sent.append(message)
+
+    await layer(request((b"authorization", header.encode())), receive, send)
+    return answer
 
 
 # PostgreSQL

@@ -129,6 +129,33 @@ def test_a_reply_that_breaks_off_stays_unfinished_and_the_next_turn_shows_it(
     assert shown[-3:] == ["Tell me", "The first half", "Go on"]
 
 
+def test_a_reply_that_breaks_off_again_and_again_grows_in_its_one_place(memory: Memory) -> None:
+    model = Waiting([Cut("one two thr"), Cut("one more"), "one two three four five"])
+    model._go_on.set()
+    agent = made(memory, model)
+    for part in ("one two thr", "one more"):
+        with pytest.raises(ConnectionError):
+            list(agent.stream("Count", "s", asked_id="q", replied=0))
+        assert [(it.text, it.unfinished) for it in log(memory)] == [("Count", False), (part, True)]
+    model._go_on.clear()
+    again = agent.stream("Count", "s", asked_id="q", replied=0)
+    run = threading.Thread(target=lambda: list(again))
+    run.start()
+    until(lambda: log(memory)[1].text == "one two three ")
+    model._go_on.set()
+    run.join(30)
+    assert [(it.text, it.unfinished) for it in log(memory)] == [
+        ("Count", False), ("one two three four five", False),
+    ]  # fmt: skip
+
+
+def test_a_whole_reply_is_never_begun_anew(memory: Memory) -> None:
+    agent = made(memory, ScriptedChatModel(["First.", "Second.", "Third.", "Fourth."]))
+    for replied in (0, 0, 1, None):  # the second as if nobody had heard of the first
+        list(agent.stream("How is it?", "s", asked_id="q", replied=replied))
+    assert [it.text for it in log(memory)] == ["How is it?", "First.", "Third.", "Fourth."]
+
+
 def test_a_reply_with_calls_has_both_and_results_follow(memory: Memory) -> None:
     both = AIMessage("Let me see.", tool_calls=[{"name": "look", "args": {}, "id": "c1"}])
     agent = made(memory, ScriptedChatModel([both, "Nothing there."]), tools=[look])

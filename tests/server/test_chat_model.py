@@ -20,7 +20,8 @@ from recollect.config import Settings
 from recollect.errors import ConfigError, MissingExtraError
 from recollect.records.message import Message
 from recollect.server.auth import Guard
-from recollect.server.chat import Asked, Chats, ChatSettings
+from recollect.server.asked import Asked
+from recollect.server.chat import Chats, ChatSettings
 from recollect.server.chat_model import open_langchain_model
 from recollect.server.http.app import build_app
 from recollect.testing.model_server import Dropped, ModelServer

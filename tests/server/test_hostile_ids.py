@@ -124,7 +124,7 @@ def touch(admin: httpx.Client, user: str, theirs: Things) -> Iterator[httpx.Resp
     yield admin.get(f"/api/messages/{message}/revisions", params=me)
     yield admin.get(f"/api/messages/{message}/updates", params={**me, "timeout_s": 0.1})
     yield admin.put(f"/api/messages/{message}", json={**me, "role": "user", "content": "no"})
-    yield admin.post(f"/api/messages/{message}/append", json={**me, "text": "no"})
+    yield admin.post(f"/api/messages/{message}/append", json={**me, "text": "no", "at": 0})
     yield admin.patch(f"/api/facts/{fact}", json={**me, "object": "no"})
     for kind, id_ in (("memories", memory), ("facts", fact)):
         yield admin.post(f"/api/{kind}/{id_}/retract", json=me)

@@ -104,6 +104,74 @@ SOURCES += [
 ]
 
 
+def shown_as(source: str) -> list[dict[str, Any]]:
+    """The ways in which models' APIs and LangChain name what is elsewhere."""
+    image = {"type": "image_url", "image_url": {"url": source}}
+    return [
+        {"type": "image", "url": source},
+        {"type": "image", "source": {"type": "url", "url": source}},
+        {"type": "image", "source_type": "id", "id": source},
+        {"type": "image", "path": source},
+        {"type": "image", "data": source},
+        {"type": "input_image", "image_url": source},
+        {"type": "image", "mime_type": "image/png", "urls": [source]},
+        {"type": "text", "text": "Look", "image_url": {"url": source}},
+        {"image": {"format": "png", "source": {"s3Location": {"uri": source}}}},
+        {"type": "tool_result", "tool_use_id": "1", "content": [image]},
+        {"type": "tool_result", "tool_use_id": "1", "content": [[{"type": "x", "y": [image]}]]},
+        {"type": "document", "source": {"type": "content", "content": [image]}},
+    ]
+
+
+FILES = ["/etc/passwd", "file:///etc/passwd", "http://169.254.169.254/x.pdf", "", "file-123"]
+
+
+@pytest.mark.parametrize("source", FILES)
+def test_files_and_sounds_by_path_or_address_are_refused(served: Served, source: str) -> None:
+    client = served.client()
+    for part in (
+        {"type": "file", "file": {"file_data": source}}, {"type": "file", "file_id": source},
+        {"type": "file", "file": {"file_id": source}}, {"type": "input_file", "file_url": source},
+        {"type": "document", "source": {"type": "url", "url": source}},
+        {"type": "audio", "url": source}, {"type": "video_url", "video_url": {"url": source}},
+        {"file_data": {"mime_type": "application/pdf", "file_uri": source}},
+        {"type": "text-plain", "url": source}, {"type": "media", "file_uri": source},
+    ):  # fmt: skip
+        said = {"role": "user", "content": [part]}
+        assert code(client.post("/api/messages", json=said)) == (422, "image"), part
+
+
+BYTES = "iVBORw0KGgo="
+TAKEN: list[Any] = [
+    [{"type": "image", "base64": BYTES, "mime_type": "image/png"}],
+    [{"type": "image", "source_type": "base64", "data": BYTES, "mime_type": "image/png"}],
+    [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": BYTES},
+      "cache_control": {"type": "ephemeral", "ttl": "5m"}}],
+    [{"type": "input_image", "image_url": PIXEL, "detail": "low"}],
+    [{"type": "file", "file": {"file_data": f"data:application/pdf;base64,{BYTES}",
+                               "filename": "http.pdf"}}],
+    [{"type": "input_audio", "input_audio": {"data": BYTES, "format": "wav"}}],
+    [{"inline_data": {"mime_type": "image/png", "data": BYTES}}],
+    [{"type": "document", "title": "A", "source":
+      {"type": "text", "media_type": "text/plain", "data": "see http://a.example"}}],
+    [{"type": "text", "text": "http://a.example", "annotations": [{"url": "http://a.example"}]}],
+    [{"type": "tool_use", "id": "1", "name": "fetch", "input": {"image_url": "http://a.example"}}],
+    [{"type": "tool_result", "tool_use_id": "1", "content": "http://a.example/x.png"}],
+    [{"type": "web_search_result", "url": "http://a.example", "title": "A"}],
+    ["http://a.example/x.png"],
+    {"url": "http://a.example", "file": "a.txt", "parts": [{"source": "web"}]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", TAKEN)
+def test_bytes_words_and_what_tools_say_are_taken(served: Served, content: Any) -> None:
+    client = served.client(user="painter")
+    told = client.post("/api/messages", json={"role": "user", "content": content})
+    assert told.status_code == 201, told.text
+    [id_] = told.json()["message_ids"]
+    assert client.get(f"/api/messages/{id_}").json()["message"]["content"] == content
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_images_by_path_or_address_are_refused(served: Served, source: str) -> None:
     client = served.client()
@@ -115,6 +183,10 @@ def test_images_by_path_or_address_are_refused(served: Served, source: str) -> N
         {"role": "user", "content": "Look", "images": [source]}, {"role": "user", "content": parts},
         {"role": "user", "content": [{"type": "image_url", "image_url": source}]},
         {"role": "user", "content": [{"type": "text", "text": "Look"}, *parts]},
+        {"role": "user", "content": parts[0]}, *({"role": "user", "content": [part]} for part in
+        shown_as(source)), {"role": "user", "content": [{"type": "image", "url": source}]},
+        {"role": "user", "content": "Look", "structured_data":
+         {"langchain": json.dumps({"content": shown_as(source)})}},
     ):  # fmt: skip
         assert code(client.post("/api/messages", json=said)) == (422, "image")
         assert code(client.post("/api/messages/batch", json={"messages": [said]})) == (422, "image")

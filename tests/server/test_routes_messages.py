@@ -6,13 +6,14 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
 
-from recollect.server.http import sse
+from recollect.server.http import pages, sse
 from tests.server.api import Api, an_api, get, post, walk
 
 
@@ -86,7 +87,7 @@ def test_another_users_message_cannot_be_touched(api: Api) -> None:
     id_ = begin(api, "mine", session="s3")
     path = f"/api/messages/{id_}"
     assert api.eve.put(path, json={"role": "user", "content": "hers"}).status_code == 404
-    post(api.eve, f"{path}/append", status=404, text="hers")
+    post(api.eve, f"{path}/append", status=404, text="hers", at=0)
     get(api.eve, f"{path}/revisions", status=404)
     get(api.eve, f"{path}/updates", status=404)
     get(api.stranger, path, status=404, user="ada")
@@ -96,15 +97,15 @@ def test_another_users_message_cannot_be_touched(api: Api) -> None:
 def test_a_message_grows_until_it_is_finished(api: Api) -> None:
     id_ = begin(api, session="s4")
     path = f"/api/messages/{id_}/append"
-    assert post(api.ada, path, text="I moved")["unfinished"] is True
+    assert post(api.ada, path, text="I moved", at=0)["unfinished"] is True
     call = {"id": "c1", "name": "look", "arguments": "{}"}
-    done = post(api.ada, path, text=" to Berlin", finish=True, tool_calls=[call])
+    done = post(api.ada, path, text=" to Berlin", at=7, finish=True, tool_calls=[call])
     assert done == {"message_id": id_, "chars": 17, "unfinished": False}
     one = get(api.ada, f"/api/messages/{id_}")["message"]
     assert (one["content"], one["unfinished"]) == ("I moved to Berlin", False)
     assert one["tool_calls"][0]["name"] == "look"
-    post(api.ada, path, status=409, text="!")
-    post(api.ada, path, status=409, finish=True, text="!")
+    post(api.ada, path, status=409, text="!", at=17)
+    post(api.ada, path, status=409, finish=True, text="!", at=17)
 
 
 def test_an_append_that_is_sent_again_adds_nothing_again(api: Api) -> None:
@@ -120,9 +121,46 @@ def test_an_append_that_is_sent_again_adds_nothing_again(api: Api) -> None:
     post(api.ada, path, status=422, text="three", at=2**63)
 
 
+def test_an_append_says_where_it_belongs(api: Api) -> None:
+    id_ = begin(api, session="s14")
+    post(api.ada, f"/api/messages/{id_}/append", status=422, text="one")
+
+
+def test_all_that_is_acknowledged_to_writers_at_once_is_there(api: Api) -> None:
+    """Also where the words of one begin with those of another."""
+    id_ = begin(api, session="s15")
+    path = f"/api/messages/{id_}/append"
+    texts = [letter * length for letter in "abcd" for length in (1, 2, 3, 4)]
+
+    def write(text: str) -> list[tuple[int, str]]:
+        with httpx.Client(base_url=api.url, headers=api.ada.headers, timeout=30) as client:
+            told = [(at, client.post(path, json={"text": text, "at": at})) for at in range(5)]
+        assert {answer.status_code for _, answer in told} <= {200, 409}
+        return [(at, text) for at, answer in told if answer.status_code == 200]
+
+    with ThreadPoolExecutor(8) as pool:
+        acknowledged = [one for some in pool.map(write, texts) for one in some]
+    said = get(api.ada, f"/api/messages/{id_}")["message"]["content"]
+    assert acknowledged
+    assert all(said[at : at + len(text)] == text for at, text in acknowledged)
+
+
+def test_of_those_who_write_at_one_place_one_is_told_that_it_is_stored(api: Api) -> None:
+    id_ = begin(api, session="s16")
+    path = f"/api/messages/{id_}/append"
+
+    def write(number: int) -> int:
+        with httpx.Client(base_url=api.url, headers=api.ada.headers, timeout=30) as client:
+            return client.post(path, json={"text": f"{number:02} ", "at": 0}).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        codes = sorted(pool.map(write, range(24)))
+    assert codes == [200] + [409] * 23
+
+
 def test_only_text_grows(api: Api) -> None:
     id_ = begin(api, content={"thought": "hm"}, session="s6")
-    post(api.ada, f"/api/messages/{id_}/append", status=409, text="x")
+    post(api.ada, f"/api/messages/{id_}/append", status=409, text="x", at=0)
 
 
 def test_a_finished_message_is_told_at_once(api: Api) -> None:
@@ -141,9 +179,10 @@ def test_a_reader_sees_a_message_grow(api: Api) -> None:
 
     def write() -> None:
         with httpx.Client(base_url=api.url, headers=api.ada.headers) as client:
-            for word in ("It ", "rains ", "here"):
+            for at, word in ((0, "It "), (3, "rains "), (9, "here")):
                 time.sleep(0.1)
-                post(client, f"/api/messages/{id_}/append", text=word, finish=word == "here")
+                path = f"/api/messages/{id_}/append"
+                post(client, path, text=word, at=at, finish=word == "here")
 
     writer = threading.Thread(target=write)
     writer.start()
@@ -214,3 +253,36 @@ def test_pages_of_messages_hold_each_exactly_once(api: Api) -> None:
         assert sorted(one["message"]["content"] for one in found) == [
             one["content"] for one in said
         ]
+
+
+def test_a_page_ends_where_it_grows_heavy(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MOST_BYTES", 10_000)
+    long = ["a" * 4_000, "b" * 30_000, "c" * 4_000, "\x01" * 2_000, *"defghijklmnopqrstuvwxyz"]
+    said = [{"role": "user", "content": text} for text in long]
+    post(api.ada, "/api/messages/batch", status=201, messages=said, session="s17")
+    sizes, found, cursor = [], list[str](), None
+    while True:
+        query = {"session": "s17", "limit": 500} | ({"cursor": cursor} if cursor else {})
+        answer = api.ada.get("/api/messages", params=query)
+        sizes.append(len(answer.content))
+        page = answer.json()
+        found = [one["message"]["content"] for one in page["items"]] + found
+        if (cursor := page["next"]) is None:
+            break
+    assert found == long
+    assert [size > 30_000 for size in sizes] == [False, False, True, False]
+    assert max(size for size in sizes if size < 30_000) < 25_000
+
+
+def test_pages_of_revisions_end_where_they_grow_heavy(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "MOST_BYTES", 10_000)
+    made = post(api.ada, "/api/messages", status=201, role="user", content="0", session="s18")
+    path = f"/api/messages/{made['message_ids'][0]}"
+    texts = [str(number) * 4_000 for number in range(5)]
+    for text in texts:
+        api.ada.put(path, json={"role": "user", "content": text}).raise_for_status()
+    assert len(get(api.ada, f"{path}/revisions", limit=500)["items"]) == 3
+    found = walk(api.ada, f"{path}/revisions", 500)
+    assert [one["content"] for one in found] == ["0", *texts[:-1]]

@@ -156,6 +156,27 @@ def test_forgetting_forgets_the_answers_too(api: Api) -> None:
     keyed(api.eve, "/api/messages", "k9", again)
 
 
+def test_forgetting_one_memory_forgets_the_answers_too(api: Api) -> None:
+    body = {"text": "Eve paints in oil."}
+    kept = keyed(api.eve, "/api/memories", "k12", body).json()["id"]
+    assert api.eve.delete(f"/api/memories/{kept}").status_code == 200
+    again = keyed(api.eve, "/api/memories", "k12", body)
+    assert "idempotency-replayed" not in again.headers
+    assert get(api.eve, f"/api/memories/{again.json()['id']}")["text"] == body["text"]
+
+
+def test_what_is_kept_of_an_answer_is_nobodys_words(api: Api) -> None:
+    said = {"role": "user", "content": "canary", "session": "cage"}
+    keyed(api.ada, "/api/messages", "k13", said)
+    keyed(api.ada, "/api/holds", "k14", {"reason": "canary", "target": "canary"})
+    keyed(api.ada, "/api/memories", "k15", {"text": "The canary sings."})
+    keyed(api.ada, "/api/articles", "k16", {"title": "canary", "text": "canary"})
+    keyed(api.ada, "/api/facts", "k17", {**FACT, "object": "canary"})
+    [found] = api.memory.store.exchange(once.home("default"), [Search(limit=None)])
+    assert len(found) >= 5
+    assert "canary" not in str(found)
+
+
 def test_an_answer_is_kept_for_a_day(api: Api) -> None:
     keyed(api.ada, "/api/memories", "k10", {"text": "Ada hikes."})
     [found] = api.memory.store.exchange(once.home("default"), [Search(limit=None)])

@@ -10,8 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
+from recollect import Memory
+from recollect.errors import ScopeError
+from recollect.records.api_key import ApiKey
 from recollect.records.ids import now
 from recollect.records.log import MAX_ATTEMPTS
+from recollect.server.auth import Keys, digest_of
 from recollect.views.library import Library
 from tests.server.api import Api, an_api, get, post, walk
 
@@ -193,6 +197,39 @@ def test_jobs_that_were_given_up_get_another_life(tmp_path: Path) -> None:
         post(api.eve, "/api/jobs/x/retry", status=422)
 
 
+def test_what_waits_is_told_to_those_whose_it_is(tmp_path: Path) -> None:
+    with an_api(tmp_path) as api:
+        post(api.eve, "/api/messages", status=201, role="user", content="x", session="a")
+        for n in range(2):
+            post(api.ada, "/api/messages", status=201, role="user", content="x", session=f"b{n}")
+        for client, query, wanted in (
+            (api.eve, {}, 1), (api.ada, {}, 2), (api.admin, {}, 3), (api.admin, {"user": "ada"}, 2),
+            (api.stranger, {"user": "ada"}, 0),
+        ):  # fmt: skip
+            told = get(client, "/api/waiting", **query)["waiting"]
+            assert told == {"embed": wanted, "vectors": 0, "derive": 0, "summarize": 0}
+        get(api.eve, "/api/waiting", status=403, user="ada")
+        assert httpx.get(f"{api.url}/ready").json() == {"status": "ready"}
+
+
+@pytest.mark.parametrize("room", ["library", "once", "store"])
+def test_no_tenant_is_anothers_shelf(api: Api, room: str) -> None:
+    post(api.admin, "/api/articles", status=201, title="T", text=f"of {room}", shelf="handbook")
+    keys = Keys(api.memory.store)
+    with pytest.raises(ScopeError):
+        keys.create(tenant=f"default/{room}", user="handbook")
+    with pytest.raises(ScopeError):
+        api.memory.of_tenant(f"default/{room}")
+    with pytest.raises(ScopeError):
+        Memory(api.memory.store, tenant=f"default/{room}", embedder=None, thinking=None)
+    id_ = f"{len(room):016x}"
+    old = f"rk_{id_}_{'A' * 43}"  # as it may have been made before
+    record = ApiKey(id=id_, tenant=f"default/{room}", user="handbook", digest=digest_of(old))
+    api.memory.store.put_key(record)
+    assert not works(api, old)
+    assert get(api.ada, "/api/articles", shelf="handbook")["items"]
+
+
 def test_an_audit_and_maintenance_are_asked_for(api: Api) -> None:
     post(api.ada, "/api/memories", status=201, text="ok", agent="u1")
     found = get(api.ada, "/api/audit", agent="u1")
@@ -251,12 +288,15 @@ def test_a_hold_is_placed_listed_and_lifted(api: Api) -> None:
 def test_a_legal_hold_is_an_admins_and_refuses_to_forget(api: Api) -> None:
     post(api.admin, "/api/messages", status=201, role="user", content="x", user="kim", session="k")
     post(api.ada, "/api/holds", status=403, kind="legal")
-    held = post(api.admin, "/api/holds", status=201, kind="legal", user="kim")
+    held = post(api.admin, "/api/holds", status=201, kind="legal", user="kim", reason="fraud")
     key = post(api.admin, "/api/keys", status=201, user="kim")["key"]
     kim = httpx.Client(base_url=api.url, headers={"Authorization": f"Bearer {key}"})
     with kim:
         assert post(kim, "/api/forget", status=409, everything=True)["code"] == "held"
         assert kim.delete(f"/api/holds/{held['id']}").status_code == 403
+        assert [one["reason"] for one in get(kim, "/api/holds")["items"]] == [""]
+        told = get(api.admin, "/api/holds", user="kim")["items"]
+        assert [one["reason"] for one in told] == ["fraud"]
         lifted = api.admin.delete(f"/api/holds/{held['id']}", params={"user": "kim"})
         assert lifted.status_code == 204
         assert post(kim, "/api/forget", everything=True)["counts"]["messages"] == 1

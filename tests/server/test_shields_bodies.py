@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import socket
@@ -12,9 +13,11 @@ import time
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from recollect.server.http.bodies import SMALL, Bodies, Pace, is_json
+from recollect.server.http.bodies import SMALL, STEP, Bodies, Pace, is_json
 from recollect.server.http.identify import Identify
 from recollect.server.http.room import Room
+from recollect.server.http.wire import values
+from recollect.server.principal import Principal
 from tests.support.shields import (
     Answer,
     call,
@@ -251,73 +254,10 @@ def test_a_refused_body_that_was_read_leaves_the_connection_open() -> None:
         assert status_of(read_all(connection)) == 200
 
 
-async def _wait_for_room() -> None:
-    room = Room(100, patience_s=5)
-    assert await room.take(60) == 60
-    large = asyncio.create_task(room.take(500))  # more than there is: all of it
-    small = asyncio.create_task(room.take(10))
-    await asyncio.sleep(0)
-    assert not small.done()  # it would fit, but came later
-    small.cancel()
-    room.give(60)
-    assert await large == 100
-    assert room.free == 0
-    late = asyncio.create_task(room.take(100))
-    await asyncio.sleep(0)
-    room.give(100)
-    late.cancel()  # amid its turn
-    await asyncio.gather(small, late, return_exceptions=True)
-    assert room.free == 100
-
-
-def test_room_is_given_in_line_and_nothing_of_it_is_lost() -> None:
-    asyncio.run(_wait_for_room())
-
-
-def test_who_gave_up_but_has_not_left_the_line_holds_nobody_up() -> None:
-    async def wait() -> None:
-        room = Room(100, patience_s=5)
-        await room.take(100)
-        first, second = (asyncio.create_task(room.take(100)) for _ in range(2))
-        await asyncio.sleep(0)
-        first.cancel()
-        room.give(100)
-        assert await second == 100
-        assert room.free == 0
-
-    asyncio.run(wait())
-
-
-def test_who_waits_too_long_for_room_is_told() -> None:
-    async def wait() -> None:
-        room = Room(100, patience_s=0.01)
-        await room.take(60)
-        waiting = [asyncio.create_task(room.take(size)) for size in (50, 40)]
-        results = await asyncio.gather(*waiting, return_exceptions=True)
-        assert isinstance(results[0], TimeoutError)
-        assert room.free == 40 - sum(it for it in results if isinstance(it, int))
-
-    asyncio.run(wait())
-
-
-def test_a_line_that_is_too_long_is_not_joined() -> None:
-    async def wait() -> None:
-        room = Room(10, patience_s=5, places=1)
-        await room.take(10)
-        first = asyncio.create_task(room.take(1))
-        await asyncio.sleep(0)
-        with pytest.raises(TimeoutError):
-            await room.take(1)
-        room.give(10)
-        assert await first == 1
-        assert room.free == 9
-
-    asyncio.run(wait())
-
-
 @pytest.mark.parametrize("chunked", [False, True])
 def test_large_bodies_beyond_the_room_wait_and_then_are_told_to_retry(chunked: bool) -> None:
-    app = Bodies(echo, room=Room(3 * SMALL, patience_s=0.2), most_bytes=3 * SMALL)
+    size = 4 * 3 * SMALL  # of which one caller gets a quarter
+    app = Bodies(echo, room=Room(size, patience_s=0.2), most_bytes=3 * SMALL)
     body = b"1" * (2 * SMALL)
     said = CHUNKED if chunked else f"Content-Length: {len(body)}"
     with (
@@ -325,7 +265,7 @@ def test_large_bodies_beyond_the_room_wait_and_then_are_told_to_retry(chunked: b
         socket.create_connection(("127.0.0.1", port), timeout=5) as holder,
     ):
         holder.sendall(head("POST", TYPE, f"Content-Length: {len(body)}") + body[:-1])
-        wait_until(lambda: app.room.free < 3 * SMALL)
+        wait_until(lambda: app.room.free < size)
         rest = chunk(body) + b"0\r\n\r\n" if chunked else body
         refused = raw(port, head("POST", TYPE, said), rest)
         assert status_of(refused) == 503
@@ -334,7 +274,55 @@ def test_large_bodies_beyond_the_room_wait_and_then_are_told_to_retry(chunked: b
         holder.sendall(body[-1:])
         assert status_of(read_all(holder)) == 200
         assert status_of(raw(port, head("POST", TYPE, said), rest)) == 200
-    assert app.room.free == 3 * SMALL
+    assert app.room.free == size
+
+
+def test_a_body_that_is_declared_but_does_not_come_takes_no_room() -> None:
+    app = Bodies(echo, most_bytes=8 * STEP, room=Room(32 * STEP, patience_s=0.2))
+    large = b"1" * (8 * STEP)
+    said = f"Content-Length: {len(large)}"
+    with serving(app) as port, contextlib.ExitStack() as open_:
+        for _ in range(8):
+            trickle = socket.create_connection(("127.0.0.1", port), timeout=5)
+            open_.enter_context(trickle)
+            trickle.sendall(head("POST", TYPE, said) + b"[")
+        assert status_of(raw(port, head("POST", TYPE, said), large)) == 200
+        assert app.room.free == 32 * STEP
+
+
+def test_one_caller_leaves_room_for_the_others() -> None:
+    async def known(scope: Scope, receive: Receive, send: Send) -> None:
+        [name] = values(scope, b"name")
+        scope["state"]["principal"] = Principal(tenant="t", user=name.decode())
+        await app(scope, receive, send)
+
+    app = Bodies(echo, most_bytes=8 * STEP, room=Room(32 * STEP, patience_s=0.2))
+    large = b"1" * (8 * STEP)
+    said = f"Content-Length: {len(large)}"
+    with (
+        serving(known) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=5) as holder,
+    ):
+        holder.sendall(head("POST", TYPE, said, "Name: eve") + large[:-1])
+        wait_until(lambda: app.room.free == 24 * STEP)
+        assert status_of(raw(port, head("POST", TYPE, said, "Name: eve"), large)) == 503
+        assert status_of(raw(port, head("POST", TYPE, said, "Name: ada"), large)) == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/ready", "/openapi.json", "/web/page.css"])
+@pytest.mark.parametrize("said", [f"Content-Length: {8 << 20}", "Content-Length: 1", CHUNKED])
+def test_where_no_key_is_asked_for_no_body_is_taken_nor_waited_for(path: str, said: str) -> None:
+    app = Bodies(echo)
+    asked = head("POST", TYPE, said).replace(b"/api/x", path.encode())
+    with (
+        serving(app) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=5) as connection,
+    ):
+        connection.sendall(asked)  # and nothing of the body
+        first = connection.recv(65536)
+    assert status_of(first) == 413
+    with serving(app) as port:
+        assert status_of(raw(port, head("GET").replace(b"/api/x", path.encode()))) == 200
 
 
 def test_a_body_of_unknown_length_keeps_only_the_room_it_needs() -> None:
@@ -344,11 +332,11 @@ def test_a_body_of_unknown_length_keeps_only_the_room_it_needs() -> None:
         seen.append(layer.room.free)
         await echo(scope, receive, send)
 
-    layer = Bodies(app, most_bytes=5 * SMALL, room=Room(10 * SMALL))
+    layer = Bodies(app, most_bytes=5 * SMALL, room=Room(20 * SMALL))
     parts = [part(b"1" * SMALL, more=True), part(b"1" * SMALL)]
     assert call(layer, request(JSON, method="POST"), *parts).status == 200
-    assert seen == [8 * SMALL]
-    assert layer.room.free == 10 * SMALL
+    assert seen == [18 * SMALL]
+    assert layer.room.free == 20 * SMALL
 
 
 def test_room_is_free_again_when_the_app_fails() -> None:

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from recollect.errors import ConfigError
 from recollect.server.http.hosts import Authority, Hosts, parse_authority
-from tests.support.shields import LOCAL, call, hello, raw, request, serving, status_of
+from tests.support.shields import LOCAL, Answer, call, hello, raw, request, serving, status_of
 
 APP = "https://app.example.com"
 OURS = Hosts(hello, hosts=["memory.example.com", "one.example.com:8443"], origins=[APP])
@@ -133,6 +133,10 @@ def test_what_a_browser_calls_cross_site_may_only_read() -> None:
     assert status(LOCAL, (b"sec-fetch-site", b"same-origin"), method="POST") == 200
 
 
+def listed(answer: Answer, name: bytes) -> set[str]:
+    return set(answer.all(name)[0].decode().split(", "))
+
+
 def test_a_preflight_of_a_configured_origin_is_answered_narrowly() -> None:
     answer = call(OURS, request(LOCAL, origin(APP), PREFLIGHT, method="OPTIONS"))
     assert answer.status == 204
@@ -140,12 +144,17 @@ def test_a_preflight_of_a_configured_origin_is_answered_narrowly() -> None:
     assert b"*" not in b"".join(value for _, value in answer.sent[0]["headers"])
     assert answer.all(b"access-control-allow-credentials") == []
     assert answer.all(b"vary") == [b"Origin"]
-    assert b"Authorization" in answer.all(b"access-control-allow-headers")[0]
+    assert {
+        "Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Last-Event-ID",
+    } <= listed(answer, b"access-control-allow-headers")  # fmt: skip
 
 
 def test_only_a_configured_origin_may_read_the_answer() -> None:
     answer = call(OURS, request(LOCAL, origin(APP)))
     assert answer.all(b"access-control-allow-origin") == [APP.encode()]
+    assert {
+        "ETag", "Idempotency-Replayed", "Retry-After", "X-Request-Id",
+    } <= listed(answer, b"access-control-expose-headers")  # fmt: skip
     for headers in ([LOCAL], [LOCAL, origin("http://localhost:3000")]):
         answer = call(OURS, request(*headers, PREFLIGHT, method="OPTIONS"))
         assert answer.body == b"hello"  # the app's own answer, without a grant

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from recollect import SqliteStore
+from recollect.server.auth import Keys
 from recollect.server.http.rates import (
     Bucket,
     Buckets,
@@ -18,6 +21,7 @@ from recollect.server.http.rates import (
     Rates,
     address_of,
     caller_of,
+    looks_good,
     refilled,
     spent,
     wait_s,
@@ -25,6 +29,8 @@ from recollect.server.http.rates import (
 from tests.support.shields import call, hello, request
 
 RATE = Rate(10.0, 5.0)
+KEY = b"Bearer rk_0123456789abcdef_" + b"A" * 43
+WRONG = KEY[:-1] + b"B"
 STEPS = st.lists(st.tuples(st.floats(0, 3), st.booleans()), max_size=60)
 
 
@@ -55,7 +61,8 @@ def by(who: Someone | None = None, **more: Any) -> Scope:
 
 async def locked(scope: Scope, receive: Receive, send: Send) -> None:
     """An app that knows nobody but who has the key."""
-    status = 200 if (b"key", b"right") in scope["headers"] else 401
+    shown = [value for name, value in scope["headers"] if name == b"authorization"]
+    status = 200 if shown == [KEY] or scope["path"] == "/health" else 401
     await send({"type": "http.response.start", "status": status, "headers": []})
     await send({"type": "http.response.body", "body": b""})
 
@@ -150,19 +157,59 @@ def test_who_asks_still_is_not_forgotten() -> None:
     assert buckets.wait_s(("address", "steady")) > 0
 
 
-def test_who_guesses_keys_is_slowed_down_by_address() -> None:
+def shows(key: bytes) -> Scope:
+    return request((b"authorization", key))
+
+
+@pytest.mark.parametrize("asks", [request(), shows(b"Bearer x"), shows(WRONG)])
+def test_who_shows_no_good_key_is_slowed_down_by_address(asks: Scope) -> None:
     clock = Clock()
     app = FailedLogins(locked, per_s=1, burst=3, clock=clock)
     elsewhere = request(client=("192.0.2.9", 1))
-    assert statuses(app, [request()] * 4) == [401, 401, 401, 429]
+    assert statuses(app, [asks] * 4) == [401, 401, 401, 429]
     assert statuses(app, [elsewhere]) == [401]
+    answer = call(app, asks)
+    assert answer.problem["code"] == "rate_limited"
+    assert [it["type"] for it in answer.sent] == ["http.response.start", "http.response.body"]
     clock.now += 1
-    assert statuses(app, [request()] * 2) == [401, 429]
+    assert statuses(app, [asks] * 2) == [401, 429]
 
 
-def test_right_keys_cost_nothing() -> None:
+def test_a_good_key_and_what_is_public_never_wait_for_those_who_guess() -> None:
     app = FailedLogins(locked, per_s=1, burst=1, clock=Clock())
-    assert statuses(app, [request((b"key", b"right"))] * 100) == [200] * 100
+    assert statuses(app, [shows(WRONG)] * 100) == [401, *[429] * 99]
+    assert statuses(app, [shows(KEY), request(path="/health")] * 100) == [200] * 200
+
+
+def test_what_is_no_key_is_not_looked_up_once_too_many_failed() -> None:
+    asked: list[bytes] = []
+
+    async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+        asked.append(scope["path"])
+        await locked(scope, receive, send)
+
+    app = FailedLogins(counted, per_s=1, burst=1, clock=Clock())
+    statuses(app, [request(), shows(b"Bearer x"), shows(b"Basic eA=="), shows(WRONG), request()])
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("shown", "good"),
+    [
+        ([KEY], True), ([KEY.replace(b"Bearer ", b"bearer  ")], True), ([b"Bearer a.b-_.c"], True),
+        ([KEY, KEY], False), ([], False), ([b""], False), ([KEY + b"A"], False), ([b"rk_"], False),
+        ([b"Basic " + KEY], False), ([b"Bearer a.b"], False), ([b"Bearer " + b"x" * 90], False),
+    ],
+)  # fmt: skip
+def test_one_key_or_token_looks_good(shown: list[bytes], good: bool) -> None:
+    assert looks_good(request(*((b"Authorization", one) for one in shown))) is good
+
+
+def test_keys_as_they_are_made_look_good(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "m.db") as store:
+        for _ in range(50):
+            made = Keys(store).create(tenant="t", user="ada")
+            assert looks_good(shows(f"Bearer {made.text}".encode()))
 
 
 @pytest.mark.parametrize(

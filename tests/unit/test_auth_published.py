@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jwt
@@ -10,7 +14,7 @@ import pytest
 
 from recollect.config import Settings
 from recollect.errors import ProviderError
-from recollect.server.tokens import FRESH_S, PAUSE_S, RETRY_S, JwtTokens, Published
+from recollect.server.tokens import FRESH_S, LAST_S, PAUSE_S, RETRY_S, JwtTokens, Published
 from tests.support.tokens import EC, PRIVATE, RSA, SECRET, Issuer, claims, coded, refused, signed
 
 
@@ -22,9 +26,24 @@ class Clock:
         return self.at
 
 
+class SlowIssuer(Issuer):
+    """Answers when it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.coming = 0
+        super().__init__()
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        self.coming += 1
+        self.let_go.wait(10)
+        super().finish_request(request, client_address)
+
+
 @pytest.fixture
-def issuer() -> Iterator[Issuer]:
-    server = Issuer()
+def issuer() -> Iterator[SlowIssuer]:
+    server = SlowIssuer()
+    server.let_go.set()
     yield server
     server.shutdown()
     server.server_close()
@@ -98,11 +117,68 @@ def test_an_issuer_that_is_away_is_not_taken_for_a_wrong_token(
     issuer.publish(("one", RSA.public_key(), "RS256"))
     assert trusted.read(by_kid("one")).user == "ada"
     issuer.keys = None
-    clock.at += FRESH_S - 1
-    assert trusted.read(by_kid("one")).user == "ada"
-    clock.at += 1
+    clock.at += FRESH_S
+    assert trusted.read(by_kid("one")).user == "ada"  # by what is known of old
+    with pytest.raises(ProviderError):  # it may be new
+        trusted.read(by_kid("two"))
+    clock.at += LAST_S - FRESH_S
     with pytest.raises(ProviderError):
         trusted.read(by_kid("one"))
+
+
+def test_one_fetches_and_nobody_waits_for_it(clock: Clock) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as hung,
+        ThreadPoolExecutor() as pool,
+    ):
+        url = f"http://127.0.0.1:{hung.getsockname()[1]}/keys"
+        trusted = JwtTokens(verifiers=Published(url, clock=clock))
+        first = pool.submit(trusted.read, by_kid("one"))
+        fetching, _ = hung.accept()
+        clock.at += 10 * RETRY_S  # it takes its time, and the others' is not up before its end
+        for _ in range(3):
+            with pytest.raises(ProviderError):
+                trusted.read(by_kid("one"))
+        fetching.close()
+        with pytest.raises(ProviderError):
+            first.result()
+        with pytest.raises(ProviderError):
+            trusted.read(by_kid("one"))
+        hung.settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            hung.accept()
+
+
+def test_while_one_fetches_the_others_go_on_with_the_keys_of_before(
+    issuer: SlowIssuer, trusted: JwtTokens, clock: Clock
+) -> None:
+    issuer.publish(("one", RSA.public_key(), "RS256"))
+    trusted.read(by_kid("one"))
+    with ThreadPoolExecutor() as pool:
+        for number, (pause, kid) in enumerate([(FRESH_S, "one"), (PAUSE_S, "two")], start=2):
+            issuer.let_go.clear()
+            clock.at += pause
+            first = pool.submit(trusted.read, by_kid(kid))
+            while issuer.coming < number:
+                time.sleep(0.01)
+            assert trusted.read(by_kid("one")).user == "ada"
+            with pytest.raises(ProviderError):
+                trusted.read(by_kid("two"))
+            issuer.publish(("one", RSA.public_key(), "RS256"), (kid, RSA.public_key(), "RS256"))
+            issuer.let_go.set()
+            assert first.result().user == "ada"
+            assert issuer.asked == number
+
+
+def test_an_issuer_that_speaks_no_http_is_away(clock: Clock) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as odd, ThreadPoolExecutor() as pool:
+        url = f"http://127.0.0.1:{odd.getsockname()[1]}/keys"
+        first = pool.submit(JwtTokens(verifiers=Published(url, clock=clock)).read, by_kid("one"))
+        asking, _ = odd.accept()
+        asking.sendall(b"what?\r\n\r\n")
+        asking.close()
+        with pytest.raises(ProviderError):
+            first.result()
 
 
 def test_a_secret_that_is_published_checks_nothing(issuer: Issuer, trusted: JwtTokens) -> None:

@@ -255,6 +255,34 @@ def test_a_store_that_hangs_gives_an_empty_marked_answer_in_time(
     assert len(memory.recall(CANARY, user="ada", deadline_ms=None).hits) == 4
 
 
+def sleeper(seconds: float) -> Callable[[], None]:
+    return lambda: time.sleep(seconds)
+
+
+@pytest.mark.parametrize("method", ["passages", "read"])
+def test_what_was_found_in_time_is_read_even_if_that_takes_a_little_longer(
+    store: Troubled, told: Open, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "FOUND_SECONDS", 4 * SLACK)
+    memory = told()
+    store.trouble = {method: sleeper(SLACK)}
+    found = memory.recall("Berlin", user="ada", deadline_ms=SLACK * 1_000 - 50)
+    assert len(found.hits) == 4
+    assert found.late == ()
+
+
+@pytest.mark.parametrize("method", ["passages", "read"])
+def test_finds_that_a_store_does_not_give_out_cost_the_deadline_and_a_moment(
+    store: Troubled, told: Open, gate: threading.Event, method: str
+) -> None:
+    memory = told()
+    store.trouble = {method: gate.wait}  # type: ignore[dict-item]
+    began = time.perf_counter()
+    found = memory.recall("Berlin", user="ada", deadline_ms=200)
+    assert time.perf_counter() - began < 0.2 + search.FOUND_SECONDS + SLACK
+    assert (found.hits, found.late[-1]) == ((), "store")
+
+
 def test_one_channel_that_the_store_refuses_leaves_the_others(
     store: Troubled, told: Open, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -21,8 +21,17 @@ from recollect import (
     Window,
 )
 from recollect.agent.described import NAMES, described
-from recollect.agent.toolbox import Toolbox
+from recollect.agent.toolbox import (
+    LONGEST_QUESTION,
+    LONGEST_SAID,
+    MOST_ARTICLES,
+    MOST_HITS,
+    MOST_TAGS,
+    Toolbox,
+)
 from recollect.errors import RecollectError, StoreError
+from recollect.server.http import shapes, shapes_views
+from recollect.server.http.app import Limits
 from tests.support.models import HungEmbedder
 
 KINDS = {
@@ -266,6 +275,51 @@ def test_bad_input_is_refused_in_words_that_repeat_none_of_it(
     assert str(refused.value)
     assert "SECRET" not in str(refused.value)
     assert memory.memories(user="ada") == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "bound"),
+    [
+        ("recall", {"query": "bike", "limit": 0}, "1 to 200"),
+        ("recall", {"query": "bike", "limit": 10**9}, "1 to 200"),
+        ("recall", {"query": "bike", "limit": "all"}, "1 to 200"),
+        ("recall", {"query": "a" * (LONGEST_QUESTION + 1)}, "200000 at most"),
+        ("retrieve_context", {"query": "bike", "top_k": 101}, "1 to 100"),
+        ("retrieve_context", {"query": "a" * (LONGEST_QUESTION + 1)}, "200000 at most"),
+        ("remember", {"content": "a" * (LONGEST_SAID + 1)}, "8388608 at most"),
+        ("store_episode", {"content": "a" * (LONGEST_QUESTION + 1)}, "200000 at most"),
+        ("store_episode", {"content": "We met.", "tags": ["a"] * 1_001}, "may be 1000"),
+        ("manage_long_term_memory", {"operation": "append", "content": "a" * (LONGEST_SAID + 1)},
+         "8388608 at most"),
+        (
+            "store_fact",
+            {"content": "So.", "subject": "a" * (LONGEST_QUESTION + 1), "predicate": "is",
+             "object": "so"},
+            "200000 at most",
+        ),
+        (
+            "store_session_message",
+            {"session_id": "s1", "user_id": "ada", "role": "user",
+             "content": "a" * (LONGEST_SAID + 1)},
+            "8388608 at most",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_too_much_is_refused_with_the_bound(
+    memory: Memory, box: Toolbox, tool: str, arguments: dict[str, Any], bound: str
+) -> None:
+    with pytest.raises(InvalidError, match=bound):
+        getattr(box, tool)(**arguments)
+    assert memory.history(user="ada") == []
+
+
+def test_the_bounds_are_those_of_http(box: Toolbox) -> None:
+    assert (shapes.MOST_HITS, shapes.LONGEST_QUESTION) == (MOST_HITS, LONGEST_QUESTION)
+    assert (shapes_views.MOST_ARTICLES, shapes.MOST_AT_ONCE) == (MOST_ARTICLES, MOST_TAGS)
+    assert Limits().body_bytes == LONGEST_SAID
+    box.remember("My bike is in the cellar.")
+    assert len(box.recall("bike" + " bike" * 1_000, limit=MOST_HITS)) == 1
+    assert box.retrieve_context("bike", top_k=MOST_ARTICLES) == []
 
 
 def test_every_result_is_plain_json(box: Toolbox) -> None:

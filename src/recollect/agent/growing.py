@@ -53,17 +53,21 @@ class Growing(BaseCallbackHandler):
     """Hears one request's reply, and stores it bit by bit as an unfinished message.
 
     The ledger finishes it when the whole is there. Where the memory fails, it is left alone:
-    then the reply is stored at its end, as any other.
+    then the reply is stored at its end, as any other. `name` gives what is heard its ids, or
+    else the model does.
     """
 
     # With the words, and not after them: whoever hears them may leave at once. So nothing may wait
     # there: all that is stored is stored by a thread of the clock's.
     run_inline = True
 
-    def __init__(self, who: Who, ledger: Ledger, careful: Careful) -> None:
+    def __init__(
+        self, who: Who, ledger: Ledger, careful: Careful, name: Callable[[], str] | None = None
+    ) -> None:
         self._who = who
         self._ledger = ledger
         self._careful = careful
+        self._name = name
         self._replies: dict[UUID, Reply] = {}
         self._runs: dict[str, UUID] = {}  # by the id that a whole reply has
         self._timer: threading.Timer | None = None
@@ -107,7 +111,10 @@ class Growing(BaseCallbackHandler):
         if not isinstance(said, BaseMessage) or not said.text:
             return
         is_new = run_id not in self._replies
-        reply = self._replies.setdefault(run_id, Reply(said.id or f"lc_run--{run_id}"))
+        if is_new:
+            id_ = self._name() if self._name is not None else said.id or f"lc_run--{run_id}"
+            self._replies[run_id] = Reply(id_)
+        reply = self._replies[run_id]
         reply.pieces.append(UNKEPT.sub("\ufffd", str(said.text)))
         self._store_in(0 if is_new else FLUSH_SECONDS)
 
@@ -177,12 +184,16 @@ class Growing(BaseCallbackHandler):
         return request.override(model=model.model_copy(update={"callbacks": heard}))
 
     def _named(self, response: ModelResponse[Any]) -> ModelResponse[Any]:
-        """The reply under the id that it is stored by, should its end have brought another."""
+        """The reply under the id that it is stored by, whatever its end calls it."""
         return replace(response, result=[self._renamed(one) for one in response.result])
 
     def _renamed(self, said: BaseMessage) -> BaseMessage:
         run_id = self._runs.get(said.id or "")
-        reply = self._replies.get(run_id) if run_id is not None else None
-        if reply is None or reply.stream is None or reply.id == said.id:
+        if run_id is None:
             return said
-        return said.model_copy(update={"id": reply.id})
+        id_, reply = said.id, self._replies.get(run_id)
+        if self._name is not None:
+            id_ = reply.id if reply is not None else self._name()
+        elif reply is not None and reply.stream is not None:
+            id_ = reply.id
+        return said if id_ == said.id else said.model_copy(update={"id": id_})

@@ -67,9 +67,13 @@ class Ledger:
             page.waiting[message.message_id] = message
 
     def begin(self, who: Who, message: Message) -> None:
-        """Store the beginning of a message, behind all that was said before it."""
+        """Store the beginning of a message, behind all that was said before it.
+
+        One that broke off is begun anew in its place; what it said is among its revisions.
+        """
         self.write(who)
-        self._memory.remember([message], user=who.user, agent=who.agent, session=who.session)
+        if not self._begun(who, message):
+            self._begin_anew(self._scope(who), message)
         page = self._page(who)
         page.stored[message.message_id] = message.message_id
         page.growing.add(message.message_id)
@@ -77,6 +81,23 @@ class Ledger:
     def grow(self, who: Who, message: Message) -> None:
         """Store more of a message that was begun."""
         self._memory.store.grow(self._scope(who), message)
+
+    def _begun(self, who: Who, message: Message) -> bool:
+        """Whether it is stored as a new one."""
+        try:
+            done = self._memory.remember(
+                [message], user=who.user, agent=who.agent, session=who.session
+            )
+        except ConflictError:  # it is there, with other words
+            return False
+        return bool(done.added)
+
+    def _begin_anew(self, scope: Scope, message: Message) -> None:
+        found = self._memory.store.find(scope, [message.message_id])
+        for held in (entry.message for entry in found):
+            if held.role != message.role or not held.unfinished:
+                raise ConflictError("a message with this id is finished")
+            self._memory.store.revise(scope, message.changed(created_at=held.created_at))
 
     def write(self, who: Who) -> int:
         """Put into the log what waits, in its order; how many were new there."""

@@ -386,7 +386,16 @@ class RecollectMiddleware(AgentMiddleware[RecollectState, Any, Any]):
     def _growing(self, request: ModelRequest[Any]) -> Growing | None:
         """Who stores the reply as it comes, if that is wanted."""
         who = self._who(request.runtime, request.state) if self._options.get("grow") else None
-        return Growing(who, self._ledger, self._careful) if who is not None else None
+        if who is None:
+            return None
+        return Growing(who, self._ledger, self._careful, self.names(request))
+
+    def names(self, request: ModelRequest[Any]) -> Callable[[], str] | None:
+        """Who gives a reply that is stored as it comes its id; else the model does.
+
+        For subclasses: it goes before each such reply.
+        """
+        return None
 
     def answered(self, filled: Filled, response: ModelResponse[Any]) -> ExtendedModelResponse[Any]:
         """The reply, and what the state is told. For subclasses: it follows each answer."""

@@ -40,6 +40,7 @@ except ImportError as error:
 from recollect.agent.filling import Filled
 from recollect.agent.middleware import Options as MemoryOptions
 from recollect.agent.middleware import RecollectMiddleware
+from recollect.agent.replies import reply_id
 from recollect.context.window import Receipt, Window
 from recollect.errors import ConfigError, InvalidError
 from recollect.memory import Memory
@@ -123,15 +124,29 @@ Event = Recalled | Token | ToolStarted | ToolResult | Response
 
 @dataclass(slots=True)
 class Turn:
-    """One run: whose it is, and what it leaves behind; LangGraph hands it to all who take part."""
+    """One run: whose it is, and what it leaves behind; LangGraph hands it to all who take part.
+
+    Where `replied` says how many replies the question has, those that are stored as they come are
+    named after it, the next by that number.
+    """
 
     user_id: str
     session_id: str | None
     asked_id: str = field(default_factory=new_id)
     receipt: Receipt | None = None
     tells_recall: bool = False
+    replied: int | None = None
+    named: set[str] = field(default_factory=set)
     rounds: dict[str, int] = field(default_factory=dict)
     results: list[tuple[tuple[int, int], ToolResult]] = field(default_factory=list)
+
+    def name_reply(self) -> str:
+        """The id of the next reply."""
+        number = self.replied or 0
+        id_ = reply_id(self.asked_id, number)
+        self.replied = number + 1
+        self.named.add(id_)
+        return id_
 
 
 class ReactAgent:
@@ -186,39 +201,53 @@ class ReactAgent:
         return self._response(state, turn)
 
     def stream(
-        self, text: str, session_id: str | None = None, *, asked_id: str | None = None
+        self,
+        text: str,
+        session_id: str | None = None,
+        *,
+        asked_id: str | None = None,
+        replied: int | None = None,
     ) -> Iterator[Event]:
         """What the model says, piece by piece, and what tools do; at the end the response.
 
-        With an `asked_id`, which is the message's in the log, it may be asked again.
+        With an `asked_id`, which is the message's in the log, it may be asked again. Replies that
+        grow are then named by it if `replied` says how many are whole: one that broke off is
+        said anew in its place.
         """
-        turn, state = self._turn(session_id, asked_id), dict[str, Any]()
+        turn, state = self._turn(session_id, asked_id, replied), dict[str, Any]()
         asked = self._asked(text, turn)
         for mode, data in self.graph.stream(asked, context=turn, stream_mode=MODES):
             if mode == "values":
                 state = data
-            elif (event := _event(mode, data)) is not None:
+            elif (event := _event(mode, data, turn)) is not None:
                 yield event
         yield self._response(state, turn)
 
     async def astream(
-        self, text: str, session_id: str | None = None, *, asked_id: str | None = None
+        self,
+        text: str,
+        session_id: str | None = None,
+        *,
+        asked_id: str | None = None,
+        replied: int | None = None,
     ) -> AsyncGenerator[Event, None]:
         """`stream`, for asyncio."""
-        turn, state = self._turn(session_id, asked_id), dict[str, Any]()
+        turn, state = self._turn(session_id, asked_id, replied), dict[str, Any]()
         asked = self._asked(text, turn)
         told = self.graph.astream(asked, context=turn, stream_mode=MODES)
         async with aclosing(told):  # whoever stops listening ends the work at once
             async for mode, data in told:
                 if mode == "values":
                     state = data
-                elif (event := _event(mode, data)) is not None:
+                elif (event := _event(mode, data, turn)) is not None:
                     yield event
         yield self._response(state, turn)
 
-    def _turn(self, session_id: str | None, asked_id: str | None) -> Turn:
-        id_ = asked_id or new_id()
-        return Turn(self.user, session_id, asked_id=id_, tells_recall=self._tells_recall)
+    def _turn(self, session_id: str | None, asked_id: str | None, replied: int | None) -> Turn:
+        return Turn(
+            self.user, session_id, asked_id=asked_id or new_id(), replied=replied,
+            tells_recall=self._tells_recall,
+        )  # fmt: skip
 
     def _asked(self, text: str, turn: Turn) -> dict[str, Any]:
         if not isinstance(text, str) or not text.strip():
@@ -267,6 +296,11 @@ class _Remembering(RecollectMiddleware):
             turn.tells_recall = False  # once for each question
             request.runtime.stream_writer(Recalled(filled.recall))
         return filled
+
+    def names(self, request: ModelRequest[Any]) -> Callable[[], str] | None:
+        turn = request.runtime.context
+        named = isinstance(turn, Turn) and turn.replied is not None
+        return turn.name_reply if named else None
 
     def answered(self, filled: Filled, response: ModelResponse[Any]) -> ExtendedModelResponse[Any]:
         if isinstance(turn := filled.request.runtime.context, Turn):
@@ -333,12 +367,14 @@ def _said(result: Answer) -> ToolMessage | None:
     return result
 
 
-def _event(mode: str, data: Any) -> Event | None:
+def _event(mode: str, data: Any, turn: Turn) -> Event | None:
     """What is worth telling of what LangGraph streams: not what models say inside of tools."""
     if mode == "custom":
         return data if isinstance(data, Recalled | ToolStarted | ToolResult) else None
     message, about = data
     spoken = isinstance(message, AIMessage) and about.get("langgraph_node") == "model"
+    if message.id in turn.named:  # LangGraph tells it once more, as it has got another name
+        return None
     return Token(str(message.text)) if spoken and message.text else None
 
 

@@ -49,6 +49,9 @@ from recollect.views.notebook import Notebook
 
 DEADLINE_MS = 1_000.0  # a model that asks outright can wait longer than a reply can
 IMPORTANCE = 0.7
+MOST_HITS, MOST_ARTICLES, MOST_TAGS = 200, 100, 1_000
+LONGEST_QUESTION = 200_000  # characters: more of them take a second or more to count
+LONGEST_SAID = 8 * 1024 * 1024  # characters, as many as a request may bring
 WRITER: Source = "assistant"  # whose words they are that a model stores
 _ROLES = {"human": "user", "ai": "assistant", "function": "tool", "developer": "system"}
 
@@ -85,6 +88,8 @@ class Toolbox:
         Use it before you answer anything that was or may have been talked about before. Each
         result says when it was said and why it was found.
         """
+        check_length(query, LONGEST_QUESTION, "query")
+        _check_count(limit, MOST_HITS, "limit")
         found = self.memory.recall(
             query, user=self._user, agent=self.agent, limit=limit, deadline_ms=DEADLINE_MS
         )
@@ -98,6 +103,7 @@ class Toolbox:
 
         What is worth keeping of it is found out in the background.
         """
+        check_length(content, LONGEST_SAID, "content")
         message = Message(_role(role), content)
         done = self.memory.remember(
             message, user=self._user, agent=self.agent, session=self.session,
@@ -119,6 +125,7 @@ class Toolbox:
         With a message_id it may be sent again: it is stored once.
         """
         check_share(importance_score, "importance_score")
+        check_length(content, LONGEST_SAID, "content")
         message = _message(role, content, importance_score, stamp)
         user, session = self.for_user(user_id)._user, self._session(session_id)
         try:
@@ -160,6 +167,8 @@ class Toolbox:
         that cannot hold beside it is kept as past.
         """
         parts = [part for part in (subject, predicate, object) if part]
+        for part in parts:
+            check_length(part, LONGEST_QUESTION, "a part of the fact")
         if len(parts) not in (0, 3):
             raise InvalidError("give subject, predicate and object, or none of them")
         kept = self._keep("fact", content, importance, tags)
@@ -218,6 +227,7 @@ class Toolbox:
         `overwrite`, `append` and `prepend` need content, `delete_section_by_header` needs
         section_header, `replace_section_by_header` needs both.
         """
+        check_length(content, LONGEST_SAID, "content")
         notes = Notebook(self.memory, user=self._user, agent=self.agent)
         return notes.manage(operation, content, section_header)
 
@@ -228,6 +238,8 @@ class Toolbox:
 
         Cite what you use of them by its citation.
         """
+        check_length(query, LONGEST_QUESTION, "query")
+        _check_count(top_k, MOST_ARTICLES, "top_k")
         library = self.library or Library(self.memory)
         found = library.retrieve(
             query, top_k, reserved_tokens, window=self.window.budget, model=self.window.model
@@ -254,8 +266,11 @@ class Toolbox:
 
     def _keep(self, kind: Kind, content: str, importance: float, tags: list[str] | None) -> Kept:
         check_share(importance, "importance")
+        check_length(content, LONGEST_QUESTION, "content")
         if not isinstance(tags, list | tuple | None):
             raise InvalidError(f"tags must be a list of words, got {type(tags).__name__}")
+        if len(tags or ()) > MOST_TAGS:
+            raise InvalidError(f"there are {len(tags or ())} tags; there may be {MOST_TAGS}")
         id_ = self.memory.add_memory(
             content, user=self._user, agent=self.agent, session=self.session, kind=kind,
             importance=importance, tags=tuple(tags or ()), source=WRITER,
@@ -263,6 +278,17 @@ class Toolbox:
         scope = self.memory.scope(user=self._user)
         found = self.memory.store.records(scope, [id_] if id_ else [])
         return _kept(kind, next(iter(found), None))
+
+
+def check_length(text: str | None, most: int, name: str) -> None:
+    """What is no text at all is told of where it is used."""
+    if isinstance(text, str) and len(text) > most:
+        raise InvalidError(f"{name} has {len(text)} characters; it may have {most} at most")
+
+
+def _check_count(count: int, most: int, name: str) -> None:
+    if not isinstance(count, int) or not 1 <= count <= most:
+        raise InvalidError(f"{name} must be a number from 1 to {most}")
 
 
 def _role(role: str) -> str:

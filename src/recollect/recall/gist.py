@@ -11,21 +11,25 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
-QUESTION_CHARS = 2_000  # of which the words and the names are looked for
-GIST_CHARS = 600  # that are embedded: what is asked, and not much of what was pasted
+# In bytes, since letters of most scripts cost an embedder more than those of English.
+QUESTION_BYTES = 2_000  # in which words and names are looked for
+GIST_BYTES = 320  # that are embedded: up to 100 pieces, in half of the default deadline
 _GAP = " ... "
 _TORN_END = re.compile(r"(?<=\s)\S{0,40}\Z")  # longer is no word: it is cut anywhere
 _TORN_START = re.compile(r"\A\S{0,40}(?=\s)")
 
 
-def gist(text: str, most: int = GIST_CHARS) -> str:
-    """A text that is not longer than that, or so much of its two ends, in whole words."""
-    if len(text) <= most or len(text := text.strip()) <= most:
+def gist(text: str, most: int = GIST_BYTES) -> str:
+    """A text of so many bytes or less as it is, of others the two ends, in whole words."""
+    if len(text) <= most // 4 or len(text.encode(errors="replace")) <= most:
         return text
+    spelled = text.strip().encode(errors="replace")
+    if len(spelled) <= most:
+        return text.strip()
     half = (most - len(_GAP)) // 2
-    # One character more than is wanted, to see whether a word ends there.
-    head, tail = _TORN_END.sub("", text[: half + 1]), _TORN_START.sub("", text[-half - 1 :])
-    return f"{head[:half].rstrip()}{_GAP}{tail[-half:].lstrip()}"
+    head = _TORN_END.sub("", spelled[:half].decode(errors="ignore"))
+    tail = _TORN_START.sub("", spelled[-half:].decode(errors="ignore"))
+    return f"{head.rstrip()}{_GAP}{tail.lstrip()}"
 
 
 def ends(items: Sequence[T], most: int) -> list[T]:

@@ -10,11 +10,12 @@ from recollect.store.base import Store
 
 LONGEST_NAME = 4  # words
 MAX_NAMES = 200
+NAMES_BYTES = 600  # of a question, which hold about so many
 
 
 def names_in(question: str) -> list[str]:
     """Every run of up to four words that may name a thing, folded as facts' ends are."""
-    question = gist(question)
+    question = gist(question, NAMES_BYTES)
     words = fold(question).split()
     worth = {word for term in terms_of(question) for word in term}
     runs = (

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from recollect.errors import RecollectError
 from recollect.providers.embedder import Embedder
 from recollect.recall.crew import Crew, Task
 from recollect.recall.fusion import DEFAULT_RANKING, DEPTH, Asked, Candidate, Ranking, fuse
-from recollect.recall.gist import QUESTION_CHARS, gist
+from recollect.recall.gist import QUESTION_BYTES, gist
 from recollect.recall.graph import find_links
 from recollect.recall.lexical import find_words
 from recollect.recall.names import asked_about, role_asked_about
@@ -27,7 +27,8 @@ from recollect.store.words import stem
 
 FINISH_SECONDS = 0.008  # kept back from the channels, for ranking and reading
 LATE_HITS = 20  # as many are read when there is no time for more
-GRACE_SECONDS = 0.015  # beyond the deadline, for what was found to be read
+GRACE_SECONDS = 0.015  # beyond the deadline, for the store to answer at all
+FOUND_SECONDS = 0.05  # the same, if there are finds: read late, they are worth more than none
 
 log = logging.getLogger("recollect")
 
@@ -78,7 +79,7 @@ class Search:
 
     def __init__(self, tools: Searcher, query: Query) -> None:
         self._clock = Clock(query.deadline_ms)
-        query = replace(query, question=gist(query.question, QUESTION_CHARS))
+        query = replace(query, question=gist(query.question, QUESTION_BYTES))
         self._tools = tools
         self._query = query
         self._names = Task(lambda: asked_about(query.question, tools.store.speakers(query.scope)))
@@ -105,7 +106,8 @@ class Search:
                     task.drop()
                 answer = Task(lambda: self._rank(min(self._query.limit, LATE_HITS)))
                 tools.crew.start(answer)
-            answer.wait(self._clock.left(keep=-GRACE_SECONDS))
+            grace = FOUND_SECONDS if any(self._found().values()) else GRACE_SECONDS
+            answer.wait(self._clock.left(keep=-grace))
             answer.drop()
         if meaning is not None:
             meaning.drop()
@@ -162,23 +164,30 @@ class Search:
 
     def _rank(self, limit: int) -> tuple[list[Hit], Collection[str]]:
         """The best of what was found in time, and which channels were heard."""
-        store, query = self._tools.store, self._query
         found = self._found()
         passages = self._look_up(found)
         if not passages:
             return [], found.keys()
-        chosen = fuse(
-            found, passages, self._tools.ranking, asked=self._asked(), now=query.now,
-            limit=limit * (2 if self._tools.ranking.reranker else 1),
-        )  # fmt: skip
-        texts = store.read(query.scope, [it.passage.id for it in chosen])
-        by_passage = {match.passage: match for match in texts}
-        hits = [
-            _hit(candidate, by_passage[candidate.passage.id], query)
-            for candidate in chosen
-            if candidate.passage.id in by_passage
-        ]
+        chosen = self._fuse(found, passages, limit)
+        texts = self._read([it.passage.id for it in chosen])
+        if len(texts) < len(chosen):  # some are blank, or over: others take their places
+            texts = self._read(sorted(passages))
+            chosen = self._fuse(found, {id_: passages[id_] for id_ in texts}, limit)
+        hits = [_hit(it, texts[it.passage.id], self._query) for it in chosen]
         return hits, found.keys()
+
+    def _fuse(
+        self, found: dict[str, list[Found]], passages: dict[int, Passage], limit: int
+    ) -> list[Candidate]:
+        """The best of the passages; twice as many, if a reranker will choose among them."""
+        ranking = self._tools.ranking
+        return fuse(
+            found, passages, ranking, asked=self._asked(), now=self._query.now,
+            limit=limit * (2 if ranking.reranker else 1),
+        )  # fmt: skip
+
+    def _read(self, ids: Sequence[int]) -> dict[int, Match]:
+        return {match.passage: match for match in self._tools.store.read(self._query.scope, ids)}
 
     def _sort_out(self, answer: Task[tuple[list[Hit], Collection[str]]]) -> list[Hit]:
         """Note what was late or failed, and take the hits."""

@@ -10,6 +10,7 @@ from recollect.errors import ScopeError
 from recollect.records.text import check_key, check_text
 
 MAX_ID_BYTES = 65_536
+ROOMS = ("library", "once", "store")  # of a tenant: what is kept there is no user's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,13 @@ class Scope:
     def whole_user(self) -> Scope:
         """The same user, with agent and session left open."""
         return Scope(user=self.user, tenant=self.tenant)
+
+
+def check_tenant(tenant: str) -> str:
+    """Refuse a name from outside that would be a room of another tenant, such as its shelves."""
+    if tenant.endswith(tuple(f"/{room}" for room in ROOMS)):
+        raise ScopeError(f"tenant must not end in /{', /'.join(ROOMS)}: these are kept apart")
+    return tenant
 
 
 @lru_cache(maxsize=4_096)

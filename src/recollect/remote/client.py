@@ -234,12 +234,15 @@ class Client(RemoteLife):
         return from_plain(Forgotten, self._connection.call("POST", "/api/forget", body))
 
     def waiting(self) -> dict[str, int]:
-        """How many jobs of each kind wait or are worked on at the server."""
-        told: dict[str, int] = self._connection.call("GET", "/ready")["waiting"]
+        """How many jobs of each kind wait at the server: an admin's key is told of all of them."""
+        told: dict[str, int] = self._connection.call("GET", "/api/waiting")["waiting"]
         return told
 
     def catch_up(self, timeout_s: float | None = None) -> int:
-        """Wait until the server has thought about all that is stored; how many jobs are left."""
+        """Wait until the server has thought about all that is stored; how many jobs are left.
+
+        It is all of everybody's for an admin's key or a server's only user, else the user's own.
+        """
         ends_at = None if timeout_s is None else time.monotonic() + timeout_s
         while left := sum(self.waiting().values()):
             if ends_at is not None and time.monotonic() >= ends_at:

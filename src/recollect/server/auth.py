@@ -28,6 +28,7 @@ from recollect.errors import (
 )
 from recollect.records.api_key import ApiKey
 from recollect.records.ids import now
+from recollect.records.scope import check_tenant
 from recollect.server.principal import Principal
 from recollect.store.base import Store
 
@@ -131,6 +132,7 @@ class Keys:
             id=id_, tenant=tenant, user=user, label=label, digest=digest_of(text),
             created_at=created, expires_at=expires,
         )  # fmt: skip
+        check_tenant(record.tenant)
         self._store.put_key(record)
         return NewKey(record, text)
 

@@ -8,19 +8,22 @@ import threading
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from recollect.agent.overflow import is_overflow
+from recollect.agent.tool_words import Limit, Question, Recalled
+from recollect.agent.toolbox import Toolbox
 from recollect.aio_life import in_thread
-from recollect.chat import Chat
 from recollect.config import Settings
 from recollect.context.window import Context, Window
-from recollect.errors import ProviderError, RecollectError
+from recollect.errors import ConflictError, ProviderError, RecollectError, WindowError
 from recollect.memory import Memory
 from recollect.providers.images import refuse_image
-from recollect.records.message import Message
 from recollect.records.query import Recall
-from recollect.server.chat_model import open_langchain_model
+from recollect.server.asked import Asked, Replied, replied
+from recollect.server.chat_model import open_langchain_model, system_of, window_of
 
 if TYPE_CHECKING:  # LangChain is needed only where there is a model
     from recollect.agent.react import ReactAgent
@@ -31,8 +34,12 @@ WINDOW = Window(max_tokens=16_000, answer_tokens=1_000)
 MOST_AGENTS = 256  # that are kept in hand: to make one takes 25 ms
 MOST_WAITING = 256  # events that a slow reader has not taken yet
 HITS = 20
+BUSY = "this question is being answered at this moment; wait, then send it again"
+CURE = "; shorten the message, or fit RECOLLECT_MODEL_WINDOW to what the model takes in"
 
 log = logging.getLogger("recollect.server")
+answering: ContextVar[str | None] = ContextVar("answering", default=None)
+"""The id of the question that the running turn answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +47,7 @@ class ChatSettings:
     """How the agent talks: its prompt, its window, its memory tools, how long a turn may take.
 
     `deadline_ms` is recall's. While nothing is said for `heartbeat_s`, a stream shows that it
-    lives.
+    lives. Who sends again what is being answered waits `patience_s` for the end of that.
     """
 
     system: str = SYSTEM
@@ -49,21 +56,10 @@ class ChatSettings:
     deadline_ms: float | None = 50.0
     longest_s: float = 600.0
     heartbeat_s: float = 15.0
+    patience_s: float = 10.0
 
 
 DEFAULT = ChatSettings()
-
-
-class Asked(NamedTuple):
-    """A message to be answered, and the conversation that it goes to."""
-
-    chat: Chat
-    message: Message
-
-    @property
-    def id(self) -> str:
-        """The message's."""
-        return self.message.message_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +82,38 @@ class Chats:
     _agents: OrderedDict[tuple[str, str, str | None], ReactAgent] = field(
         default_factory=OrderedDict
     )
-    _turns: set[asyncio.Task[None]] = field(default_factory=set)
+    _turns: dict[tuple[str, str, str], asyncio.Task[None]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     def of(cls, settings: Settings, how: ChatSettings = DEFAULT) -> Chats:
         """With the model that settings name; where it cannot be opened, a ConfigError says why."""
-        name = settings.model.rpartition(":")[2]
-        how = replace(how, window=replace(how.window, model=how.window.model or name))
+        window = window_of(settings, how.window)
+        how = replace(how, window=window, system=system_of(settings, how.system, window))
         return cls(open_langchain_model(settings), how)
+
+    async def before(self, memory: Memory, asked: Asked) -> Replied:
+        """What was replied to a question that is sent again, once nobody is about to answer it."""
+        if (going := self._turns.get(asked.place)) is not None:
+            await asyncio.wait({going}, timeout=self.settings.patience_s)
+        if asked.place in self._turns:
+            raise ConflictError(BUSY)
+        return await in_thread(replied, memory, asked)
 
     def unanswered(self, memory: Memory, asked: Asked) -> Unanswered:
         """Store the question, and say what a model would have been given for it."""
+        asked.chat.remember(asked.message)
+        try:
+            return self._unanswered(memory, asked)
+        except WindowError:
+            size = self.settings.window.max_tokens
+            raise WindowError(
+                f"the message does not fit a window of {size:,} tokens{CURE}"
+            ) from None
+
+    def _unanswered(self, memory: Memory, asked: Asked) -> Unanswered:
         from recollect.request import Request
 
-        asked.chat.remember(asked.message)
         found: list[Recall] = []
 
         def search(*args: Any, **named: Any) -> Recall:
@@ -122,12 +135,15 @@ class Chats:
     async def answered(self, memory: Memory, asked: Asked) -> AsyncGenerator[Any, None]:
         """What the agent does, as it does it, and at the end its response.
 
-        Whoever stops listening ends the work; what had been said by then is stored.
+        Whoever stops listening ends the work; what had been said by then is stored. A question
+        is answered by one at a time.
         """
+        if asked.place in self._turns:
+            raise ConflictError(BUSY)
         queue: asyncio.Queue[Any] = asyncio.Queue(MOST_WAITING)
         work = asyncio.create_task(self._work(memory, asked, queue))
-        self._turns.add(work)
-        work.add_done_callback(self._turns.discard)
+        self._turns[asked.place] = work
+        work.add_done_callback(lambda _: self._turns.pop(asked.place, None))
         try:
             while not isinstance(event := await queue.get(), Ended):
                 yield event
@@ -138,7 +154,7 @@ class Chats:
 
     async def close(self) -> None:
         """End all turns, and wait until what was said is stored."""
-        going = list(self._turns)
+        going = list(self._turns.values())
         for work in going:
             work.cancel()
         if going:
@@ -155,9 +171,15 @@ class Chats:
     async def _talk(self, memory: Memory, asked: Asked, queue: asyncio.Queue[Any]) -> None:
         try:
             async with asyncio.timeout(self.settings.longest_s):
+                so_far = await in_thread(replied, memory, asked) if asked.again else Replied()
+                if so_far.answer is not None:
+                    raise ConflictError("somebody was answered just now; send it again to hear it")
                 agent = await in_thread(self._agent, memory, asked.chat.session.scope)
-                text = str(asked.message.content)
-                said = agent.astream(text, asked.chat.id, asked_id=asked.id)
+                answering.set(asked.id)  # of this task, and of all that it starts
+                said = agent.astream(
+                    str(asked.message.content), asked.chat.id, asked_id=asked.id,
+                    replied=so_far.number,
+                )  # fmt: skip
                 async with aclosing(said):
                     async for event in said:
                         await queue.put(event)
@@ -188,17 +210,26 @@ class Chats:
         )  # fmt: skip
 
     def _tools(self, memory: Memory, scope: Any) -> Sequence[Any]:
-        from recollect.agent.toolbox import Toolbox
         from recollect.agent.tools import memory_tools
         from recollect.views.library import Library
 
         if not self.settings.tools:
             return ()
-        box = Toolbox(
+        box = ChatTools(
             memory, user=scope.user, agent=scope.agent, library=Library(memory, user=scope.user),
             window=self.settings.window,
         )  # fmt: skip
         return memory_tools(box, only=self.settings.tools, system=self.settings.system)
+
+
+class ChatTools(Toolbox):
+    """The toolbox, by which a model does not find the very question that it answers."""
+
+    __slots__ = ()
+
+    def recall(self, query: Question, limit: Limit = 10) -> list[Recalled]:
+        found = Toolbox.recall(self, query, limit + 1)
+        return [one for one in found if one["id"] != answering.get()][:limit]
 
 
 def told(recall: Recall, asked_id: str) -> Recall:
@@ -207,14 +238,16 @@ def told(recall: Recall, asked_id: str) -> Recall:
     return replace(recall, hits=tuple(hits[:HITS]))
 
 
-def _failure(error: Exception) -> ProviderError:
+def _failure(error: Exception) -> RecollectError:
     """What went wrong with the model, without its words: they may quote the user's."""
     kind, status = type(error).__name__, getattr(error, "status_code", None)
     log.warning("the model failed: %s %s", kind, status or "")
     if isinstance(error, TimeoutError):
         return ProviderError("the model took too long to answer")
+    if is_overflow(error):
+        return WindowError(f"the model takes in less than it was sent{CURE}")
     said = f"{kind}, status {status}" if isinstance(status, int) else kind
     return ProviderError(
-        f"the model failed ({said}); the message is stored, so ask again",
+        f"the model failed ({said}); ask again by the asked_id that is told beside this",
         status=status if isinstance(status, int) else None,
     )

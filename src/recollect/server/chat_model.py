@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from recollect.config import Settings
-from recollect.errors import ConfigError, MissingExtraError
+from recollect.context.tokens import Counter
+from recollect.context.window import Window
+from recollect.errors import ConfigError, InvalidError, MissingExtraError
+from recollect.records.text import check_text
 
 TIMEOUT_S = 60.0  # of silence
 RETRIES = 1
 CURE = "see RECOLLECT_MODEL, RECOLLECT_MODEL_URL and RECOLLECT_MODEL_KEY"
+LEAST_WINDOW = 4_000  # the tools alone may take a quarter of that
 NO_KEY = "none"  # a server on this machine asks for none, and the client for one in any case
 
 
@@ -33,6 +38,37 @@ def open_langchain_model(settings: Settings) -> Any | None:
             "RECOLLECT_MODEL_URL"
         )
     return _by_its_provider(settings, provider)
+
+
+def window_of(settings: Settings, usual: Window) -> Window:
+    """The window of RECOLLECT_MODEL_WINDOW tokens, counted as the model counts; else the usual."""
+    window = replace(usual, model=usual.model or settings.model.rpartition(":")[2])
+    if not settings.model_window:
+        return window
+    given = settings.model_window
+    tokens = int(given) if given.isascii() and given.isdigit() and len(given) < 12 else 0
+    if tokens < LEAST_WINDOW:
+        raise ConfigError(
+            f"RECOLLECT_MODEL_WINDOW is a number of tokens, and at least {LEAST_WINDOW:,}"
+        )
+    return replace(window, max_tokens=tokens, answer_tokens=min(usual.answer_tokens, tokens // 4))
+
+
+def system_of(settings: Settings, usual: str, window: Window) -> str:
+    """The prompt of RECOLLECT_SYSTEM, or else the usual one."""
+    if not settings.system.strip():
+        return usual
+    try:
+        system = check_text(settings.system, "RECOLLECT_SYSTEM", InvalidError)
+    except InvalidError as error:
+        raise ConfigError(str(error)) from None
+    taken = Counter(window.counts_with()).wires([{"role": "system", "content": system}])
+    if taken > window.budget // 2:
+        raise ConfigError(
+            f"RECOLLECT_SYSTEM takes {taken:,} tokens, more than half of the window; shorten it "
+            "or raise RECOLLECT_MODEL_WINDOW"
+        )
+    return system
 
 
 def _openai(model: str, settings: Settings) -> Any:

@@ -10,9 +10,8 @@ checked by the layers around it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, MutableMapping
+from collections.abc import AsyncIterator, Callable, MutableMapping
 from contextlib import asynccontextmanager
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from recollect.agent.toolbox import Toolbox
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
     from recollect.server.principal import Principal
 
-MOST_TENANTS = 1_024  # that are kept in hand
 NOBODY = Refusal(401, INVALID_REQUEST, "nobody known is asking; send a bearer token")
 ONLY_POST = Refusal(405, INVALID_REQUEST, "there is no stream to listen to here; only POST")
 NO_TYPE = Refusal(415, INVALID_REQUEST, "the content type must be application/json")
@@ -37,8 +35,14 @@ CURES = {401: (b"www-authenticate", b"Bearer"), 405: (b"allow", b"POST")}
 class McpDoor:
     """The MCP server over HTTP: an ASGI app, and what has to run while it is served."""
 
-    def __init__(self, memory: Memory, *, agent: str | None = None) -> None:
-        self._of_tenant = lru_cache(maxsize=MOST_TENANTS)(memory.of_tenant)
+    def __init__(
+        self,
+        memory: Memory,
+        *,
+        agent: str | None = None,
+        of_tenant: Callable[[str], Memory] | None = None,
+    ) -> None:
+        self._of_tenant = of_tenant or memory.of_tenant
         self._agent = agent
         self.server = serving(self._whose, naming="maybe")
         self._manager: Any = None

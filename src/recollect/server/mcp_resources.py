@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from recollect.agent.toolbox import Toolbox
+from recollect.agent.toolbox import LONGEST_QUESTION, Toolbox, check_length
 from recollect.aio_life import in_thread
 from recollect.errors import MissingExtraError
 from recollect.records.message import readable
@@ -111,6 +111,7 @@ def _session(toolbox: Toolbox, user: str, session: str) -> str:
 
 def _prompt(toolbox: Toolbox, question: str, user_id: str) -> str:
     box = toolbox.for_user(user_id)
+    check_length(question, LONGEST_QUESTION, "question")
     context = box.memory.context(
         question, user=box.user or "", agent=box.agent, max_tokens=PROMPT_TOKENS
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import math
 import os
 import socket
 from collections.abc import Callable
@@ -25,11 +26,15 @@ except ImportError as error:
 from recollect.server.auth import Guard, build_guard
 from recollect.server.chat import Chats
 from recollect.server.http.app import Limits, build_app
+from recollect.server.http.rates import address_of
 
 GRACE_S = 10
 KEEP_ALIVE_S = 30
+HEAD_S = 10.0  # in which the head of a request must come
 MOST_CONNECTIONS = 1_000
+MOST_OF_ONE = 250  # connections that one address may have
 BACKLOG = 2_048
+log = logging.getLogger("recollect.server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +69,64 @@ class Address:
 
 
 class Prompt(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """HTTP that holds nothing back: the end of an answer would else wait 40 ms for the client.
+    """HTTP that neither holds back nor waits for long.
 
-    asyncio sees to that only for sockets that it opens itself.
+    The end of an answer would else wait 40 ms for the client: asyncio sees to that only for
+    sockets that it opens itself. And connections that never ask would take the place of others:
+    they are closed, be they silent or slow, and one address has only so many. Not so on loopback,
+    where a proxy has those of everybody.
     """
 
+    head_s = HEAD_S
+    most_of_one = MOST_OF_ONE
+    spared: tuple[str, ...] = ("127.", "::/64")  # how addresses begin that may have more
+    address: tuple[str, ...] = ()
+    _late: asyncio.TimerHandle | None = None  # closes it when no head comes
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin with a connection."""
+        """Begin with a connection, or end it where there are too many of one address."""
         connection = transport.get_extra_info("socket")
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().connection_made(transport)
+        self.address = address_of({"client": self.client})
+        if self._crowded():
+            log.warning("one address has over %d connections", self.most_of_one)
+            self.transport.close()
+        else:
+            self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; what is no part of a request that is being answered is not awaited for long."""
+        super().data_received(data)
+        if self._busy():
+            self._stop_waiting()
+        elif self._late is None and not self.transport.is_closing():
+            self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End with a connection."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _await_head(self) -> None:
+        self._late = self.loop.call_later(self.head_s, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+        self._late = None
+
+    def _give_up(self) -> None:
+        self._late = None
+        if not self._busy():
+            self.transport.abort()  # who sends nothing may not read either
+
+    def _busy(self) -> bool:
+        return bool(self.cycle and not self.cycle.response_complete)
+
+    def _crowded(self) -> bool:
+        of_one = sum(it.address == self.address for it in self.connections)
+        return of_one > self.most_of_one and not self.address[1].startswith(self.spared)
 
 
 def settled(settings: Settings, address: Address, *, keys: bool) -> Settings:
@@ -144,9 +197,12 @@ def make_app(settings: Settings | None = None) -> Any:
 
 def _number(rate: str) -> float:
     try:
-        return float(rate)
+        number = float(rate)
     except ValueError:
-        raise ConfigError("RECOLLECT_RATE is a number of requests a second") from None
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise ConfigError("RECOLLECT_RATE is a number of requests a second, 0 for no limit")
+    return number
 
 
 def _bind(address: Address) -> socket.socket:

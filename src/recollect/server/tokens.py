@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
@@ -22,7 +23,7 @@ from recollect.errors import (
     ScopeError,
     UnauthorizedError,
 )
-from recollect.records.scope import Scope
+from recollect.records.scope import Scope, check_tenant
 from recollect.server.principal import Principal
 
 try:
@@ -37,7 +38,8 @@ ADMIN = "recollect:admin"
 LEEWAY_S = 10  # two clocks never agree
 MIN_SECRET_BYTES = 32
 MIN_RSA_BITS = 2_048
-FRESH_S = 300.0  # how long published keys are believed
+FRESH_S = 300.0  # how long published keys are believed without asking again
+LAST_S = 3_600.0  # how long they are believed while their issuer is away
 PAUSE_S = 30.0  # between two fetches for key ids that nobody has published
 RETRY_S = 5.0  # between two fetches where nothing can be told without one
 TIMEOUT_S = 5.0
@@ -78,38 +80,55 @@ class Published:
         except jwt.PyJWTError as error:
             raise ConfigError("RECOLLECT_JWT_JWKS_URL is no https:// URL") from error
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # never held while somebody fetches
         self._keys: Mapping[str, Verifier] = {}
         self._fetched_at = self._tried_at = float("-inf")
+        self._fetching = False
 
     def of(self, token: str) -> Verifier:
         kid = str(jwt.get_unverified_header(token).get("kid", ""))
-        with self._lock:  # the others wait for the one who fetches
-            at = self._clock()
-            stale = at - self._fetched_at >= FRESH_S
-            waited = at - self._tried_at >= (RETRY_S if stale else PAUSE_S)
-            if waited and (stale or kid not in self._keys):
-                self._fetch(at)
-            if at - self._fetched_at >= FRESH_S:
-                raise ProviderError("the keys of the tokens' issuer cannot be fetched")
-            found = self._keys.get(kid)
+        if self._begins_to_fetch(kid):
+            self._fetch()
+        with self._lock:
+            age, found = self._clock() - self._fetched_at, self._keys.get(kid)
+            unsure = self._fetching or age >= FRESH_S
+        if age >= LAST_S or (found is None and unsure):
+            raise ProviderError("the keys of the tokens' issuer cannot be fetched; retry")
         if found is None:
             raise UnauthorizedError("the token is signed with a key that its issuer has not")
         return found
 
-    def _fetch(self, at: float) -> None:
-        self._tried_at = at
+    def _begins_to_fetch(self, kid: str) -> bool:
+        """Whether it is on this caller to fetch: the others go on with what is there."""
+        with self._lock:
+            at = self._clock()
+            stale = at - self._fetched_at >= FRESH_S
+            waited = at - self._tried_at >= (RETRY_S if stale else PAUSE_S)
+            if self._fetching or not waited or (kid in self._keys and not stale):
+                return False
+            self._fetching = True
+            return True
+
+    def _fetch(self) -> None:
+        at, keys = self._clock(), None
         try:
             keys = self._client.get_signing_keys()
-        except (*BROKEN, OSError) as error:
+        except (*BROKEN, OSError, HTTPException) as error:
             log.warning("the keys of the tokens' issuer: %s", type(error).__name__)
-            return
-        self._fetched_at = at
-        self._keys = {
-            str(key.key_id): (key, key.algorithm_name)
-            for key in keys
-            if key.algorithm_name in ASYMMETRIC  # never a secret that everybody can read
-        }
+        finally:
+            with self._lock:
+                self._fetching, self._tried_at = False, self._clock()
+                if keys is not None:
+                    self._fetched_at, self._keys = at, _checking(keys)
+
+
+def _checking(keys: Sequence[jwt.PyJWK]) -> dict[str, Verifier]:
+    """By their ids, those that check signatures: never a secret that everybody can read."""
+    return {
+        str(key.key_id): (key, key.algorithm_name)
+        for key in keys
+        if key.algorithm_name in ASYMMETRIC
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +171,7 @@ class JwtTokens:
         if not user or not isinstance(user, str) or not tenant:
             raise UnauthorizedError("the token's user or tenant is no text, or empty")
         try:
-            Scope(tenant=tenant, user=user)
+            check_tenant(Scope(tenant=tenant, user=user).tenant)
         except ScopeError:
             raise UnauthorizedError("the token's user or tenant cannot be used") from None
         name = ascii(user)[1:-1]  # a subject with a line break in it is no second line of a log

@@ -18,6 +18,7 @@ from recollect.store.queue import enqueue
 from recollect.store.sessions import find_by
 
 DAY = 86_400_000_000  # microseconds
+NOTHING = [(0, 0)]
 # A transcript's line: one to three capitalised words, a colon, and what was said.
 _SPOKEN = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): \S")
 _MONTHS = (
@@ -43,6 +44,16 @@ def speaker_of(message: Message) -> str | None:
     return None
 
 
+def said_in(text: str) -> list[tuple[int, int]]:
+    """The spans of a message in which something is said.
+
+    One that says nothing keeps an empty span, which no search finds: what it says later, if it
+    grows or is revised, must not get the ids of what it said before.
+    """
+    spans = [(start, stop) for start, stop in passages(text) if text[start:stop].strip()]
+    return spans or NOTHING
+
+
 @lru_cache(maxsize=1_024)
 def date_words(day: int) -> str:
     """A day since 1970 as people write it, so that its words find what was said on it."""
@@ -64,16 +75,17 @@ def index_messages(
     for seq, message, created_at in messages:
         speaker, text = speaker_of(message), message.text
         manner = manner_of(text) if message.role == "user" else Manner()
-        about = f"{speaker or ''} {date_words(created_at // DAY)}"
+        spans = said_in(text)
+        about = f"{speaker or ''} {date_words(created_at // DAY)} " if spans != NOTHING else ""
         if speaker:
             speakers.add(speaker)
-        for piece, (start, stop) in enumerate(passages(text)):
+        for piece, (start, stop) in enumerate(spans):
             rows.append({
                 "owner": owner, "kind": "message", "agent": agent, "session": session,
                 "view_id": None, "id": seq * PIECES + first_piece + piece, "start_at": start,
                 "stop_at": stop, "created_at": created_at, "role": message.role,
                 "speaker": speaker, "own": manner.own, "asks": int(manner.asks),
-                "words": text[start:stop] if piece else f"{about} {text[start:stop]}",
+                "words": text[start:stop] if piece else f"{about}{text[start:stop]}",
             })  # fmt: skip
     db.add_passages(rows)
     if speakers:
@@ -104,6 +116,7 @@ def index_pieces(
     now: int,
 ) -> None:
     """The same for what was cut into pieces already; each is found by the words it is given."""
+    pieces = [piece for piece in pieces if piece.words.strip()]
     if not pieces:
         return
     home = scope.session and one(db.rows("find_session", **find_by(scope)))

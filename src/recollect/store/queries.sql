@@ -328,11 +328,14 @@ WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * 1048576 AND CAST(:seq
 -- name: unembedded
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, NULL, NULL
 FROM passages p @passage_joins
-WHERE p.owner = :owner AND @passage_filter
+WHERE p.owner = :owner AND @says_something AND @passage_filter
   AND NOT EXISTS (
     SELECT 1 FROM vectors v
     WHERE v.owner = p.owner AND v.embedder = :embedder AND v.passage = p.id)
 ORDER BY p.id LIMIT :limit
+
+-- name: @says_something
+p.stop_at > p.start_at
 
 -- name: passages_by_id
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_id, p.role, p.speaker,
@@ -346,7 +349,7 @@ SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_i
   p.outdated
 FROM passages p @passage_joins
 LEFT JOIN memory_items i ON i.owner = p.owner AND i.id = p.view_id
-WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter
+WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @passage_filter
   AND (i.expires_at IS NULL OR i.expires_at > :now)
 
 -- name: @passage_joins
@@ -519,7 +522,7 @@ GROUP BY passage ORDER BY 2 DESC, 1 DESC LIMIT :limit
 -- name: waiting
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, NULL, NULL
 FROM passages p @passage_joins
-WHERE p.owner = :owner AND p.id BETWEEN :first AND :last AND @passage_filter
+WHERE p.owner = :owner AND p.id BETWEEN :first AND :last AND @says_something AND @passage_filter
   AND NOT EXISTS (
     SELECT 1 FROM vectors v
     WHERE v.owner = p.owner AND v.embedder = :embedder AND v.passage = p.id)

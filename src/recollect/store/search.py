@@ -130,7 +130,7 @@ def conditions(scope: Scope, filters: Filters) -> dict[str, Any]:
 
 
 def passages(db: Db, scope: Scope, ids: Sequence[int], now: int) -> list[Passage]:
-    """What ranking must know of passages; those gone, or over, are left out."""
+    """What ranking must know of passages; those gone, over, or empty are left out."""
     rows = db.rows("passages_by_id", **narrowed(scope), ids=list(ids), now=now)
     return [
         Passage(
@@ -151,9 +151,10 @@ def _record(passage: int, kind: str, view: str | None) -> int | str:
 
 
 def read(db: Db, scope: Scope, ids: Sequence[int], now: int) -> list[Match]:
-    """The words of passages, in the order asked; those gone, or over, are left out."""
+    """The words of passages, in the order asked; those gone, over, or blank are left out."""
     rows = {row[0]: row for row in db.rows("passage_spans", **narrowed(scope), ids=list(ids))}
-    return _matches(db, scope, [rows[id_] for id_ in ids if id_ in rows], now)
+    matches = _matches(db, scope, [rows[id_] for id_ in ids if id_ in rows], now)
+    return [match for match in matches if match.text.strip()]
 
 
 def speakers(db: Db, scope: Scope) -> list[str]:

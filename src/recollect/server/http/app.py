@@ -27,9 +27,11 @@ from recollect.server.http.openapi import describe
 from recollect.server.http.problems import on_error, on_http, on_invalid
 from recollect.server.http.rates import FailedLogins, Rates
 from recollect.server.http.routes import ROUTERS
+from recollect.server.http.turns import MOST, THREADS, Threads, Turns
 from recollect.server.mcp_http import McpDoor
 
 try:
+    from anyio.to_thread import current_default_thread_limiter
     from fastapi import Depends, FastAPI
     from fastapi.exceptions import RequestValidationError
     from starlette.exceptions import HTTPException
@@ -44,11 +46,12 @@ MOST_TENANTS = 1_024  # that are kept in hand
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much is taken: bytes of a body, requests a second of a caller, hosts and origins."""
+    """How much is taken: bytes of a body, requests of a caller, hosts and origins."""
 
     body_bytes: int = 8 * 1024 * 1024
     requests_per_s: float = 100.0
     burst: int = 200
+    at_once: int = MOST
     failures_per_s: float = 10.0
     hosts: Sequence[str] = field(default=())
     origins: Sequence[str] = field(default=())
@@ -74,10 +77,12 @@ def build_app(
 
 
 def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
-    door = McpDoor(memory)
+    of_tenant = lru_cache(maxsize=MOST_TENANTS)(memory.of_tenant)
+    door = McpDoor(memory, of_tenant=of_tenant)
 
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
+        _get_threads()
         if owned:
             _watch_for_the_end(app.state.stopping)
             await in_thread(memory.warm_up)
@@ -95,7 +100,7 @@ def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
     app.state.memory = memory
     app.state.stopping = asyncio.Event()  # for answers that would go on for long
     app.state.chats = chats
-    app.state.of_tenant = lru_cache(maxsize=MOST_TENANTS)(memory.of_tenant)
+    app.state.of_tenant = of_tenant
     handlers: dict[Any, Any] = {
         RecollectError: on_error, HTTPException: on_http, RequestValidationError: on_invalid,
         Exception: on_error,  # else the framework answers in a form of its own
@@ -109,6 +114,12 @@ def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
     app.add_route("/mcp", mcp, include_in_schema=False)
     describe(app)
     return app
+
+
+def _get_threads() -> None:
+    """Have enough of them that one caller, who has so many turns, leaves some to the others."""
+    asyncio.get_running_loop().set_default_executor(Threads(THREADS))
+    current_default_thread_limiter().total_tokens = THREADS
 
 
 def _watch_for_the_end(stopping: asyncio.Event) -> None:
@@ -132,6 +143,7 @@ def _watch_for_the_end(stopping: asyncio.Event) -> None:
 def _shielded(app: ASGIApp, guard: Guard, limits: Limits) -> ASGIApp:
     """The layers before the routes; the last one here is the first that a request meets."""
     app = Bodies(app, most_bytes=limits.body_bytes)
+    app = Turns(app, most=limits.at_once)
     app = Rates(app, per_s=limits.requests_per_s, burst=limits.burst)
     app = Authenticate(app, guard)
     app = FailedLogins(app, per_s=limits.failures_per_s)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from recollect.aio_life import in_thread
 from recollect.errors import RecollectError, UnauthorizedError
 from recollect.server.auth import Guard
 from recollect.server.http.problems import problem_response, request_id_of
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 PUBLIC = frozenset({"/", "/health", "/ready", "/openapi.json"})
 PUBLIC_FOLDER = "/web/"
+THREADS = 4
 _POLICY = 1008  # how a websocket says: not you
 log = logging.getLogger("recollect.server")
 
@@ -26,6 +28,8 @@ class Authenticate:
     def __init__(self, app: ASGIApp, guard: Guard) -> None:
         self._app = app
         self._guard = guard
+        # Of its own: who is known must not depend on how slowly others are answered.
+        self._threads = ThreadPoolExecutor(THREADS, "recollect-guard")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan" or (scope["type"] == "http" and is_public(scope)):
@@ -46,7 +50,8 @@ class Authenticate:
         header = sent[0].decode("latin-1") if sent else None
         if header is None or self._guard.open:  # answered without the store
             return self._guard.authenticate(header)
-        return await in_thread(self._guard.authenticate, header)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._guard.authenticate, header)
 
 
 def is_public(scope: Scope) -> bool:

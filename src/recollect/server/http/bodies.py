@@ -3,6 +3,7 @@
     app = Bodies(app)   # the app then gets the whole body as one message
 
 Bodies in memory are bounded together: who finds no room waits a little, then is told to retry.
+Where nobody needs to say who they are, no body is taken at all.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.errors import RecollectError, TooLargeError
+from recollect.server.http.authenticate import is_public
 from recollect.server.http.nesting import Nesting
 from recollect.server.http.problems import HttpError, problem_response, request_id_of
-from recollect.server.http.room import Room
+from recollect.server.http.rates import caller_of
+from recollect.server.http.room import SHARES, Room
 from recollect.server.http.wire import refuse, values
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ MOST_DEPTH = 64
 MOST_VALUES = 100_000  # a value takes up to 30 times its bytes once it is parsed
 ROOM = 32 * MIB  # of bodies; what is parsed from them, and what waits, comes on top
 SMALL = 64 * 1024  # needs no room: the server has as much in hand for each connection
+STEP = 256 * 1024  # of room at a time
 LINGER_S = 2.0  # for the sender to read why it was refused
 LINGERING = 2  # that are read at once to their end, for nothing: others must not wait for it
 JSON_TYPE = re.compile(
@@ -62,7 +66,7 @@ class Bodies:
         self.most_depth = most_depth
         self.most_values = most_values
         self.pace = pace
-        self.room = room or Room(max(ROOM, most_bytes))
+        self.room = room or Room(max(ROOM, SHARES * most_bytes))
         self._lingering = asyncio.Semaphore(LINGERING)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -115,27 +119,25 @@ class _Reading:
         self._nesting = Nesting(most_depth=limits.most_depth, most_values=limits.most_values)
         self._chunks: list[bytes] = []
         self._size = 0
-        self._taken = 0
-        self._waited_s = 0.0  # for room, which is not the sender's fault
+        self._declared = declared_length(scope)
+        most = self._declared or limits.most_bytes  # of unknown length: it may become the largest
+        self._stay = limits.room.enter(caller_of(scope), most)
         self.ended = False
 
     async def whole(self) -> bytes:
         """All of it; raises what is to be answered instead."""
-        declared = declared_length(self._scope)
-        if declared:
-            self._check(declared)
-        if declared > SMALL:
-            await self._take(declared)
+        if is_public(self._scope) and has_body(self._scope):
+            raise TooLargeError("this address takes no body")
+        if self._declared:
+            self._check(self._declared)
         await self._read()
         body, self._chunks = b"".join(self._chunks), []
-        self._limits.room.give(max(0, self._taken - self._size))
-        self._taken = min(self._taken, self._size)
+        self._limits.room.settle(self._stay, self._size)
         return body
 
     def give_back(self) -> None:
         """Let go of what was read, and leave the room that it took."""
-        self._limits.room.give(self._taken)
-        self._taken = 0
+        self._limits.room.leave(self._stay)
         self._chunks.clear()
 
     async def _read(self) -> None:
@@ -151,11 +153,11 @@ class _Reading:
 
     def _now(self) -> float:
         """The sender's time: it stands still while we wait for room."""
-        return asyncio.get_running_loop().time() - self._waited_s
+        return asyncio.get_running_loop().time() - self._stay.waited_s
 
     async def _next(self, until: float) -> Message:
         try:
-            async with asyncio.timeout_at(until + self._waited_s):
+            async with asyncio.timeout_at(until + self._stay.waited_s):
                 message = await self._receive()
         except TimeoutError:
             raise HttpError(408, "too_slow", "the body came too slowly") from None
@@ -168,8 +170,8 @@ class _Reading:
             return
         self._size += len(chunk)
         self._check(self._size)
-        if self._size > SMALL and not self._taken:  # of unknown length: it may become the largest
-            await self._take(self._limits.most_bytes)
+        if self._size > SMALL:
+            await self._take(-(-self._size // STEP) * STEP)
         self._nesting.feed(chunk)
         self._chunks.append(chunk)
 
@@ -180,13 +182,16 @@ class _Reading:
             raise HttpError(415, "not_json", "a body must be application/json, as UTF-8")
 
     async def _take(self, size: int) -> None:
-        began = self._now()
         try:
-            self._taken = await self._limits.room.take(size)
+            await self._limits.room.take(self._stay, size)
         except TimeoutError:
             words = "too many large requests at once; wait, then retry"
             raise HttpError(503, "busy", words, headers={"Retry-After": "2"}) from None
-        self._waited_s += self._now() - began
+
+
+def has_body(scope: Scope) -> bool:
+    """Whether the request says that a body comes with it."""
+    return declared_length(scope) > 0 or bool(values(scope, b"transfer-encoding"))
 
 
 def declared_length(scope: Scope) -> int:

@@ -50,9 +50,14 @@ class Caller:
         if not self.principal.admin:
             raise ForbiddenError("this is for an admin's key")
 
+    @property
+    def runs_it(self) -> bool:
+        """Whether they are an admin, or have the server to themselves."""
+        return self.principal.local or self.principal.admin
+
     def must_run_it(self) -> None:
         """Refuse all but an admin, or whoever has the server to themselves."""
-        if not self.principal.local:
+        if not self.runs_it:
             self.must_be_admin()
 
 

@@ -12,13 +12,14 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Annotated, Any, TypeVar
 
 from recollect.errors import InvalidError, MissingExtraError
 from recollect.memory import Memory
 from recollect.records.entry import Entry, Get, Put, Search
+from recollect.records.query import Forgotten
 from recollect.records.scope import Scope
 from recollect.server.http.problems import HttpError
 from recollect.server.http.shapes import Ask
@@ -82,6 +83,13 @@ def home(tenant: str) -> Scope:
     One for the whole tenant, so that what is over is swept whoever writes next.
     """
     return Scope(tenant=f"{tenant}/once", user="answers")
+
+
+def forget_for_good(memory: Memory, user: str, /, *, scrub: bool, **what: Any) -> Forgotten:
+    """Forget, with what was answered about it, and then scrub the bytes of both."""
+    gone = memory.forget(user=user, scrub=False, **what)
+    drop_answers(memory, memory.scope(user=user))
+    return replace(gone, residue=memory.scrub()) if scrub else gone
 
 
 def drop_answers(memory: Memory, scope: Scope) -> None:

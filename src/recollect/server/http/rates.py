@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -10,13 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from recollect.errors import RateLimitedError
-from recollect.server.http.wire import REQUESTS, refuse
+from recollect.server.http.authenticate import is_public
+from recollect.server.http.wire import REQUESTS, refuse, values
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_CALLERS = 10_000  # whose buckets are kept; who asked longest ago is forgotten first
 STARTS = ("http.response.start", "websocket.http.response.start")
+# How a key or a token looks. Nobody guesses one: what looks so is worth being looked up.
+SHAPE = re.compile(rb"bearer +(rk_[0-9a-f]{16}_[\w-]{43}|[\w-]+\.[\w-]+\.[\w-]*) *", re.IGNORECASE)
 
 Clock = Callable[[], float]
 Caller = tuple[str, ...]
@@ -106,7 +110,10 @@ class Rates:
 
 
 class FailedLogins:
-    """Slows down who guesses keys: counts answers of 401 by address, before authentication."""
+    """Slows down who shows no good key: counts answers of 401 by address.
+
+    Many may share an address, so whoever has a good key, or asks for what is public, never waits.
+    """
 
     def __init__(
         self, app: ASGIApp, *, per_s: float = 10.0, burst: float = 50.0,
@@ -116,22 +123,36 @@ class FailedLogins:
         self._buckets = Buckets(Rate(per_s, max(1.0, burst)), clock=clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let through addresses that have not failed too often."""
-        if scope["type"] not in REQUESTS:
+        """Let them be asked who they are; where too many failed, a 401 becomes a 429."""
+        if scope["type"] not in REQUESTS or is_public(scope):
             await self._app(scope, receive, send)
             return
-        caller = address_of(scope)
-        if wait := self._buckets.wait_s(caller):
-            words = "too many requests without a valid key; wait, then retry"
-            await refuse(RateLimitedError(words, retry_after_s=wait), scope, receive, send)
-            return
+        caller, refused = address_of(scope), False
+
+        async def too_often() -> bool:
+            wait = self._buckets.wait_s(caller)
+            if wait:
+                words = "too many requests without a valid key; wait, then retry"
+                await refuse(RateLimitedError(words, retry_after_s=wait), scope, receive, send)
+            return bool(wait)
 
         async def counting(message: Message) -> None:
+            nonlocal refused
             if message["type"] in STARTS and message["status"] == 401:
-                self._buckets.spend(caller)
-            await send(message)
+                refused = await too_often()
+                if not refused:
+                    self._buckets.spend(caller)
+            if not refused:
+                await send(message)
 
-        await self._app(scope, receive, counting)
+        if looks_good(scope) or not await too_often():
+            await self._app(scope, receive, counting)
+
+
+def looks_good(scope: Scope) -> bool:
+    """Whether the request shows one key or token, be it a good one or not."""
+    shown = values(scope, b"authorization")
+    return len(shown) == 1 and bool(SHAPE.fullmatch(shown[0]))
 
 
 def caller_of(scope: Scope) -> Caller:

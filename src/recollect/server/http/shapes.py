@@ -104,9 +104,10 @@ class Grow(Scoped):
     """More of a message that was begun with `unfinished`."""
 
     text: str = Field(default="", examples=[" and I like it here."])
-    at: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = Field(
-        default=None,
-        description="How many characters are stored, as far as you know: makes a retry safe.",
+    at: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(
+        description="How many characters come before it: a retry adds nothing, and where another "
+        "has written meanwhile, 409 says so.",
+        examples=[27],
     )
     finish: bool = Field(default=False, description="Nothing more is to come.")
     session: str | None = Field(default=None, description="Where several hold this id.")

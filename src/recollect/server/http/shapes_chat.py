@@ -15,19 +15,26 @@ except ImportError as error:
     raise MissingExtraError("server") from error
 
 NO_MODEL = (
-    "No model is configured, so nobody answers. Your message is stored, and below is what was "
-    "recalled for it and exactly what a model would have been sent. To have answers, set "
-    "RECOLLECT_MODEL=provider:name (as openai:gpt-5-mini), or the name of any model beside "
+    "No model is configured, so nobody answers. Your message is stored; `memory` is what was "
+    "recalled for it, and `context` exactly what a model would have been sent. To have answers, "
+    "set RECOLLECT_MODEL=provider:name (as openai:gpt-5-mini), or the name of any model beside "
     "RECOLLECT_MODEL_URL=http://… of a server that speaks OpenAI's format, and "
     "RECOLLECT_MODEL_KEY if it asks for a key; then start the server again."
 )
 
 
 class ChatAsk(Ask):
-    """A message to the agent."""
+    """A message to the agent, or the id of one that is stored and wants an answer."""
 
-    message: str = Field(
-        min_length=1, max_length=LONGEST_QUESTION, examples=["What should I do at the weekend?"]
+    message: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=LONGEST_QUESTION,
+        examples=["What should I do at the weekend?"],
+    )
+    asked_id: str | None = Field(
+        default=None,
+        description="Instead of a message: answer this one, which the user has said before.",
     )
     session_id: str | None = Field(
         default=None, description="What the client holds; else the active one goes on."

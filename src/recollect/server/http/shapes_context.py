@@ -48,7 +48,7 @@ class ContextAsk(Windowed):
     question: str = Field(max_length=LONGEST_QUESTION, examples=["Plan my weekend"])
     images: list[str] = Field(default=[], description="Data URLs; paths and addresses are refused.")
     session: str | None = Field(default=None, description="The conversation that goes on.")
-    system: str = Field(default="", examples=["You are a kind tutor."])
+    system: str = Field(default="", max_length=LONGEST_QUESTION, examples=["You are a kind tutor."])
     tools: list[dict[str, Any]] = Field(default=[], max_length=MOST_TOOLS)
     deadline_ms: Wait = 50.0
     library: bool = Field(default=False, description="Whether articles are quoted.")

@@ -25,9 +25,9 @@ _GIVEN = {"input", "arguments", "args"}  # to a tool, by the model: anything
 _MEDIA_TYPES = ("media_type", "mime_type", "mimeType", "format")
 _TOLD = {
     *_MEDIA_TYPES, "type", "source_type", "detail", "filename", "name", "title", "id", "text",
-    "alt_text", "context", "display_name", "displayName", "transcript",
+    "alt_text", "context", "display_name", "displayName", "transcript", "ttl",
 }  # fmt: skip
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]*={0,2}\s*")
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+[;,]")
 
 
@@ -43,13 +43,17 @@ def refuse_addresses(content: Any) -> None:
 def refuse_kept(structured_data: Mapping[str, Any] | None) -> None:
     """The same for LangChain's form of a message, which is kept as JSON beside ours."""
     kept = (structured_data or {}).get("langchain")
-    if isinstance(kept, str):
-        try:
-            refuse_addresses([json.loads(kept)])
-        except ValueError:
-            return  # nobody else reads it either
-        except RecursionError:
-            raise InvalidError("structured_data: langchain is nested too deeply") from None
+    try:
+        refuse_addresses([_read(kept)] if isinstance(kept, str) else None)
+    except RecursionError:
+        raise InvalidError("structured_data: langchain is nested too deeply") from None
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:  # nobody else can read it either
+        return None
 
 
 def _walk(part: Any) -> None:
@@ -67,7 +71,7 @@ def _walk(part: Any) -> None:
 
 def _shows(part: Mapping[str, Any]) -> bool:
     kind = _kind(part)
-    if kind in _TYPES or part.keys() & _KEYS and kind != "text":
+    if kind in _TYPES or part.keys() & _KEYS:
         return True
     if not kind:
         return any(isinstance(part[name], Mapping) for name in part.keys() & _HOLDERS)
@@ -81,20 +85,26 @@ def _kind(part: Mapping[str, Any]) -> str:
 def _check(part: Mapping[str, Any], where: str) -> None:
     """Every text in such a part either says what it is, or is its bytes."""
     media = next((part[name] for name in _MEDIA_TYPES if isinstance(part.get(name), str)), "")
+    told = _TOLD if part.get("source_type") != "id" else _TOLD - {"id"}  # then it is an address
     for name, value in part.items():
-        if isinstance(value, Mapping):
-            _check(value, f"{where} {name}")
-        elif isinstance(value, list):
-            _walk([{"type": where, "data": one} if isinstance(one, str) else one for one in value])
-        elif isinstance(value, str) and name not in _TOLD:
-            if not _is_bytes(name, value, media, f"{where} {name}"):
-                raise ImageError(
-                    "images and files from the network must be data URLs, or base64 data with a "
-                    "media type; paths and URLs are not read"
-                )
+        if name not in told or not isinstance(value, str):
+            _check_value(value, name, media, f"{where} {name}")
 
 
-def _is_bytes(name: str, value: str, media: str, where: str) -> bool:
+def _check_value(value: Any, name: str, media: str, where: str) -> None:
+    if isinstance(value, Mapping):
+        _check(value, where)
+    elif isinstance(value, list):
+        for one in value:
+            _check_value(one, "", "", where)
+    elif isinstance(value, str) and not _is_bytes(value, name, media, where):
+        raise ImageError(
+            "images and files from the network must be data URLs, or base64 data with a media "
+            "type; paths and URLs are not read"
+        )
+
+
+def _is_bytes(value: str, name: str, media: str, where: str) -> bool:
     if name in ("data", "base64", "bytes") and media:
         return media.startswith("text/") or _BASE64.fullmatch(value) is not None
     if "image" in where:

@@ -96,7 +96,8 @@ WHERE p.owner = :owner AND @passage_filter AND @filters
 
 -- name: newest
 SELECT p.id FROM passages p @passage_joins
-WHERE p.owner = :owner AND p.id > 0 AND p.start_at = 0 AND @passage_filter AND @filters
+WHERE p.owner = :owner AND p.id > 0 AND p.start_at = 0 AND @says_something AND @passage_filter
+  AND @filters
 ORDER BY p.id DESC LIMIT :limit
 
 -- As PostgreSQL sends them, which numpy reads at once.

@@ -106,7 +106,7 @@ WHERE p.owner = :owner AND @passage_filter AND @filters
 -- name: unembedded
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, NULL, NULL
 FROM @own_passages @passage_joins
-WHERE p.owner = :owner AND @passage_filter
+WHERE p.owner = :owner AND @says_something AND @passage_filter
   AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage = p.id AND v.embedder = :embedder)
 ORDER BY p.id LIMIT :limit
 
@@ -193,7 +193,7 @@ SELECT o.tenant, o.user_id, v.agent_name, v.session_id, v.kind, v.id, v.text, v.
 -- Only what came lately to the whole store is looked at: the rest has its vectors.
 -- name: newest
 SELECT p.id FROM (SELECT * FROM passages WHERE id > 0 ORDER BY id DESC LIMIT 1000) p @passage_joins
-WHERE p.owner = :owner AND p.start_at = 0 AND @passage_filter AND @filters
+WHERE p.owner = :owner AND p.start_at = 0 AND @says_something AND @passage_filter AND @filters
 ORDER BY p.id DESC LIMIT :limit
 
 -- name: facts_that_hold
@@ -213,7 +213,7 @@ SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_i
     WHERE v.owner = :owner AND v.view = p.view_id) END,
   p.outdated
 FROM passages p
-WHERE p.owner = :owner AND p.id IN (:ids*) AND @seen_by_agent
+WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @seen_by_agent
   AND (CAST(:session_hash AS TEXT) IS NULL OR p.session_id = (
     SELECT key FROM sessions WHERE owner = :owner AND session_hash = :session_hash))
   AND (p.view_id IS NULL OR NOT EXISTS (

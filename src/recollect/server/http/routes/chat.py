@@ -7,16 +7,18 @@ The answer is a stream of server-sent events, or one JSON object for those who a
     token          a piece of what the model says
     tool_started   a tool is at work
     tool_result    what it answered
-    notice         no model is configured; with it come the `context` and how to have one
+    context        without a model: what one would have been sent
+    notice         without a model: that there is none, and how to have one
     receipt        what went into the window, to the token
     done           the ids of what is stored
-    error          a problem, at the end
+    error          a problem, at the end, with the ids of the question if that is stored
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
 from typing import Annotated, Any
 
 from recollect.aio_life import in_thread
@@ -26,11 +28,12 @@ from recollect.memory import Memory
 from recollect.records.ids import new_id
 from recollect.records.message import Message
 from recollect.records.query import Recall
-from recollect.server.chat import Asked, Chats, told
+from recollect.server.asked import Asked, asked_before, chat_of, is_stored
+from recollect.server.chat import Chats, told
 from recollect.server.http.caller import Asking
 from recollect.server.http.examples import MEMORY_ID, MESSAGE_ID, SESSION_ID, shown
 from recollect.server.http.once import AtMostOnce, Once
-from recollect.server.http.problems import HttpError, problem_response, request_id_of
+from recollect.server.http.problems import HttpError, on_error
 from recollect.server.http.shapes_chat import (
     NO_MODEL,
     ChatAnswer,
@@ -76,31 +79,74 @@ async def chat(
     """Say something to the agent, and hear its answer as it comes, or in one JSON object.
 
     What you say is stored before anybody thinks about it; with an Idempotency-Key, once. A
-    session_id of another user or agent, or of one that is gone, is as good as none.
+    session_id of another user or agent, or of one that is gone, is as good as none. By its
+    asked_id, what you said before is answered if it was not, and else that answer is told again.
     """
     chats: Chats = request.app.state.chats
-    session, asked = await in_thread(_begin, ask, caller, once)
-    events = _turn(chats, caller.memory, session, asked)
-    if "application/json" in accept and "text/event-stream" not in accept:
-        return Response(await _whole(events), media_type="application/json")
-    wire = _wire(events, request_id_of(request.scope))
-    return EventStream(wire, chats.settings.heartbeat_s)
+    asked = await in_thread(_begin, ask, caller, once)
+    session = ChatSession(session_id=asked.chat.id, confirmed=asked.chat.id == ask.session_id)
+    before = await chats.before(caller.memory, asked) if asked.again else None
+    if before is not None and before.answer is not None:
+        headers, events = {"Idempotency-Replayed": "true"}, _again(session, asked, before.answer)
+    else:
+        headers, events = {}, _turn(chats, caller.memory, session, asked)
+    problem = partial(_problem, request, caller.memory, asked)
+    if "application/json" not in accept or "text/event-stream" in accept:
+        stream = EventStream(_wire(events, problem), chats.settings.heartbeat_s)
+        stream.headers.update(headers)
+        return stream
+    try:
+        return Response(await _whole(events), headers=headers, media_type="application/json")
+    except RecollectError as error:
+        return await problem(error)
 
 
-def _begin(ask: ChatAsk, caller: Asking, once: Once) -> tuple[ChatSession, Asked]:
-    """The conversation that goes on, and the message in it; nothing is said yet."""
+def _begin(ask: ChatAsk, caller: Asking, once: Once) -> Asked:
+    """The message to be answered, in the conversation that goes on; nothing is said yet."""
+    user, memory = caller.user(ask.user), caller.memory
+    if ask.message is None and ask.asked_id is not None:
+        scope = memory.scope(user=user, agent=ask.agent_id, session=ask.session_id)
+        return asked_before(memory, scope, ask.asked_id)
+    if ask.message is None or ask.asked_id is not None:
+        raise InvalidError("give a message, or the asked_id of one, and not both")
     if not ask.message.strip():
         raise InvalidError("message must say something")
-    user, memory = caller.user(ask.user), caller.memory
     scope = memory.scope(user=user)
     message = Message("user", ask.message, message_id=once.id(scope) or new_id())
-    if once.key is not None:
-        found = memory.store.find(scope, [message.message_id])
-        if any(entry.message.content != ask.message for entry in found):
+    for entry in memory.store.find(scope, [message.message_id]) if once.key is not None else ():
+        chat = chat_of(memory, scope, entry)  # and not the active one, which may be another by now
+        same = chat.session.scope.agent == (ask.agent_id or "")
+        if not same or entry.message.content != ask.message:
             raise HttpError(422, "idempotency", "this key was used for another message")
+        return Asked(chat, message, again=True)
     begun = memory.session(user=user, agent=ask.agent_id, claimed=ask.session_id)
-    session = ChatSession(session_id=begun.id, confirmed=begun.id == ask.session_id)
-    return session, Asked(begun, message)
+    return Asked(begun, message, again=once.key is not None)
+
+
+async def _again(
+    session: ChatSession, asked: Asked, answer: Message
+) -> AsyncGenerator[Event, None]:
+    """What was answered before."""
+    yield "session", session
+    if answer.text:
+        yield "token", {"text": answer.text}
+    yield (
+        "done",
+        ChatDone(session_id=asked.chat.id, message_id=answer.message_id, asked_id=asked.id),
+    )
+
+
+async def _problem(
+    request: Request, memory: Memory, asked: Asked, error: RecollectError
+) -> Response:
+    """An error, with the ids by which the question can be asked again, if it is stored."""
+    answer = await on_error(request, error)
+    if await in_thread(is_stored, memory, asked):
+        told_ = {**json.loads(bytes(answer.body)), "asked_id": asked.id}
+        told_["session_id"] = asked.chat.id
+        answer.body = json.dumps(told_, ensure_ascii=False).encode()
+        answer.headers["content-length"] = str(len(answer.body))
+    return answer
 
 
 async def _turn(
@@ -154,13 +200,13 @@ def _receipt(receipt: Receipt) -> ReceiptAnswer:
 
 
 async def _wire(
-    events: AsyncGenerator[Event, None], request_id: str
+    events: AsyncGenerator[Event, None], problem: Callable[[RecollectError], Awaitable[Response]]
 ) -> AsyncGenerator[bytes, None]:
     try:
         async for name, data in events:
             yield event(name, _json(data))
     except RecollectError as error:
-        yield event("error", json.loads(bytes(problem_response(error, request_id).body)))
+        yield event("error", json.loads(bytes((await problem(error)).body)))
     finally:
         await events.aclose()
 

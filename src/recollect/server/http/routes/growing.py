@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from recollect.aio_life import in_thread
 from recollect.errors import ConflictError, MissingExtraError
 from recollect.records.message import Message
+from recollect.records.scope import Scope
 from recollect.server.http.caller import Asking, SessionId, User
 from recollect.server.http.examples import MESSAGE_ID, shown
 from recollect.server.http.paths import Parts
@@ -63,13 +64,12 @@ class Follow(Ask):
 def append_text(message_id: MessageId, ask: Grow, caller: Asking) -> Grown:
     """Add text to an unfinished message, or finish it; 409 where it is finished already."""
     scope = caller.memory.scope(user=caller.user(ask.user), agent=ask.agent, session=ask.session)
-    held = the_message(caller, scope, message_id).message
-    content = _longer(held, ask)
-    message = held.changed(content=content, unfinished=not ask.finish, **ask.fields())
-    caller.memory.store.grow(scope, message)
+    message = _grow(caller, scope, message_id, ask)
     if not message.unfinished:
         caller.memory.wake()
-    return Grown(message_id=message_id, chars=len(content), unfinished=message.unfinished)
+    return Grown(
+        message_id=message_id, chars=len(str(message.content)), unfinished=message.unfinished
+    )
 
 
 @router.get("/{message_id}/updates", status_code=200, response_class=EventStream, responses=_ANSWER)
@@ -99,12 +99,30 @@ async def follow_message(
     return EventStream(growth(look, request, seen=seen, timeout_s=asked.timeout_s))
 
 
+def _grow(caller: Asking, scope: Scope, message_id: str, ask: Grow) -> Message:
+    """Store the longer message; where somebody came between, look again whether it still fits.
+
+    The store takes nothing back of a text. So the words of everybody who is told that they are
+    stored stand where they said.
+    """
+    while True:
+        held = the_message(caller, scope, message_id).message
+        content = _longer(held, ask)
+        message = held.changed(content=content, unfinished=not ask.finish, **ask.fields())
+        try:
+            caller.memory.store.grow(scope, message)
+            return message
+        except ConflictError:
+            if the_message(caller, scope, message_id).message == held:
+                raise
+
+
 def _longer(held: Message, ask: Grow) -> str:
     """The text as it is to be; what was appended already is not appended again."""
     before = held.content if held.content is not None else ""
     if not isinstance(before, str):
         raise ConflictError("only text grows; revise the message to change other content")
-    if ask.at is None or ask.at == len(before):
+    if ask.at == len(before):
         return before + ask.text
     if before[ask.at : ask.at + len(ask.text)] == ask.text and ask.at < len(before):
         return before

@@ -10,7 +10,7 @@ from recollect.records.memory_item import MemoryItem
 from recollect.records.query import Forgotten
 from recollect.server.http.caller import Agent, Asking, SessionId, User
 from recollect.server.http.examples import FORGOTTEN, MEMORY, MEMORY_ID, listed, shown
-from recollect.server.http.once import AtMostOnce
+from recollect.server.http.once import AtMostOnce, forget_for_good
 from recollect.server.http.pages import Cursor, Limit, Page, page_of
 from recollect.server.http.paths import Parts
 from recollect.server.http.shapes import Scoped
@@ -91,7 +91,7 @@ def forget_memory(
     """Remove one memory for good; the messages it came of stay."""
     name = caller.user(user)
     _memory(caller, name, memory_id)
-    return caller.memory.forget(user=name, memory=memory_id, scrub=scrub)
+    return forget_for_good(caller.memory, name, scrub=scrub, memory=memory_id)
 
 
 @router.post("/{memory_id}/retract", responses=shown(MEMORY))

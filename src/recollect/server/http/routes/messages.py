@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from recollect.errors import ConflictError, InvalidError, MissingExtraError, NotFoundError
@@ -19,7 +20,7 @@ from recollect.server.http.examples import (
     shown,
 )
 from recollect.server.http.once import AtMostOnce, Once
-from recollect.server.http.pages import Cursor, Limit, Page, make_cursor, page_of, read_cursor
+from recollect.server.http.pages import Cursor, Limit, Page, fill, make_cursor, page_of, read_cursor
 from recollect.server.http.paths import Parts
 from recollect.server.http.shapes import Add, AddOne, Revise, Role, Said
 
@@ -29,6 +30,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("server") from error
 
+FEW = 16
 router = APIRouter(prefix="/api/messages", tags=["messages"], route_class=Parts)
 MessageId = Annotated[str, Path(description="The message's id.", examples=[MESSAGE_ID])]
 
@@ -67,11 +69,10 @@ def list_messages(
 ) -> Page[Entry]:  # fmt: skip
     """The newest messages, oldest of them first; the next page holds those before."""
     scope = caller.memory.scope(user=caller.user(user), agent=agent, session=session)
-    found = caller.memory.store.history(scope, last=limit + 1, before=_place(cursor), role=role)
-    kept = found[-limit:]
-    more = len(found) > limit
+    kept, more = fill(_backwards(caller, scope, _place(cursor), role), limit)
     return Page(
-        items=[_entry(one) for one in kept], next=make_cursor(str(kept[0].seq)) if more else None
+        items=[_entry(one) for one in reversed(kept)],
+        next=make_cursor(str(kept[-1].seq)) if more else None,
     )
 
 
@@ -137,6 +138,18 @@ def _remember(caller: Asking, ask: Add | AddOne, said: list[Said], once: Once) -
         )
 
     return once.do(caller.memory, scope, ask, remember, Remembered)
+
+
+def _backwards(
+    caller: Asking, scope: Scope, before: int | None, role: str | None
+) -> Iterator[LogEntry]:
+    """The messages before a place, newest first; a few at a time, as each may be long."""
+    while True:
+        found = caller.memory.store.history(scope, last=FEW, before=before, role=role)
+        yield from reversed(found)
+        if len(found) < FEW:
+            return
+        before = found[0].seq
 
 
 def _place(cursor: str | None) -> int | None:

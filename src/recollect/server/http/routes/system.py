@@ -28,23 +28,25 @@ class Health(BaseModel):
 
 
 class Ready(BaseModel):
-    """The store answers too; `waiting` counts the jobs of each kind that wait."""
+    """The store answers too."""
 
     status: str = "ready"
-    waiting: dict[str, int]
 
 
+@router.head("/health", include_in_schema=False)  # as monitors like to ask
 @router.get("/health")
 async def health() -> Health:
     """Whether the process lives; asks nobody else."""
     return Health()
 
 
+@router.head("/ready", include_in_schema=False)
 @router.get("/ready")
 def ready(request: Request) -> Ready:
     """Whether the store answers: send no traffic here otherwise."""
     try:
-        return Ready(waiting=request.app.state.memory.waiting())
+        request.app.state.memory.store.backlog(("derive",))  # how many, is not for everybody
+        return Ready()
     except StoreError:
         raise StoreUnavailableError("the store does not answer") from None
 

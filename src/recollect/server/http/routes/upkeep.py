@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Any, NamedTuple
 
 from recollect.errors import MissingExtraError, NotFoundError
 from recollect.lifecycle.audit import Audit, Finding
 from recollect.lifecycle.maintenance import Maintained
+from recollect.memory import Memory
 from recollect.records.change import Expire
 from recollect.records.hold import Hold
 from recollect.records.ids import new_id
@@ -22,21 +24,36 @@ from recollect.server.http.examples import (
     listed,
     shown,
 )
-from recollect.server.http.once import AtMostOnce, drop_answers
+from recollect.server.http.once import AtMostOnce, forget_for_good
 from recollect.server.http.pages import Cursor, Limit, Page, page_of
 from recollect.server.http.paths import Parts
 from recollect.server.http.shapes_views import Forget, Maintain, PlaceHold
 
 try:
     from fastapi import APIRouter, Path
+    from pydantic import BaseModel
 except ImportError as error:
     raise MissingExtraError("server") from error
 
 router = APIRouter(prefix="/api", tags=["upkeep"], route_class=Parts)
+KINDS = ("embed", "vectors", "derive", "summarize")
 HoldId = Annotated[str, Path(description="The hold's id.", examples=[HOLD_ID])]
 _JUNK = Finding(kind="junk", ids=(MEMORY_ID,), reason="says nothing", suggestion="forget it")
 _AUDIT = Audit(memories=2, facts=1, findings=(_JUNK,))
 _TIDIED = Maintained(changes=(Expire(id=MEMORY_ID, reason="its time is over", at=AT),))
+
+
+class Placed(NamedTuple):
+    """What is kept of a hold's answer: the rest is in the request, and may be somebody's words."""
+
+    id: str
+    created_at: datetime
+
+
+class Waiting(BaseModel):
+    """How many jobs of each kind wait or are worked on."""
+
+    waiting: dict[str, int]
 
 
 @router.get("/audit", responses=shown(_AUDIT))
@@ -57,20 +74,31 @@ def forget(ask: Forget, caller: Asking) -> Forgotten:
 
     Everything goes only where `everything` says so; an id that is null is refused.
     """
-    user = caller.user(ask.user)
-    memory = caller.memory
-    gone = memory.forget(user=user, everything=ask.everything, scrub=False, **ask.what())
-    drop_answers(memory, memory.scope(user=user))
-    return replace(gone, residue=memory.scrub()) if ask.scrub else gone
+    return forget_for_good(
+        caller.memory, caller.user(ask.user), scrub=ask.scrub, everything=ask.everything,
+        **ask.what(),
+    )  # fmt: skip
+
+
+@router.get("/waiting", responses=shown(Waiting(waiting={"embed": 0, "derive": 2})))
+def count_waiting(caller: Asking, user: User = None) -> Waiting:
+    """How much waits to be thought about: the caller's own, and for an admin that of everybody."""
+    if user is None and caller.runs_it:
+        return Waiting(waiting=caller.memory.waiting())
+    jobs = caller.memory.jobs(user=caller.user(user), dead=False)
+    kinds = ["vectors" if job.kind == _vectors(caller.memory) else job.kind for job in jobs]
+    return Waiting(waiting={kind: kinds.count(kind) for kind in KINDS})
 
 
 @router.get("/holds", responses=listed(HOLD))
 def list_holds(
     caller: Asking, user: User = None, limit: Limit = 100, cursor: Cursor = None
 ) -> Page[Hold]:
-    """The holds on what a user has, oldest first."""
+    """The holds on what a user has, oldest first; the reason of a legal one is for admins."""
     found = caller.memory.holds(user=caller.user(user))
-    return page_of(sorted(found, key=_place), limit, cursor, _place)
+    told = [one if caller.runs_it or one.kind != "legal" else replace(one, reason="")
+            for one in found]  # fmt: skip
+    return page_of(sorted(told, key=_place), limit, cursor, _place)
 
 
 @router.post("/holds", status_code=201, responses=shown(HOLD, 201))
@@ -80,15 +108,17 @@ def place_hold(ask: PlaceHold, caller: Asking, once: AtMostOnce) -> Hold:
         caller.must_run_it()
     scope = caller.memory.scope(user=caller.user(ask.user), agent=ask.agent, session=ask.session)
 
-    def place() -> Hold:
-        hold = Hold(
-            scope=scope, kind=ask.kind, target=ask.target, reason=ask.reason,
-            id=once.id(scope) or new_id(),
-        )  # fmt: skip
-        caller.memory.store.hold(hold)
-        return hold
+    about: dict[str, Any] = {
+        "scope": scope, "kind": ask.kind, "target": ask.target, "reason": ask.reason,
+    }  # fmt: skip
 
-    return once.do(caller.memory, scope, ask, place, Hold)
+    def place() -> Placed:
+        hold = Hold(**about, id=once.id(scope) or new_id())
+        caller.memory.store.hold(hold)
+        return Placed(hold.id, hold.created_at)
+
+    placed = once.do(caller.memory, scope, ask, place, Placed)
+    return Hold(**about, id=placed.id, created_at=placed.created_at)
 
 
 @router.delete("/holds/{hold_id}", status_code=204)
@@ -101,6 +131,11 @@ def lift_hold(hold_id: HoldId, caller: Asking, user: User = None) -> None:
     if found[0].kind == "legal":
         caller.must_run_it()
     caller.memory.lift(hold_id, user=name)
+
+
+def _vectors(memory: Memory) -> str:
+    """The kind of the jobs that make vectors here; those of another embedder may wait for ever."""
+    return "vectors" if memory.embedder is None else f"vectors:{memory.embedder.name}"
 
 
 def _place(hold: Hold) -> str:
