@@ -23,9 +23,10 @@ from recollect.server.chat import Chats
 from recollect.server.http.app import build_app
 from recollect.server.run import Address, serve
 from recollect.testing.model_server import ModelServer, quote_messages
-from tests.server.test_chat import read_events, say
+from tests.server.test_chat import JSON, read_events, say
 from tests.support.http_server import serving
 
+KEY = {"Idempotency-Key": "count"}
 ROOT = Path(__file__).parents[2]
 ANSWER = " ".join(f"word{number}" for number in range(60))
 
@@ -42,12 +43,14 @@ def settings(target: str, model_url: str) -> Settings:
     )
 
 
-def go_on(memory: Memory, model: ModelServer) -> str:
-    """What another server, on the same store, answers to the next message."""
+def go_on(memory: Memory, model: ModelServer) -> tuple[str, str]:
+    """What another server, on the same store, answers to the next message, and to the one before."""
     chats = Chats.of(settings("", model.url))
     app = build_app(memory, Guard.local(memory.tenant, "ada"), chats=chats)
     with serving(app) as url, httpx.Client(base_url=url, timeout=60) as client:
-        return str(say(client, "Go on")["message"])
+        told = str(say(client, "Go on")["message"])
+        again = client.post("/api/chat", json={"message": "Count"}, headers={**JSON, **KEY})
+        return told, again.json()["message"]
 
 
 @contextmanager
@@ -87,7 +90,7 @@ def reply(body: dict[str, Any]) -> Any:
 
 
 def listen(child: subprocess.Popen[str], client: httpx.Client, heard: list[str]) -> None:
-    with client.stream("POST", "/api/chat", json={"message": "Count"}) as answer:
+    with client.stream("POST", "/api/chat", json={"message": "Count"}, headers=KEY) as answer:
         for piece in answer.iter_text():
             heard.append(piece)
             if "word7" in "".join(heard):
@@ -118,11 +121,14 @@ def test_a_server_killed_in_the_midst_of_an_answer_leaves_what_was_heard(target:
             # What is in the air for less than the tenth of a second between two flushes may go.
             assert len(heard) - len(part.text) < 100, (heard, part.text)
             model.mode = "ok"
-            assert go_on(memory, model) == ANSWER
+            assert go_on(memory, model) == (ANSWER, ANSWER)
             texts = [(it.text, it.unfinished) for it in memory.history(user="ada")]
-        said = [one["content"] for one in model.requests[-1].body["messages"]]
+        *_, said, again = [
+            [one["content"] for one in it.body["messages"]] for it in model.requests
+        ]  # fmt: skip
     assert said[-3:] == ["Count", part.text, "Go on"]
-    assert texts == [("Count", False), (part.text, True), ("Go on", False), (ANSWER, False)]
+    assert again[-1] == "Count"
+    assert texts == [("Count", False), (ANSWER, False), ("Go on", False), (ANSWER, False)]
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from recollect.agent.react import Token
 from recollect.config import Settings
 from recollect.errors import ConfigError, MissingExtraError
 from recollect.records.message import Message
-from recollect.server.auth import Guard
 from recollect.server.asked import Asked
+from recollect.server.auth import Guard
 from recollect.server.chat import Chats, ChatSettings
 from recollect.server.chat_model import open_langchain_model
 from recollect.server.http.app import build_app

@@ -202,10 +202,11 @@ def test_what_waits_is_told_to_those_whose_it_is(tmp_path: Path) -> None:
         post(api.eve, "/api/messages", status=201, role="user", content="x", session="a")
         for n in range(2):
             post(api.ada, "/api/messages", status=201, role="user", content="x", session=f"b{n}")
-        for client, query, wanted in (
+        asked: list[tuple[httpx.Client, dict[str, Any], int]] = [
             (api.eve, {}, 1), (api.ada, {}, 2), (api.admin, {}, 3), (api.admin, {"user": "ada"}, 2),
             (api.stranger, {"user": "ada"}, 0),
-        ):  # fmt: skip
+        ]  # fmt: skip
+        for client, query, wanted in asked:
             told = get(client, "/api/waiting", **query)["waiting"]
             assert told == {"embed": wanted, "vectors": 0, "derive": 0, "summarize": 0}
         get(api.eve, "/api/waiting", status=403, user="ada")

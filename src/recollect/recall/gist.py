@@ -15,8 +15,8 @@ T = TypeVar("T")
 QUESTION_BYTES = 2_000  # in which words and names are looked for
 GIST_BYTES = 320  # that are embedded: up to 100 pieces, in half of the default deadline
 _GAP = " ... "
-_TORN_END = re.compile(r"(?<=\s)\S{0,40}\Z")  # longer is no word: it is cut anywhere
-_TORN_START = re.compile(r"\A\S{0,40}(?=\s)")
+_TORN_END = re.compile(r"(?<=\s)\S{0,20}\Z")  # longer is no word: it is cut anywhere
+_TORN_START = re.compile(r"\A\S{0,20}(?=\s)")
 
 
 def gist(text: str, most: int = GIST_BYTES) -> str:

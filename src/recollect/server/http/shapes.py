@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+from recollect.agent.toolbox import LONGEST_QUESTION
 from recollect.errors import MissingExtraError
 from recollect.providers.images import refuse_image
 from recollect.records.log import Source
@@ -12,7 +13,8 @@ from recollect.records.message import Message
 from recollect.server.http.shown import refuse_addresses, refuse_kept
 
 try:
-    from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+    from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+    from pydantic_core import PydanticCustomError
 except ImportError as error:
     raise MissingExtraError("server") from error
 
@@ -20,13 +22,26 @@ Role = Literal["user", "assistant", "system", "tool"]
 MOST_AT_ONCE = 1_000
 MOST_HITS = 200
 LONGEST_WAIT_MS = 10_000.0
-LONGEST_QUESTION = 200_000  # characters: more of them take a second or more to count
 
 
 Wait = Annotated[
     Annotated[float, Field(gt=0, le=LONGEST_WAIT_MS, allow_inf_nan=False)] | None,
     AfterValidator(lambda given: LONGEST_WAIT_MS if given is None else given),
     Field(description="Milliseconds; null waits for all, for ten seconds at most."),
+]
+
+
+def _not_too_long(text: str) -> str:
+    # By hand: pydantic's own check refuses half a character before a record can say so.
+    if len(text) > LONGEST_QUESTION:
+        raise PydanticCustomError("string_too_long", "too long", {"max_length": LONGEST_QUESTION})
+    return text
+
+
+Question = Annotated[
+    str,
+    AfterValidator(_not_too_long),
+    WithJsonSchema({"type": "string", "maxLength": LONGEST_QUESTION}),
 ]
 
 
@@ -138,7 +153,7 @@ Names = str | list[str] | None
 class RecallAsk(Scoped):
     """A question to the memory, and what narrows it."""
 
-    question: str = Field(max_length=LONGEST_QUESTION, examples=["where does she live now?"])
+    question: Question = Field(examples=["where does she live now?"])
     session: str | None = None
     limit: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
     deadline_ms: Wait = 50.0

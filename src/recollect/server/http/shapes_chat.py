@@ -6,7 +6,7 @@ from typing import Any
 
 from recollect.errors import MissingExtraError
 from recollect.records.query import Recall
-from recollect.server.http.shapes import LONGEST_QUESTION, Ask
+from recollect.server.http.shapes import Ask, Question
 from recollect.server.http.shapes_context import ContextAnswer, ReceiptAnswer
 
 try:
@@ -26,11 +26,8 @@ NO_MODEL = (
 class ChatAsk(Ask):
     """A message to the agent, or the id of one that is stored and wants an answer."""
 
-    message: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=LONGEST_QUESTION,
-        examples=["What should I do at the weekend?"],
+    message: Question | None = Field(
+        default=None, min_length=1, examples=["What should I do at the weekend?"]
     )
     asked_id: str | None = Field(
         default=None,

@@ -9,7 +9,7 @@ from recollect.context.window import SUMMARY_PREFIX, Context, Part, Window
 from recollect.errors import MissingExtraError
 from recollect.providers.images import refuse_image
 from recollect.records.message import Message
-from recollect.server.http.shapes import LONGEST_QUESTION, Scoped, Wait
+from recollect.server.http.shapes import Question, Scoped, Wait
 from recollect.server.http.shapes_views import MOST_TOKENS, Share, Tokens
 
 try:
@@ -45,10 +45,10 @@ class Windowed(Scoped):
 class ContextAsk(Windowed):
     """A question, and what the window for it is to hold."""
 
-    question: str = Field(max_length=LONGEST_QUESTION, examples=["Plan my weekend"])
+    question: Question = Field(examples=["Plan my weekend"])
     images: list[str] = Field(default=[], description="Data URLs; paths and addresses are refused.")
     session: str | None = Field(default=None, description="The conversation that goes on.")
-    system: str = Field(default="", max_length=LONGEST_QUESTION, examples=["You are a kind tutor."])
+    system: Question = Field(default="", examples=["You are a kind tutor."])
     tools: list[dict[str, Any]] = Field(default=[], max_length=MOST_TOOLS)
     deadline_ms: Wait = 50.0
     library: bool = Field(default=False, description="Whether articles are quoted.")

@@ -8,7 +8,7 @@ from recollect.errors import InvalidError, MissingExtraError
 from recollect.records.hold import HoldKind
 from recollect.records.log import Source
 from recollect.records.memory_item import Kind
-from recollect.server.http.shapes import LONGEST_QUESTION, MOST_AT_ONCE, Ask, Scoped, Wait
+from recollect.server.http.shapes import MOST_AT_ONCE, Ask, Question, Scoped, Wait
 
 try:
     from pydantic import AwareDatetime, BaseModel, Field
@@ -139,7 +139,7 @@ class AddArticle(Shelf):
 class Retrieve(Shelf):
     """A question to the articles, and the room for what is quoted."""
 
-    query: str = Field(max_length=LONGEST_QUESTION, examples=["How long may I return it?"])
+    query: Question = Field(examples=["How long may I return it?"])
     top_k: Annotated[int, Field(ge=1, le=MOST_ARTICLES)] = 5
     reserved_tokens: Reserved = Field(default=0, description="What the conversation takes.")
     window: Tokens = 262_144
