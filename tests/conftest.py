@@ -35,6 +35,8 @@ def plain_server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def postgres_url(vector_server: Server) -> str:
-    """A new, empty database on the server with pgvector."""
-    return vector_server.create_database(f"test{next(_numbers)}")
+def postgres_url(vector_server: Server) -> Iterator[str]:
+    """A new, empty database on the server with pgvector; deleted while it is not yet on the disk."""
+    url = vector_server.create_database(f"test{next(_numbers)}")
+    yield url
+    vector_server.drop_database(url)

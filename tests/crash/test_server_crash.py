@@ -22,6 +22,7 @@ BACK_WITHIN_SECONDS = 5.0
 # A COMMIT waits this long before it is flushed, so that every crash comes in the middle of some.
 # What they wrote is then gone, and the server gives out their transaction numbers a second time.
 SLOW_COMMITS = (
+    "ALTER SYSTEM SET fsync = on",  # without which there is no delay
     "ALTER SYSTEM SET commit_delay = 20000",
     "ALTER SYSTEM SET commit_siblings = 0",
 )

@@ -11,12 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psycopg
 import pytest
 
+from recollect.memory import Memory
 from recollect.records.message import Message
 from recollect.records.scope import Scope
 from recollect.server.auth import Guard, Keys
+from recollect.server.http.app import build_app
 from recollect.server.http.authenticate import Authenticate
 from recollect.server.principal import Principal
 from recollect.server.tokens import JwtTokens, Published
@@ -24,6 +27,7 @@ from recollect.store.base import Store
 from recollect.store.postgres.store import PostgresStore
 from recollect.store.sql_store import SqlStore
 from recollect.store.sqlite.store import SqliteStore
+from tests.support.http_server import serving
 from tests.support.shields import Answer, hello, request
 from tests.support.tokens import signed
 
@@ -242,3 +246,15 @@ def test_keys_are_read_without_an_owner_and_words_are_not(postgres_url: str) -> 
         for refused in ("DELETE FROM api_keys", "TRUNCATE api_keys"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(refused.encode())
+
+
+@pytest.mark.parametrize("header", ["Forwarded", "Via", "X-Forwarded-For", "X-Real-IP"])
+def test_an_open_server_is_not_opened_further_by_a_proxy(tmp_path: Path, header: str) -> None:
+    with (
+        Memory(tmp_path / "m.db", embedder=None, thinking=None) as memory,
+        serving(build_app(memory, Guard.local("default", "me"))) as url,
+    ):
+        assert httpx.get(f"{url}/api/sessions").status_code == 200
+        refused = httpx.get(f"{url}/api/sessions", headers={header: "192.0.2.7"})
+        assert refused.status_code == 403
+        assert "--auth" in refused.json()["detail"]

@@ -33,7 +33,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import psycopg
 from psycopg import sql
@@ -47,7 +47,12 @@ PREFIXES = ("usr/lib/postgresql/*", "opt/homebrew/opt/postgresql*", "usr/local/o
 PROGRAMS = ("postgres", "initdb", "pg_ctl", "pg_config")
 SERVER_USER = "nobody" if os.geteuid() == 0 else None
 INITDB = ("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--username=postgres", "-N")
-SETTINGS = "listen_addresses = '127.0.0.1'\nunix_socket_directories = ''\nport = {port}\n"
+# Without fsync a server may crash, but the machine may not; a test can bring about only the first.
+SETTINGS = """listen_addresses = '127.0.0.1'
+unix_socket_directories = ''
+port = {port}
+fsync = off
+"""
 NEW_DATABASE = "CREATE DATABASE {} TEMPLATE template0 ENCODING UTF8 LC_COLLATE 'C' LC_CTYPE 'C'"
 DISTANCE = "SELECT array_fill(1, '{64}')::vector <-> array_fill(2, '{64}')::vector"
 VECTOR_FILES = ("vector.control", "vector--*.sql", "vector.so", "vector.dylib")
@@ -106,6 +111,12 @@ class Server:
         name = f"{name}_{secrets.token_hex(4)}"
         self._databases.append(name)
         return _create_database(self.url, name)
+
+    def drop_database(self, url: str) -> None:
+        """Delete a database made here, whoever is still connected to it."""
+        name = unquote(urlsplit(url).path.removeprefix("/"))
+        self._databases.remove(name)
+        _drop_database(self.url, name)
 
     def close(self) -> None:
         """Stop and delete a private cluster; on a given server, drop the databases made here."""

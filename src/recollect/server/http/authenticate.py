@@ -7,7 +7,7 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from recollect.errors import RecollectError, UnauthorizedError
+from recollect.errors import ForbiddenError, RecollectError, UnauthorizedError
 from recollect.server.auth import Guard
 from recollect.server.http.problems import problem_response, request_id_of
 from recollect.server.principal import Principal
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 PUBLIC = frozenset({"/", "/health", "/ready", "/openapi.json"})
 PUBLIC_FOLDER = "/web/"
 THREADS = 4
+# What a proxy says of whom it asks for: then others than the local user can connect.
+FORWARDED = {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"}
 _POLICY = 1008  # how a websocket says: not you
 log = logging.getLogger("recollect.server")
 
@@ -44,6 +46,9 @@ class Authenticate:
         await self._app(scope, receive, send)
 
     async def _caller(self, scope: Scope) -> Principal:
+        names = {name.lower() for name, _ in scope["headers"]}
+        if self._guard.open and names & FORWARDED:
+            raise ForbiddenError("this server is for one local user; behind a proxy use --auth")
         sent = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
         if len(sent) > 1 and not self._guard.open:
             raise UnauthorizedError("there is more than one Authorization header")
