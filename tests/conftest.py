@@ -36,7 +36,7 @@ def plain_server() -> Iterator[Server]:
 
 @pytest.fixture
 def postgres_url(vector_server: Server) -> Iterator[str]:
-    """A new, empty database on the server with pgvector; deleted while it is not yet on the disk."""
+    """A new, empty database on the server with pgvector; deleted before it is on the disk."""
     url = vector_server.create_database(f"test{next(_numbers)}")
     yield url
     vector_server.drop_database(url)
