@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 MINILM := packages/minilm
 WEIGHTS := $(MINILM)/dist/recollect_minilm-0.1.0-py3-none-any.whl
+# One more than there are cores: tests of crashes and servers wait a good deal.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 5))')
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-header pyproject.toml \
 	--find-links $(MINILM)/dist --no-emit-package recollect-minilm
@@ -18,8 +20,7 @@ run: $(VENV)/core-ready  ## The server on its embedded default, e.g. ARGS="--por
 	@$(BIN)/recollect serve $(ARGS)
 
 test: $(VENV)/dev-ready  ## Every test, on SQLite and on real PostgreSQL servers
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m "not prove" \
-		-n auto --maxprocesses 4 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m "not prove" -n $(WORKERS) --dist worksteal
 
 lint: $(VENV)/dev-ready  ## Style, types, and which room may know which
 	$(BIN)/ruff format --check .

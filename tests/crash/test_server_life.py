@@ -41,7 +41,8 @@ def test_ctrl_c_ends_a_server_quietly_and_no_second_one_takes_its_port(path: str
         assert next(lines).startswith("id: ")
         server.signal(signal.SIGINT, group=True)
         assert "event: timeout" in list(lines)  # who reads along is not left hanging
-    assert server.ended() == 130  # as shells count: by this signal
+    # As shells count: by this signal; or 0, where whoever runs the tests has it ignored.
+    assert server.ended() in (130, 0)
     assert server.said() == ""
 
 

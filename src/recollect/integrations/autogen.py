@@ -171,10 +171,10 @@ def _message(content: MemoryContent) -> Message:
     }
     said = content.content
     if isinstance(said, Image):
-        return Message("user", structured_data={KEPT: kept}, images=[said.data_uri])
+        return Message("user", "[image]", structured_data={KEPT: kept}, images=[said.data_uri])
     if isinstance(said, bytes):
         kept["bytes"] = base64.b64encode(said).decode()
-        return Message("user", structured_data={KEPT: kept})
+        return Message("user", "[data]", structured_data={KEPT: kept})  # no words: nothing to find
     return Message("user", said, structured_data={KEPT: kept})
 
 
