@@ -21,6 +21,7 @@ _SHAPES: Mapping[str, tuple[str, str]] = {
     "slack token": ("xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,200}"),
     "slack webhook": ("hooks.slack.com", r"hooks\.slack\.com/services/[A-Za-z0-9/]{20,80}"),
     "stripe key": ("_", r"\b(?:sk|rk|whsec)_(?:live|test)_[A-Za-z0-9]{16,200}"),
+    "recollect key": ("rk_", r"\brk_[0-9a-f]{16}_[A-Za-z0-9_-]{43}"),
     "huggingface token": ("hf_", r"\bhf_[A-Za-z0-9]{30,64}\b"),
     "npm token": ("npm_", r"\bnpm_[A-Za-z0-9]{36}\b"),
     "pypi token": ("pypi-", r"\bpypi-[A-Za-z0-9_-]{50,300}"),
