@@ -97,7 +97,8 @@ class Request:
             timings_ms=dict(found.timings_ms), late=found.late,
             failed={**found.failed, **self.failed},
         )  # fmt: skip
-        return Context(messages=draft.messages(), receipt=receipt, tools=material.tools)
+        messages = draft.messages()
+        return Context(messages=messages, receipt=receipt, tools=material.tools, recall=found)
 
     def recall(self, question: str) -> Recall:
         """What is remembered of the user with this agent, in all their sessions.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import InvalidError
 from recollect.providers.tokenizer import Tokenizer, tokenizer_for
+from recollect.records.query import Recall
 from recollect.records.text import check_text
 
 if TYPE_CHECKING:  # imported where it is used: `import recollect` stays light
@@ -128,11 +129,15 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Messages ready for a model, in chat-completions form, and the receipt for them."""
+    """Messages ready for a model, in chat-completions form, and the receipt for them.
+
+    `recall` is what was found for the question, also what stayed out.
+    """
 
     messages: list[Wire]
     receipt: Receipt
     tools: Sequence[Mapping[str, Any]] = ()
+    recall: Recall = field(default_factory=lambda: Recall(hits=()))
 
     def for_anthropic(self) -> dict[str, Any]:
         """`system` and `messages` as Anthropic's API takes them."""

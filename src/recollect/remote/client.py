@@ -12,7 +12,7 @@ from typing import Any, Self, Unpack
 from recollect.chat import Chat
 from recollect.context.window import Context, Part, Receipt, Window
 from recollect.contexts import Given
-from recollect.errors import ConfigError, InvalidError, NotFoundError, StoreUnavailableError
+from recollect.errors import InvalidError, NotFoundError, StoreUnavailableError
 from recollect.records.ids import new_id
 from recollect.records.log import Source
 from recollect.records.message import Message
@@ -21,7 +21,7 @@ from recollect.records.query import NO_FILTERS, Filters, Forgotten, Only, Recall
 from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.records.summary import Summary
-from recollect.remote.connection import Connection
+from recollect.remote.connection import Connection, NotHereError
 from recollect.remote.life import RemoteLife
 from recollect.remote.store import RemoteStore, plain, where
 from recollect.said import UNSET, Remembered, Said, What, as_messages
@@ -31,10 +31,6 @@ GRACE_S = 1.0  # for the way there and back, beyond recall's own deadline
 LOOK_S = 0.2
 MOST_AT_ONCE, MOST_BYTES = 1_000, 4_000_000  # messages in one request
 log = logging.getLogger("recollect")
-
-
-class NotHereError(ConfigError, AttributeError):
-    """What was asked for is not to be had over HTTP."""
 
 
 class Client(RemoteLife):
@@ -54,10 +50,7 @@ class Client(RemoteLife):
         self.store: Any = RemoteStore(self._connection)
 
     def __getattr__(self, name: str) -> Any:
-        raise NotHereError(
-            f"{name} needs the database itself; give its path or postgresql:// URL instead of "
-            "the server's address"
-        )
+        raise NotHereError(name)
 
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
         """The scope of a user; which tenant's, the server knows by the key."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import logging
 import ssl
 import threading
 import time
@@ -32,7 +31,16 @@ _READING = {
     "/api/recall", "/api/context", "/api/articles/retrieve", "/api/sessions/resolve",
 }  # fmt: skip
 _BUSY = {429, 503}
-log = logging.getLogger("recollect")
+
+
+class NotHereError(ConfigError, AttributeError):
+    """What was asked for is not to be had over HTTP."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} needs the database itself; give its path or postgresql:// URL instead of "
+            "the server's address"
+        )
 
 
 class Connection:

@@ -116,8 +116,7 @@ class RemoteLife:
 
         body = {"user": user, "agent": agent, "dry_run": dry_run}
         told = self._connection.call("POST", "/api/maintain", body)
-        names = ["expire" if "at" in one else "promote" for one in told["changes"]]
-        changes: Any = tuple(map(change_of, names, told["changes"]))
+        changes: Any = tuple(change_of(one["change"], one["what"]) for one in told["changes"])
         return Maintained(changes=changes, held=told["held"], dry_run=told["dry_run"])
 
     def audit(self, *, user: str, agent: str | None = None) -> Audit:

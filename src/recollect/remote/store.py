@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from recollect.errors import ConfigError, NotFoundError
+from recollect.errors import NotFoundError
 from recollect.records.fact import Fact
 from recollect.records.ids import new_id
 from recollect.records.log import LogEntry
@@ -15,9 +15,7 @@ from recollect.records.message import Message
 from recollect.records.note import Note
 from recollect.records.plain import from_plain
 from recollect.records.scope import Scope
-from recollect.remote.connection import Connection, part
-
-PAGE = 500
+from recollect.remote.connection import PAGE, Connection, NotHereError, part
 
 
 class RemoteStore:
@@ -28,10 +26,7 @@ class RemoteStore:
         self._grown: dict[str, int] = {}  # characters of growing messages that the server has
 
     def __getattr__(self, name: str) -> Any:
-        raise ConfigError(
-            f"{name} needs the database itself; give its path or postgresql:// URL instead of "
-            "the server's address"
-        )
+        raise NotHereError(name)
 
     def history(
         self,
@@ -44,7 +39,7 @@ class RemoteStore:
     ) -> list[LogEntry]:
         """The newest `last` messages, or all of them, oldest first; page by page."""
         if before is not None or after is not None:
-            self.__getattr__("history between two places")
+            raise NotHereError("history between two places")
         found: list[LogEntry] = []
         cursor = None
         while last is None or len(found) < last:

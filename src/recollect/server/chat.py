@@ -62,14 +62,6 @@ class ChatSettings:
 DEFAULT = ChatSettings()
 
 
-@dataclass(frozen=True, slots=True)
-class Unanswered:
-    """Where there is no model: what was recalled, and the context that would have been sent."""
-
-    recall: Recall
-    context: Context
-
-
 Ended = BaseException | None
 
 
@@ -100,37 +92,21 @@ class Chats:
             raise ConflictError(BUSY)
         return await in_thread(replied, memory, asked)
 
-    def unanswered(self, memory: Memory, asked: Asked) -> Unanswered:
+    def unanswered(self, asked: Asked) -> Context:
         """Store the question, and say what a model would have been given for it."""
         asked.chat.remember(asked.message)
+        how = self.settings
         try:
-            return self._unanswered(memory, asked)
+            context = asked.chat.context(
+                asked.message, system=how.system, window=how.window, deadline_ms=how.deadline_ms,
+                read_image=refuse_image,
+            )  # fmt: skip
         except WindowError:
-            size = self.settings.window.max_tokens
+            size = how.window.max_tokens
             raise WindowError(
                 f"the message does not fit a window of {size:,} tokens{CURE}"
             ) from None
-
-    def _unanswered(self, memory: Memory, asked: Asked) -> Unanswered:
-        from recollect.request import Request
-
-        found: list[Recall] = []
-
-        def search(*args: Any, **named: Any) -> Recall:
-            found.append(memory.search(*args, **named))
-            return found[-1]
-
-        window = self.settings.window
-        request = Request(
-            store=memory.store, search=search, summarizer=memory._open_summarizer,
-            scope=asked.chat.session.scope, window=window, counter=memory._counter(window),
-            given={
-                "system": self.settings.system, "deadline_ms": self.settings.deadline_ms,
-                "read_image": refuse_image,
-            },
-        )  # fmt: skip
-        context = request.answer(asked.message)
-        return Unanswered(told(found[0] if found else Recall(hits=()), asked.id), context)
+        return replace(context, recall=told(context.recall, asked.id))
 
     async def answered(self, memory: Memory, asked: Asked) -> AsyncGenerator[Any, None]:
         """What the agent does, as it does it, and at the end its response.

@@ -9,6 +9,9 @@ import json
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from recollect.errors import InvalidError
+from recollect.server.http.nesting import Nesting
+
 MOST_BYTES = 8 * 1024 * 1024
 MOST_DEEP = 64
 LONGEST_ID = 1_000
@@ -40,36 +43,20 @@ NO_REQUEST = Refusal(
 def refusal(body: bytes) -> Refusal | None:
     """Nothing, if the body is one request or notification, else what is wrong with it."""
     try:
+        Nesting(most_depth=MOST_DEEP, most_values=MOST_BYTES).feed(body)
+    except InvalidError:
+        return TOO_DEEP
+    try:
         message = json.loads(body.decode("utf-8"), parse_constant=_no_number)
         if b"\\ud" in body.lower():
             json.dumps(message, ensure_ascii=False).encode()  # half of a character is no text
-    except RecursionError:
-        return TOO_DEEP
     except ValueError:  # also of a number that is too long, and of what is not UTF-8
         return NO_JSON
-    if _deeper(message, MOST_DEEP):
-        return TOO_DEEP
     return None if _is_request(message) else NO_REQUEST
 
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"JSON has no {name}")
-
-
-def _deeper(value: Any, most: int) -> bool:
-    """Whether lists and objects hold one another over so many times."""
-    level = [value]
-    for _ in range(most):
-        level = [inner for outer in level for inner in _inside(outer)]
-        if not level:
-            return False
-    return any(isinstance(one, dict | list) for one in level)
-
-
-def _inside(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
 
 
 def _is_request(message: Any) -> bool:

@@ -83,6 +83,7 @@ def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
         _get_threads()
+        await in_thread(app.openapi)  # queries are checked by it: not while the first one waits
         if owned:
             _watch_for_the_end(app.state.stopping)
             await in_thread(memory.warm_up)

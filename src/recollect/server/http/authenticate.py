@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from recollect.errors import ForbiddenError, RecollectError, UnauthorizedError
 from recollect.server.auth import Guard
-from recollect.server.http.problems import problem_response, request_id_of
+from recollect.server.http.problems import request_id_of
+from recollect.server.http.wire import refuse, values
 from recollect.server.principal import Principal
 
 if TYPE_CHECKING:
@@ -19,8 +20,7 @@ PUBLIC = frozenset({"/", "/health", "/ready", "/openapi.json"})
 PUBLIC_FOLDER = "/web/"
 THREADS = 4
 # What a proxy says of whom it asks for: then others than the local user can connect.
-FORWARDED = {b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"}
-_POLICY = 1008  # how a websocket says: not you
+FORWARDED = (b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
 log = logging.getLogger("recollect.server")
 
 
@@ -40,16 +40,17 @@ class Authenticate:
         try:
             principal = await self._caller(scope)
         except RecollectError as error:
-            await _refuse(error, scope, receive, send)
+            # Our texts name the kind of failure, and never what was sent.
+            log.info("%s: nobody was let in: %s", request_id_of(scope), error)
+            await refuse(error, scope, receive, send)
             return
         scope.setdefault("state", {})["principal"] = principal
         await self._app(scope, receive, send)
 
     async def _caller(self, scope: Scope) -> Principal:
-        names = {name.lower() for name, _ in scope["headers"]}
-        if self._guard.open and names & FORWARDED:
+        if self._guard.open and any(values(scope, name) for name in FORWARDED):
             raise ForbiddenError("this server is for one local user; behind a proxy use --auth")
-        sent = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
+        sent = values(scope, b"authorization")
         if len(sent) > 1 and not self._guard.open:
             raise UnauthorizedError("there is more than one Authorization header")
         header = sent[0].decode("latin-1") if sent else None
@@ -67,12 +68,3 @@ def is_public(scope: Scope) -> bool:
     if path.startswith(PUBLIC_FOLDER):
         return ".." not in path.replace("\\", "/").split("/")
     return path in PUBLIC
-
-
-async def _refuse(error: RecollectError, scope: Scope, receive: Receive, send: Send) -> None:
-    # Our texts name the kind of failure, and never what was sent.
-    log.info("%s: nobody was let in: %s", request_id_of(scope), error)
-    if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": _POLICY})
-    else:
-        await problem_response(error, request_id_of(scope))(scope, receive, send)

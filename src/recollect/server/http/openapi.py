@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from recollect.errors import MissingExtraError
+from recollect.server.http.authenticate import PUBLIC
 from recollect.server.http.problems import MEDIA_TYPE
 
 try:
@@ -12,7 +13,6 @@ try:
 except ImportError as error:
     raise MissingExtraError("server") from error
 
-PUBLIC = ("/health", "/ready")
 _PROBLEMS = {
     "400": "The request cannot be read.",
     "401": "No key or token that is known.",

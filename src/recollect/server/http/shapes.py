@@ -81,8 +81,8 @@ class Said(Ask):
             refuse_image(image)
         refuse_addresses(self.content)
         refuse_kept(self.structured_data)
-        fields = {name: value for name, value in self if value is not None}
-        return Message(**{**given, **fields})
+        said = {name: getattr(self, name) for name in Said.model_fields}
+        return Message(**given | {name: value for name, value in said.items() if value is not None})
 
 
 class Add(Scoped):
@@ -99,20 +99,12 @@ class AddOne(Scoped, Said):
     session: str | None = Field(default=None, description="Else the active one, or a new one.")
     source: Source | None = Field(default=None, description="Where the words came from.")
 
-    def said(self) -> Said:
-        """The message in it."""
-        return Said(**{name: getattr(self, name) for name in Said.model_fields})
-
 
 class Revise(Scoped, Said):
     """What a message says now; what it said stays among its revisions."""
 
     message_id: Literal[None] = Field(default=None, description="The path names it.")
     session: str | None = Field(default=None, description="Where several hold this id.")
-
-    def said(self) -> Said:
-        """The message in it."""
-        return Said(**{name: getattr(self, name) for name in Said.model_fields})
 
 
 class Grow(Scoped):

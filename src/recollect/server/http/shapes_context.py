@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from recollect.context.compression.compress import Compression
-from recollect.context.window import SUMMARY_PREFIX, Context, Part, Window
+from recollect.context.window import SUMMARY_PREFIX, Context, Part, Receipt, Window
 from recollect.errors import MissingExtraError
 from recollect.providers.images import refuse_image
 from recollect.records.message import Message
@@ -82,6 +82,11 @@ class ReceiptAnswer(BaseModel):
     late: tuple[str, ...] = ()
     failed: dict[str, str] = {}
 
+    @classmethod
+    def of(cls, receipt: Receipt) -> ReceiptAnswer:
+        """A receipt as it is answered."""
+        return cls(**{name: getattr(receipt, name) for name in cls.model_fields})
+
 
 class ContextAnswer(BaseModel):
     """Messages ready for a model, in chat-completions form, and the receipt for them."""
@@ -93,9 +98,7 @@ class ContextAnswer(BaseModel):
     @classmethod
     def of(cls, context: Context) -> ContextAnswer:
         """A context as it is answered."""
-        receipt = context.receipt
-        told = {name: getattr(receipt, name) for name in ReceiptAnswer.model_fields}
         return cls(
-            messages=context.messages, receipt=ReceiptAnswer(**told),
+            messages=context.messages, receipt=ReceiptAnswer.of(context.receipt),
             tools=[dict(tool) for tool in context.tools],
         )  # fmt: skip

@@ -22,7 +22,6 @@ from functools import partial
 from typing import Annotated, Any
 
 from recollect.aio_life import in_thread
-from recollect.context.window import Receipt
 from recollect.errors import InvalidError, MissingExtraError, RecollectError
 from recollect.memory import Memory
 from recollect.records.ids import new_id
@@ -154,9 +153,9 @@ async def _turn(
 ) -> AsyncGenerator[Event, None]:
     yield "session", session
     if chats.model is None:
-        silent = await in_thread(chats.unanswered, memory, asked)
-        context = ContextAnswer.of(silent.context)
-        yield "memory", silent.recall
+        filled = await in_thread(chats.unanswered, asked)
+        context = ContextAnswer.of(filled)
+        yield "memory", filled.recall
         yield "context", context
         yield "notice", {"code": "no_model", "text": NO_MODEL}
         yield "receipt", context.receipt
@@ -190,13 +189,9 @@ def _events(one: Any, asked: Asked) -> list[Event]:
                 session_id=one.session_id or asked.chat.id, message_id=one.message_id,
                 asked_id=asked.id, warnings=list(one.warnings),
             )  # fmt: skip
-            receipt = [("receipt", _receipt(one.receipt))] if one.receipt else []
+            receipt = [("receipt", ReceiptAnswer.of(one.receipt))] if one.receipt else []
             return [*receipt, ("done", done)]
     return []
-
-
-def _receipt(receipt: Receipt) -> ReceiptAnswer:
-    return ReceiptAnswer(**{name: getattr(receipt, name) for name in ReceiptAnswer.model_fields})
 
 
 async def _wire(

@@ -32,6 +32,11 @@ class Changed(BaseModel):
     change: Operation
     what: Change
 
+    @classmethod
+    def of(cls, one: Change) -> Changed:
+        """A change as it is answered."""
+        return cls.model_validate({"change": type(one).__name__.lower(), "what": one})
+
 
 class Undone(BaseModel):
     """What undoing changed."""
@@ -41,8 +46,7 @@ class Undone(BaseModel):
     @classmethod
     def of(cls, changes: list[Change]) -> Undone:
         """Changes as they are answered."""
-        named = [{"change": type(one).__name__.lower(), "what": one} for one in changes]
-        return cls.model_validate({"changes": named})
+        return cls(changes=[Changed.of(one) for one in changes])
 
 
 UNDONE = {"changes": [{"change": "restore", "what": {"id": MEMORY_ID, "reason": "undone"}}]}

@@ -53,7 +53,7 @@ def add_message(ask: AddOne, caller: Asking, once: AtMostOnce) -> Remembered:
 
     With `unfinished` it is begun, and grows by what is appended to it.
     """
-    return _remember(caller, ask, [ask.said()], once)
+    return _remember(caller, ask, [ask], once)
 
 
 @router.post("/batch", status_code=201, responses=shown(REMEMBERED, 201))
@@ -91,7 +91,7 @@ def revise_message(message_id: MessageId, ask: Revise, caller: Asking) -> Entry:
     scope = caller.memory.scope(user=caller.user(ask.user), agent=ask.agent, session=ask.session)
     held = the_message(caller, scope, message_id)
     given = {"message_id": message_id, "created_at": held.message.created_at}
-    caller.memory.store.revise(scope, ask.said().message(**given))
+    caller.memory.store.revise(scope, ask.message(**given))
     caller.memory.wake()
     return _entry(the_message(caller, scope, message_id))
 

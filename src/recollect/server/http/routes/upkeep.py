@@ -8,7 +8,6 @@ from typing import Annotated, Any, NamedTuple
 
 from recollect.errors import MissingExtraError, NotFoundError
 from recollect.lifecycle.audit import Audit, Finding
-from recollect.lifecycle.maintenance import Maintained
 from recollect.memory import Memory
 from recollect.records.change import Expire
 from recollect.records.hold import Hold
@@ -27,6 +26,7 @@ from recollect.server.http.examples import (
 from recollect.server.http.once import AtMostOnce, forget_for_good
 from recollect.server.http.pages import Cursor, Limit, Page, page_of
 from recollect.server.http.paths import Parts
+from recollect.server.http.routes.memories import Changed
 from recollect.server.http.shapes_views import Forget, Maintain, PlaceHold
 
 try:
@@ -40,7 +40,18 @@ KINDS = ("embed", "vectors", "derive", "summarize")
 HoldId = Annotated[str, Path(description="The hold's id.", examples=[HOLD_ID])]
 _JUNK = Finding(kind="junk", ids=(MEMORY_ID,), reason="says nothing", suggestion="forget it")
 _AUDIT = Audit(memories=2, facts=1, findings=(_JUNK,))
-_TIDIED = Maintained(changes=(Expire(id=MEMORY_ID, reason="its time is over", at=AT),))
+
+
+class Tidied(BaseModel):
+    """What maintenance did, or would do, and how many memories a hold kept."""
+
+    changes: list[Changed]
+    held: int
+    dry_run: bool
+
+
+_EXPIRED = Changed.of(Expire(id=MEMORY_ID, reason="its time is over", at=AT))
+_TIDIED = Tidied(changes=[_EXPIRED], held=0, dry_run=False)
 
 
 class Placed(NamedTuple):
@@ -63,9 +74,12 @@ def audit(caller: Asking, user: User = None, agent: Agent = None) -> Audit:
 
 
 @router.post("/maintain", responses=shown(_TIDIED))
-def maintain(ask: Maintain, caller: Asking) -> Maintained:
+def maintain(ask: Maintain, caller: Asking) -> Tidied:
     """Expire, promote and make room, by policy and retention; or only say what would be."""
-    return caller.memory.maintain(user=caller.user(ask.user), agent=ask.agent, dry_run=ask.dry_run)
+    user = caller.user(ask.user)
+    done = caller.memory.maintain(user=user, agent=ask.agent, dry_run=ask.dry_run)
+    changes = [Changed.of(one) for one in done.changes]
+    return Tidied(changes=changes, held=done.held, dry_run=done.dry_run)
 
 
 @router.post("/forget", responses=shown(FORGOTTEN))
