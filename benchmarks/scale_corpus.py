@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.providers.minilm_files import data_folder
+
 if TYPE_CHECKING:
     from recollect.providers.embedder import Embedder, Vectors
 
@@ -40,12 +42,13 @@ class Corpus:
 
     @cached_property
     def words(self) -> list[str]:
-        """The vocabulary, most frequent first: small words, then invented ones."""
-        sounds = [c + v for c in "bdfghjklmnprstvwz" for v in "aeiou"]
-        order = np.random.default_rng(7).permutation(len(sounds) ** 2)
-        made = (sounds[n // len(sounds)] + sounds[n % len(sounds)] + "k" for n in order)
-        longer = (word + tail for word in list(made) for tail in ("", "ano"))
-        return [*COMMON, *longer][:WORDS]
+        """The vocabulary, most frequent first: small words, then those the model knows.
+
+        Of words that it does not know, it would read more pieces than of a real question's.
+        """
+        lines = (data_folder() / "vocab.txt").read_text(encoding="utf-8").splitlines()
+        whole = (word for word in lines if word.isascii() and word.isalpha() and len(word) > 2)
+        return list(dict.fromkeys([*COMMON, *whole]))[:WORDS]
 
     @cached_property
     def places(self) -> dict[str, int]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -22,7 +22,7 @@ from recollect.life import Life
 from recollect.lifecycle.thinking import DEFAULT_THINKING, Thinking
 from recollect.providers.embedder import Embedder
 from recollect.providers.minilm import MiniLM
-from recollect.recall.fusion import DEFAULT_RANKING, Ranking
+from recollect.recall.fusion import DEFAULT_RANKING, Period, Ranking
 from recollect.recall.indexer import Indexer
 from recollect.recall.search import Searcher
 from recollect.records.ids import new_id, now
@@ -46,6 +46,7 @@ from recollect.store.base import Store
 from recollect.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
+    from recollect.lifecycle.dates import Span
     from recollect.lifecycle.worker import Worker
 
 
@@ -90,7 +91,9 @@ class Memory(Life, Contexts):
         self.store: Store = store
         self.embedder = open_embedder(settings.embedder) if embedder is UNSET else embedder
         self._clock = clock
-        self._searcher = Searcher(store=store, embedder=self.embedder, ranking=ranking)
+        self._searcher = Searcher(
+            store=store, embedder=self.embedder, ranking=ranking, time_asked_about=time_asked_about
+        )
         self._courtesy = Courtesy()
         self.thinking = open_thinking(settings) if thinking is UNSET else thinking
         self._worker = self._open_worker()
@@ -232,13 +235,13 @@ class Memory(Life, Contexts):
         filters: Filters = NO_FILTERS,
     ) -> Recall:
         """`recall`, for those who have a scope in hand."""
-        now = self._clock()
         query = Query(
-            scope=scope, question=question, now=now, when=_time_asked_about(question, now),
-            limit=limit, deadline_ms=deadline_ms, filters=filters,
+            scope=scope, question=question, now=self._clock(), limit=limit,
+            deadline_ms=deadline_ms, filters=filters,
         )  # fmt: skip
         if self._indexer is not None:
             self._indexer.start()
+        _dates()
         with self._courtesy:
             found = self._searcher.search(query)
         if self._worker is not None and found.hits:
@@ -405,12 +408,19 @@ def open_embedder(name: str) -> Embedder | None:
     return MiniLM() if name == "minilm" else None
 
 
-def _time_asked_about(question: str, now: datetime) -> tuple[datetime, datetime] | None:
+def time_asked_about(question: str, now: datetime) -> Period | None:
     """From the first to the last of the times that a question names: "last May", "a week ago"."""
-    from recollect.lifecycle.dates import find_dates  # here: `import recollect` stays light
-
-    spans = find_dates(question, now, lean=-1)
+    spans = _dates()(question, now, lean=-1)
     past = [span for span in spans if span.start <= now]
     if not past:
         return None
     return min(span.start for span in past), max(span.end for span in past)
+
+
+@cache
+def _dates() -> Callable[..., list[Span]]:
+    """What finds dates: read once in a process, and before the time of a search is counted."""
+    from recollect.lifecycle.dates import find_dates  # here: `import recollect` stays light
+
+    find_dates("today", now())
+    return find_dates

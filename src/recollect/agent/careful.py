@@ -47,7 +47,7 @@ class Careful:
 
     def take(self, what: str, task: Task[T], otherwise: T, failed: MutableMapping[str, str]) -> T:
         """What a task gave, if it is done and gave anything."""
-        if task.took_ms is not None and task.error is None:
+        if task.succeeded:
             return task.result()
         failed[what] = reason_of(task.error) if task.error else "the memory did not answer in time"
         log.warning("the agent goes on without its memory (%s): %s", what, failed[what])

@@ -76,6 +76,15 @@ class Task(Generic[T]):
         """Whether it is done within so many seconds."""
         return self._done.wait(seconds)
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether it is done, and gave something."""
+        return self.took_ms is not None and self.error is None
+
+    def given(self, otherwise: T) -> T:
+        """What the work gave so far, or else `otherwise`."""
+        return self._result if self.succeeded else otherwise
+
     def result(self) -> T:
         """What the work gave; only when it is done."""
         if self.error is not None:

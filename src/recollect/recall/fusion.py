@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from recollect.providers.reranker import Reranker
+from recollect.records.ids import to_micros
 from recollect.records.query import Found, Passage
 
-DAY = 86_400
+DAY = 86_400_000_000  # microseconds
 BEST_OF_SESSION = 3
 DEPTH = 100  # how many each channel finds, if there are so many
 CHANNELS = ("words", "meaning", "links", "recency")  # the last knows least which span it is
 Column = dict[int, float]
 Rows = Sequence[tuple[int, Passage]]
-SOON = timedelta(days=7)  # after something happened, within which it is told of
+SOON = 7 * DAY  # after something happened, within which it is told of
+
+
+Period = tuple[datetime, datetime]
 
 
 class Asked(NamedTuple):
@@ -25,7 +29,7 @@ class Asked(NamedTuple):
 
     names: frozenset[str] = frozenset()
     role: str = "user"
-    when: tuple[datetime, datetime] | None = None
+    when: Period | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,22 +250,20 @@ def _boosts(
         {row: ranking.importance * it.importance for row, it in rows if it.importance is not None},
     )
     weight, half_life = ranking.recency, ranking.half_life_days
-    ages = [(now - it.created_at).total_seconds() / DAY for it in held]
-    yield (
-        "recency",
-        {row: weight * 0.5 ** (max(days, 0) / half_life) for row, days in enumerate(ages)},
-    )
+    today = to_micros(now) / DAY
+    ages = [max(today - it.said_at / DAY, 0.0) for it in held]
+    yield "recency", {row: weight * 0.5 ** (days / half_life) for row, days in enumerate(ages)}
 
 
 def _timely(rows: Rows, asked: Asked) -> Iterator[tuple[int, float]]:
     """Who spoke at the time asked about, and, half as much, soon after it."""
     if asked.when is None:
         return
-    first, last = asked.when
+    first, last = map(to_micros, asked.when)
     for row, it in rows:
-        if first <= it.created_at < last:
+        if first <= it.said_at < last:
             yield row, 1.0
-        elif last <= it.created_at < last + SOON:
+        elif last <= it.said_at < last + SOON:
             yield row, 0.5
 
 

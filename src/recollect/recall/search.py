@@ -8,13 +8,22 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from recollect import metrics
 from recollect.errors import RecollectError
 from recollect.providers.embedder import Embedder
 from recollect.recall.crew import Crew, Task
-from recollect.recall.fusion import DEFAULT_RANKING, DEPTH, Asked, Candidate, Ranking, fuse
+from recollect.recall.fusion import (
+    DEFAULT_RANKING,
+    DEPTH,
+    Asked,
+    Candidate,
+    Period,
+    Ranking,
+    fuse,
+)
 from recollect.recall.gist import QUESTION_BYTES, gist
 from recollect.recall.graph import find_links
 from recollect.recall.lexical import find_words
@@ -42,6 +51,7 @@ class Searcher:
     ranking: Ranking = DEFAULT_RANKING
     crew: Crew = field(default_factory=Crew)
     models: Crew = field(default_factory=Crew)  # apart: when one hangs, the store still answers
+    time_asked_about: Callable[[str, datetime], Period | None] = lambda question, now: None
 
     def search(self, query: Query) -> Recall:
         """The best hits that are found in time, each with its reason."""
@@ -83,6 +93,7 @@ class Search:
         self._tools = tools
         self._query = query
         self._names = Task(lambda: asked_about(query.question, tools.store.speakers(query.scope)))
+        self._when = Task(lambda: tools.time_asked_about(query.question, query.now))
         self._channels = {name: Task(work) for name, work in self._works().items()}
         self._answer = Task(lambda: self._rank(query.limit))
         self._passages: dict[int, Passage] = {}
@@ -93,10 +104,12 @@ class Search:
     def run(self) -> Recall:
         """Start, wait, and tell what came of it."""
         tools = self._tools
-        lane: list[Task[Any]] = [self._names, *self._channels.values(), self._answer]
-        if (meaning := self._channels.get("meaning")) is not None:
-            lane[lane.index(meaning)] = Task(self._wait_for_meaning)
+        meaning = self._channels.get("meaning")
+        asked = [task for task in self._channels.values() if task is not meaning]
+        lane: list[Task[Any]] = [self._names, *asked, self._when, self._answer]
+        if meaning is not None:
             lane.insert(1, Task(lambda: tools.models.start(meaning)))
+            lane.insert(-1, Task(self._wait_for_meaning))
         tools.crew.start(*lane)
         answer = self._answer
         if not answer.wait(self._clock.left(keep=FINISH_SECONDS)):
@@ -142,17 +155,14 @@ class Search:
         meaning.wait(self._clock.left(keep=2 * FINISH_SECONDS))
 
     def _asked(self) -> Asked:
-        done = self._names.took_ms is not None and self._names.error is None
-        names = self._names.result() if done else frozenset()
-        return Asked(names, role_asked_about(self._query.question), self._query.when)
+        return Asked(
+            self._names.given(frozenset()), role_asked_about(self._query.question),
+            self._when.given(None),
+        )  # fmt: skip
 
     def _found(self) -> dict[str, list[Found]]:
         """What the channels that are done have found."""
-        return {
-            name: task.result()
-            for name, task in self._channels.items()
-            if task.took_ms is not None and task.error is None
-        }
+        return {name: task.result() for name, task in self._channels.items() if task.succeeded}
 
     def _look_up(self, found: dict[str, list[Found]]) -> dict[int, Passage]:
         """The passages that were found; only those not seen before are asked for."""
@@ -193,7 +203,7 @@ class Search:
         """Note what was late or failed, and take the hits."""
         hits: list[Hit] = []
         heard: Collection[str] = self._channels.keys()
-        if answer.took_ms is not None and answer.error is None:
+        if answer.succeeded:
             hits, heard = answer.result()
         for name, task in self._channels.items():
             self._timings[name] = task.elapsed_ms() if task.took_ms is None else task.took_ms
@@ -276,10 +286,9 @@ def _reason(error: Exception) -> str:
 
 
 def _hit(candidate: Candidate, match: Match, query: Query) -> Hit:
-    passage = candidate.passage
     why = Why(
         ranks=candidate.ranks, scores=candidate.scores, parts=candidate.parts,
-        age=query.now - passage.created_at, start=match.start, stop=match.start + len(match.text),
+        age=query.now - match.created_at, start=match.start, stop=match.start + len(match.text),
     )  # fmt: skip
     return Hit(
         kind=match.kind, id=match.id, text=match.text, score=candidate.score, why=why,

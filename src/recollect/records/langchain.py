@@ -52,6 +52,8 @@ def to_dict(
     """
     kind = _TYPES[message.role]
     stored = _form(message, kind, encode_image) if usual else _plain(message, encode_image)
+    if not usual and _is_bare(message):
+        return stored
     return stored if _says(stored, message) else _with_ours(stored, message)
 
 
@@ -92,8 +94,12 @@ def _foreign(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:
         theirs["type"] = stored["type"]
     if not theirs:
         return message
-    kept = {**(message.structured_data or {}), _THEIRS: json.dumps(dict(sorted(theirs.items())))}
+    kept = {**(message.structured_data or {}), _THEIRS: _dumped(theirs)}
     return message.changed(structured_data=kept)
+
+
+def _dumped(theirs: dict[str, Any]) -> str:
+    return json.dumps(dict(sorted(theirs.items())))
 
 
 def _read(stored: Stored, known: dict[str, Any]) -> Message:
@@ -144,6 +150,19 @@ def _theirs(message: Message) -> dict[str, Any]:
         return {}
     shaped = all(isinstance(theirs.get(name, {}), dict) for name in _DICTS)
     return theirs if shaped else {}
+
+
+def _is_bare(message: Message) -> bool:
+    """Whether it is words and no more, of which LangChain's form surely says all.
+
+    A conversation is sent anew at every turn, and nearly all of it is such.
+    """
+    more, theirs = extras(message), _theirs(message)
+    if theirs and theirs.keys() <= _SILENT and all(theirs.values()):
+        if more["structured_data"] == {_THEIRS: _dumped(theirs)}:
+            del more["structured_data"]
+    words = message.content
+    return not more and message.role != "tool" and not _UNKEPT.search(str(words))
 
 
 def _says(stored: Stored, message: Message) -> bool:

@@ -89,15 +89,11 @@ def check_deadline(deadline_ms: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A question, where to look for its answer, and how long.
-
-    `when` is the time it asks about, from the first moment to the last.
-    """
+    """A question, where to look for its answer, and how long."""
 
     scope: Scope
     question: str
     now: datetime
-    when: tuple[datetime, datetime] | None = None
     limit: int = 10
     deadline_ms: float | None = 50.0
     filters: Filters = NO_FILTERS
@@ -113,8 +109,9 @@ class Found(NamedTuple):
 class Passage(NamedTuple):
     """A span of a message or of something derived: what ranking knows of it.
 
-    `source` is the one message that something was derived from; `outdated` says that what a
-    message tells was overtaken. A tuple, since hundreds are made for every question.
+    `said_at` is in microseconds since 1970; `source` is the one message that something was
+    derived from; `outdated` says that what a message tells was overtaken. A tuple of what the
+    database gives, since hundreds are made for every question.
     """
 
     id: int
@@ -122,7 +119,7 @@ class Passage(NamedTuple):
     record: int | str
     start: int
     stop: int
-    created_at: datetime
+    said_at: int
     session: Any = None
     previous: int | None = None
     role: str | None = None

@@ -135,10 +135,9 @@ def passages(db: Db, scope: Scope, ids: Sequence[int], now: int) -> list[Passage
     return [
         Passage(
             id_, kind, _record(id_, kind, view), start, stop,
-            from_micros(created_at), session, previous, role, speaker, importance, own, bool(asks),
-            source, bool(outdated),
+            said_at, session, previous, role, speaker, importance, own, asks, source, outdated,
         )
-        for id_, kind, view, start, stop, created_at, session, role, speaker, own, asks,
+        for id_, kind, view, start, stop, said_at, session, role, speaker, own, asks,
         importance, previous, source, outdated in rows
     ]  # fmt: skip
 

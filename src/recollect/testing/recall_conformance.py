@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from recollect.errors import LeaseLostError
 from recollect.records.change import Add, Retract, Supersede
 from recollect.records.fact import Fact
-from recollect.records.ids import new_id
+from recollect.records.ids import new_id, to_micros
 from recollect.records.memory_item import MemoryItem
 from recollect.records.message import Message
 from recollect.records.query import NO_FILTERS, Filters, Found, Only
@@ -230,7 +230,7 @@ class PassageConformance:
         told = {texts[it.id]: it for it in store.passages(user, ids)}
         one, two, between = (told[f"apple {which}"] for which in ("one", "two", "between"))
         assert (one.kind, one.role, one.speaker) == ("message", "user", "Ada")
-        assert (one.start, one.stop, one.created_at) == (0, 9, MARCH)
+        assert (one.start, one.stop, one.said_at) == (0, 9, to_micros(MARCH))
         assert (one.previous, two.previous, between.previous) == (None, one.record, None)
         assert one.session == two.session != between.session
         assert (two.importance, two.speaker) == (None, None)
