@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.recall.fusion import DEFAULT_RANKING, Asked, Candidate, Ranking, fuse, shares
+from recollect.records.ids import to_micros
 from recollect.records.query import Found, Passage
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -33,7 +34,8 @@ def passage(
 ) -> Passage:
     return Passage(
         id=id_, kind="message", record=id_ if record is None else record, start=0, stop=stop,
-        created_at=NOW, session=session, previous=previous, role="assistant", speaker=speaker,
+        said_at=to_micros(NOW), session=session, previous=previous, role="assistant",
+        speaker=speaker,
     )  # fmt: skip
 
 
@@ -152,8 +154,8 @@ def test_the_role_asked_about_importance_and_youth_lift_and_nothing_keeps_out() 
     many = [
         passage(1)._replace(role="user"),
         passage(2)._replace(importance=0.8),
-        passage(3)._replace(created_at=old),
-        passage(4)._replace(created_at=NOW + timedelta(days=9)),
+        passage(3)._replace(said_at=to_micros(old)),
+        passage(4)._replace(said_at=to_micros(NOW + timedelta(days=9))),
     ]
     found = {"words": finds((1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0))}
     fused = ranked(found, *many, ranking=ranking, asked=Asked(frozenset(), "user"))
@@ -231,7 +233,7 @@ def worlds(draw: st.DrawFn) -> list[Passage]:
     return [
         Passage(
             id=id_, kind=draw(st.sampled_from(["message", "memory"])), record=id_ // 2, start=0,
-            stop=draw(st.integers(0, 5_000)), created_at=NOW - timedelta(days=id_),
+            stop=draw(st.integers(0, 5_000)), said_at=to_micros(NOW - timedelta(days=id_)),
             session=draw(st.sampled_from([None, "a", "b"])),
             role=draw(st.sampled_from([None, "user"])),
             previous=draw(st.sampled_from([None, id_ // 2 - 1])),
@@ -270,8 +272,9 @@ def test_every_record_found_is_ranked_once_with_parts_that_make_its_score(
 
 def derived(id_: int, source: int | None) -> Passage:
     return Passage(
-        id=id_, kind="memory", record=f"m{id_}", start=0, stop=20, created_at=NOW, source=source
-    )
+        id=id_, kind="memory", record=f"m{id_}", start=0, stop=20, said_at=to_micros(NOW),
+        source=source,
+    )  # fmt: skip
 
 
 def test_what_was_derived_from_one_message_stands_for_it() -> None:

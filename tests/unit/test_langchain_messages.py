@@ -126,6 +126,29 @@ def test_whatever_our_own_message_holds_comes_back(message: Message) -> None:
     assert replace(back, created_at=message.created_at) == message
 
 
+THEIRS = st.one_of(
+    TEXT,
+    st.dictionaries(
+        st.sampled_from(["response_metadata", "usage_metadata", "content"]), JSON, max_size=2
+    ).map(json.dumps),
+    OBJECT.map(lambda held: json.dumps({"response_metadata": held})),
+)
+
+
+@given(st.sampled_from(["user", "assistant", "system", "tool"]), st.text(max_size=8), THEIRS)
+@settings(deadline=None, max_examples=300)
+def test_our_words_come_back_whatever_is_said_to_be_langchains(
+    role: str, words: str, theirs: str
+) -> None:
+    for data in (None, {}, {"langchain": theirs}):
+        try:
+            message = Message(role, words, structured_data=data)
+        except MessageError:  # what no store keeps
+            return
+        back = from_langchain(to_langchain(message))
+        assert replace(back, created_at=message.created_at) == message
+
+
 def test_a_message_without_id_gets_one_and_is_not_changed_itself() -> None:
     said = HumanMessage("Hi")
     first, second = from_langchain(said), from_langchain(said)

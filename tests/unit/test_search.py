@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -132,6 +133,17 @@ def test_a_hung_embedder_costs_the_deadline_and_no_more(told: Open, hung: HungEm
     assert found.hits[0].why.ranks["words"] == 1
     assert found.timings_ms["meaning"] > 0
     assert found.timings_ms["words"] < found.timings_ms["total"] < 1_000 * took
+
+
+def test_a_standstill_of_the_process_takes_no_memory_away(told: Open, store: Troubled) -> None:
+    memory = told()
+    memory.recall("who moved to berlin?", user="ada")
+    # As while Python collects garbage: nobody runs, and time goes by.
+    store.trouble["match_text"] = lambda: ctypes.PyDLL(None).usleep(250_000)
+    found = memory.recall("who moved to berlin?", user="ada", deadline_ms=100)
+    assert found.hits[0].text == "I moved to Berlin"
+    assert found.hits[0].why.ranks["words"] == 1
+    assert found.late == ()
 
 
 def test_an_embedder_that_stays_hung_never_takes_the_words_with_it(

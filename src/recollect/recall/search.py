@@ -37,6 +37,7 @@ from recollect.store.words import stem
 FINISH_SECONDS = 0.008  # kept back from the channels, for ranking and reading
 LATE_HITS = 20  # as many are read when there is no time for more
 GRACE_SECONDS = 0.015  # beyond the deadline, for the store to answer at all
+STANDSTILL_SECONDS = 0.01  # that a sleeper wakes up late by: nobody could work meanwhile
 FOUND_SECONDS = 0.05  # the same, if there are finds: read late, they are worth more than none
 
 log = logging.getLogger("recollect")
@@ -112,7 +113,7 @@ class Search:
             lane.insert(-1, Task(self._wait_for_meaning))
         tools.crew.start(*lane)
         answer = self._answer
-        if not answer.wait(self._clock.left(keep=FINISH_SECONDS)):
+        if not self._wait_for(answer):
             if not answer.begun:
                 # Something is slow: answer with what is there, beside the thread that waits for it.
                 for task in lane:
@@ -127,6 +128,13 @@ class Search:
         hits = self._rerank(self._sort_out(answer))
         self._timings["total"] = self._clock.elapsed_ms()
         return self._report(tuple(hits[: self._query.limit]))
+
+    def _wait_for(self, answer: Task[Any]) -> bool:
+        """Whether the answer is there in time; what was lost to a standstill is not counted."""
+        if answer.wait(self._clock.left(keep=FINISH_SECONDS)):
+            return True
+        self._clock.forgive(FINISH_SECONDS)
+        return answer.wait(self._clock.left(keep=FINISH_SECONDS))
 
     def _works(self) -> dict[str, Callable[[], list[Found]]]:
         store, query = self._tools.store, self._query
@@ -264,6 +272,18 @@ class Clock:
             return None
         left = self._deadline - keep - time.perf_counter()
         return min(max(left, 0.0), threading.TIMEOUT_MAX)
+
+    def forgive(self, keep: float) -> None:
+        """Of who slept until `keep` seconds before the deadline: give back what it overslept.
+
+        Then this process stood still, as it does while Python collects garbage, and whoever it
+        waits for had that time no more than itself.
+        """
+        if self._deadline is not None:
+            now = time.perf_counter()
+            overslept = now - (self._deadline - keep)
+            if overslept > STANDSTILL_SECONDS:
+                self._deadline = now + min(overslept, self._deadline - self._started)
 
     def elapsed_ms(self) -> float:
         return (time.perf_counter() - self._started) * 1_000

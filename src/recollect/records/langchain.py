@@ -158,11 +158,10 @@ def _is_bare(message: Message) -> bool:
     A conversation is sent anew at every turn, and nearly all of it is such.
     """
     more, theirs = extras(message), _theirs(message)
-    if theirs and theirs.keys() <= _SILENT and all(theirs.values()):
-        if more["structured_data"] == {_THEIRS: _dumped(theirs)}:
-            del more["structured_data"]
-    words = message.content
-    return not more and message.role != "tool" and not _UNKEPT.search(str(words))
+    said_of_it = more.get("structured_data") == {_THEIRS: _dumped(theirs)}
+    if theirs and said_of_it and theirs.keys() <= _SILENT and all(theirs.values()):
+        del more["structured_data"]
+    return not more and message.role != "tool" and not _UNKEPT.search(str(message.content))
 
 
 def _says(stored: Stored, message: Message) -> bool:
