@@ -188,17 +188,18 @@ def drain(server: Server) -> None:
 
 
 def hold(server: Server, name: str, most: dict[str, Took], options: argparse.Namespace) -> Held:
-    """The rate given, or the first that holds for a short time, held for all of it."""
+    """The rate given, or the first that holds for all of the time; a short trial goes before."""
     rate = options.rate or round(SHARE * flat_rate(name, most), 1)
-    while options.rate is None:
-        trial = asyncio.run(at_rate(server, name, rate, TRIAL_S, options.connections))
-        drain(server)
-        if trial.good(TRIAL_S) or rate < 1:
-            break
+    while True:
+        for seconds in (options.seconds,) if options.rate else (TRIAL_S, options.seconds):
+            found = asyncio.run(at_rate(server, name, rate, seconds, options.connections))
+            drain(server)
+            if not found.good(seconds):
+                console.print(f"{name}: {rate} a second did not hold for {seconds:.0f} s")
+                break
+        if options.rate or found.good(options.seconds) or rate < 1:
+            return found
         rate = round(rate * SHARE, 1)
-    found = asyncio.run(at_rate(server, name, rate, options.seconds, options.connections))
-    drain(server)
-    return found
 
 
 def flat_rate(name: str, most: dict[str, Took]) -> float:
