@@ -31,11 +31,11 @@ def lives() -> Iterator[Lives]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def ada(request: pytest.FixtureRequest, lives: Lives, tmp_path: Path) -> Life:
-    """Her life in a file, and in PostgreSQL."""
-    if request.param == "sqlite":
-        return lives(str(tmp_path / "ada.db"))
-    return lives(request.getfixturevalue("postgres_url"))
+def ada(request: pytest.FixtureRequest, tmp_path: Path) -> Life:
+    """Her life in a file, and in PostgreSQL, which stays until the life is closed."""
+    url = request.getfixturevalue("postgres_url") if request.param == "postgres" else None
+    lives: Lives = request.getfixturevalue("lives")
+    return lives(url or str(tmp_path / "ada.db"))
 
 
 def test_who_moves_lives_in_the_new_place_and_lived_in_the_old_one(ada: Life) -> None:

@@ -142,13 +142,12 @@ def check(folder: Path, count: int, seed: int) -> None:
 
 
 def test_odd_requests_are_answered_and_touch_nobody_else(tmp_path: Path) -> None:
-    check(tmp_path, 5_000, seed=7)
+    check(tmp_path, 20_000, seed=7)
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("count", [20_000, 100_000])
-def test_many_more_odd_requests_are_answered(count: int, tmp_path: Path) -> None:
-    check(tmp_path, count, seed=int.from_bytes(os.urandom(4), "big"))
+def test_a_hundred_thousand_odd_requests_are_answered(tmp_path: Path) -> None:
+    check(tmp_path, 100_000, seed=int.from_bytes(os.urandom(4), "big"))
 
 
 def test_an_answer_is_not_held_back(tmp_path: Path) -> None:
