@@ -21,7 +21,7 @@ from mcp import StdioServerParameters
 from mcp.shared.memory import create_connected_server_and_client_session
 
 from recollect import Memory
-from recollect.errors import StoreUnavailableError
+from recollect.errors import InvalidError, StoreUnavailableError
 from recollect.integrations.mcp_manager import McpManager
 from recollect.integrations.revise import ReviseNode
 from recollect.server.mcp import build_server
@@ -54,6 +54,17 @@ def test_a_model_that_hangs_is_left_after_the_timeout(memory: Memory) -> None:
     assert update["memory_update_error"] == "revise: not done within 0.4 s"
     assert took < 0.9
     assert len(stored(memory)) == 2
+
+
+def test_what_is_no_json_is_refused_before_it_ends_the_session(memory: Memory) -> None:
+    async def main() -> None:
+        async with McpManager(build_server(memory)) as manager:
+            with pytest.raises(InvalidError, match="recall cannot be sent as JSON"):
+                await manager.call_tool("recall", {"query": "half \ud83d", "user_id": "ada"})
+            asked = {"query": "whole", "user_id": "ada"}
+            assert not (await manager.call_tool("recall", asked)).failed
+
+    asyncio.run(main())
 
 
 def test_whoever_cancels_the_node_is_not_held_up(memory: Memory) -> None:

@@ -91,6 +91,16 @@ def test_what_another_door_stored_with_more_of_it_is_not_stored_again(memory: Me
     assert len(stored(memory)) == 2
 
 
+def test_a_message_that_was_changed_is_stored_beside_what_it_said(memory: Memory) -> None:
+    changed = talk(2)
+    changed["messages"][0] = HumanMessage("Message zero.", id="m0")
+    for _ in range(2):  # as after a restart
+        updates, _ = run(build_server(memory), talk(2), changed)
+        assert updates == [NOTHING, NOTHING]
+    said = [("user", "Message 0."), ("assistant", "Message 1."), ("user", "Message zero.")]
+    assert stored(memory) == said
+
+
 def test_content_becomes_text_whatever_it_is(memory: Memory) -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     blocks: list[Any] = [{"type": "text", "text": "Look at this."}, picture]

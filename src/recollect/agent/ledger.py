@@ -26,6 +26,8 @@ from recollect.records.scope import Scope
 
 MOST_SESSIONS = 1_000
 LEAST_ALIKE = 2  # one message may well be said again
+LOOK_BACK = 8  # times what is told: of a turn, whoever tells it again may leave out the tools
+_UNANSWERED = ("user", "user")  # a question, and whose words follow
 
 log = logging.getLogger("recollect.agent")
 
@@ -65,6 +67,12 @@ class Ledger:
         page = self._page(who)
         if message.message_id not in page.stored:
             page.waiting[message.message_id] = message
+
+    def ask(self, who: Who, message_id: str) -> None:
+        """A run begins with this message: it may be stored, and say something else since."""
+        page = self._page(who)
+        if page.stored.get(message_id) == message_id:  # else it is one that was told again
+            del page.stored[message_id]
 
     def begin(self, who: Who, message: Message) -> None:
         """Store the beginning of a message, behind all that was said before it.
@@ -136,6 +144,7 @@ class Ledger:
         store, scope = self._memory.store, self._scope(who)
         found = store.find(scope, [message.message_id for message in waiting])
         self._finish(scope, waiting, found)
+        self._correct(scope, waiting[-1], found)
         same = {entry.message.message_id: entry.message.message_id for entry in found}
         told = []
         for message in waiting:
@@ -145,7 +154,8 @@ class Ledger:
         if len(told) < LEAST_ALIKE or who.session is None:
             return same
         before = found[0].seq if found else None
-        return same | _told_again(told, store.history(scope, last=len(told), before=before))
+        log = store.history(scope, last=LOOK_BACK * len(told), before=before)
+        return same | _told_again(told, log)
 
     def _finish(self, scope: Scope, whole: Sequence[Message], found: Sequence[LogEntry]) -> None:
         """Put whole messages in the place of those that are stored in part."""
@@ -161,6 +171,17 @@ class Ledger:
                 self._memory.store.revise(scope, message)
             self._memory.wake()
 
+    def _correct(self, scope: Scope, asked: Message, found: Sequence[LogEntry]) -> None:
+        """Put a question into its place that its writer has changed; what it said is kept.
+
+        Older ones may have been changed by others, to hide something: the log has what was said.
+        """
+        held = [it.message for it in found if it.message.message_id == asked.message_id]
+        for message in held:
+            if message.role == asked.role == "user" and message.text != asked.text:
+                self._memory.store.revise(scope, asked.changed(created_at=message.created_at))
+                self._memory.wake()
+
     def _scope(self, who: Who) -> Scope:
         return self._memory.scope(user=who.user, agent=who.agent, session=who.session)
 
@@ -175,9 +196,22 @@ class Ledger:
 
 
 def _told_again(told: Sequence[Message], log: Sequence[LogEntry]) -> dict[str, str]:
-    """By id, the log's newest messages that the first of these repeat word for word."""
-    for count in range(min(len(told), len(log)), LEAST_ALIKE - 1, -1):
-        pairs = list(zip(told, (entry.message for entry in log[-count:]), strict=False))
+    """By id, the log's newest messages that the first of these repeat word for word.
+
+    Whoever tells them may have kept no tools, and no question that a run failed at.
+    """
+    said = [entry.message for entry in log]
+    words = [it for it in said if it.role != "tool" and not it.tool_calls]
+    after = [it.role for it in words[1:]] + ["user"]
+    pairs = zip(words, after, strict=False)
+    answered = [it for it, then in pairs if (it.role, then) != _UNANSWERED]
+    return next(filter(None, (_alike(told, kept) for kept in (said, words, answered))), {})
+
+
+def _alike(told: Sequence[Message], said: Sequence[Message]) -> dict[str, str]:
+    """By id, the last of what was said, if what is told begins with just that."""
+    for count in range(min(len(told), len(said)), LEAST_ALIKE - 1, -1):
+        pairs = list(zip(told, said[-count:], strict=False))
         if all(_says(one) == _says(other) for one, other in pairs):
             return {one.message_id: other.message_id for one, other in pairs}
     return {}

@@ -144,7 +144,7 @@ class RecollectMiddleware(AgentMiddleware[RecollectState, Any, Any]):
         who = self._begin(runtime, failed)
         if who is None:
             return {"recollect": {"failed": failed}}
-        self._recalling(who, state["messages"])
+        self._ask(who, state["messages"])
         self._keep(who, state["messages"], failed)
         return {"recollect": {"session": who.session, "failed": failed}}
 
@@ -283,9 +283,17 @@ class RecollectMiddleware(AgentMiddleware[RecollectState, Any, Any]):
 
         self._careful.run("store", keep, 0, {})
 
+    def _ask(self, who: Who, messages: Sequence[BaseMessage]) -> None:
+        """Begin anew with the question, which may have been asked before in other words."""
+        if (asked := _question(messages)) is not None and asked.id:
+            self._ledger.ask(who, asked.id)
+            with self._lock:
+                self._recalls.pop((who, asked.id), None)
+        self._recalling(who, messages)
+
     def _recalling(self, who: Who, messages: Sequence[BaseMessage]) -> Task[Recall]:
         """The search for what bears on the question; begun once for each."""
-        asked = next((it for it in reversed(messages) if isinstance(it, HumanMessage)), None)
+        asked = _question(messages)
         key = (who, (asked.id if asked is not None else None) or "")
         with self._lock:
             if key in self._recalls:
@@ -293,8 +301,9 @@ class RecollectMiddleware(AgentMiddleware[RecollectState, Any, Any]):
             while len(self._recalls) >= MOST_RECALLS:
                 self._recalls.popitem(last=False)
             text = str(asked.text) if asked is not None else ""
-            request = self._request(who, Request, self._window)
-            task = self._careful.start(lambda: request.recall(text))
+            task = self._careful.start(
+                lambda: self._request(who, Request, self._window).recall(text)
+            )
             self._recalls[key] = task
             return task
 
@@ -417,6 +426,10 @@ class RecollectMiddleware(AgentMiddleware[RecollectState, Any, Any]):
         update["recollect"] = report
         update["messages"] = [RemoveMessage(id=id_) for id_ in filled.gone]
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
+
+
+def _question(messages: Sequence[BaseMessage]) -> HumanMessage | None:
+    return next((it for it in reversed(messages) if isinstance(it, HumanMessage)), None)
 
 
 def _report(receipt: Receipt, filled: Filled) -> Report:

@@ -283,7 +283,8 @@ def messages_of(event: Event) -> list[Message]:
     role = "user" if event.author == "user" else "assistant"
     text = findable("".join(part.text for part in parts if part.text and not part.thought))
     usual = bool(text) and event.content == _content(role, text)
-    kept = event.model_dump_json(exclude_none=True, exclude={"content"} if usual else None)
+    form = event.model_dump(mode="json", exclude_none=True, exclude={"content"} if usual else None)
+    kept = findable(json.dumps(form, ensure_ascii=False))
     when = datetime.fromtimestamp(event.timestamp, UTC)
     if answers := event.get_function_responses():
         return [

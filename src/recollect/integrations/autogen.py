@@ -11,6 +11,7 @@ from recollect.aio_life import in_thread
 from recollect.errors import MissingExtraError, ProviderError, StoreError
 from recollect.integrations.remembered import DEADLINE_MS, remembered
 from recollect.memory import Memory
+from recollect.records.entry import findable
 from recollect.records.log import Source
 from recollect.records.message import Message
 from recollect.records.query import Hit
@@ -202,8 +203,8 @@ def _said(message: BaseChatMessage) -> Message:
     if isinstance(message, MultiModalMessage):
         images = [part.data_uri for part in message.content if isinstance(part, Image)]
     return Message(
-        "user" if message.source == "user" else "assistant", message.to_model_text(), message.id,
-        name=message.source, images=images, created_at=message.created_at,
+        "user" if message.source == "user" else "assistant", findable(message.to_model_text()),
+        message.id, name=message.source, images=images, created_at=message.created_at,
     )  # fmt: skip
 
 

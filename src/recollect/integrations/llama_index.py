@@ -203,6 +203,7 @@ def message_of(message: ChatMessage) -> Message:
     role = _ROLES.get(message.role.value, message.role.value)
     text = findable(message.content or "")
     usual = message == ChatMessage(role=role, content=text)
+    form = json.dumps(message.model_dump(mode="json", fallback=str), ensure_ascii=False)
     blocks, more = message.blocks, message.additional_kwargs
     calls = [call for block in blocks if isinstance(block, ToolCallBlock) for call in _call(block)]
     call_id = more.get("tool_call_id")
@@ -210,7 +211,7 @@ def message_of(message: ChatMessage) -> Message:
         role, text or None, tool_calls=calls or _older_calls(more.get("tool_calls")),
         tool_call_id=call_id if isinstance(call_id, str) else None,
         images=[_url(block) for block in blocks if isinstance(block, ImageBlock)],
-        structured_data=None if usual else {KEPT: message.model_dump_json(fallback=str)},
+        structured_data=None if usual else {KEPT: findable(form)},
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -87,6 +88,10 @@ class McpManager:
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
         """What the tool answers. A refusal is an answer; a server that is not there is an error."""
+        try:  # sent all the same, it would end the session and be waited for in vain
+            json.dumps(dict(arguments), ensure_ascii=False, default=str).encode()
+        except ValueError:
+            raise InvalidError(f"the arguments of {name} cannot be sent as JSON") from None
         return await self._ask(name, lambda session: _called(session, name, dict(arguments)))
 
     async def _ask(self, what: str, ask: Callable[[Any], Awaitable[T]], again: bool = False) -> T:

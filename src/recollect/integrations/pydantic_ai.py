@@ -197,13 +197,19 @@ def _response(message: ModelResponse, form: dict[str, Any], id_: str) -> Message
     words = _clean("\n".join(texts))
     calls = [
         ToolCallMsg(it.tool_call_id, it.tool_call_id, "function", it.tool_name,
-                    _clean(it.args_as_json_str()))
+                    _clean(_arguments(it)))
         for it in message.parts
         if isinstance(it, ToolCallPart)
     ]  # fmt: skip
     content = words if texts else None
     kept = _keep(form, id_, places[0] if texts == [words] else None)
     return Message("assistant", content, id_, tool_calls=calls, structured_data=kept)
+
+
+def _arguments(call: ToolCallPart) -> str:
+    """As Pydantic AI writes them, which itself would fail at half a character."""
+    args = call.args_as_dict()
+    return json.dumps(args, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def _request_part(form: dict[str, Any], group: str, id_: str) -> Message:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,6 +48,7 @@ OURS = ("user_id", "session_id")  # the state knows them; no model is asked whos
 MOST_STEPS = 16  # of the agent: a model that calls tools for ever is stopped
 MOST_CHARS = 24_000  # of the conversation, the newest: what is older was thought over before
 KNOWN = 10_000  # messages that a node knows to be stored; what it forgets is sent again, to no harm
+UNKEPT = re.compile("[\x00\ud800-\udfff]")  # what no store keeps
 NO_STREAM = "nostream"  # LangGraph's tag for what is not to show among the graph's own messages
 
 PROMPT = """You keep the long-term memory of an agent. You are given a conversation. Decide what \
@@ -176,7 +178,10 @@ class ReviseNode:
                 "message_type": type(message).__name__.lower(), "role": _get_message_role(message),
                 "content": content, "importance_score": self._importance, "message_id": id_,
             }  # fmt: skip
-            if await self._call(run, "store_session_message", told):
+            ways = [told]
+            if getattr(message, "id", None):  # which may stand for what it said before
+                ways.append({**told, "message_id": f"{id_}-{key[-1]}"})
+            if await self._call(run, "store_session_message", *ways):
                 self._stored[key] = None
                 while len(self._stored) > KNOWN:
                     self._stored.popitem(last=False)
@@ -223,14 +228,18 @@ class ReviseNode:
             args_schema=_shown(tool.schema), handle_tool_error=True,
         )  # fmt: skip
 
-    async def _call(self, run: _Revision, name: str, arguments: Mapping[str, Any]) -> bool:
-        """Whether the tool did it. Why it did not is in its own words, which may be the user's."""
+    async def _call(self, run: _Revision, name: str, *ways: Mapping[str, Any]) -> bool:
+        """Whether the tool did it, asked in one of these ways.
+
+        Why it did not is in its own words, which may be the user's.
+        """
         if name not in run.tools:
             run.fail(name, "the MCP server does not offer it")
-        elif (await self._answer(run, name, arguments)).failed:
-            run.fail(name, "the tool refused")
-        else:
-            return True
+            return False
+        for arguments in ways:
+            if not (await self._answer(run, name, arguments)).failed:
+                return True
+        run.fail(name, "the tool refused")
         return False
 
     async def _answer(self, run: _Revision, name: str, arguments: Mapping[str, Any]) -> McpResult:
@@ -274,7 +283,8 @@ def _get_message_role(message: Any) -> str:
 def _content(message: Any) -> str:
     content = getattr(message, "content", None)
     plain = content is None or isinstance(content, str | list | dict)
-    return content if isinstance(content, str) else readable(content) if plain else str(content)
+    text = content if isinstance(content, str) else readable(content) if plain else str(content)
+    return UNKEPT.sub("\ufffd", text)  # one half of a character would end an MCP session
 
 
 def _ids(messages: Iterable[Any]) -> list[str]:
