@@ -156,6 +156,8 @@ def test_resources_and_prompts_are_the_callers_too(url: str, memory: Memory) -> 
                 await ada.get_prompt("ask_with_memory", {})
             with pytest.raises(McpError, match="no such prompt"):
                 await ada.get_prompt("SECRET", {})
+            with pytest.raises(McpError, match=r"takes only question, user_id$"):
+                await ada.get_prompt("ask_with_memory", {**asked, "SECRET": "SECRET"})
 
     asyncio.run(talk())
 

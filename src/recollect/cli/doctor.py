@@ -81,6 +81,7 @@ def _about_store(memory: Memory) -> Iterator[Finding]:
 
 def _about_embedder(memory: Memory) -> Finding:
     if memory.embedder is None:
+        memory.warm_up()
         return Finding("embedder", "ok", "none: recall goes by words and links")
     try:
         loaded, asked = (_took_ms(memory.warm_up) for _ in range(2))

@@ -73,12 +73,12 @@ def install(
     one = _client(client)
     if url and (user or agent or db):
         raise typer.BadParameter("a server that runs has its own: give --url and --key alone")
-    told = mcp_install.entry(one, _remote(url, key) if url else _local(user, agent, db))
+    told = mcp_install.entry(one, _remote(url, key) if url else _local(user, agent, db, key))
     shown = {mcp_install.section(one): {NAME: told}}
     if only_print:
         typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
     else:
-        _install(one, told, _file(one, project), ask=not yes, key=key if url else None)
+        _install(one, told, _file(one, project), ask=not yes, key=key)
 
 
 def _install(
@@ -119,13 +119,21 @@ def _file(client: Client, project: bool) -> Path:
     )
 
 
-def _local(user: str | None, agent: str | None, db: str | None) -> Local:
+def _local(user: str | None, agent: str | None, db: str | None, key: str | None) -> Local:
     """The server as this command line would start it; a client has another environment."""
     settings = Settings.from_environment()
     agent, place = agent or settings.agent, db or settings.url
     arguments = ["-m", "recollect", "mcp", "--user", user or settings.user]
     arguments += ["--agent", agent] if agent else []
-    environment = {} if settings.tenant == "default" else {"RECOLLECT_TENANT": settings.tenant}
+    given = {"tenant": settings.tenant, "embedder": settings.embedder}
+    if place.startswith(("http://", "https://")):
+        given = {"key": key or ""}  # the rest is the server's to choose
+    usual = Settings(url="")
+    environment = {
+        f"RECOLLECT_{name.upper()}": value
+        for name, value in given.items()
+        if value != getattr(usual, name)
+    }
     if "://" in place:  # it may hold a password, and everyone may list a process's arguments
         environment["RECOLLECT_URL"] = place
     elif place != str(default_path()):

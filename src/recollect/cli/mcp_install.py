@@ -110,7 +110,9 @@ def merged(text: str, client: Client, told: Mapping[str, Any], file: Path) -> st
 
 def _loaded(text: str, file: Path) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        held = json.loads(text, object_pairs_hook=_once)
+        json.dumps(held, allow_nan=False)  # a number that is too large would become no JSON
+        return held
     except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         raise ConfigError(
@@ -150,8 +152,9 @@ def write(file: Path, before: str, after: str, *, now: datetime) -> Path | None:
         kept = _keep(file, now) if file.exists() else None
         mode = file.stat().st_mode & 0o777 if kept else PRIVATE
         with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=file.parent, prefix=f".{file.name}.", delete=False
-        ) as made:
+            "w", encoding="utf-8", errors="backslashreplace",  # half of a character, as it was
+            dir=file.parent, prefix=f".{file.name}.", delete=False,
+        ) as made:  # fmt: skip
             try:
                 made.write(after)
                 made.flush()

@@ -17,7 +17,7 @@ from recollect.records.ids import new_id
 from recollect.records.log import Source
 from recollect.records.message import Message
 from recollect.records.plain import from_plain
-from recollect.records.query import NO_FILTERS, Filters, Forgotten, Only, Recall
+from recollect.records.query import NO_FILTERS, Filters, Forgotten, Only, Recall, check_deadline
 from recollect.records.scope import Scope
 from recollect.records.session import Session
 from recollect.records.summary import Summary
@@ -27,6 +27,7 @@ from recollect.remote.store import RemoteStore, plain, where
 from recollect.said import UNSET, Remembered, Said, What, as_messages
 
 TIMEOUT_S = 30.0
+LONGEST_MS = 10_000  # that a server searches, whatever it is allowed
 GRACE_S = 1.0  # for the way there and back, beyond recall's own deadline
 LOOK_S = 0.2
 MOST_AT_ONCE, MOST_BYTES = 1_000, 4_000_000  # messages in one request
@@ -144,6 +145,9 @@ class Client(RemoteLife):
         A server that does not answer leaves the result empty, and named as failed in it.
         """
         Filters.of(only)  # what is wrong with it is told here as there
+        check_deadline(deadline_ms)
+        if deadline_ms is not None and deadline_ms > LONGEST_MS:
+            deadline_ms = None
         given = {name: _told(value) for name, value in dict[str, Any](**only).items()}
         body = {
             "question": question, "user": user, "agent": agent, "session": session,
@@ -290,6 +294,8 @@ def _told(value: Any) -> Any:
 def _question(question: str | Message) -> dict[str, Any]:
     if not isinstance(question, Message):
         return {"question": question}
+    if question.role != "user":
+        raise InvalidError("the question must be a user's")
     if not isinstance(question.content, str):
         raise InvalidError("a question for a server is text, with images where there are some")
     return {"question": question.content, "images": list(question.images)}

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import http.client
 import json
+import selectors
 import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 from recollect.codes import error_of
 from recollect.errors import (
     ConfigError,
+    InvalidError,
     MissingExtraError,
+    RateLimitedError,
     RecollectError,
     StoreUnavailableError,
     UnauthorizedError,
 )
+from recollect.records.text import check_text
 
 ATTEMPTS = 4
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
@@ -31,6 +36,8 @@ _READING = {
     "/api/recall", "/api/context", "/api/articles/retrieve", "/api/sessions/resolve",
 }  # fmt: skip
 _BUSY = {429, 503}
+_AWAY = {502, 503, 504}  # as a proxy says it, whose answer is no problem of ours
+_NO_JSON = object()
 
 
 class NotHereError(ConfigError, AttributeError):
@@ -47,14 +54,12 @@ class Connection:
     """A server by its address; the key never shows. Any thread may use it."""
 
     def __init__(self, url: str, key: str = "", timeout_s: float = 30.0) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-            raise ConfigError("a server is http:// or https:// and a host, without a user")
+        parts = _address(url)
         if not (key.isascii() and key.isprintable()):
             raise ConfigError("the key holds characters that no HTTP header can carry")
         self.url = f"{parts.scheme}://{parts.netloc}"
         self._base = parts.path.rstrip("/")
-        self._host = parts.hostname
+        self._host = parts.hostname or ""
         self._port = parts.port
         self._secure = ssl.create_default_context() if parts.scheme == "https" else None
         self._timeout_s = timeout_s
@@ -82,7 +87,7 @@ class Connection:
         `once` makes that so for a request that adds: the server does it once for each such key.
         """
         target = self._base + path + _query(query or {})
-        data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        data = None if body is None else _bytes(body)
         headers = dict(self._headers)
         if data is not None:
             headers["Content-Type"] = "application/json"
@@ -100,12 +105,13 @@ class Connection:
                         f"{self} does not answer ({type(error).__name__}); is it running?"
                     ) from None
             else:
-                if status < 400:
+                if status < 300 and told is not _NO_JSON:
                     return told
                 wait_s = max(wait_s, retry_after)
                 late = time.monotonic() + wait_s > ends_at
-                if status not in _BUSY or not left or late or not (again or status == 429):
-                    raise _error(status, told)
+                busy = status in _BUSY or _is_away(status, told)
+                if not busy or not left or late or not (again or status == 429):
+                    raise _error(status, told, retry_after)
             time.sleep(min(wait_s, LONGEST_WAIT_S))
             wait_s *= 2
         raise AssertionError("the last attempt returns or raises")
@@ -149,9 +155,12 @@ class Connection:
         return reply.status, _json(raw), _seconds(reply.headers.get("Retry-After"))
 
     def _take(self) -> tuple[http.client.HTTPConnection, bool]:
-        with self._lock:
-            if self._idle:
-                return self._idle.pop(), True
+        while self._idle:
+            with suppress(IndexError):  # another thread took the last one
+                connection = self._idle.pop()
+                if not _has_ended(connection):
+                    return connection, True
+                connection.close()
         if self._secure is not None:
             return http.client.HTTPSConnection(self._host, self._port, context=self._secure), False
         return http.client.HTTPConnection(self._host, self._port), False
@@ -166,14 +175,40 @@ class Connection:
         connection.close()
 
 
+def _has_ended(connection: http.client.HTTPConnection) -> bool:
+    """Whether the server has closed it: then there is an end to be read, and else nothing yet.
+
+    It does so after half a minute; what may not be sent twice would then not be sent at all.
+    """
+    with selectors.DefaultSelector() as looking:
+        looking.register(connection.sock, selectors.EVENT_READ)
+        return bool(looking.select(0))
+
+
+def _address(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        usable = parts.port != 0 and parts.scheme in ("http", "https")
+    except ValueError:  # of a port that is none, or half of an IPv6 address
+        raise ConfigError("the address of the server cannot be read") from None
+    if not usable or not parts.hostname or "@" in parts.netloc:
+        raise ConfigError("a server is http:// or https:// and a host, without a user")
+    return parts
+
+
 def part(id_: str) -> str:
     """An id as a part of a path, whatever it holds."""
-    return quote(id_, safe="")
+    return quote(check_text(id_, "id"), safe="")
+
+
+def _bytes(body: Mapping[str, Any]) -> bytes:
+    """JSON; half of a character, which UTF-8 has not, is escaped, and refused by the server."""
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def _query(query: Mapping[str, Any]) -> str:
     given = {name: value for name, value in query.items() if value is not None}
-    told = {name: _told(value) for name, value in given.items()}
+    told = {name: check_text(_told(value), name, InvalidError) for name, value in given.items()}
     return f"?{urlencode(told)}" if told else ""
 
 
@@ -187,18 +222,31 @@ def _json(raw: bytes) -> Any:
     try:
         return json.loads(raw) if raw else None
     except ValueError:
-        return None
+        return _NO_JSON
 
 
 def _seconds(told: str | None) -> float:
     return float(told) if told and told.isdigit() else 0.0
 
 
-def _error(status: int, told: Any) -> RecollectError:
+def _error(status: int, told: Any, retry_after_s: float) -> RecollectError:
     """The error that the server raised, with its words."""
+    if status < 400:
+        return ConfigError(
+            f"there is no Recollect at this address, or it sends one elsewhere (HTTP {status})"
+        )
+    if _is_away(status, told):
+        return StoreUnavailableError(f"the server is away (HTTP {status})")
     problem = told if isinstance(told, dict) else {}
     kind = error_of(str(problem.get("code", "")))
     detail = str(problem.get("detail") or f"the server answered with HTTP {status}")
+    if kind is RateLimitedError:
+        return RateLimitedError(detail, retry_after_s=retry_after_s or 1.0)
     if kind is UnauthorizedError:
         detail += "; in Python set RECOLLECT_KEY, or use recollect.Client(url, key=…)"
     return RecollectError(detail) if kind is MissingExtraError else kind(detail)
+
+
+def _is_away(status: int, told: Any) -> bool:
+    """Whether somebody on the way says that the server cannot be reached."""
+    return status in _AWAY and not (isinstance(told, dict) and "code" in told)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from recollect.errors import NotFoundError
+from recollect.errors import InvalidError, NotFoundError
 from recollect.records.fact import Fact
 from recollect.records.ids import new_id
 from recollect.records.log import LogEntry
@@ -40,6 +40,8 @@ class RemoteStore:
         """The newest `last` messages, or all of them, oldest first; page by page."""
         if before is not None or after is not None:
             raise NotHereError("history between two places")
+        if last is not None and (not isinstance(last, int) or last < 0):
+            raise InvalidError("last must be a number, and not negative")
         found: list[LogEntry] = []
         cursor = None
         while last is None or len(found) < last:

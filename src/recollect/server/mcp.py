@@ -114,6 +114,9 @@ class _Server(Server):  # type: ignore[misc]
         needed = {argument.name for argument in known[name] if argument.required}
         if missing := needed - (arguments or {}).keys():
             raise prompt_error(f"{name} needs {', '.join(sorted(missing))}")
+        takes = [argument.name for argument in known[name]]
+        if (arguments or {}).keys() - takes:  # which the SDK would repeat, word for word
+            raise prompt_error(f"{name} takes only {', '.join(takes)}")
         with carried_by(self, more):
             return await super().get_prompt(name, arguments, *more)
 

@@ -47,7 +47,8 @@ class Address:
     @property
     def url(self) -> str:
         """How to reach it from this machine."""
-        return f"http://{self.name}:{self.port}"
+        here = Address("127.0.0.1" if self.host == "0.0.0.0" else "::1", self.port)
+        return f"http://{(here if self.anywhere else self).name}:{self.port}"
 
     @property
     def name(self) -> str:
@@ -142,8 +143,7 @@ def settled(settings: Settings, address: Address, *, keys: bool) -> Settings:
         )
     wanted = keys or settings.jwt_key or settings.jwt_jwks_url
     asks = settings.auth == "on" or not address.loopback or (settings.auth == "auto" and wanted)
-    known = address.anywhere or address.loopback  # no name to call, or one that is let in anyway
-    names = settings.hosts.split() + [address.name] * (not known)
+    names = settings.hosts.split() + [address.name] * (not address.anywhere)
     return replace(settings, auth="on" if asks else "off", hosts=" ".join(names))
 
 
@@ -157,6 +157,8 @@ def serve(
     """Listen until told to stop; `ready` is called with the address once it is known to be free."""
     listening = _bind(address)
     app = make_app(settings) if workers == 1 else None  # what is wrong with it is told first
+    if app is None:
+        _try(settings)
     ready(Address(address.host, listening.getsockname()[1]))
     if app is not None:
         uvicorn.Server(configured(app)).run(sockets=[listening])
@@ -179,15 +181,28 @@ def make_app(settings: Settings | None = None) -> Any:
     """The app of these settings, or of the environment's; it closes its memory at the end."""
     settings = settings or Settings.from_environment()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    store = open_store(settings.url, settings.durability)
-    memory = Memory(
-        store, tenant=settings.tenant, embedder=open_embedder(settings.embedder),
-        thinking=open_thinking(settings),
+    return _app(settings, _memory(settings))
+
+
+def _try(settings: Settings) -> None:
+    """Make the app for nothing: in the other processes nobody would be told why it cannot be."""
+    with _memory(settings) as memory:
+        _app(settings, memory)
+
+
+def _memory(settings: Settings) -> Memory:
+    memory: Memory = Memory(
+        open_store(settings.url, settings.durability), tenant=settings.tenant,
+        embedder=open_embedder(settings.embedder), thinking=open_thinking(settings),
     )  # fmt: skip
+    return memory
+
+
+def _app(settings: Settings, memory: Memory) -> Any:
     if settings.auth == "off":
         guard = Guard.local(settings.tenant, settings.user)
     else:
-        guard = build_guard(store, settings)
+        guard = build_guard(memory.store, settings)
     limits = Limits(
         requests_per_s=_number(settings.rate), hosts=settings.hosts.split(),
         origins=settings.origins.split(),

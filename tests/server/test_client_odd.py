@@ -1,0 +1,140 @@
+"""`Memory("http://…")` where things are odd: proxies, other servers, texts that are none."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from recollect import (
+    Client,
+    ConfigError,
+    InvalidError,
+    Memory,
+    Message,
+    RateLimitedError,
+    StoreUnavailableError,
+)
+from recollect.server.auth import Guard
+from recollect.server.http.app import Limits, build_app
+from tests.support.http_server import Served, serving
+
+HALF = "half of a character: \ud800"
+
+
+class Other(BaseHTTPRequestHandler):
+    """Somebody on the way, who says what the address asks for: /status/body."""
+
+    def do_GET(self) -> None:
+        _, status, body, *_ = self.path.split("/")
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(int(status))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    do_POST = do_GET
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[str]:
+    """The address of one who is no Recollect."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Other) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[Client]:
+    with Client(served.url, key=served.key("ada")) as client:
+        yield client
+
+
+@pytest.mark.parametrize("said", ["301/", "200/<html>"])
+def test_an_address_that_is_no_servers_is_named_as_such(elsewhere: str, said: str) -> None:
+    with Client(f"{elsewhere}/{said}") as client:
+        with pytest.raises(ConfigError, match="no Recollect at this address"):
+            client.sessions(user="ada")
+        with pytest.raises(ConfigError, match="no Recollect at this address"):
+            client.recall("where?", user="ada")
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_a_proxy_without_its_server_is_a_server_that_is_away(elsewhere: str, status: int) -> None:
+    with Client(f"{elsewhere}/{status}/<html>", timeout_s=0.5) as client:
+        assert client.recall("where?", user="ada").failed
+        with pytest.raises(StoreUnavailableError, match=f"HTTP {status}"):
+            client.remember("I moved.", user="ada")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://host:99999", "http://host:x", "http://[::1", "http://:secret@host"]
+)
+def test_an_address_that_cannot_be_one_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Client(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_half_a_character_is_refused_as_it_is_at_hand(client: Client) -> None:
+    assert client.recall(HALF, user="ada").hits == ()
+    for ask in (
+        lambda: client.session(user="ada", agent=HALF),
+        lambda: client.sessions(user="ada", agent=HALF),
+        lambda: client.retract(HALF, user="ada"),
+        lambda: client.forget(user="ada", message=HALF),
+    ):
+        with pytest.raises(InvalidError, match="lone surrogate"):
+            ask()
+
+
+@pytest.mark.parametrize("deadline_ms", [20_000, float("inf")])
+def test_a_longer_deadline_than_the_servers_waits_for_all(
+    client: Client, deadline_ms: float
+) -> None:
+    client.remember("I moved to Lisbon.", user="ada")
+    [hit] = client.recall("Lisbon", user="ada", limit=1, deadline_ms=deadline_ms).hits
+    assert hit.text == "I moved to Lisbon."
+
+
+def test_a_connection_that_was_closed_for_being_idle_is_not_used_again(tmp_path: Path) -> None:
+    with (
+        Memory(tmp_path / "memory.db", embedder=None) as memory,
+        serving(build_app(memory, Guard.local("default", "ada")), timeout_keep_alive=1) as url,
+        Client(url) as client,
+    ):
+        fact = client.add_fact("Ada", "lives in", "Rome", user="ada")
+        time.sleep(2.5)
+        client.change_fact(fact, user="ada", object="Oslo")  # which may not be sent twice
+        [now] = client.facts(user="ada")
+        assert now.object == "Oslo"
+
+
+def test_who_asks_too_often_is_told_how_long_to_wait(tmp_path: Path) -> None:
+    slow = Limits(requests_per_s=0.1, burst=1)
+    with (
+        Memory(tmp_path / "memory.db", embedder=None) as memory,
+        serving(build_app(memory, Guard.local("default", "ada"), slow)) as url,
+        Client(url, timeout_s=1) as client,
+    ):
+        assert client.sessions(user="ada") == []
+        with pytest.raises(RateLimitedError) as caught:
+            client.sessions(user="ada")
+        assert caught.value.retry_after_s > 5
+
+
+def test_what_is_wrong_with_a_question_is_told_as_at_hand(client: Client) -> None:
+    with pytest.raises(InvalidError, match="deadline_ms"):
+        client.recall("where?", user="ada", deadline_ms=float("nan"))
+    with pytest.raises(InvalidError, match="last must be"):
+        client.history(user="ada", last=-1)
+    with pytest.raises(InvalidError, match="must be a user's"):
+        client.context(Message("assistant", "who?"), user="ada")

@@ -1,0 +1,77 @@
+"""What an operator meets: odd addresses, settings that are wrong, files of clients."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from recollect.cli.main import app
+from recollect.cli.mcp_install import merged, write
+from recollect.config import Settings
+from recollect.errors import ConfigError
+from recollect.server.run import Address, settled
+
+TOLD = {"command": "python"}
+NOW = datetime(2026, 4, 1, tzinfo=UTC)
+
+
+def test_every_loopback_address_answers_to_its_own_name() -> None:
+    settings = settled(Settings(url=":memory:"), Address("127.0.0.2", 1), keys=False)
+    assert settings.hosts == "127.0.0.2"
+    assert settings.auth == "off"
+
+
+def test_several_processes_do_not_start_on_settings_that_are_wrong(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "recollect", "serve", "--port", "0", "--workers", "2"]
+    environment = {**os.environ, "RECOLLECT_EMBEDDER": "none", "RECOLLECT_RATE": "fast"}
+    done = subprocess.run(
+        [*command, "--db", str(tmp_path / "memory.db")],
+        env=environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("ConfigError: RECOLLECT_RATE")
+
+
+def test_a_clients_file_with_half_a_character_keeps_it(tmp_path: Path) -> None:
+    file, before = tmp_path / "mcp.json", r'{"a": "\ud800"}'
+    file.write_text(before)
+    write(file, before, merged(before, "cursor", TOLD, file), now=NOW)
+    assert json.loads(file.read_text())["a"] == "\ud800"
+
+
+@pytest.mark.parametrize("number", ["1e400", "NaN"])
+def test_a_number_that_no_json_can_hold_leaves_a_clients_file_alone(
+    number: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="not plain JSON"):
+        merged(f'{{"a": {number}}}', "cursor", TOLD, tmp_path / "mcp.json")
+
+
+def test_a_client_that_starts_a_server_for_another_one_gets_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"HOME": str(tmp_path), "RECOLLECT_URL": "http://127.0.0.1:7077"}
+    for name, value in {**settings, "RECOLLECT_KEY": "rk_secret"}.items():
+        monkeypatch.setenv(name, value)
+    done = CliRunner().invoke(app, ["mcp", "install", "cursor", "--yes"])
+    assert done.exit_code == 0
+    assert "secret" not in done.output
+    told = json.loads((tmp_path / ".cursor/mcp.json").read_text())["mcpServers"]["recollect"]
+    assert told["env"] == {"RECOLLECT_URL": "http://127.0.0.1:7077", "RECOLLECT_KEY": "rk_secret"}
+
+
+def test_a_client_starts_a_server_with_the_embedder_that_is_in_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")
+    done = CliRunner().invoke(app, ["mcp", "install", "cursor", "--print"])
+    told = json.loads(done.stdout)["mcpServers"]["recollect"]
+    assert told["env"]["RECOLLECT_EMBEDDER"] == "none"
