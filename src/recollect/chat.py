@@ -66,7 +66,7 @@ class Chat:
     def _grow(self, message: Message) -> None:
         self._memory.store.grow(self.session.scope, message)
         if not message.unfinished:
-            self._memory.catch_up(0)  # waits for nothing, but tells that there is work
+            self._memory.wake()
 
     def history(self, last: int | None = None) -> list[Message]:
         """The newest `last` messages, or all of them, oldest first."""

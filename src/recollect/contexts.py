@@ -126,10 +126,10 @@ class Contexts:
 
         tokenizer = window.counts_with()
         # Two that a caller brings may share a name; one that is counted with stays alive.
-        own = id(tokenizer) if window.tokenizer is not None else 0
-        while len(self._counters) >= MOST_COUNTERS:
-            self._counters.pop(next(iter(self._counters)))
-        return self._counters.setdefault((tokenizer.name, own), Counter(tokenizer))
+        key = tokenizer.name, id(tokenizer) if window.tokenizer is not None else 0
+        while key not in self._counters and len(self._counters) >= MOST_COUNTERS:
+            self._counters.pop(next(iter(self._counters)), None)
+        return self._counters.setdefault(key, Counter(tokenizer))
 
 
 def open_summarizer(store: Store, thinking: Thinking | None) -> Summarizer:

@@ -255,6 +255,7 @@ class Memory(Life, Contexts):
     def warm_up(self) -> None:
         """Load now what the first recall or context of a process would else wait for."""
         self._counter(Window()).text("ready")
+        time_asked_about("", self._clock())
         if self.embedder is not None:
             self.embedder.embed_query("")
 

@@ -124,8 +124,11 @@ class Request:
         cut = [hit.id for hit in wanted if hit.kind == "message" and may_be_a_part(hit)]
         user, nothing = self.scope.whole_user(), list[LogEntry]()
         whole = self._try("memories", lambda: self.store.find(user, cut), nothing)
-        texts = {entry.message.message_id: entry.message.text for entry in whole}
-        return [quote_of(hit, texts.get(hit.id)) for hit in wanted]
+        # Several sessions may know one id, each with words of its own.
+        texts: dict[tuple[str | None, str], str] = {
+            (it.session_id, it.message.message_id): it.message.text for it in whole
+        }
+        return [quote_of(hit, texts.get((hit.session_id, hit.id))) for hit in wanted]
 
     def _note(self) -> str:
         note = self.store.note(self.scope)

@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from recollect.errors import ConfigError
+from recollect.records.message import Message
+from recollect.records.scope import Scope
 from recollect.store.base import Store
 from recollect.store.postgres.store import PostgresStore
+from recollect.store.sql_store import SqlStore
+from recollect.store.sqlite import db
+from recollect.store.sqlite.engine import SqliteEngine
 from recollect.store.sqlite.store import SqliteStore
 from recollect.testing import StoreConformance
 from tests.support.postgres import Server
@@ -51,3 +57,23 @@ class TestPlainPostgres(StoreConformance):
 def test_a_file_is_made_where_there_was_no_folder(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "not" / "yet" / "there.db") as store:
         assert store.check()["integrity"] == "ok"
+
+
+def test_of_many_common_words_only_so_many_counts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, most in (("MAX_PLACES", 0), ("WORTH_KEEPING", 0), ("MAX_COUNTS", 3)):
+        monkeypatch.setattr(db, name, most)
+    scope = Scope(user="ada", session="s")
+    words = ["sail", "boat", "wind", "tide", "rope", "mast"]
+    engine = SqliteEngine(":memory:", "full", 1)
+    with SqlStore(engine) as store:
+        store.append(scope, [Message("user", " ".join(words))])
+        assert store.match_text(scope, [(word,) for word in words], limit=9)
+        kept = engine.read(scope.owner, lambda one: len(vars(one)["_counts"]))
+    assert 0 < kept <= 3
+
+
+@pytest.mark.parametrize("url", ["postgresql://ada:s%zzcret@h/db", "postgresql://ada:s%zzcret@[h"])
+def test_a_url_that_cannot_be_read_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(ConfigError, match="not a PostgreSQL URL") as refused:
+        PostgresStore(url)
+    assert "cret" not in str(refused.value)

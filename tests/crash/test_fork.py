@@ -7,6 +7,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import psycopg
+
 from tests.crash.evidence import check_store
 from tests.crash.processes import finish, start
 
@@ -57,3 +59,6 @@ def test_parent_and_forked_child_both_write_to_postgres(postgres_url: str) -> No
         capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     assert done.stdout.split() == ["42"]
+    with psycopg.connect(postgres_url) as connection:
+        counted = connection.execute("SELECT number FROM recollect_writes ORDER BY 1").fetchall()
+    assert counted == [(20,), (22,)], "each counts its own writes: what was lost is not mistaken"

@@ -56,6 +56,14 @@ def test_a_task_gives_its_result_and_how_long_it_took() -> None:
     assert 0 <= task.took_ms <= task.elapsed_ms()
 
 
+def test_a_task_that_panics_ends_neither_its_thread_nor_the_wait_for_it() -> None:
+    crew, task = Crew(1), Task(sys.exit)
+    crew.start(task)
+    assert task.wait(SOON)
+    assert type(task.error) is SystemExit
+    assert done(crew, lambda: 42) == 42
+
+
 def test_a_task_gives_its_error_to_whoever_asks() -> None:
     crew, task = Crew(), Task(lambda: 1 // 0)
     crew.start(task)

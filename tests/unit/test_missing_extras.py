@@ -155,3 +155,17 @@ def test_every_framework_of_the_extras_was_kept_out() -> None:
         "agents", "autogen_core", "google.adk", "langchain", "langchain_core", "langgraph",
         "llama_index", "mcp", "pydantic", "pydantic_ai",
     }  # fmt: skip
+
+
+def test_the_stand_ins_for_models_want_no_pytest() -> None:
+    script = (
+        "import sys; sys.modules['pytest'] = sys.modules['hypothesis'] = None\n"
+        "import recollect.testing.model_server, recollect.testing.scripted\n"
+        "import recollect.testing\n"
+        "try: recollect.testing.StoreConformance\n"
+        "except ImportError: print('pytest')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("pytest\n", "")

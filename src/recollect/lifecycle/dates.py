@@ -181,10 +181,10 @@ def _month(means: str, said: Mapping[str, int], today: date, lean: int) -> _Foun
     if lean == 0:
         return None
     passed = month < today.month or (month == today.month and lean < 0 and len(words) == 1)
-    return _one_month(today.year + _turn(passed, month == today.month, lean), month)
+    return _one_month(today.year + _turn(passed, lean), month)
 
 
-def _turn(passed: bool, same: bool, lean: int) -> int:
+def _turn(passed: bool, lean: int) -> int:
     """How many years away the month is that a leaning speaker means."""
     if lean < 0:
         return 0 if passed else -1

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from recollect.errors import ConflictError, LeaseLostError
+from recollect.errors import ConflictError
 from recollect.lifecycle.policy import is_expired, should_promote, surplus
 from recollect.lifecycle.thinking import Thinking
-from recollect.records.change import Change, Expire, Promote
+from recollect.records.change import Expire, Promote
 from recollect.records.hold import Hold
 from recollect.records.memory_item import MemoryItem
 from recollect.records.scope import Scope
@@ -70,12 +70,9 @@ def maintain(
         items = [item for item in store.items(scope, current=False) if item.ended_at is None]
         planned = plan(items, store.holds(scope), now, thinking)
         if dry_run:
-            return Maintained(changes=planned.changes, held=planned.held, dry_run=True)
-        changes: Sequence[Change] = planned.changes
+            return replace(planned, dry_run=True)
         try:
-            store.apply(scope, changes, base_version=version)
-        except LeaseLostError:
-            raise
+            store.apply(scope, planned.changes, base_version=version)
         except ConflictError:
             continue  # a worker was quicker: look again
         return planned

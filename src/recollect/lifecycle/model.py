@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,10 +10,11 @@ from typing import Any, get_args
 
 from recollect.errors import BadAnswerError
 from recollect.lifecycle.candidate import Candidate
-from recollect.lifecycle.model_answer import UNSEEN, UnusableError, read_answer, shorten
+from recollect.lifecycle.model_answer import MAX_MESSAGE_CHARS, UnusableError, read_answer
 from recollect.providers.chat_model import ChatModel, estimate_tokens_of
 from recollect.records.log import LogEntry
 from recollect.records.memory_item import Kind
+from recollect.records.text import json_line, shorten
 
 MAX_KNOWN = 20
 MAX_KNOWN_CHARS = 300
@@ -71,9 +71,9 @@ def question(messages: Sequence[LogEntry], known: Sequence[str] = ()) -> list[di
     """What the model is asked: each message is a line of JSON, which no text can leave."""
     lines = [
         "KNOWN",
-        *(_quote(shorten(one, MAX_KNOWN_CHARS)) for one in known[:MAX_KNOWN]),
+        *(json_line(shorten(one, MAX_KNOWN_CHARS)) for one in known[:MAX_KNOWN]),
         "MESSAGES",
-        *(_quote(_described(number, entry)) for number, entry in enumerate(messages, start=1)),
+        *(json_line(_described(number, entry)) for number, entry in enumerate(messages, start=1)),
     ]
     return [
         {"role": "system", "content": _instructions()},
@@ -89,12 +89,7 @@ def _described(number: int, entry: LogEntry) -> dict[str, object]:
         line["name"] = shorten(said.name, MAX_KNOWN_CHARS)
     if entry.source != said.role:
         line["source"] = entry.source
-    return {**line, "text": shorten(said.text)}
-
-
-def _quote(value: object) -> str:
-    quoted = json.dumps(value, ensure_ascii=False)
-    return UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], quoted)
+    return {**line, "text": shorten(said.text, MAX_MESSAGE_CHARS)}
 
 
 @cache

@@ -15,7 +15,7 @@ from recollect.lifecycle.grounding import Ground, is_grounded, is_hostile
 from recollect.lifecycle.secrets import find_secrets
 from recollect.records.log import LogEntry, least_trusted
 from recollect.records.memory_item import Kind
-from recollect.records.text import check_text, fold
+from recollect.records.text import UNSEEN, check_text, fold, shorten
 
 MOST_PER_MESSAGE = 2
 MOST_MEMORIES = 20
@@ -26,10 +26,6 @@ MAX_NAME_CHARS = 100
 MAX_ANSWER_CHARS = 100_000
 MAX_MESSAGE_CHARS = 8_000
 MOST_LOOKED_AT = 100
-
-# What JSON leaves as it is, though a reader may take it for the end of a line or of a text, or
-# not see it at all.
-UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 
 _FENCED = re.compile(r"```\w*[^\S\n]*\n(.*?)```", re.DOTALL)
 _START = re.compile(r'\{\s*"memories"\s*:')
@@ -197,15 +193,8 @@ def _is_too_much(made: Candidate, kept: Sequence[Candidate]) -> bool:
     )
 
 
-def shorten(text: str, longest: int = MAX_MESSAGE_CHARS) -> str:
-    """The beginning and the end of a text that is too long to be sent."""
-    if len(text) <= longest:
-        return text
-    return f"{text[: longest * 3 // 4]} […] {text[-longest // 4 :]}"
-
-
 def _spoken(entry: LogEntry) -> str:
-    return f"{entry.message.name or ''} {shorten(entry.message.text)}"
+    return f"{entry.message.name or ''} {shorten(entry.message.text, MAX_MESSAGE_CHARS)}"
 
 
 def _is_name(text: str, longest: int) -> bool:

@@ -41,7 +41,7 @@ class Task(Generic[T]):
         self._done = threading.Event()
         self._started = time.perf_counter()
         self._result: T
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.took_ms: float | None = None
         self.dropped = False
 
@@ -63,7 +63,7 @@ class Task(Generic[T]):
         self._started = time.perf_counter()
         try:
             self._result = work()
-        except Exception as error:  # noqa: BLE001 - it is given to whoever asks for the result
+        except BaseException as error:  # noqa: BLE001 - a model's panic, too, is for who asks
             self.error = error
         self.took_ms = self.elapsed_ms()
         self._done.set()

@@ -37,8 +37,8 @@ from recollect.store.words import stem
 FINISH_SECONDS = 0.008  # kept back from the channels, for ranking and reading
 LATE_HITS = 20  # as many are read when there is no time for more
 GRACE_SECONDS = 0.015  # beyond the deadline, for the store to answer at all
-STANDSTILL_SECONDS = 0.01  # that a sleeper wakes up late by: nobody could work meanwhile
 FOUND_SECONDS = 0.05  # the same, if there are finds: read late, they are worth more than none
+STANDSTILL_SECONDS = 0.01  # that a sleeper wakes up late by: nobody could work meanwhile
 
 log = logging.getLogger("recollect")
 
@@ -298,7 +298,7 @@ def _measure(found: Recall) -> None:
         metrics.count("recollect.recall.failed", channel=channel)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """Why it failed. Our own errors carry no user content; of others the kind must do."""
     if isinstance(error, RecollectError):
         return str(error)

@@ -19,6 +19,9 @@ UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\u
 _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _NO_WORD = re.compile(r"[\W_]+")
 _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
+# What JSON leaves as it is, though a reader may take it for the end of a line or of a text, or
+# not see it at all.
+UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 PASSAGE_CHARS = 1_000
 _PAUSES = ("\n\n", "\n", ". ", "? ", "! ", "。", " ")
 
@@ -81,6 +84,19 @@ def check_json(
 def dump_json(value: Any) -> str:
     """JSON as we store it: compact, key order kept, text readable."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def json_line(value: Any) -> str:
+    """JSON as a model is shown it: in one line, which no text in it can leave."""
+    quoted = json.dumps(value, ensure_ascii=False)
+    return UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], quoted)
+
+
+def shorten(text: str, longest: int) -> str:
+    """The beginning and the end of a text that is too long to be sent."""
+    if len(text) <= longest:
+        return text
+    return f"{text[: longest * 3 // 4]} […] {text[-longest // 4 :]}"
 
 
 def fold(text: str) -> str:

@@ -74,7 +74,10 @@ WHERE m.owner = :owner AND m.id = :seq
 -- name: revisions
 SELECT @revised FROM message_revisions r
 JOIN chat_message_history m ON m.owner = r.owner AND m.id = r.message
+JOIN sessions s ON s.owner = m.owner AND s.key = m.session_id
 WHERE r.owner = :owner AND m.message_id = :message_id
+  AND (CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent)
+  AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
 ORDER BY r.message, r.id
 
 -- name: delete_message_passages
@@ -122,7 +125,7 @@ LEFT JOIN sessions s ON s.owner = j.owner AND s.key = j.session_id
 DELETE FROM jobs WHERE owner = :owner AND id = :id AND lease = :lease AND dead = 0
 
 -- name: postpone_job
-UPDATE jobs SET lease = NULL, run_at = :run_at, error = :error, dead = :dead
+UPDATE jobs SET lease = NULL, run_at = :run_at, attempts = :attempts, error = :error, dead = :dead
 WHERE owner = :owner AND id = :id AND lease = :lease
 
 -- name: void_leases
@@ -445,7 +448,7 @@ UPDATE jobs SET run_at = :until, attempts = 1
 WHERE owner = :owner AND id = :id AND lease = :lease AND dead = 0
 
 -- name: release_job
-UPDATE jobs SET lease = NULL, run_at = :now, attempts = attempts - 1
+UPDATE jobs SET lease = NULL, run_at = :now, attempts = :attempts
 WHERE owner = :owner AND id = :id AND lease = :lease AND dead = 0
 
 -- name: advance_job

@@ -59,7 +59,7 @@ def renew(db: Db, job: Job, lease_seconds: float, now: int) -> None:
 
 def release(db: Db, job: Job, now: int) -> None:
     """Give a job back as if it had not been taken."""
-    if not db.run("release_job", **_named(job), now=now):
+    if not db.run("release_job", **_named(job), attempts=job.attempts - 1, now=now):
         raise LeaseLostError(f"job {job.id} is no longer this worker's")
 
 
@@ -80,6 +80,7 @@ def fail(db: Db, job: Job, error: str, now: int) -> None:
         "postpone_job",
         **_named(job),
         run_at=now + int((delay or 0) * SECOND),
+        attempts=job.attempts,  # renewing its lease forgave crashes, not failures
         error=error,
         dead=int(delay is None),
     )

@@ -76,6 +76,7 @@ class SqlStore:
     ) -> list[LogEntry]:
         if last is not None and (not isinstance(last, int) or last < 0):
             raise InvalidError("last must be a number, and not negative")
+        _check("role", role)
         return self._engine.read(
             scope.owner, lambda db: log.history(db, scope, last, (after, before), role)
         )
@@ -84,8 +85,7 @@ class SqlStore:
         return self._engine.read(scope.owner, lambda db: log.following(db, scope, after, limit))
 
     def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
-        for message_id in message_ids:
-            check_text(message_id, "message_id")
+        _check("message_id", *message_ids)
         return self._engine.read(scope.owner, lambda db: log.find(db, scope, message_ids))
 
     def revise(self, scope: Scope, message: Message) -> None:
@@ -97,6 +97,7 @@ class SqlStore:
         self._engine.write(scope.owner, lambda db: log.grow(db, scope, message, now))
 
     def revisions(self, scope: Scope, message_id: str) -> list[Message]:
+        _check("message_id", message_id)
         return self._engine.read(scope.owner, lambda db: log.revisions(db, scope, message_id))
 
     def open_session(self, scope: Scope, *, claimed: str | None = None) -> Session:
@@ -133,11 +134,13 @@ class SqlStore:
         return self._engine.read(scope.owner, lambda db: views.version(db, scope))
 
     def superseded_by(self, scope: Scope, id_: str) -> list[MemoryItem | Fact]:
+        _check("id", id_)
         return self._engine.read(
             scope.owner, lambda db: views.superseded_by(db, scope, id_), steady=True
         )
 
     def records(self, scope: Scope, ids: Sequence[str]) -> list[MemoryItem | Fact]:
+        _check("id", *ids)
         return self._engine.read(scope.owner, lambda db: views.records(db, scope, ids), steady=True)
 
     def items(self, scope: Scope, *, current: bool = True) -> list[MemoryItem]:
@@ -192,6 +195,7 @@ class SqlStore:
         return self._engine.read(scope.owner, lambda db: articles.articles(db, scope))
 
     def read_articles(self, scope: Scope, ids: Sequence[str]) -> list[Article]:
+        _check("id", *ids)
         return self._engine.read(scope.owner, lambda db: articles.read_articles(db, scope, ids))
 
     def put_article(self, article: Article, chunks: Sequence[Chunk]) -> Shelved:
@@ -232,6 +236,7 @@ class SqlStore:
         return self._engine.read(scope.owner, lambda db: keeping.holds(db, scope))
 
     def lift(self, scope: Scope, hold_id: str) -> None:
+        _check("hold_id", hold_id)
         self._engine.write(scope.owner, lambda db: keeping.lift(db, scope, hold_id))
 
     def match_text(
@@ -337,7 +342,7 @@ class SqlStore:
 
     def fail(self, job: Job, error: str) -> None:
         now = self._now()
-        check_text(error, "error")
+        _check("error", error)
         self._engine.write(job.scope.owner, lambda db: queue.fail(db, job, error, now))
 
     def jobs(self, scope: Scope, *, dead: bool | None = None) -> list[Job]:
@@ -373,7 +378,7 @@ class SqlStore:
         self._engine.write("", lambda db: keys.put_key(db, key))
 
     def key(self, key_id: str) -> ApiKey | None:
-        check_text(key_id, "key_id")
+        _check("key_id", key_id)
         return self._engine.read("", lambda db: keys.read_key(db, key_id))
 
     def keys(self, tenant: str) -> list[ApiKey]:
@@ -381,7 +386,7 @@ class SqlStore:
 
     def revoke_key(self, tenant: str, key_id: str, *, at: datetime | None = None) -> None:
         now, end = self._now(), None if at is None else check_moment(at, "at")
-        check_text(key_id, "key_id")
+        _check("key_id", key_id)
         self._engine.write("", lambda db: keys.revoke_key(db, tenant, key_id, now, end))
 
     def forget(
@@ -393,6 +398,7 @@ class SqlStore:
         source: str | None = None,
     ) -> Forgotten:
         now, what = self._now(), forgetting.What(message_id, record_id, source)
+        _check("what to forget", *what)
         gone = self._engine.write(
             scope.owner, lambda db: forgetting.forget(db, scope, what, now), alone=True
         )
@@ -417,3 +423,10 @@ class SqlStore:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _check(field: str, *texts: str | None) -> None:
+    """Refuse what no database keeps: one would find nothing by it, another one would fail."""
+    for text in texts:
+        if text is not None:
+            check_text(text, field)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from recollect.errors import ConflictError, NotFoundError, RecollectError
+from recollect.errors import ConflictError, InvalidError, NotFoundError, RecollectError
 from recollect.records.message import Message
 from recollect.records.scope import Scope
 from recollect.store.base import Store
@@ -133,6 +134,9 @@ class LogConformance:
         assert texts(store.history(user.within(agent="tutor"))) == ["1", "3"]
         assert texts(store.history(user, role="assistant")) == ["2", "3"]
         assert [e.session_id for e in store.history(user, last=2)] == ["b", "c"]
+        first, second, third = store.history(user)
+        assert store.history(user, after=first.seq) == [second, third]
+        assert store.history(user, after=second.seq, role="assistant") == [third]
 
     def test_nothing_appended_is_nothing_stored(self, store: Store) -> None:
         scope = fresh_scope()
@@ -161,6 +165,25 @@ class LogConformance:
         assert store.find(fresh_scope().whole_user(), ids) == []
         assert store.find(scope, []) == []
 
+    @pytest.mark.parametrize("odd", ["a\x00b", "a\ud800b"], ids=["NUL", "half a character"])
+    def test_what_cannot_be_kept_is_not_looked_for_either(self, store: Store, odd: str) -> None:
+        scope = fresh_scope()
+        looks: list[Callable[[], object]] = [
+            lambda: store.history(scope, role=odd),
+            lambda: store.find(scope, [odd]),
+            lambda: store.revisions(scope, odd),
+            lambda: store.records(scope, [odd]),
+            lambda: store.superseded_by(scope, odd),
+            lambda: store.read_articles(scope, [odd]),
+            lambda: store.lift(scope, odd),
+            lambda: store.forget(scope, message_id=odd),
+            lambda: store.forget(scope, record_id=odd),
+            lambda: store.forget(scope, source=odd),
+        ]
+        for look in looks:
+            with pytest.raises(InvalidError):
+                look()
+
     def test_a_revised_message_changes_in_place_and_its_past_is_kept(self, store: Store) -> None:
         scope = fresh_scope()
         first, second = Message("user", "I live in Munich"), Message("user", "second")
@@ -174,6 +197,18 @@ class LogConformance:
         assert past[0] == first
         assert worded(store, scope, [("munich",), ("berlin",)], limit=9) == []
         assert len(worded(store, scope, [("hamburg",)], limit=9)) == 1
+
+    def test_a_message_has_no_past_in_another_session_that_knows_its_id(self, store: Store) -> None:
+        user = fresh_scope().whole_user()
+        here, there = user.within(agent="a", session="1"), user.within(agent="b", session="2")
+        message = Message("user", "I live in Munich")
+        for scope in (here, there):
+            store.append(scope, [message])
+        store.revise(here, message.changed(content="I live in Berlin"))
+        assert [old.content for old in store.revisions(here, message.message_id)] == [
+            message.content
+        ]
+        assert store.revisions(there, message.message_id) == []
 
     def test_a_message_of_another_user_cannot_be_revised(self, store: Store) -> None:
         scope = fresh_scope()

@@ -90,6 +90,19 @@ class QueueConformance:
         with pytest.raises(NotFoundError):
             store.retry(scope, dead.id)
 
+    def test_a_job_that_takes_long_counts_its_failures_all_the_same(self, store: Store) -> None:
+        scope = fresh_scope()
+        store.append(scope, [Message("user", "a")])
+        take(store, scope, lease_seconds=0)
+        job = take(store, scope, lease_seconds=600)
+        store.renew(job, lease_seconds=600)
+        store.release(job)
+        assert store.jobs(scope)[0].attempts == 1, "as if it had not been taken"
+        job = take(store, scope, lease_seconds=600)
+        store.renew(job, lease_seconds=600)
+        store.fail(job, "nonsense")
+        assert store.jobs(scope)[0].attempts == 2
+
     def test_a_job_that_kills_its_workers_dies_too(self, store: Store) -> None:
         scope = fresh_scope()
         store.append(scope, [Message("user", "a")])

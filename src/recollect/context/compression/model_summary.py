@@ -4,7 +4,6 @@ answer for each.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -17,6 +16,7 @@ from recollect.context.tokens import Counter
 from recollect.errors import BadAnswerError
 from recollect.providers.chat_model import ChatModel, Reply
 from recollect.records.log import LogEntry
+from recollect.records.text import UNSEEN, json_line, shorten
 
 MAX_MESSAGE_CHARS = 8_000
 MAX_ANSWER_CHARS = 200_000
@@ -27,9 +27,6 @@ GROUNDED = 0.15  # of the answer's longer words must be in what it was made of
 LETTERS = 4
 ECHO_CHARS = 60
 
-# What JSON leaves as it is, though a reader may take it for the end of a line or of a text, or
-# not see it at all.
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 _FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 _QUOTED = re.compile(r"\{\s*\"at\"\s*:")
 
@@ -66,7 +63,7 @@ def question(step: Sequence[str], previous: str, max_tokens: int) -> list[dict[s
         "LIMIT",
         f"{max_tokens} tokens, about {max_tokens * 2 // 3} English words",
         "PREVIOUS",
-        *map(_quote, previous.splitlines()),
+        *map(json_line, previous.splitlines()),
         "MESSAGES",
         *step,
     ]
@@ -80,7 +77,7 @@ def _steps(entries: Sequence[LogEntry], counter: Counter, room: int) -> Iterator
     """The messages as lines, so many at a time as there is room for; never none."""
     step: list[str] = []
     left = room
-    rows = [_quote(_described(entry)) for entry in entries]
+    rows = [json_line(_described(entry)) for entry in entries]
     for entry, row, cost in zip(entries, rows, counter.texts(rows), strict=True):
         if cost > room:
             row, cost = _shorter(entry, counter, room)
@@ -98,7 +95,7 @@ def _shorter(entry: LogEntry, counter: Counter, room: int) -> tuple[str, int]:
     longest = MAX_MESSAGE_CHARS
     while True:
         longest //= 2
-        row = _quote(_described(entry, longest))
+        row = json_line(_described(entry, longest))
         if (cost := counter.text(row)) <= room or longest < 100:
             return row, cost
 
@@ -110,19 +107,7 @@ def _described(entry: LogEntry, longest: int = MAX_MESSAGE_CHARS) -> dict[str, o
         line["name"] = said.name[:100]
     if entry.source != said.role:
         line["source"] = entry.source
-    return {**line, "text": _shorten(said.text, longest)}
-
-
-def _shorten(text: str, longest: int) -> str:
-    """The beginning and the end of a text that is too long to be sent."""
-    if len(text) <= longest:
-        return text
-    return f"{text[: longest * 3 // 4]} […] {text[-longest // 4 :]}"
-
-
-def _quote(value: object) -> str:
-    quoted = json.dumps(value, ensure_ascii=False)
-    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], quoted)
+    return {**line, "text": shorten(said.text, longest)}
 
 
 @cache
@@ -143,7 +128,7 @@ def _clean(text: str) -> str:
     """An answer as text that can be kept, out of its fence."""
     fenced = _FENCE.fullmatch(text)
     whole = (fenced[1] if fenced else text).encode(errors="replace").decode()
-    return "\n".join(_UNSEEN.sub(" ", row) for row in whole.split("\n"))
+    return "\n".join(UNSEEN.sub(" ", row) for row in whole.split("\n"))
 
 
 def _problem(text: str, given: str) -> str:

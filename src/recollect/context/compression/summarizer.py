@@ -24,6 +24,7 @@ from recollect.records.scope import Scope
 from recollect.records.summary import Summary
 from recollect.store.background import Background
 from recollect.store.base import Store
+from recollect.store.leases import kept
 
 KIND = "summarize"
 CHUNK = MANY  # messages that are taken in at once
@@ -139,13 +140,14 @@ class Summarizer:
     def step(self) -> bool:
         """Do one job that waits; whether there was one."""
         jobs = self._store.claim(kinds=(KIND,), limit=1, lease_seconds=LEASE_SECONDS)
-        for job in jobs:
-            try:
-                self._do(job)
-            except LeaseLostError:
-                continue  # another has it
-            except ConflictError as error:
-                self._store.fail(job, str(error))
+        with kept(self._store, jobs, LEASE_SECONDS):  # a model may take long, and is paid for
+            for job in jobs:
+                try:
+                    self._do(job)
+                except LeaseLostError:
+                    continue  # another has it
+                except ConflictError as error:
+                    self._store.fail(job, str(error))
         return bool(jobs)
 
     def _do(self, job: Job) -> None:

@@ -88,8 +88,11 @@ class PostgresEngine:
         except psycopg.OperationalError as error:
             if not might_pass(error):
                 raise StoreUnavailableError(f"PostgreSQL refused the connection: {error}") from None
-        except psycopg.ProgrammingError as error:
-            raise ConfigError(f"this is not a PostgreSQL URL: {error}") from None
+        except psycopg.ProgrammingError:  # it quotes the URL, and with it the password
+            raise ConfigError(
+                "this is not a PostgreSQL URL; signs such as % @ / in a password are spelled %25, "
+                "%40, %2F"
+            ) from None
 
     def _open_pool(self) -> None:
         self._pid = os.getpid()
@@ -187,6 +190,7 @@ class PostgresEngine:
         was lost, that row tells what became of it, also after a crash of the server, which
         may give a lost transaction's number to another one.
         """
+        self._here()  # first: a forked child must not count with its parent's counters
         try:
             counter = self._counters.pop()
         except IndexError:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MAX_PLACES = 16_000  # of words read for one question
 COUNT_SECONDS = 30.0  # for how long a count is good
 WORTH_KEEPING = 1_000
+MAX_COUNTS = 1_000
 
 QUERIES = load_queries("sqlite", r"IN (SELECT value FROM json_each(:\1))")
 
@@ -135,6 +136,8 @@ class SqliteDb:
         rows = self.rows(query, **value)
         count = int(rows[0][0]) if rows else 0
         if count > WORTH_KEEPING:
+            if len(self._counts) >= MAX_COUNTS:
+                self._counts.clear()
             self._counts[key] = time.monotonic(), count
         return count
 

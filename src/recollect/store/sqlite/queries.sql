@@ -23,7 +23,7 @@ REAL
 SELECT @message, s.session_id FROM sessions s
 JOIN chat_message_history m ON m.id IN (
   SELECT r.id FROM chat_message_history r
-  WHERE r.session_id = s.key AND r.id < :before
+  WHERE r.session_id = s.key AND r.id < :before AND r.id > :after
     AND (CAST(:role AS TEXT) IS NULL OR r.role = :role)
   ORDER BY r.id DESC LIMIT :last)
 WHERE s.owner = :owner AND m.owner = :owner

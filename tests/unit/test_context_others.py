@@ -1,0 +1,60 @@
+"""Contexts beside others: of another agent, another window, another process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from recollect import Memory, Message, Thinking, Window
+from recollect.context.compression import summarizer
+from recollect.contexts import MOST_COUNTERS, open_summarizer
+from recollect.providers.openai_chat import OpenAIChat
+from recollect.providers.tokenizer import ByteEstimate
+from recollect.records.log import Job
+from recollect.testing.model_server import ModelServer
+from tests.unit.test_context import said, talk
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    with Memory(":memory:", embedder=None, thinking=None) as opened:
+        yield opened
+
+
+def test_a_message_is_quoted_as_its_own_session_has_it(memory: Memory) -> None:
+    told = Message("user", f"The boat lies in Kiel. {'It is a fine boat. ' * 40}")
+    for agent, session in (("tutor", "a"), ("doctor", "b")):
+        memory.remember(told, user="ada", agent=agent, session=session)
+    theirs = memory.scope(user="ada", session="b")
+    memory.store.revise(theirs, told.changed(content="A secret for the doctor"))
+    [(_, asked)] = said(memory.context("Where does the boat lie?", user="ada", agent="tutor"))
+    assert "lies in Kiel" in asked
+    assert "secret" not in asked
+
+
+def test_a_tokenizer_that_is_known_takes_no_place_from_another(memory: Memory) -> None:
+    windows = [Window(tokenizer=ByteEstimate()) for _ in range(MOST_COUNTERS)]
+    counters = [memory._counter(window) for window in windows]
+    assert [memory._counter(window) for window in windows] == counters
+
+
+def test_a_summary_that_takes_long_is_made_by_nobody_else(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summarizer, "LEASE_SECONDS", 0.3)
+    scope, taken = talk(memory, 30).session.scope, list[Job]()
+    memory.store.queue_summary(scope, memory.store.history(scope)[-5].seq)
+
+    def slowly(body: Any) -> str:
+        time.sleep(0.7)
+        taken.extend(memory.store.claim(kinds=("summarize",)))
+        return "## Request and intent\n- sailing\n## Open tasks\n- harbours"
+
+    with ModelServer(answers=slowly) as server:
+        thinking = Thinking(model=OpenAIChat("any", url=server.url))
+        assert open_summarizer(memory.store, thinking).step()
+    assert taken == []
+    assert memory.waiting()["summarize"] == 0
