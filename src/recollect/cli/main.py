@@ -11,6 +11,7 @@ from rich.text import Text
 from recollect import __version__
 from recollect.cli.articles import articles
 from recollect.cli.audit import audit
+from recollect.cli.backup import backup
 from recollect.cli.context import context
 from recollect.cli.doctor import doctor
 from recollect.cli.facts import facts
@@ -39,7 +40,7 @@ app = typer.Typer(
 COMMANDS = (
     *(remember, recall, context, history, memories, facts, notes, undo, forget),
     *(ingest, articles),
-    *(serve, worker, jobs, maintain, audit, doctor),
+    *(serve, worker, jobs, maintain, audit, backup, doctor),
 )
 for command in COMMANDS:
     app.command()(command)

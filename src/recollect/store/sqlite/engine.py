@@ -12,6 +12,7 @@ from typing import TypeVar
 import apsw
 
 from recollect.errors import (
+    InvalidError,
     SchemaError,
     StoreBusyError,
     StoreDamagedError,
@@ -109,6 +110,24 @@ class SqliteEngine:
                 pages = MERGE_PAGES
             writer.execute("VACUUM")
             return "" if self._in_memory else self._truncate_wal(writer)
+
+    def backup(self, path: str) -> None:
+        """Copy all that is committed into a new file, for its owner alone; others may write on."""
+        with self._lock, TRANSLATED:
+            source = self._db().connection
+            try:
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            except FileExistsError:
+                raise InvalidError("the backup's file is there already; name a new one") from None
+            copy = apsw.Connection(path)
+            try:
+                with copy.backup("main", source, "main") as pages:
+                    pages.step()
+            except BaseException:
+                os.unlink(path)  # half of a memory is none
+                raise
+            finally:
+                copy.close()
 
     def check(self) -> dict[str, str]:
         with self._lock, TRANSLATED:

@@ -28,5 +28,9 @@ class SqliteStore(SqlStore):
         patience_seconds: float = 10,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        engine = SqliteEngine(os.fspath(path), durability, patience_seconds)
-        super().__init__(engine, clock)
+        self._file = SqliteEngine(os.fspath(path), durability, patience_seconds)
+        super().__init__(self._file, clock)
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy all that is committed into a new file, while this one is in use."""
+        self._file.backup(os.fspath(path))
