@@ -7,9 +7,12 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+
+from recollect.config import Settings
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text()
@@ -46,7 +49,36 @@ def test_the_commands_of_the_readme_work(empty_home: dict[str, str]) -> None:
     assert "fails" not in outputs[3]
 
 
-def test_every_file_the_documents_link_to_is_there() -> None:
+def test_the_page_about_running_it_says_what_happens(
+    empty_home: dict[str, str], tmp_path: Path
+) -> None:
+    page = (ROOT / "docs" / "running.md").read_text()
+    [code] = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=empty_home, cwd=tmp_path, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert done.stdout == "1 []\n\n"
+
+
+def test_every_setting_is_on_the_page_about_running_it() -> None:
+    page = (ROOT / "docs" / "running.md").read_text()
+    table = re.findall(r"^\| ((?:`[A-Z_…]+`(?:, )?)+) \|", page, flags=re.MULTILINE)
+    told = {name for row in table for name in re.findall(r"[A-Z_]+", row)}
+    there = {field.name.upper() for field in fields(Settings)}
+    assert {name for name in there if not name.startswith("JWT_")} == told - {"JWT_"}
+
+
+def anchors(document: Path) -> set[str]:
+    """The headings of a page, as GitHub links to them."""
+    titles = re.findall(r"^#+ (.+)$", document.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_place_the_documents_link_to_is_there() -> None:
     for document in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
-        for target in re.findall(r"\]\((?!http)([^)#]+)\)", document.read_text()):
-            assert (document.parent / target).exists(), f"{document.name} → {target}"
+        for target in re.findall(r"\]\((?!http)([^)]+)\)", document.read_text()):
+            file, _, anchor = target.partition("#")
+            there = document.parent / file if file else document
+            assert there.exists(), f"{document.name} → {target}"
+            assert not anchor or anchor in anchors(there), f"{document.name} → {target}"
