@@ -135,12 +135,29 @@ def test_a_hung_embedder_costs_the_deadline_and_no_more(told: Open, hung: HungEm
     assert found.timings_ms["words"] < found.timings_ms["total"] < 1_000 * took
 
 
-def test_a_standstill_of_the_process_takes_no_memory_away(told: Open, store: Troubled) -> None:
-    memory = told()
-    memory.recall("who moved to berlin?", user="ada")
-    # As while Python collects garbage: nobody runs, and time goes by.
-    store.trouble["match_text"] = lambda: ctypes.PyDLL(None).usleep(250_000)
-    found = memory.recall("who moved to berlin?", user="ada", deadline_ms=100)
+def stand_still() -> None:
+    """As while Python collects garbage: nobody runs, and time goes by."""
+    ctypes.PyDLL(None).usleep(700_000)
+
+
+class StandingStill(WordEmbedder):
+    """Stands still with all others before each question."""
+
+    def embed_query(self, text: str) -> Any:
+        stand_still()
+        return super().embed_query(text)
+
+
+@pytest.mark.parametrize("embedder", [None, StandingStill()], ids=["in the store", "in a model"])
+def test_a_standstill_of_the_process_takes_no_memory_away(
+    told: Open, store: Troubled, embedder: Embedder | None
+) -> None:
+    memory = told(embedder)
+    memory.catch_up(20)
+    memory.recall("who moved to berlin?", user="ada", deadline_ms=None)
+    if embedder is None:
+        store.trouble["match_text"] = stand_still
+    found = memory.recall("who moved to berlin?", user="ada", deadline_ms=300)
     assert found.hits[0].text == "I moved to Berlin"
     assert found.hits[0].why.ranks["words"] == 1
     assert found.late == ()
@@ -257,7 +274,7 @@ def test_a_store_that_hangs_gives_an_empty_marked_answer_in_time(
     memory.catch_up(20)
     store.trouble = {"speakers": gate.wait}  # type: ignore[dict-item]
     began = time.perf_counter()
-    found = memory.recall(CANARY, user="ada", deadline_ms=100)
+    found = memory.recall(CANARY, user="ada", deadline_ms=300)
     assert time.perf_counter() - began < 0.1 + SLACK
     assert found.hits == ()
     assert set(found.late) >= {"words", "links", "recency"}

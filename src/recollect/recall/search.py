@@ -113,7 +113,7 @@ class Search:
             lane.insert(-1, Task(self._wait_for_meaning))
         tools.crew.start(*lane)
         answer = self._answer
-        if not self._wait_for(answer):
+        if not self._wait_for(answer, FINISH_SECONDS):
             if not answer.begun:
                 # Something is slow: answer with what is there, beside the thread that waits for it.
                 for task in lane:
@@ -129,12 +129,12 @@ class Search:
         self._timings["total"] = self._clock.elapsed_ms()
         return self._report(tuple(hits[: self._query.limit]))
 
-    def _wait_for(self, answer: Task[Any]) -> bool:
-        """Whether the answer is there in time; what was lost to a standstill is not counted."""
-        if answer.wait(self._clock.left(keep=FINISH_SECONDS)):
+    def _wait_for(self, task: Task[Any], keep: float) -> bool:
+        """Whether it is done in time; what was lost to a standstill is not counted."""
+        if task.wait(self._clock.left(keep=keep)):
             return True
-        self._clock.forgive(FINISH_SECONDS)
-        return answer.wait(self._clock.left(keep=FINISH_SECONDS))
+        self._clock.forgive(keep)
+        return task.wait(self._clock.left(keep=keep))
 
     def _works(self) -> dict[str, Callable[[], list[Found]]]:
         store, query = self._tools.store, self._query
@@ -160,7 +160,7 @@ class Search:
         meaning = self._channels["meaning"]
         if not meaning.wait(0):
             self._look_up(self._found())
-        meaning.wait(self._clock.left(keep=2 * FINISH_SECONDS))
+        self._wait_for(meaning, 2 * FINISH_SECONDS)
 
     def _asked(self) -> Asked:
         return Asked(
