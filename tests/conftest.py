@@ -20,6 +20,19 @@ settings.register_profile("steady", derandomize=True, deadline=None)
 settings.load_profile("default" if os.environ.get("RECOLLECT_PROVE") else "steady")
 
 
+LONG = (
+    "tests/server/test_fuzz",
+    "tests/server/test_mcp_fuzz",
+    "tests/crash/",
+    "tests/conformance/",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long goes first, so that no worker is left alone with it at the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
 @pytest.fixture(scope="session")
 def vector_server() -> Iterator[Server]:
     """A PostgreSQL with a pgvector that works."""
