@@ -35,8 +35,9 @@ class MiniLM:
 
     name = "all-MiniLM-L6-v2/int8"
 
-    def __init__(self, *, threads: int = 2) -> None:
-        self._threads = threads
+    def __init__(self, *, threads: int | None = None) -> None:
+        # On two processors the other one searches meanwhile; more than two threads gain little.
+        self._threads = threads or min(max((os.cpu_count() or 1) // 2, 1), 2)
         self._lock = threading.Lock()
         self._loaded: tuple[WordPiece, Forward] | None = None
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 T = TypeVar("T")
 # In bytes, since letters of most scripts cost an embedder more than those of English.
 QUESTION_BYTES = 2_000  # in which words and names are looked for
-GIST_BYTES = 320  # that are embedded: up to 100 pieces, in half of the default deadline
+GIST_BYTES = 320  # that are embedded: some 80 pieces, within the default deadline
 _GAP = " ... "
 _TORN_END = re.compile(r"(?<=\s)\S{0,20}\Z")  # longer is no word: it is cut anywhere
 _TORN_START = re.compile(r"\A\S{0,20}(?=\s)")
