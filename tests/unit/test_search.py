@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -133,34 +132,6 @@ def test_a_hung_embedder_costs_the_deadline_and_no_more(told: Open, hung: HungEm
     assert found.hits[0].why.ranks["words"] == 1
     assert found.timings_ms["meaning"] > 0
     assert found.timings_ms["words"] < found.timings_ms["total"] < 1_000 * took
-
-
-def stand_still() -> None:
-    """As while Python collects garbage: nobody runs, and time goes by."""
-    ctypes.PyDLL(None).usleep(700_000)
-
-
-class StandingStill(WordEmbedder):
-    """Stands still with all others before each question."""
-
-    def embed_query(self, text: str) -> Any:
-        stand_still()
-        return super().embed_query(text)
-
-
-@pytest.mark.parametrize("embedder", [None, StandingStill()], ids=["in the store", "in a model"])
-def test_a_standstill_of_the_process_takes_no_memory_away(
-    told: Open, store: Troubled, embedder: Embedder | None
-) -> None:
-    memory = told(embedder)
-    memory.catch_up(20)
-    memory.recall("who moved to berlin?", user="ada", deadline_ms=None)
-    if embedder is None:
-        store.trouble["match_text"] = stand_still
-    found = memory.recall("who moved to berlin?", user="ada", deadline_ms=300)
-    assert found.hits[0].text == "I moved to Berlin"
-    assert found.hits[0].why.ranks["words"] == 1
-    assert found.late == ()
 
 
 def test_an_embedder_that_stays_hung_never_takes_the_words_with_it(

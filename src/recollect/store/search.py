@@ -218,7 +218,7 @@ def put_vectors(
     _check_dimensions(held[0], length)
     db.many(
         "put_vector",
-        ({**named, "passage": id_, **db.vector(vector)} for id_, vector in vectors.items()),
+        ({**named, "passage": id_, **db.vector(vector)} for id_, vector in sorted(vectors.items())),
     )
 
 

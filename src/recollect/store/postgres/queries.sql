@@ -115,6 +115,14 @@ i.tags::jsonb ?& CAST(:tags AS text[])
 -- name: @cited_messages
 chat_message_history m ON m.owner = :owner AND m.message_id = v.message_id
 
+-- Who deletes the passage at this moment waits, and then takes its vector along.
+-- name: put_vector
+INSERT INTO vectors (owner, passage, embedder, @vector_columns)
+SELECT p.owner, p.id, :embedder, @vector_values FROM passages p
+WHERE p.owner = :owner AND p.id = :passage
+FOR KEY SHARE OF p
+ON CONFLICT DO NOTHING
+
 -- name: @vector_columns
 embedding
 

@@ -1,0 +1,51 @@
+"""Recall while the whole process stands still: what nobody had is not counted."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect import Memory
+from recollect.providers.embedder import Embedder
+from recollect.recall import search
+from recollect.recall.lexical import find_words
+from recollect.records.query import Found, Query
+from recollect.store.base import Store
+from tests.support.models import WordEmbedder
+
+
+def stand_still() -> None:
+    """As while Python collects garbage: nobody runs, and time goes by."""
+    ctypes.PyDLL(None).usleep(700_000)
+
+
+def late_words(store: Store, query: Query, depth: int) -> list[Found]:
+    stand_still()
+    return find_words(store, query, depth)
+
+
+class StandingStill(WordEmbedder):
+    """Stands still with all others before each question."""
+
+    def embed_query(self, text: str) -> Any:
+        stand_still()
+        return super().embed_query(text)
+
+
+@pytest.mark.parametrize("embedder", [None, StandingStill()], ids=["in the store", "in a model"])
+def test_a_standstill_of_the_process_takes_no_memory_away(
+    tmp_path: Path, embedder: Embedder | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory(tmp_path / "memory.db", embedder=embedder) as memory:
+        memory.remember(["I moved to Berlin", "good night"], user="ada")
+        memory.catch_up(20)
+        memory.recall("who moved to berlin?", user="ada", deadline_ms=None)
+        if embedder is None:
+            monkeypatch.setattr(search, "find_words", late_words)
+        found = memory.recall("who moved to berlin?", user="ada", deadline_ms=300)
+    assert found.hits[0].text == "I moved to Berlin"
+    assert found.hits[0].why.ranks["words"] == 1
+    assert found.late == ()
