@@ -197,7 +197,9 @@ def hold(server: Server, name: str, most: dict[str, Took], options: argparse.Nam
             if not found.good(seconds):
                 console.print(f"{name}: {rate} a second did not hold for {seconds:.0f} s")
                 break
-        if options.rate or found.good(options.seconds) or rate < 1:
+        else:
+            return found
+        if options.rate or rate < 1:
             return found
         rate = round(rate * SHARE, 1)
 
