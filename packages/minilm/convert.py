@@ -22,7 +22,6 @@ from onnx import TensorProto, helper
 SOURCE = "sentence-transformers__all-MiniLM-L6-v2/"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 LAYERS, HEADS, WIDTH = 6, 12, 384
-EPSILON = 1e-12
 ALIGNMENT = 64
 PARTS = ("heads", "mix", "up", "down")
 EASE = 0.7
@@ -149,17 +148,22 @@ class Graph:
         return self.add("DynamicQuantizeMatMul", eased, *weights, ours=True)
 
     def dense_by_row(self, before: str, name: str) -> str:
-        """The same, where a few places are so large that each needs a scale of its own."""
+        """The same, where a few places are so large that each needs a scale of its own.
+
+        What comes from a Gelu is hardly below 0: its highest value is its size.
+        """
         zero = self.constant(f"{name}_zero", np.full(self._width(name), 128), "uint8")
         eased = self.add("Mul", before, f"{name}_ease")
-        size = self.add("ReduceMax", self.add("Abs", eased), axes=[-1], keepdims=1)
+        size = self.add("ReduceMax", eased, axes=[-1], keepdims=1)
         even = self.add("Div", eased, size)
         weights = (name, f"{name}_scale", zero)
         product = self.add("DynamicQuantizeMatMul", even, *weights, ours=True)
         return self.add("Add", self.add("Mul", product, size), f"{name}_bias")
 
     def norm(self, before: str, gain: str, bias: str) -> str:
-        return self.add("LayerNormalization", before, gain, bias, epsilon=EPSILON)
+        """Layer normalization; onnxruntime's own takes twice as long as these three."""
+        even = self.add("MeanVarianceNormalization", before, axes=[2])
+        return self.add("Add", self.add("Mul", even, gain), bias)
 
     def _width(self, name: str) -> int:
         return next(item.dims[1] for item in self.initializers if item.name == name)
@@ -210,7 +214,7 @@ def _encode(graph: Graph, hidden: str) -> str:
         mixed = graph.add("MultiHeadAttention", *parts, ours=True, num_heads=HEADS)
         mixed = graph.add("Add", hidden, graph.dense(mixed, f"{layer}.mix"))
         hidden = graph.norm(mixed, f"{layer}.mix_gain", f"{layer}.mix_shift")
-        inner = graph.add("Gelu", graph.dense(hidden, f"{layer}.up"), ours=True)
+        inner = graph.add("FastGelu", graph.dense(hidden, f"{layer}.up"), ours=True)
         deep = graph.add("Add", hidden, graph.dense_by_row(inner, f"{layer}.down"))
         hidden = graph.norm(deep, f"{layer}.down_gain", f"{layer}.down_shift")
     return hidden

@@ -107,9 +107,9 @@ class Search:
         tools = self._tools
         meaning = self._channels.get("meaning")
         asked = [task for task in self._channels.values() if task is not meaning]
-        lane: list[Task[Any]] = [self._names, *asked, self._when, self._answer]
+        lane: list[Task[Any]] = [*asked, self._names, self._when, self._answer]
         if meaning is not None:
-            lane.insert(1, Task(lambda: tools.models.start(meaning)))
+            tools.models.start(self._names, meaning)
             lane.insert(-1, Task(self._wait_for_meaning))
         tools.crew.start(*lane)
         answer = self._answer
