@@ -44,6 +44,10 @@ class Troubled(SqliteStore):
         self._meet("match_text")
         return super().match_text(scope, terms, limit=limit, filters=filters)
 
+    def newest(self, scope: Scope, *, limit: int, filters: Filters = NO_FILTERS) -> list[int]:
+        self._meet("newest")
+        return super().newest(scope, limit=limit, filters=filters)
+
     def speakers(self, scope: Scope) -> list[str]:
         self._meet("speakers")
         return super().speakers(scope)
@@ -238,12 +242,23 @@ def test_a_closed_store_gives_an_empty_marked_answer_and_a_warning(
     assert CANARY not in caplog.text
 
 
+def test_names_that_hang_hold_up_no_channel_but_meaning(
+    store: Troubled, told: Open, gate: threading.Event
+) -> None:
+    memory = told(WordEmbedder())
+    memory.catch_up(20)
+    store.trouble = {"speakers": gate.wait}  # type: ignore[dict-item]
+    found = memory.recall(CANARY, user="ada", deadline_ms=300)
+    assert found.late == ("meaning",)
+    assert len(found.hits) == 4
+
+
 def test_a_store_that_hangs_gives_an_empty_marked_answer_in_time(
     store: Troubled, told: Open, gate: threading.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
     memory = told(WordEmbedder())
     memory.catch_up(20)
-    store.trouble = {"speakers": gate.wait}  # type: ignore[dict-item]
+    store.trouble = {"speakers": gate.wait, "newest": gate.wait}  # type: ignore[dict-item]
     began = time.perf_counter()
     found = memory.recall(CANARY, user="ada", deadline_ms=300)
     assert time.perf_counter() - began < 0.1 + SLACK
