@@ -24,7 +24,8 @@ from benchmarks.report import publish
 from benchmarks.scale_corpus import Corpus, TopicEmbedder
 from benchmarks.scale_probe import TENANT, Figures, Probe, measure, user_of
 from benchmarks.scale_report import grids_of
-from recollect import Memory, Message, SqliteStore
+from recollect import Fact, Memory, Message, Scope, SqliteStore
+from recollect.records.change import Add
 
 SIZES = (1_000, 10_000, 100_000)
 MILLION = 1_000_000
@@ -51,6 +52,7 @@ class Layout:
         for user, session, numbers in shares(start, stop, self.users):
             said = [Message("user", self.corpus.text(n), message_id=f"m{n}") for n in numbers]
             self.memory.remember(said, user=user, session=session)
+            self._know(self.memory.scope(user=user), numbers)
         stored = time.perf_counter()
         while waiting := self.memory.catch_up(timeout_s=20):
             print(f"{self.name}: {waiting:,} of {stop:,} wait for their vectors", flush=True)
@@ -64,6 +66,15 @@ class Layout:
             "vectors_per_s": (stop - start) / (done - stored),
             "fill_s": done - began,
         }
+
+    def _know(self, scope: Scope, numbers: range) -> None:
+        """Put down the facts that came of these texts."""
+        known = [
+            Add(Fact(scope=scope, subject=who, predicate="knows", object=what, sources=(f"m{n}",)))
+            for n, who, what in self.corpus.facts(numbers)
+        ]
+        if known:
+            self.memory.store.apply(scope, known)
 
     def bytes(self) -> int:
         """The size of the store's file, with all of its log moved into it."""

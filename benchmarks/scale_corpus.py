@@ -5,7 +5,7 @@ Everything follows from a number: the same text, question and vector in every pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,13 @@ class Corpus:
             " ".join([words[place] for place in row[:length]])
             for row, length in zip(ids, lengths, strict=True)
         ]
+
+    def facts(self, numbers: Iterable[int]) -> Iterator[tuple[int, str, str]]:
+        """What is known from one text in ten, about as many as rules make: who, and a word."""
+        for number in numbers:
+            rare = [word for word in self.text(number).split() if word not in COMMON]
+            if number % 10 == 0 and rare:
+                yield number, NAMES[number // 10 % 2], rare[-1]
 
     def questions(self, size: int, count: int, seed: int) -> list[tuple[int, str]]:
         """Texts of the first `size`, and questions of three to six words from each.

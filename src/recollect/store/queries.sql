@@ -493,18 +493,22 @@ INSERT INTO entities (owner, name, fact) VALUES (:owner, :name, :fact) ON CONFLI
 -- name: delete_entities
 DELETE FROM entities WHERE owner = :owner AND fact IN (:ids*)
 
--- What very many facts are about, as the user is, tells nothing of any of them.
+-- What very many facts are about, as the user is, tells nothing of any of them. `e` has each name
+-- once: this is asked for names, not for their facts.
 -- name: @is_no_hub
 (SELECT count(*) FROM (
   SELECT 1 FROM entities h WHERE h.owner = :owner AND h.name = e.name LIMIT 26) AS few) < 26
 
 -- name: linked
 WITH near AS (
-  SELECT DISTINCT e.fact FROM entities e WHERE e.owner = :owner AND e.name IN (:names*) AND @is_no_hub
-), beyond AS (
-  SELECT DISTINCT n.fact FROM near
-  JOIN entities e ON e.owner = :owner AND e.fact = near.fact
+  SELECT DISTINCT n.fact FROM (
+    SELECT DISTINCT name FROM entities WHERE owner = :owner AND name IN (:names*)) AS e
   JOIN entities n ON n.owner = :owner AND n.name = e.name
+  WHERE @is_no_hub
+), shared AS (
+  SELECT DISTINCT n.name FROM near JOIN entities n ON n.owner = :owner AND n.fact = near.fact
+), beyond AS (
+  SELECT DISTINCT n.fact FROM shared e JOIN entities n ON n.owner = :owner AND n.name = e.name
   WHERE @is_no_hub AND NOT EXISTS (SELECT 1 FROM near k WHERE k.fact = n.fact)
 ), facts_found AS (
   SELECT fact, 1.0 AS score FROM near UNION ALL SELECT fact, 0.5 FROM beyond

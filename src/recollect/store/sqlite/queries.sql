@@ -117,16 +117,20 @@ NOT EXISTS (
 -- name: @cited_messages
 chat_message_history m ON m.owner = :owner
 
--- Joined crosswise, which SQLite does in the order written: from what is few to what is many.
+-- Joined crosswise, which SQLite does in the order written: from what is few to what is many. With
+-- its plus, `start_at` is no reason to make an index of all passages for one question.
 -- name: linked
 WITH near AS (
-  SELECT DISTINCT e.fact FROM entities e WHERE e.owner = :owner AND e.name IN (:names*) AND @is_no_hub
+  SELECT DISTINCT n.fact FROM (SELECT value AS name FROM json_each(:names)) e CROSS JOIN entities n
+  WHERE @is_no_hub AND n.owner = :owner AND n.name = e.name
+), shared AS (
+  SELECT DISTINCT n.name FROM near CROSS JOIN entities n
+  WHERE n.owner = :owner AND n.fact = near.fact
 ), beyond AS (
-  SELECT DISTINCT n.fact FROM near CROSS JOIN entities e CROSS JOIN entities n
-  WHERE e.owner = :owner AND e.fact = near.fact AND @is_no_hub
-    AND n.owner = :owner AND n.name = e.name
+  SELECT DISTINCT n.fact FROM shared e CROSS JOIN entities n
+  WHERE @is_no_hub AND n.owner = :owner AND n.name = e.name
     AND n.fact NOT IN (SELECT fact FROM near)
-), facts_found AS (
+), facts_found AS MATERIALIZED (
   SELECT fact, 1.0 AS score FROM near UNION ALL SELECT fact, 0.5 FROM beyond
 )
 SELECT passage, max(score) FROM (
@@ -138,14 +142,14 @@ SELECT passage, max(score) FROM (
   WHERE q.owner = :owner AND q.view_id = f.fact AND q.session_id IS NOT NULL
     AND v.owner = :owner AND v.view = f.fact
     AND m.session_id = q.session_id AND m.message_id = v.message_id
-    AND p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575 AND p.start_at = 0
+    AND p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575 AND +p.start_at = 0
   UNION ALL
   SELECT p.id, f.score * 0.8 FROM facts_found f CROSS JOIN passages q CROSS JOIN view_sources v
   CROSS JOIN sessions s CROSS JOIN chat_message_history m CROSS JOIN passages p
   WHERE q.owner = :owner AND q.view_id = f.fact AND q.session_id IS NULL
     AND v.owner = :owner AND v.view = f.fact
     AND s.owner = :owner AND m.session_id = s.key AND m.message_id = v.message_id
-    AND p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575 AND p.start_at = 0
+    AND p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575 AND +p.start_at = 0
 ) AS found
 GROUP BY passage ORDER BY 2 DESC, 1 DESC LIMIT :limit
 
