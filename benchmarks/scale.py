@@ -1,4 +1,5 @@
-"""Recall as memories grow: one user holding all of them, and a thousand users sharing them.
+"""Recall as memories grow: one user holding all of them, the same with a fact of every tenth,
+and a thousand users sharing them.
 
 Run with `make bench-scale`, or `python -m benchmarks.scale --help`. Texts and vectors are made
 up, the time to embed a question is the default model's own. Times are measured by a process of
@@ -30,6 +31,11 @@ from recollect.records.change import Add
 SIZES = (1_000, 10_000, 100_000)
 MILLION = 1_000_000
 USERS = 1_000
+LAYOUTS = {
+    "one": ("one user", 1, False),
+    "facts": ("one user with facts", 1, True),
+    "many": (f"{USERS:,} users", USERS, False),
+}
 SESSION = 200
 BUSY_AT = 100_000
 WRITES_PER_S = 50
@@ -45,6 +51,7 @@ class Layout:
     memory: Memory
     corpus: Corpus
     plain: apsw.Connection | None = None
+    facts: bool = False
 
     def grow(self, start: int, stop: int) -> Figures:
         """Remember these texts, and give each its vector; how long both took."""
@@ -52,7 +59,8 @@ class Layout:
         for user, session, numbers in shares(start, stop, self.users):
             said = [Message("user", self.corpus.text(n), message_id=f"m{n}") for n in numbers]
             self.memory.remember(said, user=user, session=session)
-            self._know(self.memory.scope(user=user), numbers)
+            if self.facts:
+                self._know(self.memory.scope(user=user, session=session), numbers)
         stored = time.perf_counter()
         while waiting := self.memory.catch_up(timeout_s=20):
             print(f"{self.name}: {waiting:,} of {stop:,} wait for their vectors", flush=True)
@@ -73,8 +81,7 @@ class Layout:
             Add(Fact(scope=scope, subject=who, predicate="knows", object=what, sources=(f"m{n}",)))
             for n, who, what in self.corpus.facts(numbers)
         ]
-        if known:
-            self.memory.store.apply(scope, known)
+        self.memory.store.apply(scope, known)
 
     def bytes(self) -> int:
         """The size of the store's file, with all of its log moved into it."""
@@ -95,18 +102,18 @@ def shares(start: int, stop: int, users: int) -> Iterator[tuple[str, str, range]
             yield user_of(first, users), f"s{part[0] // users // SESSION}", part
 
 
-def open_layout(name: str, users: int, folder: Path) -> Layout:
+def open_layout(name: str, users: int, folder: Path, *, facts: bool = False) -> Layout:
     """An empty store, filled with less care for power cuts than a user's would be."""
     corpus, path = Corpus(), folder / f"{users}.db"
     store = SqliteStore(path, durability="normal")
     memory = Memory(store, tenant=TENANT, embedder=TopicEmbedder(corpus), thinking=None)
     plain = None
-    if users == 1:
+    if users == 1 and not facts:
         plain = apsw.Connection(str(folder / "plain.db"))
         plain.pragma("journal_mode", "wal")
         tokenizer = "tokenize = 'porter unicode61'"
         plain.execute(f"CREATE VIRTUAL TABLE plain USING fts5 (words, {tokenizer})")
-    return Layout(name, users, path, memory, corpus, plain)
+    return Layout(name, users, path, memory, corpus, plain, facts)
 
 
 def run(layout: Layout, sizes: list[int], asks: int) -> list[Figures]:
@@ -119,7 +126,7 @@ def run(layout: Layout, sizes: list[int], asks: int) -> list[Figures]:
         plain = str(layout.path.parent / "plain.db") if layout.plain else None
         probe = Probe(str(layout.path), size, layout.users, asks, plain)
         figures |= {"bytes": layout.bytes(), **in_process(probe)}
-        if layout.users == 1 and size == BUSY_AT:
+        if layout.plain and size == BUSY_AT:
             figures["busy"], wrote = under_writes(layout, probe)
             held += wrote
         found.append({"layout": layout.name, "size": size, **figures})
@@ -161,7 +168,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), metavar="N")
     made.add_argument("--million", action="store_true", help="also at 1,000,000")
     made.add_argument("--asks", type=int, default=300, metavar="N", help="recalls per figure")
-    made.add_argument("--users", choices=("one", "many", "both"), default="both")
+    made.add_argument("--users", choices=(*LAYOUTS, "all"), default="all")
     made.add_argument("--out", type=Path, default=Path("bench-results"), metavar="DIR")
     return made
 
@@ -170,12 +177,11 @@ def main() -> None:
     """Measure, print, and leave the figures in the folder of results."""
     options = parser().parse_args()
     sizes = sorted({*options.sizes, *([MILLION] if options.million else [])})
-    layouts = {"one": ("one user", 1), "many": (f"{USERS:,} users", USERS)}
     found: list[dict[str, Any]] = []
-    for key, (name, users) in layouts.items():
-        if options.users in (key, "both"):
+    for key, (name, users, facts) in LAYOUTS.items():
+        if options.users in (key, "all"):
             with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
-                layout = open_layout(name, users, Path(folder))
+                layout = open_layout(name, users, Path(folder), facts=facts)
                 with layout.memory:
                     found += run(layout, sizes, options.asks)
     grids, notes = grids_of(found)

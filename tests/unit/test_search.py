@@ -19,9 +19,8 @@ from recollect.recall.crew import Crew
 from recollect.recall.fusion import Ranking
 from recollect.recall.search import Searcher
 from recollect.records.ids import now
-from recollect.records.query import NO_FILTERS, Filters, Found, Match, Passage, Query, Recall
+from recollect.records.query import Query, Recall
 from recollect.records.scope import Scope
-from recollect.store.base import Term
 from recollect.store.sqlite.store import SqliteStore
 from tests.support.models import BrokenEmbedder, HungEmbedder, WordEmbedder
 
@@ -35,30 +34,9 @@ class Troubled(SqliteStore):
 
     trouble: dict[str, Callable[[], None]]
 
-    def _meet(self, method: str) -> None:
-        self.trouble.get(method, lambda: None)()
-
-    def match_text(
-        self, scope: Scope, terms: Sequence[Term], *, limit: int, filters: Filters = NO_FILTERS
-    ) -> list[Found]:
-        self._meet("match_text")
-        return super().match_text(scope, terms, limit=limit, filters=filters)
-
-    def newest(self, scope: Scope, *, limit: int, filters: Filters = NO_FILTERS) -> list[int]:
-        self._meet("newest")
-        return super().newest(scope, limit=limit, filters=filters)
-
-    def speakers(self, scope: Scope) -> list[str]:
-        self._meet("speakers")
-        return super().speakers(scope)
-
-    def passages(self, scope: Scope, ids: Sequence[int]) -> list[Passage]:
-        self._meet("passages")
-        return super().passages(scope, ids)
-
-    def read(self, scope: Scope, ids: Sequence[int]) -> list[Match]:
-        self._meet("read")
-        return super().read(scope, ids)
+    def __getattribute__(self, name: str) -> Any:
+        super().__getattribute__("__dict__").get("trouble", {}).get(name, lambda: None)()
+        return super().__getattribute__(name)
 
 
 @pytest.fixture

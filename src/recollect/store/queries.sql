@@ -509,7 +509,7 @@ WITH near AS (
   SELECT DISTINCT n.name FROM near JOIN entities n ON n.owner = :owner AND n.fact = near.fact
 ), beyond AS (
   SELECT DISTINCT n.fact FROM shared e JOIN entities n ON n.owner = :owner AND n.name = e.name
-  WHERE @is_no_hub AND NOT EXISTS (SELECT 1 FROM near k WHERE k.fact = n.fact)
+  WHERE @is_no_hub
 ), facts_found AS (
   SELECT fact, 1.0 AS score FROM near UNION ALL SELECT fact, 0.5 FROM beyond
 )

@@ -129,7 +129,6 @@ WITH near AS (
 ), beyond AS (
   SELECT DISTINCT n.fact FROM shared e CROSS JOIN entities n
   WHERE @is_no_hub AND n.owner = :owner AND n.name = e.name
-    AND n.fact NOT IN (SELECT fact FROM near)
 ), facts_found AS MATERIALIZED (
   SELECT fact, 1.0 AS score FROM near UNION ALL SELECT fact, 0.5 FROM beyond
 )
