@@ -21,7 +21,7 @@ from recollect.records.scope import Scope
 from recollect.records.summary import Summary
 from recollect.store.postgres.db import word_keys
 from recollect.store.postgres.store import PostgresStore
-from recollect.testing.worlds import near, worded
+from recollect.testing.worlds import worded
 
 ALICE = Scope(user="alice", session="s")
 BOB = Scope(user="bob", session="s")
@@ -184,22 +184,6 @@ def test_a_user_above_row_level_security_who_cannot_step_down_is_refused(
     url = psycopg.conninfo.make_conninfo(postgres_url, user="above", password="above")
     with pytest.raises(StoreError, match="row-level security"):
         PostgresStore(url)
-
-
-def test_a_pgvector_that_crashed_once_is_not_tried_again(postgres_url: str) -> None:
-    with PostgresStore(postgres_url) as store:
-        assert store.check()["vectors"] == "pgvector"
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(
-            "UPDATE recollect_meta SET value = replace(value, 'works', 'trying')"
-            " WHERE key = 'pgvector'"
-        )
-    with PostgresStore(postgres_url) as store:
-        assert "crashed" in store.check()["vectors"]
-        store.append(ALICE, [Message("user", "hello")])
-        [passage] = store.unembedded(ALICE, "e", limit=9)
-        store.put_vectors(ALICE, "e", {passage: [1.0, 0.0]})
-        assert len(near(store, ALICE, "e", [1.0, 1.0], limit=9)) == 1
 
 
 def test_a_schema_named_after_the_login_is_found_by_the_working_role(postgres_url: str) -> None:

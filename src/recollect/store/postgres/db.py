@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MAX_PLACES = 60_000  # of words read for one question
 EVERY_PLACE = 2**31 - 1
-COUNTED_ANEW = 10_000  # records up to which they are counted for every question
+COUNTED_ANEW = 1_000  # records up to which they are counted for every question
 
 MAX_TIMES = 8  # that a word counts in one passage: more would hardly change a rank
 MAX_COUNTS = 1_000
@@ -124,7 +124,7 @@ class PostgresDb:
             named["allowed"] = allowed.tolist()
         if self._has_pgvector:
             query = "nearest" if allowed is None else "nearest_of"
-            rows = self.rows(query, **named, vector=_floats(vector), limit=limit)
+            rows = self.rows(query, **named, vector=str(_floats(vector)), limit=limit)
             return [(passage, float(score)) for passage, score in rows]
         query = QUERIES["vectors" if allowed is None else "vectors_of"]
         sent = self._connection.execute(query, named, binary=True).fetchall()  # half the bytes

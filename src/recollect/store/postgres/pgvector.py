@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import psycopg
@@ -12,6 +13,7 @@ from recollect.store.engine import Row
 _PROBE = "SELECT ARRAY[1, 2]::real[]::vector <=> ARRAY[2, 1]::real[]::vector"
 _KEY = "pgvector"
 _WAIT_SECONDS = 2.0
+_PATIENCE_MS = 2_000
 
 Pool = psycopg_pool.ConnectionPool[psycopg.Connection[Row]]
 
@@ -45,6 +47,8 @@ def probe(pool: Pool) -> str:
                 _write_down(connection, "unknown")
                 return f"exact: pgvector {version} is there and cannot be used ({error.sqlstate})"
             _write_down(connection, f"works {version}")
+    with pool.connection() as connection:
+        _adopt(connection)
     return "pgvector"
 
 
@@ -59,6 +63,25 @@ def _installed(connection: psycopg.Connection[Row]) -> str | None:
             return None
         row = connection.execute(asked).fetchone()
     return None if row is None else str(row[0])
+
+
+def _adopt(connection: psycopg.Connection[Row]) -> None:
+    """Have vectors stored as pgvector's own: to cast each one takes longer than to measure it.
+
+    Statements are the same for both kinds, and serve as they are where we may not, or others are
+    at the table for long.
+    """
+    kind = (
+        "SELECT atttypid = 'real[]'::regtype FROM pg_attribute"
+        " WHERE attrelid = 'vectors'::regclass AND attname = 'embedding'"
+    )
+    if connection.execute(kind).fetchone() != (True,):
+        return
+    with contextlib.suppress(psycopg.Error), connection.transaction():
+        connection.execute(f"SET LOCAL lock_timeout = {_PATIENCE_MS}")
+        connection.execute("LOCK TABLE vectors IN ACCESS EXCLUSIVE MODE")
+        if connection.execute(kind).fetchone() == (True,):  # nobody did it meanwhile
+            connection.execute("ALTER TABLE vectors ALTER COLUMN embedding TYPE vector")
 
 
 def _verdict(connection: psycopg.Connection[Row]) -> str | None:

@@ -102,11 +102,11 @@ ORDER BY p.id DESC LIMIT :limit
 
 -- As PostgreSQL sends them, which numpy reads at once.
 -- name: vectors
-SELECT v.passage, array_send(v.embedding) FROM vectors v
+SELECT v.passage, array_send(v.embedding::real[]) FROM vectors v
 WHERE v.owner = :owner AND v.embedder = :embedder
 
 -- name: vectors_of
-SELECT v.passage, array_send(v.embedding) FROM vectors v
+SELECT v.passage, array_send(v.embedding::real[]) FROM vectors v
 WHERE v.owner = :owner AND v.embedder = :embedder AND v.passage IN (:allowed*)
 
 -- name: @has_tags
@@ -130,13 +130,13 @@ embedding
 CAST(:embedding AS real[])
 
 -- name: @nearest
-SELECT passage, CASE WHEN distance = 'NaN' THEN 0 ELSE 1 - distance END FROM (
-  SELECT v.passage, v.embedding::vector <=> CAST(:vector AS real[])::vector AS distance
+SELECT passage, 1 - coalesce(nullif(distance, 'NaN'), 1) FROM (
+  SELECT v.passage, v.embedding::vector <=> CAST(:vector AS vector) AS distance
   FROM vectors v WHERE v.owner = :owner AND v.embedder = :embedder
 
 -- name: @nearest_first
 ) AS measured
-ORDER BY nullif(distance, 'NaN'), passage DESC LIMIT :limit
+ORDER BY coalesce(nullif(distance, 'NaN'), 1), passage DESC LIMIT :limit
 
 -- name: nearest
 @nearest @nearest_first
