@@ -499,33 +499,6 @@ DELETE FROM entities WHERE owner = :owner AND fact IN (:ids*)
 (SELECT count(*) FROM (
   SELECT 1 FROM entities h WHERE h.owner = :owner AND h.name = e.name LIMIT 26) AS few) < 26
 
--- name: linked
-WITH near AS (
-  SELECT DISTINCT n.fact FROM (
-    SELECT DISTINCT name FROM entities WHERE owner = :owner AND name IN (:names*)) AS e
-  JOIN entities n ON n.owner = :owner AND n.name = e.name
-  WHERE @is_no_hub
-), shared AS (
-  SELECT DISTINCT n.name FROM near JOIN entities n ON n.owner = :owner AND n.fact = near.fact
-), beyond AS (
-  SELECT DISTINCT n.fact FROM shared e JOIN entities n ON n.owner = :owner AND n.name = e.name
-  WHERE @is_no_hub
-), facts_found AS (
-  SELECT fact, 1.0 AS score FROM near UNION ALL SELECT fact, 0.5 FROM beyond
-)
-SELECT passage, max(score) FROM (
-  SELECT p.id AS passage, f.score FROM facts_found f
-  JOIN passages p ON p.owner = :owner AND p.view_id = f.fact
-  UNION ALL
-  SELECT p.id, f.score * 0.8 FROM facts_found f
-  JOIN facts k ON k.owner = :owner AND k.id = f.fact AND k.known_to IS NULL AND k.valid_to IS NULL
-  JOIN view_sources v ON v.owner = :owner AND v.view = f.fact
-  JOIN @cited_messages
-  JOIN passages p ON p.owner = :owner AND p.start_at = 0
-    AND p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575
-) AS found
-GROUP BY passage ORDER BY 2 DESC, 1 DESC LIMIT :limit
-
 -- name: waiting
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, NULL, NULL
 FROM passages p @passage_joins
