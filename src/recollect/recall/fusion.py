@@ -14,7 +14,7 @@ from recollect.records.query import Found, Passage
 
 DAY = 86_400_000_000  # microseconds
 BEST_OF_SESSION = 3
-DEPTH = 100  # how many each channel finds, if there are so many
+DEPTH = 90  # how many each channel finds, if there are so many
 CHANNELS = ("words", "meaning", "links", "recency")  # the last knows least which span it is
 Column = dict[int, float]
 Rows = Sequence[tuple[int, Passage]]
@@ -141,8 +141,10 @@ def fuse(
     _lend(board, ranking)
     for name, column in _boosts(board, ranking, asked, now):
         board.add(name, column)
-    _spread(board, ranking.spread)
-    return [board.candidate(row) for row in board.order()[:limit]]
+    order = board.order()
+    _spread(board, order, ranking.spread)
+    order.sort(key=board.scores.__getitem__, reverse=True)
+    return [board.candidate(row) for row in order[:limit]]
 
 
 def _spoken_for(passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
@@ -267,11 +269,11 @@ def _timely(rows: Rows, asked: Asked) -> Iterator[tuple[int, float]]:
             yield row, 0.5
 
 
-def _spread(board: Board, step: float) -> None:
+def _spread(board: Board, order: Sequence[int], step: float) -> None:
     """Each further one of a session a step lower, so that others are heard too."""
     seen: dict[object, int] = {}
     column: Column = {}
-    for row in board.order() if step else ():
+    for row in order if step else ():
         session = board.passages[row].session
         if (before := seen.get(session, 0)) and session is not None:
             column[row] = -step * before
