@@ -59,9 +59,9 @@ def history(
     """The newest messages in the scope, after one place and before another, oldest first."""
     after, before = between
     bounds = {
-        "last": END if last is None else last,
-        "before": END if before is None else before,
-        "after": -1 if after is None else after,
+        "last": END if last is None else min(last, END),  # no log is longer
+        "before": END if before is None else min(before, END),
+        "after": -1 if after is None else min(after, END),
     }
     if scope.session is not None and role is None:
         rows = db.rows("session_history", **narrowed(scope), **bounds)

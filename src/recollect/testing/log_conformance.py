@@ -125,6 +125,13 @@ class LogConformance:
         assert texts(store.history(scope, last=0)) == []
         assert texts(store.history(scope, last=100, before=older[0].seq)) == ["0"]
 
+    def test_bounds_beyond_any_log_are_its_ends(self, store: Store) -> None:
+        scope, far = fresh_scope(), 2**70
+        store.append(scope, [Message("user", "one"), Message("user", "two")])
+        for asked in (scope, scope.whole_user()):
+            assert texts(store.history(asked, last=far, before=far)) == ["one", "two"]
+            assert store.history(asked, after=far) == []
+
     def test_history_spans_sessions_and_narrows_by_agent_and_role(self, store: Store) -> None:
         user = fresh_scope().whole_user()
         store.append(user.within(agent="tutor", session="a"), [Message("user", "1")])
