@@ -125,6 +125,7 @@ class Search:
             answer.drop()
         if meaning is not None:
             meaning.drop()
+            self._names.drop()  # or the lane of both would wait for a thread that hangs
         hits = self._rerank(self._sort_out(answer))
         self._timings["total"] = self._clock.elapsed_ms()
         return self._report(tuple(hits[: self._query.limit]))
@@ -147,6 +148,7 @@ class Search:
         if (embedder := self._tools.embedder) is not None:
 
             def meaning() -> list[Found]:
+                self._names.wait(self._clock.left(keep=2 * FINISH_SECONDS))  # the lane may have it
                 vector = embed_question(embedder, query.question, self._asked().names)
                 if self._channels["meaning"].dropped:  # too late for anybody to look
                     return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import time
 
 import psycopg
@@ -14,6 +14,8 @@ _PROBE = "SELECT ARRAY[1, 2]::real[]::vector <=> ARRAY[2, 1]::real[]::vector"
 _KEY = "pgvector"
 _WAIT_SECONDS = 2.0
 _PATIENCE_MS = 2_000
+
+log = logging.getLogger("recollect")
 
 Pool = psycopg_pool.ConnectionPool[psycopg.Connection[Row]]
 
@@ -71,17 +73,21 @@ def _adopt(connection: psycopg.Connection[Row]) -> None:
     Statements are the same for both kinds, and serve as they are where we may not, or others are
     at the table for long.
     """
-    kind = (
-        "SELECT atttypid = 'real[]'::regtype FROM pg_attribute"
-        " WHERE attrelid = 'vectors'::regclass AND attname = 'embedding'"
+    is_ours_to_change = (
+        "SELECT a.atttypid = 'real[]'::regtype AND pg_has_role(c.relowner, 'USAGE')"
+        " FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
+        " WHERE c.oid = 'vectors'::regclass AND a.attname = 'embedding'"
     )
-    if connection.execute(kind).fetchone() != (True,):
+    if connection.execute(is_ours_to_change).fetchone() != (True,):
         return
-    with contextlib.suppress(psycopg.Error), connection.transaction():
-        connection.execute(f"SET LOCAL lock_timeout = {_PATIENCE_MS}")
-        connection.execute("LOCK TABLE vectors IN ACCESS EXCLUSIVE MODE")
-        if connection.execute(kind).fetchone() == (True,):  # nobody did it meanwhile
-            connection.execute("ALTER TABLE vectors ALTER COLUMN embedding TYPE vector")
+    try:
+        with connection.transaction():
+            connection.execute(f"SET LOCAL lock_timeout = {_PATIENCE_MS}")
+            connection.execute("LOCK TABLE vectors IN ACCESS EXCLUSIVE MODE")
+            if connection.execute(is_ours_to_change).fetchone() == (True,):  # still
+                connection.execute("ALTER TABLE vectors ALTER COLUMN embedding TYPE vector")
+    except psycopg.Error as error:
+        log.warning("vectors stay arrays, which are searched slower (%s)", error.sqlstate)
 
 
 def _verdict(connection: psycopg.Connection[Row]) -> str | None:

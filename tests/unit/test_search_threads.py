@@ -1,0 +1,72 @@
+"""Names and meaning share a thread with a model that may hang, and with others who ask."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from recollect.recall.crew import Crew, Task
+from recollect.recall.search import Searcher
+from recollect.records.ids import now
+from recollect.records.message import Message
+from recollect.records.query import Query
+from recollect.records.scope import Scope
+from recollect.store.sqlite.store import SqliteStore
+from tests.support.models import HungEmbedder, WordEmbedder
+
+if TYPE_CHECKING:
+    from recollect.providers.embedder import Vectors
+
+SCOPE = Scope(user="ada", session="s")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    with SqliteStore(tmp_path / "memory.db", durability="normal") as opened:
+        opened.append(SCOPE, [Message("user", "I moved to Berlin", name="Caroline")])
+        yield opened
+
+
+def test_an_embedder_that_stays_hung_leaves_nothing_waiting(store: SqliteStore) -> None:
+    embedder, models = HungEmbedder(), Crew(2)
+    searcher = Searcher(store=store, embedder=embedder, models=models)
+    try:
+        for _ in range(12):
+            asked = Query(scope=SCOPE, question="Berlin?", now=now(), limit=5, deadline_ms=40)
+            assert len(searcher.search(asked).hits) == 1
+        assert models._lanes.qsize() <= 4
+    finally:
+        embedder.let_go.set()
+        searcher.close()
+
+
+def test_names_that_the_other_thread_looks_for_are_waited_for(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_for: list[str] = []
+
+    class Noting(WordEmbedder):
+        def embed_query(self, text: str) -> Vectors:
+            asked_for.append(text)
+            return super().embed_query(text)
+
+    busy, speakers = threading.Event(), store.speakers
+    models = Crew(1)
+    models.start(Task(busy.wait))
+
+    def slowly(scope: Scope) -> list[str]:
+        busy.set()  # now the thread of models is free, and finds the names taken
+        time.sleep(0.2)
+        return speakers(scope)
+
+    monkeypatch.setattr(store, "speakers", slowly)
+    searcher = Searcher(store=store, embedder=Noting(), models=models)
+    question = "Where did Caroline move?"
+    searcher.search(Query(scope=SCOPE, question=question, now=now(), limit=5, deadline_ms=None))
+    searcher.close()
+    assert asked_for == ["Where did I move?"]
