@@ -47,6 +47,17 @@ def test_vectors_of_before_it_came_are_taken_over_and_give_the_same(postgres_url
         assert kind_of_vectors(postgres_url) == "vector"
 
 
+def test_there_is_a_way_back_to_arrays(postgres_url: str) -> None:
+    with PostgresStore(postgres_url) as store:
+        fill(store)
+        before = near(store, ALICE, "e", [1.0, 1.0], limit=9)
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("ALTER TABLE vectors ALTER COLUMN embedding TYPE real[]")
+    with PostgresStore(postgres_url, pgvector=False) as store:
+        assert near(store, ALICE, "e", [1.0, 1.0], limit=9) == before
+    assert kind_of_vectors(postgres_url) == "real[]"
+
+
 def test_a_table_that_others_hold_is_left_as_it_is(postgres_url: str) -> None:
     with PostgresStore(postgres_url, pgvector=False) as store:
         fill(store)
