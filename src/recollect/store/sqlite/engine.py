@@ -227,6 +227,8 @@ class SqliteEngine:
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(self.path)
         connection.set_busy_timeout(self._patience_ms)
+        # Or SQLite plans a statement anew whenever a value is bound that an index might know.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self._use_wal(connection)
         connection.pragma("synchronous", self._durability)
         connection.pragma("cache_size", -CACHE_KIB)
