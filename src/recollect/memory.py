@@ -21,9 +21,11 @@ from recollect.errors import ConfigError, InvalidError, MissingExtraError
 from recollect.life import Life
 from recollect.lifecycle.thinking import DEFAULT_THINKING, Thinking
 from recollect.providers.embedder import Embedder
+from recollect.providers.kin import kin_of
 from recollect.providers.minilm import MiniLM
 from recollect.recall.fusion import DEFAULT_RANKING, Period, Ranking
 from recollect.recall.indexer import Indexer
+from recollect.recall.lexical import no_kin
 from recollect.recall.search import Searcher
 from recollect.records.ids import new_id, now
 from recollect.records.log import Source
@@ -92,8 +94,9 @@ class Memory(Life, Contexts):
         self.embedder = open_embedder(settings.embedder) if embedder is UNSET else embedder
         self._clock = clock
         self._searcher = Searcher(
-            store=store, embedder=self.embedder, ranking=ranking, time_asked_about=time_asked_about
-        )
+            store=store, embedder=self.embedder, ranking=ranking,
+            kin_of=no_kin if self.embedder is None else kin_of, time_asked_about=time_asked_about,
+        )  # fmt: skip
         self._courtesy = Courtesy()
         self.thinking = open_thinking(settings) if thinking is UNSET else thinking
         self._worker = self._open_worker()
@@ -257,6 +260,7 @@ class Memory(Life, Contexts):
         self._counter(Window()).text("ready")
         time_asked_about("", self._clock())
         if self.embedder is not None:
+            kin_of("")
             self.embedder.embed_query("")
 
     def catch_up(self, timeout_s: float | None = None) -> int:

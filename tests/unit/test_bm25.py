@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from recollect.store import bm25
-from recollect.store.bm25 import PIECES, rank, records_of
+from recollect.store.bm25 import PIECES, Near, rank, records_of
 
 Lengths = Callable[[list[int]], dict[int, int]]
 
@@ -123,3 +123,43 @@ def test_no_word_no_place_and_no_limit_find_nothing() -> None:
     assert rank([nothing, nothing], 9, all_of(1), 9) == []
     assert rank([at(1)], 9, all_of(1), 0) == []
     assert len(rank([nothing, at(1)], 0, lambda _: {}, 9)) == 1
+
+
+def scores_of(*places: NDArray[np.int64], near: tuple[Near, ...] = ()) -> dict[int, float]:
+    found = rank(places, 100, all_of(50), 99, near)
+    return {find.passage // PIECES: find.score for find in found}
+
+
+def test_a_near_word_counts_less_than_the_one_asked_for() -> None:
+    scores = scores_of(at(1, 2), near=(Near(at(3, 4), 0, 0.6),))
+    assert scores[3] == pytest.approx(0.6 * scores[1], rel=1e-5)
+
+
+def test_a_near_word_counts_instead_of_its_term_and_not_beside_it() -> None:
+    near = (Near(at(1, 3), 0, 0.6), Near(at(1, 3), 0, 0.5))
+    alone, scores = scores_of(at(1, 2)), scores_of(at(1, 2), near=near)
+    assert scores[1] == pytest.approx(scores[2]) == pytest.approx(alone[1])
+    assert scores[3] == pytest.approx(0.6 * scores[1], rel=1e-5)
+
+
+def test_near_words_of_two_terms_both_count() -> None:
+    near = (Near(at(5), 0, 0.5), Near(at(5, 6), 1, 0.5))
+    scores = scores_of(at(1), at(2), near=near)
+    assert scores[5] > 1.5 * scores[6]
+
+
+def test_a_near_word_tells_no_more_than_its_term_however_rare_it_is() -> None:
+    scores = scores_of(at(*range(1, 60)), near=(Near(at(70), 0, 1.0),))
+    assert scores[70] == pytest.approx(scores[1], rel=1e-5)
+
+
+def test_of_a_term_that_nobody_said_its_near_word_is_found_alone() -> None:
+    scores = scores_of(at(), near=(Near(at(7), 0, 0.5),))
+    assert scores.keys() == {7}
+    assert scores[7] == pytest.approx(0.5 * scores_of(at(7))[7], rel=1e-5)
+
+
+def test_near_words_in_any_order_give_the_same_scores() -> None:
+    near = (Near(at(1, 2, 3), 1, 0.4), Near(at(4, 4, 9), 0, 0.7), Near(at(2, 9), 1, 0.65))
+    places = at(1, 5, 6), at(2, 8)
+    assert scores_of(*places, near=near) == pytest.approx(scores_of(*places, near=near[::-1]))

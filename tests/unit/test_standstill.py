@@ -12,8 +12,7 @@ from recollect import Memory
 from recollect.providers.embedder import Embedder
 from recollect.recall import search
 from recollect.recall.lexical import find_words
-from recollect.records.query import Found, Query
-from recollect.store.base import Store
+from recollect.records.query import Found
 from tests.support.models import WordEmbedder
 
 
@@ -22,9 +21,9 @@ def stand_still() -> None:
     ctypes.PyDLL(None).usleep(700_000)
 
 
-def late_words(store: Store, query: Query, depth: int) -> list[Found]:
+def late_words(*given: Any) -> list[Found]:
     stand_still()
-    return find_words(store, query, depth)
+    return find_words(*given)
 
 
 class StandingStill(WordEmbedder):

@@ -36,12 +36,14 @@ class Asked(NamedTuple):
 class Ranking:
     """What each signal is worth; the best find of a channel counts 1 before it is weighed.
 
-    All but the channels are boosts: none of them keeps anything out. `make bench-recall`
-    shows what recall loses when one of them is taken away. A reranker, where there is one,
-    has the last word, if it says it in time.
+    All but the channels are boosts: none of them keeps anything out. `kin` is what a word that
+    means the same is worth beside the one asked for. `make bench-recall` shows what recall loses
+    when one of them is taken away. A reranker, where there is one, has the last word, if it says
+    it in time.
     """
 
     words: float = 0.55
+    kin: float = 0.7
     meaning: float = 0.45
     links: float = 0.02
     neighbours: float = 0.4

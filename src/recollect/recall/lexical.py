@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from recollect.recall.gist import ends
 from recollect.records.query import Found, Query
 from recollect.records.text import UNSPACED, fold
-from recollect.store.base import Store, Term
+from recollect.store.base import Kin, Store, Term
+from recollect.store.words import term_stem
 
 MAX_TERMS = 64
+MAX_KIN = 24  # of all terms, the nearest
+
+KinOf = Callable[[str], Sequence[tuple[str, float]]]
+"""The stems of words that mean about what a word does, and how near to 1 each is."""
+
 # fmt: off
 STOP_WORDS = frozenset({
     "a", "about", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did",
@@ -18,6 +26,11 @@ STOP_WORDS = frozenset({
     "whose", "why", "will", "with", "would", "you", "your",
 })
 # fmt: on
+
+
+def no_kin(word: str) -> Sequence[tuple[str, float]]:
+    """Nothing: for who goes by the words alone."""
+    return ()
 
 
 def terms_of(question: str) -> list[Term]:
@@ -36,7 +49,25 @@ def terms_of(question: str) -> list[Term]:
     return ends(list(dict.fromkeys(terms)), MAX_TERMS)
 
 
-def find_words(store: Store, query: Query, depth: int) -> list[Found]:
-    """What shares words with the question, best first."""
+def kin_of_all(terms: Sequence[Term], kin_of: KinOf, worth: float) -> list[Kin]:
+    """The nearest kin of the terms: none of them twice, and no term.
+
+    So much is worth what means the same; less, the further it is from that.
+    """
+    if worth <= 0:
+        return []
+    asked = {term_stem(term) for term in terms}
+    best: dict[str, Kin] = {}
+    for term in terms:
+        for stem, near in kin_of(term[0]) if len(term) == 1 else ():
+            if stem not in asked and stem not in STOP_WORDS:
+                kin = Kin(stem, term, worth * near)
+                best[stem] = max(best.get(stem, kin), kin, key=lambda it: it.worth)
+    return sorted(best.values(), key=lambda it: -it.worth)[:MAX_KIN]
+
+
+def find_words(store: Store, query: Query, depth: int, kin_of: KinOf, worth: float) -> list[Found]:
+    """What shares words with the question, or has kin of them, best first."""
     terms = terms_of(query.question)
-    return store.match_text(query.scope, terms, limit=depth, filters=query.filters)
+    kin = kin_of_all(terms, kin_of, worth)
+    return store.match_text(query.scope, terms, kin=kin, limit=depth, filters=query.filters)

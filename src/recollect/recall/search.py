@@ -26,7 +26,7 @@ from recollect.recall.fusion import (
 )
 from recollect.recall.gist import QUESTION_BYTES, gist
 from recollect.recall.graph import find_links
-from recollect.recall.lexical import find_words
+from recollect.recall.lexical import KinOf, find_words, no_kin
 from recollect.recall.names import asked_about, role_asked_about
 from recollect.recall.recent import find_recent
 from recollect.recall.vector import embed_question, find_meaning
@@ -52,6 +52,7 @@ class Searcher:
     ranking: Ranking = DEFAULT_RANKING
     crew: Crew = field(default_factory=Crew)
     models: Crew = field(default_factory=Crew)  # apart: when one hangs, the store still answers
+    kin_of: KinOf = no_kin
     time_asked_about: Callable[[str, datetime], Period | None] = lambda question, now: None
 
     def search(self, query: Query) -> Recall:
@@ -74,6 +75,7 @@ class Searcher:
         import numpy  # noqa: F401
 
         stem("loads")
+        self.kin_of("")
         if self.embedder is not None and (load := getattr(self.embedder, "load", None)):
             with contextlib.suppress(Exception):  # whatever it is, the channel will tell
                 load()
@@ -98,6 +100,7 @@ class Search:
         self._channels = {name: Task(work) for name, work in self._works().items()}
         self._answer = Task(lambda: self._rank(query.limit))
         self._passages: dict[int, Passage] = {}
+        self._looking = threading.Lock()
         self._timings: dict[str, float] = {}
         self._late: list[str] = []
         self._failed: dict[str, str] = {}
@@ -140,9 +143,10 @@ class Search:
     def _works(self) -> dict[str, Callable[[], list[Found]]]:
         store, query = self._tools.store, self._query
         depth = max(DEPTH, query.limit)
+        kin_of, worth = self._tools.kin_of, self._tools.ranking.kin
         works: dict[str, Callable[[], list[Found]]] = {
             "recency": lambda: find_recent(store, query),
-            "words": lambda: find_words(store, query, depth),
+            "words": lambda: find_words(store, query, depth, kin_of, worth),
             "links": lambda: find_links(store, query, depth),
         }
         if (embedder := self._tools.embedder) is not None:
@@ -152,7 +156,9 @@ class Search:
                 vector = embed_question(embedder, query.question, self._asked().names)
                 if self._channels["meaning"].dropped:  # too late for anybody to look
                     return []
-                return find_meaning(store, embedder.name, vector, query, depth)
+                found = find_meaning(store, embedder.name, vector, query, depth)
+                self._look_up({"meaning": found})
+                return found
 
             works["meaning"] = meaning
         return works
@@ -179,7 +185,8 @@ class Search:
         ids = {find.passage for finds in found.values() for find in finds} - self._passages.keys()
         if ids:
             new = self._tools.store.passages(self._query.scope, sorted(ids))
-            self._passages = self._passages | {it.id: it for it in new}
+            with self._looking:
+                self._passages = self._passages | {it.id: it for it in new}
         return self._passages
 
     def _rank(self, limit: int) -> tuple[list[Hit], Collection[str]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from recollect.records.api_key import ApiKey
 from recollect.records.article import Article, Card, Chunk, Shelved
@@ -32,6 +32,14 @@ from recollect.records.summary import Summary
 
 Term = tuple[str, ...]
 """A word to look for, or several that must follow each other."""
+
+
+class Kin(NamedTuple):
+    """The stem of a word that means about what a term does, and what it is worth in its place."""
+
+    stem: str
+    of: Term
+    worth: float
 
 
 class Store(Protocol):
@@ -94,8 +102,9 @@ class Store(Protocol):
 
     # Search
     def match_text(
-        self, scope: Scope, terms: Sequence[Term], *, limit: int, filters: Filters = NO_FILTERS
-    ) -> list[Found]: ...
+        self, scope: Scope, terms: Sequence[Term], *,
+        kin: Sequence[Kin] = (), limit: int, filters: Filters = NO_FILTERS,
+    ) -> list[Found]: ...  # fmt: skip
     def match_vector(
         self, scope: Scope, embedder: str, vector: Sequence[float], *,
         limit: int, filters: Filters = NO_FILTERS,

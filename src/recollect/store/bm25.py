@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.records.query import Found
 
@@ -26,24 +26,38 @@ def records_of(passages: Ids) -> Ids:
     return np.where(passages > 0, passages // PIECES, passages)
 
 
+class Near(NamedTuple):
+    """Where a word stands that is near to one of the terms: to which, and what it is worth."""
+
+    places: Ids
+    of: int
+    worth: float
+    asked: bool = False  # it is the term itself
+
+
 def rank(
-    places: Sequence[Ids], total: int, lengths_of: Callable[[list[int]], dict[int, int]], limit: int
+    places: Sequence[Ids],
+    total: int,
+    lengths_of: Callable[[list[int]], dict[int, int]],
+    limit: int,
+    near: Sequence[Near] = (),
 ) -> list[Found]:
     """The best records for terms that stand at these rising places, once for each time.
 
     A message is one record however many passages it has; the first one that holds the rarest
     of the terms stands for it. Where terms stand in many places, a record must hold one of the
-    rarer ones.
+    rarer ones. A near word counts instead of its term, where that counts less: not beside it.
     """
     import numpy as np
 
-    places = sorted((place for place in places if len(place)), key=len)
-    if not places or limit <= 0:
+    words = [*(Near(there, of, 1.0, True) for of, there in enumerate(places)), *near]
+    words = sorted((word for word in words if len(word.places)), key=lambda it: len(it.places))
+    if not words or limit <= 0:
         return []
-    sizes = [len(place) for place in places]
+    sizes = [len(word.places) for word in words]
     rarer = max(int(np.searchsorted(np.cumsum(sizes), CANDIDATES, "right")), 1)
-    passages = np.concatenate(places)
-    records, terms = records_of(passages), np.repeat(np.arange(len(places)), sizes)
+    passages = np.concatenate([word.places for word in words])
+    records, terms = records_of(passages), np.repeat(np.arange(len(words)), sizes)
     order = np.argsort(records, kind="stable")  # which merges what rises already
     records, terms = records[order], terms[order]
     # A record begins with the rarest of its terms, and each of them follows once for each time.
@@ -52,9 +66,8 @@ def rank(
     pairs = np.flatnonzero(begins | (np.diff(terms, prepend=-1) != 0))
     record_of, term_of = np.cumsum(begins)[pairs] - 1, terms[pairs]
     counts = np.diff(pairs, append=len(records)).astype(np.float32)
-    found = np.bincount(term_of).astype(np.float32)
-    idf = np.log1p((max(total, found.max()) - found + 0.5) / (found + 0.5))
-    by_words = np.bincount(record_of, idf[term_of] * counts / (counts + K1)).astype(np.float32)
+    worth = _worth(np.bincount(term_of).astype(np.float32), total, words)
+    by_words = np.bincount(record_of, worth[term_of] * counts / (counts + K1)).astype(np.float32)
     candidates = np.flatnonzero(terms[first] < rarer)
     pool = candidates[np.sort(_best(by_words[candidates], max(POOL, limit)))]
     ids = records[first[pool]].tolist()
@@ -62,10 +75,39 @@ def rank(
     # What says nothing is found by its date.
     known = np.array([max(by_record.get(record, 1), 1) for record in ids], np.float32)
     held = _table(pool, len(first), record_of, term_of, counts)
-    scores = (idf * held / (held + K1 * _length_norm(known)[:, None])).sum(axis=1)
+    norm = K1 * _length_norm(known)[:, None]
+    scores = _by_term((worth * held / (held + norm)).astype(np.float32), words)
     best = _best(scores, limit)
     chosen = passages[order[first[pool[best]]]]
     return list(map(Found, chosen.tolist(), scores[best].tolist()))
+
+
+def _worth(found: NDArray[np.float32], total: int, words: Sequence[Near]) -> NDArray[np.float32]:
+    """How much each word tells: the more, the fewer records hold it; a near one at most as
+    much as the term it is near to.
+    """
+    import numpy as np
+
+    idf = np.log1p((max(total, found.max()) - found + 0.5) / (found + 0.5))
+    told = {word.of: tells for word, tells in zip(words, idf, strict=True) if word.asked}
+    return np.array(
+        [
+            it.worth * min(tells, told.get(it.of, tells))
+            for it, tells in zip(words, idf, strict=True)
+        ],
+        np.float32,
+    )
+
+
+def _by_term(fits: NDArray[np.float32], words: Sequence[Near]) -> NDArray[np.float32]:
+    """How well each record, in rows, fits: of a term and its near words, in columns, the best."""
+    import numpy as np
+
+    of = np.array([word.of for word in words])
+    columns = np.argsort(of, kind="stable")
+    starts = np.flatnonzero(np.diff(of[columns], prepend=-1))
+    scores: NDArray[np.float32] = np.maximum.reduceat(fits[:, columns], starts, axis=1).sum(axis=1)
+    return scores
 
 
 def _table(

@@ -41,11 +41,14 @@ class Db(Protocol):
     def unpack(self, row: Row) -> Message:
         """The message in `id, source, message_id, role, created_at` and the columns of `pack`."""
 
-    def places(self, owner: str, terms: Sequence[Term], *, every: bool = False) -> list[Ids]:
-        """For each term, whose words are folded, the passages it stands in, once each time, rising.
+    def places(self, owner: str, terms: Sequence[Term], *, every: bool = False) -> dict[Term, Ids]:
+        """The passages each term stands in, whose words are folded, once each time, rising.
 
         Where there are too many to read, the commonest terms are left out, unless `every` says no.
         """
+
+    def few_places(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
+        """The same of those words that stand in few places: in no more than so many."""
 
     def count_records(self, owner: str) -> int:
         """About how many messages, and passages of articles and entries, the owner has."""

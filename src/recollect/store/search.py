@@ -12,28 +12,41 @@ from recollect.records.query import NO_FILTERS, Filters, Found, Match, Passage
 from recollect.records.scope import Scope
 from recollect.records.text import check_key, fold
 from recollect.store import bm25
-from recollect.store.base import Term
-from recollect.store.bm25 import PIECES
+from recollect.store.base import Kin, Term
+from recollect.store.bm25 import PIECES, Near
 from recollect.store.engine import Db, Row, one
 from recollect.store.queue import advance
 from recollect.store.sessions import narrowed
+from recollect.store.words import term_stem
 
 if TYPE_CHECKING:
     from recollect.store.bm25 import Ids
 
 ALL_TIME = 2**62
 MAX_LINKED = 5_000
+FEW_PLACES = 300  # a word near to one asked for that stands in more tells nothing
 FIRST_LOOK = 8  # times as many as wanted are looked at before all that a filter lets through
 
 
 def match_text(
-    db: Db, scope: Scope, terms: Sequence[Term], filters: Filters, limit: int
+    db: Db,
+    scope: Scope,
+    terms: Sequence[Term],
+    kin: Sequence[Kin],
+    filters: Filters,
+    limit: int,
 ) -> list[Found]:
-    """The records that hold any of the terms, best first, each by one of its passages."""
-    folded = [tuple(fold(" ".join(term)).split()) for term in terms]
-    wanted = [term for term in folded if term]
+    """The records that hold any of the terms or their kin, best first, each by one passage."""
+    asked = {term_stem(term): term for term in map(_folded, terms) if term}
+    wanted, numbers = list(asked.values()), {stem: number for number, stem in enumerate(asked)}
+    close = {
+        it.stem: (numbers[stem], it.worth)
+        for it in kin
+        if (stem := term_stem(_folded(it.of))) in numbers
+    }
     places = db.places(scope.owner, wanted)
-    if not places:
+    near = db.few_places(scope.owner, list(close), FEW_PLACES) if close else {}
+    if not places and not near:
         return []
     total = db.count_records(scope.owner)
 
@@ -41,15 +54,27 @@ def match_text(
         return db.lengths(scope.owner, records)
 
     def find(limit: int, allowed: Ids | None) -> list[Found]:
-        if allowed is None:
-            return bm25.rank(places, total, lengths_of, limit)
-        import numpy as np
+        held = places if allowed is None else db.places(scope.owner, wanted, every=True)
+        words = [_among(held.get(term), allowed) for term in wanted]
+        beside = [Near(_among(those, allowed), *close[stem]) for stem, those in near.items()]
+        return bm25.rank(words, total, lengths_of, limit, beside)
 
-        every = db.places(scope.owner, wanted, every=True)
-        return bm25.rank([it[np.isin(it, allowed)] for it in every], total, lengths_of, limit)
-
-    complete = len(places) == len(wanted) and sum(map(len, places)) <= bm25.CANDIDATES
+    read = sum(map(len, [*places.values(), *near.values()]))
+    complete = len(places) == len(wanted) and read <= bm25.CANDIDATES
     return _within(db, scope, filters, find, limit, complete=complete)
+
+
+def _folded(term: Term) -> Term:
+    return tuple(fold(" ".join(term)).split())
+
+
+def _among(places: Ids | None, allowed: Ids | None) -> Ids:
+    """Those of the places that are allowed: all, where nothing says which."""
+    import numpy as np
+
+    if places is None:
+        return np.empty(0, np.int64)
+    return places if allowed is None else places[np.isin(places, allowed)]
 
 
 def match_vector(

@@ -38,7 +38,7 @@ from recollect.store import (
     summaries,
     views,
 )
-from recollect.store.base import Term
+from recollect.store.base import Kin, Term
 from recollect.store.engine import Engine
 
 
@@ -240,10 +240,18 @@ class SqlStore:
         self._engine.write(scope.owner, lambda db: keeping.lift(db, scope, hold_id))
 
     def match_text(
-        self, scope: Scope, terms: Sequence[Term], *, limit: int, filters: Filters = NO_FILTERS
+        self,
+        scope: Scope,
+        terms: Sequence[Term],
+        *,
+        kin: Sequence[Kin] = (),
+        limit: int,
+        filters: Filters = NO_FILTERS,
     ) -> list[Found]:
         return self._engine.read(
-            scope.owner, lambda db: search.match_text(db, scope, terms, filters, limit), steady=True
+            scope.owner,
+            lambda db: search.match_text(db, scope, terms, kin, filters, limit),
+            steady=True,
         )
 
     def match_vector(

@@ -17,7 +17,7 @@ from recollect.records.memory_item import MemoryItem
 from recollect.records.message import Message
 from recollect.records.query import NO_FILTERS, Filters, Found, Only
 from recollect.records.scope import Scope
-from recollect.store.base import Store
+from recollect.store.base import Kin, Store
 from recollect.testing.queue_conformance import take
 from recollect.testing.recall_worlds import Lookup, World, searches, worlds
 from recollect.testing.worlds import fresh_scope
@@ -277,6 +277,19 @@ class PassageConformance:
         found = store.match_text(scope, [("tea",), ("oolong",)], limit=3)
         assert store.read(scope, [found[0].passage])[0].text == "oolong once here"
         assert found[0].score > 2 * found[1].score > 0
+
+    def test_kin_find_what_has_another_word_for_it(self, store: Store) -> None:
+        scope = fresh_scope()
+        store.append(scope, [Message("user", said) for said in ("a bike", "my bicycle", "tea")])
+        store.append(fresh_scope(), [Message("user", "a stranger's bicycle")])
+        kin = [Kin("bicycl", ("bikes",), 0.6), Kin("tea", ("coffee",), 0.9)]
+        found = store.match_text(scope, [("bikes",)], kin=kin, limit=9)
+        assert [it.text for it in store.read(scope, [it.passage for it in found])] == [
+            "a bike", "my bicycle",
+        ]  # fmt: skip
+        assert 0 < found[1].score < found[0].score
+        mine = Scope(user=scope.user, tenant=scope.tenant, session="another")
+        assert store.match_text(mine, [("bikes",)], kin=kin, limit=9) == []
 
 
 class VectorJobConformance:

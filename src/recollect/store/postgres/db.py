@@ -83,19 +83,32 @@ class PostgresDb:
     def unpack(self, row: Row) -> Message:
         return from_langchain(row[5], row[2], row[3], row[4])
 
-    def places(self, owner: str, terms: Sequence[Term], *, every: bool = False) -> list[Ids]:
-        wanted = {"".join(term): term_stem(term) for term in terms}
-        named = {"words": list(wanted), "stems": list(wanted.values())}
+    def places(self, owner: str, terms: Sequence[Term], *, every: bool = False) -> dict[Term, Ids]:
         most = EVERY_PLACE if every else MAX_PLACES
-        rows = self.rows("places", owner=owner, **named, most=most)
-        found: list[Ids] = []
+        words, stems = ["".join(term) for term in terms], [term_stem(term) for term in terms]
+        found: dict[Term, Ids] = {}
         total = 0
-        for place in sorted((_ids(sent) for (sent,) in rows), key=len):
-            place.sort()
-            total += len(place)
+        there = self._places(owner, words, stems, most)
+        for number, places in sorted(there.items(), key=lambda it: len(it[1])):
+            total += len(places)
             if found and total > most:
                 break  # what is left stands nearly everywhere
-            found.append(place)
+            found[terms[number]] = places
+        return found
+
+    def few_places(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
+        found = self._places(owner, stems, stems, most + 1)
+        return {stems[number]: it for number, it in found.items() if len(it) <= most}
+
+    def _places(
+        self, owner: str, words: Sequence[str], stems: Sequence[str], most: int
+    ) -> dict[int, Ids]:
+        """Where the words stand, each by its number, of those that stand anywhere."""
+        named = {"words": list(words), "stems": list(stems)}
+        rows = self.rows("places", owner=owner, **named, most=most)
+        found = {number - 1: _ids(sent) for number, sent in rows}
+        for places in found.values():
+            places.sort()
         return found
 
     def count_records(self, owner: str) -> int:

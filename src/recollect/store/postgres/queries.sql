@@ -72,8 +72,8 @@ INSERT INTO passage_words (owner, id, words)
 VALUES (:owner, :id, CAST(:words AS bigint[]))
 
 -- name: places
-SELECT word_places(
-  CAST(:owner AS uuid), CAST(:words AS text[]), CAST(:stems AS text[]), :most)
+SELECT w.number, word_places(CAST(:owner AS uuid), ARRAY[w.word], ARRAY[w.stem], :most)
+FROM unnest(CAST(:words AS text[]), CAST(:stems AS text[])) WITH ORDINALITY AS w (word, stem, number)
 
 -- name: count_records
 SELECT count(*) + (SELECT coalesce(sum(pieces), 0) FROM articles WHERE owner = :owner)

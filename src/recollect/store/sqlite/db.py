@@ -90,40 +90,45 @@ class SqliteDb:
         extras = row[6]
         return codec.join(row[2], row[3], row[4], row[5], json.loads(extras) if extras else None)
 
-    def places(self, owner: str, terms: Sequence[Term], *, every: bool = False) -> list[Ids]:
-        words = sorted({spelled(owner, term_stem(term)) for term in terms})
+    def places(self, owner: str, terms: Sequence[Term], *, every: bool = False) -> dict[Term, Ids]:
+        words = {spelled(owner, term_stem(term)): term for term in terms}
         if every or self.count_records(owner) * len(words) <= MAX_PLACES:
-            return [self._places(word) for word in words]
-        return self._places_of_rarest(words)
+            found = self._read("places", words)
+        else:
+            found = self._places_of_rarest(words)
+        return {words[word]: places for word, places in found.items()}
 
-    def _places(self, word: str) -> Ids:
-        return _numbers(self.rows("places", term=word))
+    def few_places(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
+        words = {spelled(owner, stem): stem for stem in stems}
+        found = self._read("holders", words, most + 1)
+        return {words[word]: places for word, places in found.items() if len(places) <= most}
 
-    def _places_of_rarest(self, words: Sequence[str]) -> list[Ids]:
+    def _read(self, query: str, words: Iterable[str], most: int = -1) -> dict[str, Ids]:
+        words = list(words)
+        rows = self.rows(query, words=words, most=most)
+        return dict(zip(words, [_numbers(joined) for (joined,) in rows], strict=True))
+
+    def _places_of_rarest(self, words: Iterable[str]) -> dict[str, Ids]:
         """Of words that stand in few places; what is left out stands nearly everywhere.
 
-        Where they are few, they are read and not counted first: both take about as long.
+        Where they are few, they are read and not counted first: both take about as long. Where
+        they are many, it tells little how often one stands in a passage, and is not asked for.
         """
-        few = {word: places for word in words if (places := self._few_places(word)) is not None}
+        unknown = [word for word in words if self._known_count(word) is None]
+        read = self._read("places", unknown, WORTH_KEEPING + 1)
+        few = {word: places for word, places in read.items() if len(places) <= WORTH_KEEPING}
         counted = [
             (len(few[word]) if word in few else self._counted("count_places", term=word), word)
             for word in words
         ]
-        chosen: list[Ids] = []
+        chosen: list[str] = []
         total = 0
         for count, word in sorted(counted):
             total += count
             if chosen and total > MAX_PLACES:
                 break
-            chosen.append(few[word] if word in few else self._places(word))
-        return chosen
-
-    def _few_places(self, word: str) -> Ids | None:
-        """Where a word stands, unless that is in more places than are worth counting."""
-        if self._known_count(word) is not None:
-            return None
-        places = _numbers(self.rows("few_places", term=word, most=WORTH_KEEPING + 1))
-        return None if len(places) > WORTH_KEEPING else places
+            chosen.append(word)
+        return few | self._read("holders", (word for word in chosen if word not in few))
 
     def count_records(self, owner: str) -> int:
         return self._counted("count_records", owner=owner)
@@ -150,7 +155,7 @@ class SqliteDb:
         return dict(zip(records, json.loads(lengths), strict=True))
 
     def allowed(self, conditions: dict[str, Any]) -> Ids:
-        return _numbers(self.rows("allowed", **conditions))
+        return _numbers(self.rows("allowed", **conditions)[0][0])
 
     def nearest(
         self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
@@ -189,9 +194,8 @@ def spelled(owner: str, word: str) -> str:
     return f"{owner[:12]}{word}" if word.isascii() else f"{owner[:12]}0x{word.encode().hex()}"
 
 
-def _numbers(rows: list[Row]) -> Ids:
+def _numbers(joined: str | None) -> Ids:
     """The numbers of a list that SQLite joined by commas: faster than a row for each."""
     import numpy as np
 
-    joined = rows[0][0]
     return np.fromstring(joined or "", np.int64, sep=",")

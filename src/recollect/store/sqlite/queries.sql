@@ -68,10 +68,16 @@ VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :cr
 INSERT INTO passage_words (rowid, words) VALUES (:id, :words)
 
 -- name: places
-SELECT group_concat(doc) FROM word_places WHERE term = :term
+SELECT (
+  SELECT group_concat(doc) FROM (SELECT doc FROM word_places WHERE term = w.value LIMIT :most))
+FROM json_each(:words) w
 
--- name: few_places
-SELECT group_concat(doc) FROM (SELECT doc FROM word_places WHERE term = :term LIMIT :most)
+-- The same without how often it stands there, which takes two thirds of the time.
+-- name: holders
+SELECT (
+  SELECT group_concat(rowid) FROM (
+    SELECT rowid FROM passage_words WHERE passage_words MATCH '"' || w.value || '"' LIMIT :most))
+FROM json_each(:words) w
 
 -- name: count_places
 SELECT cnt FROM word_counts WHERE term = :term
