@@ -14,7 +14,8 @@ from snowballstemmer import stemmer
 MOST = 10
 LEAST = 0.55  # how near, as a cosine
 BLOCK = 1_000
-# Near to each other, and never the same: a date or a number is that one and no other.
+# Near to each other, and never the same: a date or a number is that one and no other. Nor is
+# what shares its stem, as Julie does July's: the index cannot tell them apart.
 DISTINCT = frozenset(
     "january february march april may june july august september october november december "
     "jan feb mar apr jun jul aug sep sept oct nov dec "
@@ -27,8 +28,14 @@ DISTINCT = frozenset(
 
 def kin_lines(pieces: list[str], vectors: np.ndarray) -> Iterator[str]:
     """A line for each word that has kin: the word, then their stems and how near each is."""
-    words = {piece: id_ for id_, piece in enumerate(pieces) if _is_word(piece)}
-    stems = stemmer("english").stemWords(list(words))
+    stem = stemmer("english").stemWord
+    distinct = set(map(stem, DISTINCT))
+    words = {
+        piece: id_
+        for id_, piece in enumerate(pieces)
+        if piece.isascii() and piece.isalpha() and len(piece) > 1 and stem(piece) not in distinct
+    }
+    stems = list(map(stem, words))
     rows = vectors[list(words.values())].astype(np.float32)
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
     for start in range(0, len(stems), BLOCK):
@@ -40,9 +47,5 @@ def kin_lines(pieces: list[str], vectors: np.ndarray) -> Iterator[str]:
                 if stems[place] != stems[own]:
                     best.setdefault(stems[place], cosines[place])
             if best:
-                kin = [f"{stem}:{cosine:.2f}" for stem, cosine in list(best.items())[:MOST]]
+                kin = [f"{it}:{cosine:.2f}" for it, cosine in list(best.items())[:MOST]]
                 yield " ".join([word, *kin])
-
-
-def _is_word(piece: str) -> bool:
-    return piece.isascii() and piece.isalpha() and len(piece) > 1 and piece not in DISTINCT

@@ -52,11 +52,11 @@ def finds(*pairs: tuple[int, float]) -> list[Found]:
 
 
 def test_shares_lie_between_the_lowest_and_the_best() -> None:
-    assert shares([], 0.0) == []
-    assert shares([4.0, 2.0, 3.0], 2.0) == [1.0, 0.0, 0.5]
-    assert shares([4.0, 2.0, 3.0], 0.0) == [1.0, 0.5, 0.75]
-    assert shares([-0.5, -1.5], -1.5) == [1.0, 0.0]
-    assert shares([2.0, 2.0], 2.0) == [1.0, 1.0]
+    assert shares([], 0.0, 0.0) == []
+    assert shares([4.0, 2.0, 3.0], 2.0, 4.0) == [1.0, 0.0, 0.5]
+    assert shares([4.0, 2.0, 3.0], 0.0, 4.0) == [1.0, 0.5, 0.75]
+    assert shares([-0.5, -1.5], -1.5, -0.5) == [1.0, 0.0]
+    assert shares([2.0, 2.0], 2.0, 2.0) == [1.0, 1.0]
 
 
 def test_one_find_alone_is_worth_all_of_its_channel() -> None:

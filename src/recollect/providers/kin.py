@@ -19,6 +19,6 @@ def _lines() -> dict[str, str]:
     """The kin of each word, as they are written down; nothing where they are not installed."""
     try:
         text = (data_folder() / "kin.txt").read_text(encoding="utf-8")
-    except (ProviderError, OSError):
+    except (ProviderError, OSError, UnicodeError):
         return {}
     return {word: kin for word, _, kin in (line.partition(" ") for line in text.splitlines())}

@@ -43,7 +43,7 @@ class Ranking:
     """
 
     words: float = 0.55
-    kin: float = 0.7
+    kin: float = 0.8
     meaning: float = 0.45
     links: float = 0.02
     neighbours: float = 0.4
@@ -180,9 +180,11 @@ def _gather(
     scores = [find.score for find in finds]
     # Of many, the nearest in meaning may all be far: there the last one marks what is nothing.
     low = min(scores) if channel == "meaning" and len(scores) >= DEPTH else 0.0
+    # Where only kin of the words were found, the best of it is not all that could be.
+    high = max([*scores, *(find.full for find in finds)], default=low)
     placed: dict[int, tuple[int, float]] = {}
     column: Column = {}
-    for find, share in zip(finds, shares(scores, low), strict=True):
+    for find, share in zip(finds, shares(scores, low, high), strict=True):
         passage = passages[find.passage]
         row = board.row(passage)
         if row in placed:
@@ -195,9 +197,8 @@ def _gather(
     board.add(channel, column)
 
 
-def shares(scores: Sequence[float], low: float) -> list[float]:
-    """Scores as shares of the way from `low`, which is 0, to the best, which is 1."""
-    high = max(scores, default=low)
+def shares(scores: Sequence[float], low: float, high: float) -> list[float]:
+    """Scores as shares of the way from `low`, which is 0, to `high`, which is 1."""
     if high <= low:
         return [1.0] * len(scores)
     return [(score - low) / (high - low) for score in scores]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from recollect.recall.gist import ends
 from recollect.records.query import Found, Query
 from recollect.records.text import UNSPACED, fold
 from recollect.store.base import Kin, Store, Term
-from recollect.store.words import term_stem
+from recollect.store.words import stem, term_stem
 
 MAX_TERMS = 64
 MAX_KIN = 24  # of all terms, the nearest
@@ -52,18 +53,23 @@ def terms_of(question: str) -> list[Term]:
 def kin_of_all(terms: Sequence[Term], kin_of: KinOf, worth: float) -> list[Kin]:
     """The nearest kin of the terms: none of them twice, and no term.
 
-    So much is worth what means the same; less, the further it is from that.
+    So much is worth what means the same, up to 1; less, the further it is from that.
     """
-    if worth <= 0:
+    if not worth > 0:
         return []
     asked = {term_stem(term) for term in terms}
     best: dict[str, Kin] = {}
     for term in terms:
-        for stem, near in kin_of(term[0]) if len(term) == 1 else ():
-            if stem not in asked and stem not in STOP_WORDS:
-                kin = Kin(stem, term, worth * near)
-                best[stem] = max(best.get(stem, kin), kin, key=lambda it: it.worth)
+        for word, near in kin_of(term[0]) if len(term) == 1 else ():
+            if word not in asked and word not in _stop_stems():
+                kin = Kin(word, term, min(worth, 1.0) * near)
+                best[word] = max(best.get(word, kin), kin, key=lambda it: it.worth)
     return sorted(best.values(), key=lambda it: -it.worth)[:MAX_KIN]
+
+
+@cache
+def _stop_stems() -> frozenset[str]:
+    return frozenset(map(stem, STOP_WORDS))
 
 
 def find_words(store: Store, query: Query, depth: int, kin_of: KinOf, worth: float) -> list[Found]:

@@ -86,8 +86,9 @@ class Search:
 
     A thread asks the store for one channel after the other and then ranks: side by side they
     would spend their time on waiting for each other, since Python runs one at a time. Beside it
-    works only what mostly runs outside of Python: the embedder, and the look for what is near.
-    Whoever asked waits for both, and no longer than the deadline.
+    works only what mostly runs outside of Python: the embedder, the look for what is near, and, if
+    that is done first, for what is known of it. Whoever asked waits for both, and no longer than
+    the deadline.
     """
 
     def __init__(self, tools: Searcher, query: Query) -> None:
@@ -101,6 +102,7 @@ class Search:
         self._answer = Task(lambda: self._rank(query.limit))
         self._passages: dict[int, Passage] = {}
         self._looking = threading.Lock()
+        self._waiting = False
         self._timings: dict[str, float] = {}
         self._late: list[str] = []
         self._failed: dict[str, str] = {}
@@ -111,8 +113,10 @@ class Search:
         meaning = self._channels.get("meaning")
         asked = [task for task in self._channels.values() if task is not meaning]
         lane: list[Task[Any]] = [*asked, self._names, self._when, self._answer]
+        beside: list[Task[Any]] = []
         if meaning is not None:
-            tools.models.start(self._names, meaning)
+            beside = [self._names, meaning, Task(self._look_ahead)]
+            tools.models.start(*beside)
             lane.insert(-1, Task(self._wait_for_meaning))
         tools.crew.start(*lane)
         answer = self._answer
@@ -126,9 +130,8 @@ class Search:
             grace = FOUND_SECONDS if any(self._found().values()) else GRACE_SECONDS
             answer.wait(self._clock.left(keep=-grace))
             answer.drop()
-        if meaning is not None:
-            meaning.drop()
-            self._names.drop()  # or the lane of both would wait for a thread that hangs
+        for task in beside:
+            task.drop()  # or their lane would wait for a thread that hangs
         hits = self._rerank(self._sort_out(answer))
         self._timings["total"] = self._clock.elapsed_ms()
         return self._report(tuple(hits[: self._query.limit]))
@@ -156,19 +159,23 @@ class Search:
                 vector = embed_question(embedder, query.question, self._asked().names)
                 if self._channels["meaning"].dropped:  # too late for anybody to look
                     return []
-                found = find_meaning(store, embedder.name, vector, query, depth)
-                self._look_up({"meaning": found})
-                return found
+                return find_meaning(store, embedder.name, vector, query, depth)
 
             works["meaning"] = meaning
         return works
 
     def _wait_for_meaning(self) -> None:
         """Wait, and meanwhile look up what the others found."""
+        self._waiting = True
         meaning = self._channels["meaning"]
         if not meaning.wait(0):
             self._look_up(self._found())
         self._wait_for(meaning, 2 * FINISH_SECONDS)
+
+    def _look_ahead(self) -> None:
+        """Look up what meaning found, unless somebody waits for just that."""
+        if not self._waiting:
+            self._look_up(self._found())
 
     def _asked(self) -> Asked:
         return Asked(

@@ -100,10 +100,14 @@ class Query:
 
 
 class Found(NamedTuple):
-    """What one channel of a store found: a passage, and how well it fits."""
+    """What one channel of a store found: a passage, and how well it fits.
+
+    `full` is what its score would be if it had the very words asked for, where it has their kin.
+    """
 
     passage: int
     score: float
+    full: float = 0.0
 
 
 class Passage(NamedTuple):

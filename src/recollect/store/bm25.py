@@ -32,7 +32,6 @@ class Near(NamedTuple):
     places: Ids
     of: int
     worth: float
-    asked: bool = False  # it is the term itself
 
 
 def rank(
@@ -50,12 +49,12 @@ def rank(
     """
     import numpy as np
 
-    words = [*(Near(there, of, 1.0, True) for of, there in enumerate(places)), *near]
-    words = sorted((word for word in words if len(word.places)), key=lambda it: len(it.places))
+    asked = _rarest_first([Near(there, of, 1.0) for of, there in enumerate(places)])
+    words = [*asked, *_rarest_first(near)]
     if not words or limit <= 0:
         return []
     sizes = [len(word.places) for word in words]
-    rarer = max(int(np.searchsorted(np.cumsum(sizes), CANDIDATES, "right")), 1)
+    rarer = max(int(np.searchsorted(np.cumsum(sizes[: len(asked)]), CANDIDATES, "right")), 1)
     passages = np.concatenate([word.places for word in words])
     records, terms = records_of(passages), np.repeat(np.arange(len(words)), sizes)
     order = np.argsort(records, kind="stable")  # which merges what rises already
@@ -66,48 +65,70 @@ def rank(
     pairs = np.flatnonzero(begins | (np.diff(terms, prepend=-1) != 0))
     record_of, term_of = np.cumsum(begins)[pairs] - 1, terms[pairs]
     counts = np.diff(pairs, append=len(records)).astype(np.float32)
-    worth = _worth(np.bincount(term_of).astype(np.float32), total, words)
-    by_words = np.bincount(record_of, worth[term_of] * counts / (counts + K1)).astype(np.float32)
-    candidates = np.flatnonzero(terms[first] < rarer)
+    of = _leaders(words)
+    tells = _tells(np.bincount(term_of).astype(np.float32), total, of, len(asked))
+    worth = tells * np.array([word.worth for word in words], np.float32)
+    is_near = term_of >= len(asked)
+    by_words = _by_words(record_of, worth[term_of] * counts / (counts + K1), is_near)
+    makes = terms[first] < rarer
+    makes[record_of[is_near]] = True
+    candidates = np.flatnonzero(makes)
     pool = candidates[np.sort(_best(by_words[candidates], max(POOL, limit)))]
     ids = records[first[pool]].tolist()
     by_record = lengths_of(ids)
     # What says nothing is found by its date.
     known = np.array([max(by_record.get(record, 1), 1) for record in ids], np.float32)
     held = _table(pool, len(first), record_of, term_of, counts)
-    norm = K1 * _length_norm(known)[:, None]
-    scores = _by_term((worth * held / (held + norm)).astype(np.float32), words)
+    fits = held / (held + K1 * _length_norm(known)[:, None])
+    scores = _by_term(worth * fits, of)
     best = _best(scores, limit)
+    full = _by_term(tells * fits[best], of)
     chosen = passages[order[first[pool[best]]]]
-    return list(map(Found, chosen.tolist(), scores[best].tolist()))
+    return list(map(Found, chosen.tolist(), scores[best].tolist(), full.tolist()))
 
 
-def _worth(found: NDArray[np.float32], total: int, words: Sequence[Near]) -> NDArray[np.float32]:
-    """How much each word tells: the more, the fewer records hold it; a near one at most as
-    much as the term it is near to.
+def _rarest_first(words: Sequence[Near]) -> list[Near]:
+    return sorted((word for word in words if len(word.places)), key=lambda it: len(it.places))
+
+
+def _leaders(words: Sequence[Near]) -> Ids:
+    """For each word the number of the one that leads its term: the term itself, if it is there."""
+    import numpy as np
+
+    leaders: dict[int, int] = {}
+    return np.array([leaders.setdefault(word.of, number) for number, word in enumerate(words)])
+
+
+def _tells(found: NDArray[np.float32], total: int, of: Ids, asked: int) -> NDArray[np.float32]:
+    """How much each word tells: the more, the fewer records hold it. The first so many are the
+    terms asked for; a near one tells at most as much as its own.
     """
     import numpy as np
 
-    idf = np.log1p((max(total, found.max()) - found + 0.5) / (found + 0.5))
-    told = {word.of: tells for word, tells in zip(words, idf, strict=True) if word.asked}
-    return np.array(
-        [
-            it.worth * min(tells, told.get(it.of, tells))
-            for it, tells in zip(words, idf, strict=True)
-        ],
-        np.float32,
-    )
+    idf: NDArray[np.float32] = np.log1p((max(total, found.max()) - found + 0.5) / (found + 0.5))
+    return np.where(of < asked, np.minimum(idf, idf[of]), idf)
 
 
-def _by_term(fits: NDArray[np.float32], words: Sequence[Near]) -> NDArray[np.float32]:
+def _by_words(
+    record_of: Ids, scores: NDArray[np.float32], is_near: NDArray[np.bool_]
+) -> NDArray[np.float32]:
+    """About what each record scores: all of its terms, and of its near words the best one."""
+    import numpy as np
+
+    terms = np.bincount(record_of, np.where(is_near, 0, scores)).astype(np.float32)
+    near = np.zeros_like(terms)
+    np.maximum.at(near, record_of[is_near], scores[is_near])
+    return terms + near
+
+
+def _by_term(fits: NDArray[np.floating], of: Ids) -> NDArray[np.float32]:
     """How well each record, in rows, fits: of a term and its near words, in columns, the best."""
     import numpy as np
 
-    of = np.array([word.of for word in words])
     columns = np.argsort(of, kind="stable")
     starts = np.flatnonzero(np.diff(of[columns], prepend=-1))
-    scores: NDArray[np.float32] = np.maximum.reduceat(fits[:, columns], starts, axis=1).sum(axis=1)
-    return scores
+    scores: NDArray[np.floating] = np.maximum.reduceat(fits[:, columns], starts, axis=1).sum(axis=1)
+    return scores.astype(np.float32)
 
 
 def _table(

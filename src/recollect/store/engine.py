@@ -44,11 +44,12 @@ class Db(Protocol):
     def places(self, owner: str, terms: Sequence[Term], *, every: bool = False) -> dict[Term, Ids]:
         """The passages each term stands in, whose words are folded, once each time, rising.
 
-        Where there are too many to read, the commonest terms are left out, unless `every` says no.
+        Where there are too many to read, the commonest terms are left out, unless `every` says no;
+        a term that stands nowhere is there, with none.
         """
 
     def few_places(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
-        """The same of those words that stand in few places: in no more than so many."""
+        """The passages that words stand in, once each, of those in no more than so many."""
 
     def count_records(self, owner: str) -> int:
         """About how many messages, and passages of articles and entries, the owner has."""

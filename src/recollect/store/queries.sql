@@ -542,7 +542,10 @@ UPDATE embedders SET prepared = 0
 WHERE owner = :owner AND embedder <> :embedder AND prepared = 1
 
 -- name: backlog
-SELECT count(*) FROM jobs WHERE kind IN (:kinds*) AND dead = :dead
+SELECT count(*) FROM jobs WHERE kind IN (:kinds*) AND dead = 0
+
+-- name: buried
+SELECT count(*) FROM jobs WHERE kind IN (:kinds*) AND dead = 1
 
 -- name: any_entity
 SELECT 1 FROM entities WHERE owner = :owner LIMIT 1

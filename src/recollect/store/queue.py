@@ -65,7 +65,7 @@ def release(db: Db, job: Job, now: int) -> None:
 
 def backlog(db: Db, kinds: Sequence[str], dead: bool) -> int:
     """How many jobs wait or are being worked on, or else were given up."""
-    [(count,)] = db.rows("backlog", kinds=list(kinds or KINDS), dead=int(dead))
+    [(count,)] = db.rows("buried" if dead else "backlog", kinds=list(kinds or KINDS))
     return int(count)
 
 

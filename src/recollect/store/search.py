@@ -39,12 +39,14 @@ def match_text(
     """The records that hold any of the terms or their kin, best first, each by one passage."""
     asked = {term_stem(term): term for term in map(_folded, terms) if term}
     wanted, numbers = list(asked.values()), {stem: number for number, stem in enumerate(asked)}
+    places = db.places(scope.owner, wanted)
+    # Kin of a word that stands nearly everywhere tell as little as the word.
     close = {
         it.stem: (numbers[stem], it.worth)
         for it in kin
         if (stem := term_stem(_folded(it.of))) in numbers
-    }
-    places = db.places(scope.owner, wanted)
+        and asked[stem] in places and it.stem.isalnum()
+    }  # fmt: skip
     near = db.few_places(scope.owner, list(close), FEW_PLACES) if close else {}
     if not places and not near:
         return []

@@ -89,25 +89,27 @@ class PostgresDb:
         found: dict[Term, Ids] = {}
         total = 0
         there = self._places(owner, words, stems, most)
-        for number, places in sorted(there.items(), key=lambda it: len(it[1])):
+        for term, places in sorted(zip(terms, there, strict=True), key=lambda it: len(it[1])):
             total += len(places)
-            if found and total > most:
+            if total > most and total > len(places):
                 break  # what is left stands nearly everywhere
-            found[terms[number]] = places
+            found[term] = places
         return found
 
     def few_places(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
-        found = self._places(owner, stems, stems, most + 1)
-        return {stems[number]: it for number, it in found.items() if len(it) <= most}
+        import numpy as np
+
+        held = map(np.unique, self._places(owner, stems, stems, most + 1))
+        return {stem: it for stem, it in zip(stems, held, strict=True) if len(it) <= most}
 
     def _places(
         self, owner: str, words: Sequence[str], stems: Sequence[str], most: int
-    ) -> dict[int, Ids]:
-        """Where the words stand, each by its number, of those that stand anywhere."""
+    ) -> list[Ids]:
+        """Where each of the words stands, rising."""
         named = {"words": list(words), "stems": list(stems)}
-        rows = self.rows("places", owner=owner, **named, most=most)
-        found = {number - 1: _ids(sent) for number, sent in rows}
-        for places in found.values():
+        rows: dict[int, bytes] = dict(self.rows("places", owner=owner, **named, most=most))
+        found = [_ids(rows.get(number)) for number in range(1, len(words) + 1)]
+        for places in found:
             places.sort()
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -103,12 +103,11 @@ class SqliteDb:
         found = self._read("holders", words, most + 1)
         return {words[word]: places for word, places in found.items() if len(places) <= most}
 
-    def _read(self, query: str, words: Iterable[str], most: int = -1) -> dict[str, Ids]:
-        words = list(words)
-        rows = self.rows(query, words=words, most=most)
+    def _read(self, query: str, words: Collection[str], most: int = -1) -> dict[str, Ids]:
+        rows = self.rows(query, words=list(words), most=most) if words else []
         return dict(zip(words, [_numbers(joined) for (joined,) in rows], strict=True))
 
-    def _places_of_rarest(self, words: Iterable[str]) -> dict[str, Ids]:
+    def _places_of_rarest(self, words: Collection[str]) -> dict[str, Ids]:
         """Of words that stand in few places; what is left out stands nearly everywhere.
 
         Where they are few, they are read and not counted first: both take about as long. Where
@@ -128,7 +127,8 @@ class SqliteDb:
             if chosen and total > MAX_PLACES:
                 break
             chosen.append(word)
-        return few | self._read("holders", (word for word in chosen if word not in few))
+        many = self._read("holders", [word for word in chosen if word not in few])
+        return {word: few[word] if word in few else many[word] for word in chosen}
 
     def count_records(self, owner: str) -> int:
         return self._counted("count_records", owner=owner)
