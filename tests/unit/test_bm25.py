@@ -163,3 +163,29 @@ def test_near_words_in_any_order_give_the_same_scores() -> None:
     near = (Near(at(1, 2, 3), 1, 0.4), Near(at(4, 4, 9), 0, 0.7), Near(at(2, 9), 1, 0.65))
     places = at(1, 5, 6), at(2, 8)
     assert scores_of(*places, near=near) == pytest.approx(scores_of(*places, near=near[::-1]))
+
+
+def test_near_words_take_no_room_from_what_holds_the_very_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bm25, "CANDIDATES", 50)
+    monkeypatch.setattr(bm25, "POOL", 20)
+    term, other = at(*range(1, 41)), at(*range(31, 71))
+    near = tuple(Near(at(*range(100, 140)), of, 0.7) for of in (0, 1) for _ in range(3))
+    found = rank([term, other], 200, all_of(50), 20, near)
+    assert {find.passage // PIECES for find in found[:10]} == set(range(31, 41))
+
+
+def test_the_word_asked_for_decides_which_passage_stands_for_a_message() -> None:
+    common, rare = at(*range(1, 9)), np.array([9 * PIECES], np.int64)
+    term = np.append(common, 9 * PIECES + 1)
+    [found] = [it for it in rank([term], 20, all_of(50), 99, [Near(rare, 0, 0.7)])
+               if it.passage // PIECES == 9]  # fmt: skip
+    assert found.passage == 9 * PIECES + 1
+
+
+def test_a_find_by_kin_tells_what_the_word_itself_would_score() -> None:
+    [found] = rank([at()], 100, all_of(50), 9, [Near(at(3), 0, 0.5)])
+    assert found.full == pytest.approx(2 * found.score)
+    [plain] = rank([at(3)], 100, all_of(50), 9)
+    assert plain.full == pytest.approx(plain.score)

@@ -12,7 +12,11 @@ from recollect.errors import ProviderError
 from recollect.providers import kin
 from recollect.providers.kin import kin_of
 from recollect.recall.lexical import MAX_KIN, STOP_WORDS, kin_of_all, terms_of
+from recollect.records.message import Message
+from recollect.records.scope import Scope
 from recollect.store.base import Kin
+from recollect.store.sqlite import db
+from recollect.store.sqlite.store import SqliteStore
 from recollect.store.words import stem
 from tests.support.models import WordEmbedder
 
@@ -43,6 +47,12 @@ def test_kin_come_nearest_first_without_the_word_itself(word: str) -> None:
     assert nearness == sorted(nearness, reverse=True)
     assert all(0.55 <= near <= 1 for near in nearness)
     assert len({other for other, _ in found} - {stem(word)}) == len(found) <= 10
+
+
+@pytest.mark.parametrize("word", ["juli", "juliet", "fourth", "weekend", "some", "alison"])
+def test_no_kin_is_a_date_or_a_number_nor_has_its_stem(word: str) -> None:
+    dated = {stem(it) for it in ("july", "august", "march", "monday", "saturday", "four", "one")}
+    assert not dated & {other for other, _ in kin_of(word)}
 
 
 def test_kin_of_a_question_are_no_words_that_it_has() -> None:
@@ -100,3 +110,30 @@ def test_a_ranking_may_do_without_them(tmp_path: Path) -> None:
         memory.remember("Dr. Lee looked at my knee", user="ada")
         [hit] = memory.recall("which doctor?", user="ada", deadline_ms=None).hits
     assert "words" not in hit.why.ranks
+
+
+def test_kin_of_a_word_that_stands_nearly_everywhere_are_not_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope, kin = Scope(user="ada", session="s"), [Kin("canin", ("dog",), 0.7)]
+    with SqliteStore(tmp_path / "memory.db", durability="normal") as store:
+        said = [*["a dog"] * 40, *["a zebra"] * 5, "a canine"]
+        store.append(scope, [Message("user", text) for text in said])
+        for most, found in ((1_000, 46), (20, 5)):
+            monkeypatch.setattr(db, "MAX_PLACES", most)
+            monkeypatch.setattr(db, "WORTH_KEEPING", 10)
+            terms = [("dog",), ("zebra",)]
+            assert len(store.match_text(scope.whole_user(), terms, kin=kin, limit=99)) == found
+
+
+@pytest.mark.parametrize("odd", ['x" OR "y', "", " ", "a\0b", "a*", "^a", "(a"])
+def test_a_stem_that_is_no_word_finds_nothing(tmp_path: Path, odd: str) -> None:
+    scope = Scope(user="ada", session="s")
+    with SqliteStore(tmp_path / "memory.db", durability="normal") as store:
+        store.append(scope, [Message("user", "x and y and a and b")])
+        assert store.match_text(scope, [("dog",)], kin=[Kin(odd, ("dog",), 0.7)], limit=9) == []
+
+
+@pytest.mark.parametrize(("worth", "most"), [(float("nan"), 0), (-1.0, 0), (7.0, 1.0)])
+def test_an_odd_worth_of_kin_is_none_or_that_of_the_word(worth: float, most: float) -> None:
+    assert max((it.worth for it in kin_of_all([("bike",)], kin_of, worth)), default=0) <= most

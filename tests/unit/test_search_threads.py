@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from recollect.recall.crew import Crew, Task
 from recollect.recall.search import Searcher
 from recollect.records.ids import now
 from recollect.records.message import Message
-from recollect.records.query import Query
+from recollect.records.query import Passage, Query
 from recollect.records.scope import Scope
 from recollect.store.sqlite.store import SqliteStore
 from tests.support.models import HungEmbedder, WordEmbedder
@@ -70,3 +70,25 @@ def test_names_that_the_other_thread_looks_for_are_waited_for(
     searcher.search(Query(scope=SCOPE, question=question, now=now(), limit=5, deadline_ms=None))
     searcher.close()
     assert asked_for == ["Where did I move?"]
+
+
+def test_what_meaning_found_counts_though_looking_it_up_takes_long(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder, passages = WordEmbedder(), store.passages
+    store.prepare(SCOPE.whole_user(), embedder.name)
+    found = store.unembedded(SCOPE, embedder.name, limit=9)
+    vectors = {id_: embedder.embed([text])[0].tolist() for id_, text in found.items()}
+    store.put_vectors(SCOPE, embedder.name, vectors)
+
+    def slowly(scope: Scope, ids: Sequence[int]) -> list[Passage]:
+        time.sleep(0.3)
+        return passages(scope, ids)
+
+    monkeypatch.setattr(store, "passages", slowly)
+    searcher = Searcher(store=store, embedder=embedder)
+    asked = Query(scope=SCOPE, question="Berlin?", now=now(), limit=5, deadline_ms=700)
+    heard = searcher.search(asked)
+    searcher.close()
+    assert "meaning" not in heard.late
+    assert heard.failed == {}

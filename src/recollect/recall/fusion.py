@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import NamedTuple
 
 from recollect.providers.reranker import Reranker
@@ -15,6 +16,7 @@ from recollect.records.query import Found, Passage
 DAY = 86_400_000_000  # microseconds
 BEST_OF_SESSION = 3
 DEPTH = 90  # how many each channel finds, if there are so many
+FULL = itemgetter(2)
 CHANNELS = ("words", "meaning", "links", "recency")  # the last knows least which span it is
 Column = dict[int, float]
 Rows = Sequence[tuple[int, Passage]]
@@ -181,7 +183,7 @@ def _gather(
     # Of many, the nearest in meaning may all be far: there the last one marks what is nothing.
     low = min(scores) if channel == "meaning" and len(scores) >= DEPTH else 0.0
     # Where only kin of the words were found, the best of it is not all that could be.
-    high = max([*scores, *(find.full for find in finds)], default=low)
+    high = max(max(scores, default=low), max(map(FULL, finds), default=low))
     placed: dict[int, tuple[int, float]] = {}
     column: Column = {}
     for find, share in zip(finds, shares(scores, low, high), strict=True):

@@ -117,7 +117,7 @@ class Search:
         if meaning is not None:
             beside = [self._names, meaning, Task(self._look_ahead)]
             tools.models.start(*beside)
-            lane.insert(-1, Task(self._wait_for_meaning))
+            lane[-2:] = [Task(self._look_meanwhile), self._when, Task(self._wait), self._answer]
         tools.crew.start(*lane)
         answer = self._answer
         if not self._wait_for(answer, FINISH_SECONDS):
@@ -164,13 +164,14 @@ class Search:
             works["meaning"] = meaning
         return works
 
-    def _wait_for_meaning(self) -> None:
-        """Wait, and meanwhile look up what the others found."""
+    def _look_meanwhile(self) -> None:
+        """Look up what the others found, while meaning is not."""
         self._waiting = True
-        meaning = self._channels["meaning"]
-        if not meaning.wait(0):
+        if not self._channels["meaning"].wait(0):
             self._look_up(self._found())
-        self._wait_for(meaning, 2 * FINISH_SECONDS)
+
+    def _wait(self) -> None:
+        self._wait_for(self._channels["meaning"], 2 * FINISH_SECONDS)
 
     def _look_ahead(self) -> None:
         """Look up what meaning found, unless somebody waits for just that."""

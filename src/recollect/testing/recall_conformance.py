@@ -280,13 +280,13 @@ class PassageConformance:
 
     def test_kin_find_what_has_another_word_for_it(self, store: Store) -> None:
         scope = fresh_scope()
-        store.append(scope, [Message("user", said) for said in ("a bike", "my bicycle", "tea")])
+        told = ("a bike", "my bicycle" + " bicycle" * 400, "tea")  # said often, in one place
+        store.append(scope, [Message("user", said) for said in told])
         store.append(fresh_scope(), [Message("user", "a stranger's bicycle")])
         kin = [Kin("bicycl", ("bikes",), 0.6), Kin("tea", ("coffee",), 0.9)]
         found = store.match_text(scope, [("bikes",)], kin=kin, limit=9)
-        assert [it.text for it in store.read(scope, [it.passage for it in found])] == [
-            "a bike", "my bicycle",
-        ]  # fmt: skip
+        read = store.read(scope, [it.passage for it in found])
+        assert [it.text[:10] for it in read] == ["a bike", "my bicycle"]
         assert 0 < found[1].score < found[0].score
         mine = Scope(user=scope.user, tenant=scope.tenant, session="another")
         assert store.match_text(mine, [("bikes",)], kin=kin, limit=9) == []
