@@ -49,7 +49,10 @@ class Db(Protocol):
         """
 
     def few_places(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
-        """The passages that words stand in, once each, of those in no more than so many."""
+        """The passages that words stand in, once each, of those in no more than so many.
+
+        The nearest words come first; where each costs time, only these may be looked for.
+        """
 
     def count_records(self, owner: str) -> int:
         """About how many messages, and passages of articles and entries, the owner has."""
