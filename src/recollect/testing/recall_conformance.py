@@ -129,9 +129,12 @@ class FilterConformance:
         for channel in channels(store, scope, ["ada", "berlin"], filters, limit=1_000):
             read = store.read(scope, [it.passage for it in channel])
             assert {match.id for match in read} <= {record.id for record in allowed}
-        wanted = store.match_text(scope, [("apple",)], limit=1_000, filters=filters)
-        found = {match.id for match in store.read(scope, [it.passage for it in wanted])}
-        assert found == {record.id for record in allowed if "apple" in record.words.lower()}
+        kin = [Kin("pear", ("apple",), 0.7)]
+        for words, more in ((("apple",), kin[:0]), (("apple", "pear"), kin)):
+            wanted = store.match_text(scope, [("apple",)], kin=more, limit=1_000, filters=filters)
+            found = {match.id for match in store.read(scope, [it.passage for it in wanted])}
+            told = {it.id: it.words.lower() for it in allowed}
+            assert found == {id_ for id_, said in told.items() if any(it in said for it in words)}
         world.remove(store)
 
 
