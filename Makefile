@@ -5,19 +5,19 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
-MINILM := packages/minilm
-WEIGHTS := $(MINILM)/dist/recollect_minilm-0.1.0-py3-none-any.whl
+MINILM := packages/memorist-minilm
+WEIGHTS := $(MINILM)/dist/memorist_minilm-0.1.0-py3-none-any.whl
 # One more than there are cores: tests of crashes and servers wait a good deal.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 5))')
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-header pyproject.toml \
-	--find-links $(MINILM)/dist --no-emit-package recollect-minilm
+	--find-links $(MINILM)/dist --no-emit-package memorist-minilm
 
 .PHONY: run test lint format bench bench-memories bench-recall bench-context bench-scale bench-server prove lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/core-ready  ## The server on its embedded default, e.g. ARGS="--port 8000"
-	@$(BIN)/recollect serve $(ARGS)
+	@$(BIN)/memorist serve $(ARGS)
 
 test: $(VENV)/dev-ready  ## Every test, on SQLite and on real PostgreSQL servers
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m "not prove" -n $(WORKERS) --dist worksteal
@@ -57,7 +57,7 @@ bench-server: $(VENV)/dev-ready  ## What the server holds, beside an empty handl
 	$(BIN)/python -m benchmarks.server $(ARGS)
 
 prove: $(VENV)/dev-ready  ## Long runs: crashes, soaks, many examples
-	RECOLLECT_PROVE=1 $(BIN)/python -m pytest
+	MEMORIST_PROVE=1 $(BIN)/python -m pytest
 
 lock: $(VENV)/dev-ready  ## Renew the locked development dependencies
 	$(PIP) install uv
@@ -69,7 +69,7 @@ clean:
 	rm -rf $(MINILM)/build $(MINILM)/dist
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "Recollect needs Python 3.11 or newer"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "Memorist needs Python 3.11 or newer"; exit 1; }
 	$(PYTHON) -m venv $(VENV) || { echo "no venv module: apt-get install python3-venv"; exit 1; }
 
 # The weights: fetched by hash, converted in an environment that pip makes and throws away, and

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from recollect.recall.fusion import Ranking
+from memorist.recall.fusion import Ranking
 
 NOT_A_PART = {"half_life_days", "short_chars", "reranker"}  # the shape of one, or no part of ours
 Variant = tuple[str, dict[str, Any]]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from rich.progress import track
 
 from benchmarks.dataset import Dataset, Question
-from recollect import Memory, Recall
+from memorist import Memory, Recall
 
 DEPTH = 50
 PATIENCE_S = 20.0

@@ -22,14 +22,14 @@ from benchmarks import locomo, longmemeval
 from benchmarks.dataset import NoDataError, read_data
 from benchmarks.metrics import interval
 from benchmarks.report import Grid, publish, short
-from recollect import Message
-from recollect.context.compression.compress import Compress, compress
-from recollect.context.compression.pieces import pieces
-from recollect.context.tokens import Counter
-from recollect.providers.tokenizer import tokenizer_for
-from recollect.records.log import LogEntry
-from recollect.records.scope import Scope
-from recollect.store.words import stems
+from memorist import Message
+from memorist.context.compression.compress import Compress, compress
+from memorist.context.compression.pieces import pieces
+from memorist.context.tokens import Counter
+from memorist.providers.tokenizer import tokenizer_for
+from memorist.records.log import LogEntry
+from memorist.records.scope import Scope
+from memorist.store.words import stems
 
 SHARE = 10  # the summary has one of so many tokens
 AIM = 0.60

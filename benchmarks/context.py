@@ -28,10 +28,10 @@ from benchmarks.metrics import interval, percentiles
 from benchmarks.recall import LOADERS, ROOT, Bench, prepare
 from benchmarks.report import Grid, publish, quality_grid, short
 from benchmarks.scoring import SCHEMES, Row
-from recollect import Memory, Message, RecollectError
-from recollect.context.tokens import Counter
-from recollect.context.window import Window
-from recollect.providers.tokenizer import tokenizer_for
+from memorist import Memory, Message, MemoristError
+from memorist.context.tokens import Counter
+from memorist.context.window import Window
+from memorist.providers.tokenizer import tokenizer_for
 
 SIZES = (1_000, 2_000, 4_000, 8_000)
 AIMS = {"locomo": (2_000, 0.75), "longmemeval": (2_000, 0.80)}
@@ -39,7 +39,7 @@ TITLES = {"locomo": "LoCoMo, categories 1–4", "longmemeval": "LongMemEval_S"}
 TIMED = 100  # questions of each set whose windows are timed
 BESIDE = (
     f"plain top-k takes whole messages of up to {DEPTH} hits until one does not fit, as lines that "
-    f"tell the speaker; Recollect of at most {Window().most_memories} hits what fits, under dates, "
+    f"tell the speaker; Memorist of at most {Window().most_memories} hits what fits, under dates, "
     "numbered and quoted: that takes more tokens"
 )
 Marks = dict[str, dict[int, bool]]
@@ -91,10 +91,10 @@ def main() -> None:
         embedder = make_embedder(options.embedder, options.cache)
         if embedder:
             embedder.embed_query("ready?")  # a model that is not there should say so now
-    except (NoDataError, ImportError, RecollectError) as error:
+    except (NoDataError, ImportError, MemoristError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="memorist-bench-") as folder:
         measured = []
         for dataset in sets:
             asked = [question for question in dataset.questions if question.turns]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.dataset import Question
-from recollect import Memory, Message
-from recollect.context.tokens import Counter
+from memorist import Memory, Message
+from memorist.context.tokens import Counter
 
 DEPTH = 200  # hits, for those who take them one by one
 _MARK = re.compile("^> ?", re.MULTILINE)
@@ -68,7 +68,7 @@ def top_k(case: Case) -> Fill:
 
 
 METHODS: dict[str, Callable[[Case], Fill]] = {
-    "Recollect": ours,
+    "Memorist": ours,
     "plain top-k": top_k,
     "last N messages": newest,
 }

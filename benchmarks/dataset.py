@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from recollect import Message
+from memorist import Message
 
 Conversation = tuple[str, list[Message]]
 """A session's id and its messages, oldest first."""

@@ -13,7 +13,7 @@ import apsw
 import numpy as np
 
 if TYPE_CHECKING:
-    from recollect.providers.embedder import Embedder, Vectors
+    from memorist.providers.embedder import Embedder, Vectors
 
 BATCH = 64
 EMBEDDERS = ("minilm", "static", "none")
@@ -96,9 +96,9 @@ def make_embedder(kind: str, cache: Path) -> CachedEmbedder | None:
     if kind == "none":
         return None
     if kind == "static":
-        from recollect.providers.static import StaticEmbedder
+        from memorist.providers.static import StaticEmbedder
 
         return CachedEmbedder(StaticEmbedder(), cache)
-    from recollect.providers.minilm import MiniLM
+    from memorist.providers.minilm import MiniLM
 
     return CachedEmbedder(MiniLM(), cache)

@@ -20,8 +20,8 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.report import WIDTH, Grid, publish, short
-from recollect import Message
-from recollect.lifecycle.candidate import Candidate
+from memorist import Message
+from memorist.lifecycle.candidate import Candidate
 
 LABELS = Path(__file__).parent / "labelled"
 SPLITS = ("dev", "test")
@@ -180,8 +180,8 @@ def read_labels(split: str) -> list[Labelled]:
 
 
 def guess(label: Labelled) -> Guess:
-    from recollect.lifecycle.policy import judged  # only a run needs the rules and their words
-    from recollect.lifecycle.rules import extract
+    from memorist.lifecycle.policy import judged  # only a run needs the rules and their words
+    from memorist.lifecycle.rules import extract
 
     message = Message(label.role, label.text, created_at=label.said_at)
     return Guess.from_candidates([judged(one) for one in extract(message, label.role)])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.dataset import Conversation, Question, read_data
-from recollect import Message
+from memorist import Message
 
 SOURCE = "https://github.com/snap-research/LoCoMo (CC BY-NC 4.0: evaluation only)"
 KINDS = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.dataset import Conversation, Question, read_data
-from recollect import Message
+from memorist import Message
 
 SOURCE = "https://github.com/xiaowu0162/LongMemEval (MIT; LongMemEval_S, cleaned)"
 Turn = Mapping[str, Any]

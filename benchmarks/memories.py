@@ -21,7 +21,7 @@ from rich.table import Table
 from benchmarks.asking import told
 from benchmarks.dataset import NoDataError
 from benchmarks.locomo import Locomo
-from recollect import Memory, MemoryItem
+from memorist import Memory, MemoryItem
 
 ROOT = Path(__file__).parent.parent
 MOST_MEMORIES = 0.25  # of the messages
@@ -38,7 +38,7 @@ def main() -> None:
         sys.exit(2)
     users = list(dict.fromkeys(question.user for question in dataset.questions))
     with (
-        tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder,
+        tempfile.TemporaryDirectory(prefix="memorist-bench-") as folder,
         Memory(Path(folder) / "locomo.db", embedder=None) as memory,
     ):
         messages = 0

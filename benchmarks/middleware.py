@@ -17,9 +17,9 @@ from langchain.agents import create_agent
 from langchain_core.messages import HumanMessage
 
 from benchmarks.scale_corpus import Corpus
-from recollect import Memory
-from recollect.agent.middleware import RecollectMiddleware
-from recollect.testing.scripted import ScriptedChatModel
+from memorist import Memory
+from memorist.agent.middleware import MemoristMiddleware
+from memorist.testing.scripted import ScriptedChatModel
 
 CORPUS = Corpus()
 DEADLINE_MS = 50.0
@@ -30,7 +30,7 @@ WARM = 5
 def main() -> None:
     """Ask in turns with and without a memory, and print what it adds."""
     options = parser().parse_args()
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="memorist-bench-") as folder:
         embedder: dict[str, Any] = {} if options.vectors else {"embedder": None}
         with Memory(Path(folder) / "memory.db", thinking=None, **embedder) as memory:
             fill(memory, options.messages)
@@ -60,7 +60,7 @@ def measure(memory: Memory, options: argparse.Namespace) -> dict[str, list[float
     A model takes seconds, in which what the last turn said gets its vectors; ours takes none, so
     that is waited for between turns, unless they are `hurried`.
     """
-    middleware = RecollectMiddleware(memory, user="ada", agent="bench", session="now")
+    middleware = MemoristMiddleware(memory, user="ada", agent="bench", session="now")
     agents: dict[str, Any] = {
         "without": create_agent(ScriptedChatModel(lambda messages: "Yes.")),
         "with": create_agent(ScriptedChatModel(lambda messages: "Yes."), middleware=[middleware]),

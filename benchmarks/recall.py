@@ -32,7 +32,7 @@ from benchmarks.report import (
 )
 from benchmarks.scoring import SCHEMES, Row, rows_of
 from benchmarks.verdict import ablation_grid, headline_grid, means_of
-from recollect import Memory, RecollectError
+from memorist import Memory, MemoristError
 
 ROOT = Path(__file__).parent.parent
 LOADERS: dict[str, Callable[[Path], Dataset]] = {
@@ -80,10 +80,10 @@ def main() -> None:
         embedder = make_embedder(options.embedder, options.cache)
         if embedder:
             embedder.embed_query("ready?")  # a model that is not there should say so now
-    except (NoDataError, ImportError, RecollectError) as error:
+    except (NoDataError, ImportError, MemoristError) as error:
         print(error, file=sys.stderr)
         sys.exit(2)
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="memorist-bench-") as folder:
         measured = []
         for dataset in sets:
             store = options.store or str(Path(folder) / f"{dataset.name}.db")

@@ -25,8 +25,8 @@ from benchmarks.report import publish
 from benchmarks.scale_corpus import Corpus, TopicEmbedder
 from benchmarks.scale_probe import TENANT, Figures, Probe, measure, user_of
 from benchmarks.scale_report import grids_of
-from recollect import Fact, Memory, Message, Scope, SqliteStore
-from recollect.records.change import Add
+from memorist import Fact, Memory, Message, Scope, SqliteStore
+from memorist.records.change import Add
 
 SIZES = (1_000, 10_000, 100_000)
 MILLION = 1_000_000
@@ -180,7 +180,7 @@ def main() -> None:
     found: list[dict[str, Any]] = []
     for key, (name, users, facts) in LAYOUTS.items():
         if options.users in (key, "all"):
-            with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+            with tempfile.TemporaryDirectory(prefix="memorist-bench-") as folder:
                 layout = open_layout(name, users, Path(folder), facts=facts)
                 with layout.memory:
                     found += run(layout, sizes, options.asks)

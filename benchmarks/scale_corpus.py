@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.providers.minilm_files import data_folder
+from memorist.providers.minilm_files import data_folder
 
 if TYPE_CHECKING:
-    from recollect.providers.embedder import Embedder, Vectors
+    from memorist.providers.embedder import Embedder, Vectors
 
 COMMON = (
     "the i to and a you it of anna ben that is in for my just like was on have so me really but be "

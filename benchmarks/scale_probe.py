@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.metrics import percentiles
 from benchmarks.scale_corpus import SMALL, Corpus, QueryEmbedder
-from recollect import Memory, ProviderError
+from memorist import Memory, ProviderError
 
 TENANT = "bench"
 LIMIT = 10
@@ -62,7 +62,7 @@ def measure(probe: Probe) -> Figures:
 def real_model() -> Any:
     """The default embedder, loaded and warm; None where its weights are not installed."""
     try:
-        from recollect.providers.minilm import MiniLM
+        from memorist.providers.minilm import MiniLM
 
         model = MiniLM()
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""What `recollect serve` holds on this machine, and what it costs beside an empty handler.
+"""What `memorist serve` holds on this machine, and what it costs beside an empty handler.
 
 Run with `make bench-server` or `python -m benchmarks.server`. One server process on a new SQLite
 file with default settings, but for the limit of 100 requests a second of one caller, which is
@@ -34,7 +34,7 @@ from rich.table import Table
 
 from benchmarks.load import Requests, Took, flat_out, in_turn, request, steady
 from benchmarks.scale_corpus import Corpus
-from recollect import Memory
+from memorist import Memory
 
 CORPUS = Corpus()
 SESSIONS = 20  # that appends go to
@@ -70,10 +70,10 @@ class Held:
 def main() -> None:
     """Fill, serve, measure, print, and leave the figures in bench-results/server.json."""
     options = parser().parse_args()
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="memorist-bench-") as folder:
         path = Path(folder) / "memory.db"
         fill(path, options.messages)
-        ours = ["recollect", "serve", "--port", "0", "--rate", "0", "--user", "ada"]
+        ours = ["memorist", "serve", "--port", "0", "--rate", "0", "--user", "ada"]
         with running(*ours, "--db", str(path)) as url, running("benchmarks.server_empty") as empty:
             server = Server(url, asked(url, options.messages))
             most = asyncio.run(compare(server, empty, options))
@@ -107,7 +107,7 @@ def fill(path: Path, count: int) -> None:
 @contextmanager
 def running(*command: str) -> Iterator[str]:
     """The address of a server that runs as a process of its own, once it answers."""
-    known = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
+    known = {name: value for name, value in os.environ.items() if not name.startswith("MEMORIST_")}
     start = [sys.executable, "-m", *command]
     with subprocess.Popen(
         start, text=True, env=known, stdout=subprocess.PIPE,

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from recollect.server.run import configured
+from memorist.server.run import configured
 
 
 async def nothing(_: Request) -> Response:

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from recollect import Memory, Message, SqliteStore
+from memorist import Memory, Message, SqliteStore
 
 ROUNDS = {1_000: 8, 10_000: 8, 100_000: 30}  # more where the text index's merges are rarer
 ONE_BY_ONE = 200
@@ -168,7 +168,7 @@ def grow(ours: Ours, raw: Raw, source: Iterator[str], count: int) -> None:
 
 
 def show(figures: list[Figure]) -> None:
-    table = Table(title="Recollect on SQLite beside raw SQLite (WAL, synchronous=FULL)")
+    table = Table(title="Memorist on SQLite beside raw SQLite (WAL, synchronous=FULL)")
     for name in ("measure", "ours", "raw", "unit", "ratio", "aim"):
         table.add_column(name, justify="left" if name in ("measure", "unit") else "right")
     for one in figures:
@@ -182,7 +182,7 @@ def main() -> None:
     """Measure, print, and leave the figures in bench-results/storage.json."""
     source = texts(seed=1)
     figures: list[Figure] = []
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="memorist-bench-") as folder:
         ours, raw = Ours(Path(folder) / "ours.db"), Raw(Path(folder) / "raw.db")
         held = 0
         for size in ROUNDS:

@@ -20,10 +20,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from recollect import Memory
-from recollect.lifecycle.thinking import Thinking
-from recollect.providers.openai_chat import OpenAIChat
-from recollect.testing.model_server import FAILURES, ModelServer
+from memorist import Memory
+from memorist.lifecycle.thinking import Thinking
+from memorist.providers.openai_chat import OpenAIChat
+from memorist.testing.model_server import FAILURES, ModelServer
 
 MESSAGES = 300
 PAUSE_S = 0.005  # people do not speak without a break: the worker gets its turns
@@ -40,7 +40,7 @@ SAYINGS = (
 
 
 def main() -> None:
-    logging.getLogger("recollect").setLevel(logging.ERROR)  # that the model fails is known
+    logging.getLogger("memorist").setLevel(logging.ERROR)  # that the model fails is known
     table = Table("model", "remember, ms", "without thinking, ms", "ratio", title="remember")
     with tempfile.TemporaryDirectory() as folder:
         for mode in ("none", "ok", *FAILURES):

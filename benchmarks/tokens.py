@@ -16,9 +16,9 @@ from statistics import mean
 from rich.console import Console
 from rich.table import Table
 
-from recollect import Message
-from recollect.context.tokens import Counter
-from recollect.providers.tokenizer import ByteEstimate, Encoding, Estimate, Tokenizer, tokenizer_for
+from memorist import Message
+from memorist.context.tokens import Counter
+from memorist.providers.tokenizer import ByteEstimate, Encoding, Estimate, Tokenizer, tokenizer_for
 
 ROOT = Path(__file__).parent.parent
 CHARS = 1_200  # about a long message
@@ -76,7 +76,7 @@ def corpus() -> dict[str, list[str]]:
     return kinds | {
         "emoji": EMOJI.splitlines(),
         "prose, en": _cut("\n".join(p.read_text() for p in sorted(ROOT.glob("docs/*.md")))),
-        "code": _cut("\n".join(p.read_text() for p in sorted(ROOT.glob("src/recollect/*.py")))),
+        "code": _cut("\n".join(p.read_text() for p in sorted(ROOT.glob("src/memorist/*.py")))),
         "JSON": [json.dumps(one, indent=2) for one in said if one["lang"] == "en"],
         "base64": _cut(base64.b64encode(noise).decode()),
         "hex": _cut(noise[:12_000].hex()),

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 from benchmarks.scale_corpus import Corpus
-from recollect import Chat, Memory, Message
-from recollect.context.window import Window
+from memorist import Chat, Memory, Message
+from memorist.context.window import Window
 
 CORPUS = Corpus()  # words as frequent as in real talk
 SIZES = (1_000, 10_000, 100_000)
@@ -26,7 +26,7 @@ def main() -> None:
     """Fill sessions of three sizes, ask in turns, and print the times beside each other."""
     options = parser().parse_args()
     sizes = [size for size in SIZES if size <= options.most]
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="memorist-bench-") as folder:
         memories = {size: _open(Path(folder) / f"{size}.db") for size in sizes}
         chats = {size: fill(memories[size], size) for size in sizes}
         for tokens in options.windows:

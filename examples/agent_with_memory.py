@@ -6,9 +6,9 @@ MODEL=openai:gpt-5-mini python examples/agent_with_memory.py
 
 import os
 
-from recollect import Memory
-from recollect.agent.react import ReactAgent
-from recollect.testing.scripted import ScriptedChatModel
+from memorist import Memory
+from memorist.agent.react import ReactAgent
+from memorist.testing.scripted import ScriptedChatModel
 
 
 def stand_in(messages):

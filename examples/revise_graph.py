@@ -11,11 +11,11 @@ from langchain.chat_models import init_chat_model
 from langchain_core.messages import HumanMessage
 from langgraph.graph import END, START, StateGraph
 
-from recollect import Memory
-from recollect.integrations.mcp_manager import McpManager
-from recollect.integrations.revise import ReviseNode, ReviseState
-from recollect.server.mcp import build_server
-from recollect.testing.scripted import ScriptedChatModel
+from memorist import Memory
+from memorist.integrations.mcp_manager import McpManager
+from memorist.integrations.revise import ReviseNode, ReviseState
+from memorist.server.mcp import build_server
+from memorist.testing.scripted import ScriptedChatModel
 
 SAID = ("I moved to Berlin in March.", "I never eat peanuts.", "What did I tell you?")
 

@@ -7,11 +7,11 @@ MODEL=openai:gpt-5-mini python examples/support_bot.py
 import json
 import os
 
-from recollect import Library, Memory
-from recollect.agent.react import ReactAgent, Response, Token, ToolStarted
-from recollect.agent.toolbox import Toolbox
-from recollect.agent.tools import memory_tools
-from recollect.testing.scripted import ScriptedChatModel
+from memorist import Library, Memory
+from memorist.agent.react import ReactAgent, Response, Token, ToolStarted
+from memorist.agent.toolbox import Toolbox
+from memorist.agent.tools import memory_tools
+from memorist.testing.scripted import ScriptedChatModel
 
 ARTICLES = {
     "Returns": "A lamp may be returned within 60 days, everything else within 30 days. "

@@ -17,7 +17,7 @@ _numbers = itertools.count(1)
 # The same examples each time, so that a change is what a failure is about; `make prove` looks
 # for others. No deadline: how long an example takes is also what the other workers are at.
 settings.register_profile("steady", derandomize=True, deadline=None)
-settings.load_profile("default" if os.environ.get("RECOLLECT_PROVE") else "steady")
+settings.load_profile("default" if os.environ.get("MEMORIST_PROVE") else "steady")
 
 
 LONG = (

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-import recollect
+import memorist
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -97,7 +97,7 @@ def own_imports(path: Path) -> set[str]:
     """Modules of ours imported when this one is imported; not for type checkers only."""
     found = set()
     for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("recollect."):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("memorist."):
             found.add(str(node.module))
     return found
 
@@ -105,21 +105,21 @@ def own_imports(path: Path) -> set[str]:
 def test_the_public_door_lists_exactly_what_it_holds() -> None:
     held = {
         name
-        for name, value in vars(recollect).items()
+        for name, value in vars(memorist).items()
         if not name.startswith("_") and not isinstance(value, types.ModuleType)
     }
-    later = set(recollect._WHEN_ASKED_FOR)
-    assert all(isinstance(getattr(recollect, name), type) for name in later)
-    assert sorted(held | later | {"__version__"}) == sorted(recollect.__all__)
-    assert recollect.__all__ == sorted(recollect.__all__)
+    later = set(memorist._WHEN_ASKED_FOR)
+    assert all(isinstance(getattr(memorist, name), type) for name in later)
+    assert sorted(held | later | {"__version__"}) == sorted(memorist.__all__)
+    assert memorist.__all__ == sorted(memorist.__all__)
 
 
 def test_every_module_and_public_name_says_what_it_means() -> None:
-    for info in pkgutil.walk_packages(recollect.__path__, "recollect."):
+    for info in pkgutil.walk_packages(memorist.__path__, "memorist."):
         assert importlib.import_module(info.name).__doc__, info.name
-    for name in recollect.__all__:
-        if not name.startswith("_") and isinstance(getattr(recollect, name), type):
-            assert getattr(recollect, name).__doc__, name
+    for name in memorist.__all__:
+        if not name.startswith("_") and isinstance(getattr(memorist, name), type):
+            assert getattr(memorist, name).__doc__, name
 
 
 def test_imports_point_downward() -> None:
@@ -129,7 +129,7 @@ def test_imports_point_downward() -> None:
 
 
 def test_the_changelog_knows_this_version() -> None:
-    assert f"## {recollect.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"## {memorist.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_every_dependency_is_justified() -> None:
@@ -137,7 +137,7 @@ def test_every_dependency_is_justified() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"].values()
     named = {re.split(r"[^\w-]", line)[0] for line in sum(extras, project["dependencies"])}
-    for dependency in named - {"recollect"}:
+    for dependency in named - {"memorist"}:
         assert f"`{dependency}`" in justified, dependency
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from recollect.store.postgres.store import PostgresStore
-from recollect.store.sqlite.store import SqliteStore
-from recollect.testing.machine import StoreMachine
+from memorist.store.postgres.store import PostgresStore
+from memorist.store.sqlite.store import SqliteStore
+from memorist.testing.machine import StoreMachine
 from tests.support.postgres import Server
 
-LONG = bool(os.environ.get("RECOLLECT_PROVE"))
+LONG = bool(os.environ.get("MEMORIST_PROVE"))
 
 
 def test_every_store_behaves_as_the_model_and_as_the_others(

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import ConfigError
-from recollect.records.message import Message
-from recollect.records.scope import Scope
-from recollect.store.base import Store
-from recollect.store.postgres.store import PostgresStore
-from recollect.store.sql_store import SqlStore
-from recollect.store.sqlite import db
-from recollect.store.sqlite.engine import SqliteEngine
-from recollect.store.sqlite.store import SqliteStore
-from recollect.testing import StoreConformance
+from memorist.errors import ConfigError
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.store.base import Store
+from memorist.store.postgres.store import PostgresStore
+from memorist.store.sql_store import SqlStore
+from memorist.store.sqlite import db
+from memorist.store.sqlite.engine import SqliteEngine
+from memorist.store.sqlite.store import SqliteStore
+from memorist.testing import StoreConformance
 from tests.support.postgres import Server
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from recollect.store.sqlite.store import SqliteStore
+from memorist.store.sqlite.store import SqliteStore
 
 
 def main(folder: str, count: int) -> None:

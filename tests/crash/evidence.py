@@ -15,12 +15,12 @@ from pathlib import Path
 
 import apsw
 
-from recollect.records.log import LogEntry
-from recollect.records.message import Message
-from recollect.records.scope import Scope
-from recollect.store.sql_store import SqlStore
-from recollect.store.sqlite.store import SqliteStore
-from recollect.testing.worlds import worded
+from memorist.records.log import LogEntry
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.store.sql_store import SqlStore
+from memorist.store.sqlite.store import SqliteStore
+from memorist.testing.worlds import worded
 
 SCOPE = Scope(user="ada", agent="tutor", session="crash")
 USER = SCOPE.whole_user()
@@ -31,7 +31,7 @@ PIECES = 1_048_576  # a message's passages have the ids from this times its own 
 def open_store(target: str, *, patience_seconds: float = 30) -> SqlStore:
     """The store at a PostgreSQL URL or a path."""
     if target.startswith("postgresql://"):
-        from recollect.store.postgres.store import PostgresStore  # slow to import
+        from memorist.store.postgres.store import PostgresStore  # slow to import
 
         return PostgresStore(target, patience_seconds=patience_seconds)
     return SqliteStore(target, patience_seconds=patience_seconds)

@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import apsw
 
-from recollect.errors import StoreFullError
-from recollect.store.sqlite.store import SqliteStore
+from memorist.errors import StoreFullError
+from memorist.store.sqlite.store import SqliteStore
 from tests.crash.disk import Disk
 from tests.crash.evidence import SCOPE, batch
 

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 
-from recollect.store.sqlite.store import SqliteStore
+from memorist.store.sqlite.store import SqliteStore
 from tests.crash.evidence import SCOPE, batch
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import httpx
 
-from recollect.records.message import Message
+from memorist.records.message import Message
 from tests.crash.evidence import batch, batch_ids
 
 GIVE_UP_S = 3.0  # waiting for a server, and ask another

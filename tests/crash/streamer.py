@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from recollect.memory import Memory
+from memorist.memory import Memory
 from tests.crash.evidence import SCOPE
 
 

@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from recollect import Memory
+from memorist import Memory
 from tests.crash.processes import finish, kill, read_line, start
 from tests.integration.test_long_conversation import QUESTION, TURNS, Boat, check_log, said
 

@@ -37,8 +37,8 @@ def play(scene: str, folder: Path) -> dict[str, int]:
 
 POSTGRES_SCENE = """
 import os, sys
-from recollect import Message, Scope
-from recollect.store.postgres.store import PostgresStore
+from memorist import Message, Scope
+from memorist.store.postgres.store import PostgresStore
 
 scope = Scope(user="ada", session="s")
 with PostgresStore(sys.argv[1]) as store:
@@ -60,5 +60,5 @@ def test_parent_and_forked_child_both_write_to_postgres(postgres_url: str) -> No
     )  # fmt: skip
     assert done.stdout.split() == ["42"]
     with psycopg.connect(postgres_url) as connection:
-        counted = connection.execute("SELECT number FROM recollect_writes ORDER BY 1").fetchall()
+        counted = connection.execute("SELECT number FROM memorist_writes ORDER BY 1").fetchall()
     assert counted == [(20,), (22,)], "each counts its own writes: what was lost is not mistaken"

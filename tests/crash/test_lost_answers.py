@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from recollect.records.change import Add, Reinforce
-from recollect.records.memory_item import MemoryItem
-from recollect.store.sql_store import SqlStore
+from memorist.records.change import Add, Reinforce
+from memorist.records.memory_item import MemoryItem
+from memorist.store.sql_store import SqlStore
 from tests.crash.evidence import SCOPE, batch, check_store, open_store
 from tests.crash.proxy import Proxy
 

@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from recollect.errors import LeaseLostError
-from recollect.records.change import Add
-from recollect.records.ids import now
-from recollect.records.log import MAX_ATTEMPTS, Job
-from recollect.records.memory_item import MemoryItem
-from recollect.store.sql_store import SqlStore
+from memorist.errors import LeaseLostError
+from memorist.records.change import Add
+from memorist.records.ids import now
+from memorist.records.log import MAX_ATTEMPTS, Job
+from memorist.records.memory_item import MemoryItem
+from memorist.store.sql_store import SqlStore
 from tests.crash.evidence import SCOPE, batch, batch_ids, open_store
 from tests.crash.processes import finish, kill, read_line, start, tell
 

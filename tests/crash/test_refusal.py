@@ -9,9 +9,9 @@ import apsw
 import psycopg
 import pytest
 
-from recollect.errors import SchemaError, StoreDamagedError
-from recollect.store.postgres.store import PostgresStore
-from recollect.store.sqlite.store import SqliteStore
+from memorist.errors import SchemaError, StoreDamagedError
+from memorist.store.postgres.store import PostgresStore
+from memorist.store.sqlite.store import SqliteStore
 from tests.crash.evidence import SCOPE, batch
 
 TABLES = "SELECT relname, relkind FROM pg_class WHERE relnamespace = 'public'::regnamespace"
@@ -60,7 +60,7 @@ def test_a_newer_schema_in_postgres_is_refused_and_untouched(postgres_url: str) 
     with PostgresStore(postgres_url) as store:
         store.append(SCOPE, batch("writer", 0))
     with psycopg.connect(postgres_url) as connection:
-        connection.execute("UPDATE recollect_meta SET value = '1000' WHERE key = 'schema'")
+        connection.execute("UPDATE memorist_meta SET value = '1000' WHERE key = 'schema'")
     before = postgres_state(postgres_url)
     threads = set(threading.enumerate())
     with pytest.raises(SchemaError, match="1000") as refused:
@@ -83,6 +83,6 @@ def postgres_state(url: str) -> list[object]:
     """What the database holds, with the transactions that wrote it."""
     with psycopg.connect(url) as connection:
         tables = connection.execute(TABLES).fetchall()
-        meta = connection.execute("SELECT xmin::text, key, value FROM recollect_meta").fetchall()
+        meta = connection.execute("SELECT xmin::text, key, value FROM memorist_meta").fetchall()
         log = connection.execute("SELECT xmin::text, id FROM chat_message_history").fetchall()
         return [sorted(tables), sorted(meta), sorted(log)]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from recollect.store.sql_store import SqlStore
+from memorist.store.sql_store import SqlStore
 from tests.crash.evidence import USER, batch, check_store, open_store
 from tests.support.postgres import URL_VARIABLE, Server, start_server
 

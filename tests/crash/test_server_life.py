@@ -1,4 +1,4 @@
-"""How a `recollect serve` ends: quietly when told to, and with what it acknowledged when killed."""
+"""How a `memorist serve` ends: quietly when told to, and with what it acknowledged when killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several `recollect serve` on one store under load; one is killed, or stands still for a while."""
+"""Several `memorist serve` on one store under load; one is killed, or stands still for a while."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import apsw
 import httpx
 import pytest
 
-from recollect.records.log import LogEntry
+from memorist.records.log import LogEntry
 from tests.crash.evidence import USER, check_file, check_log, open_store
 from tests.crash.server_load import Load, word_of
 from tests.support.servers import ServerProcess, end_servers

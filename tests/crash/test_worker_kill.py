@@ -15,11 +15,11 @@ from collections import Counter
 
 import pytest
 
-from recollect import Message
-from recollect.lifecycle.worker import LEASE_SECONDS
-from recollect.recall import indexer
-from recollect.records.log import MAX_ATTEMPTS
-from recollect.store.sql_store import SqlStore
+from memorist import Message
+from memorist.lifecycle.worker import LEASE_SECONDS
+from memorist.recall import indexer
+from memorist.records.log import MAX_ATTEMPTS
+from memorist.store.sql_store import SqlStore
 from tests.crash.evidence import SCOPE, USER, open_store
 from tests.crash.processes import read_line, start, tell
 from tests.crash.thinker import KINDS

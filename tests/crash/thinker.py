@@ -20,12 +20,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from recollect.lifecycle.policy import classify
-from recollect.lifecycle.thinking import Policy, Thinking
-from recollect.lifecycle.worker import Worker
-from recollect.providers.chat_model import Reply
-from recollect.records.ids import now
-from recollect.testing.model_server import quote_messages
+from memorist.lifecycle.policy import classify
+from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.lifecycle.worker import Worker
+from memorist.providers.chat_model import Reply
+from memorist.records.ids import now
+from memorist.testing.model_server import quote_messages
 from tests.crash.evidence import open_store
 
 KINDS = ("embed", "derive")

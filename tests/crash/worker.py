@@ -12,11 +12,11 @@ import random
 import sys
 import time
 
-from recollect.errors import LeaseLostError
-from recollect.records.change import Add
-from recollect.records.log import Job
-from recollect.records.memory_item import MemoryItem
-from recollect.store.sql_store import SqlStore
+from memorist.errors import LeaseLostError
+from memorist.records.change import Add
+from memorist.records.log import Job
+from memorist.records.memory_item import MemoryItem
+from memorist.store.sql_store import SqlStore
 from tests.crash.evidence import SCOPE, open_store
 
 

@@ -1,4 +1,4 @@
-"""Google ADK's own Runner, agents and memory tools work on Recollect's services."""
+"""Google ADK's own Runner, agents and memory tools work on Memorist's services."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from google.adk.tools.preload_memory_tool import preload_memory_tool
 from google.genai.types import Blob, Content, FunctionCall, FunctionResponse, Part
 from pydantic import Field
 
-from recollect import Memory, ScopeError, StoreError
-from recollect.integrations.adk import (
-    RecollectMemoryService,
-    RecollectSessionService,
+from memorist import Memory, ScopeError, StoreError
+from memorist.integrations.adk import (
+    MemoristMemoryService,
+    MemoristSessionService,
     event_of,
     messages_of,
 )
@@ -65,8 +65,8 @@ def runner(memory: Memory, model: BaseLlm, tool: Any, sessions: Any = None) -> R
     return Runner(
         app_name="tutor",
         agent=LlmAgent(name="tutor", model=model, tools=[tool]),
-        session_service=sessions or RecollectSessionService(memory),
-        memory_service=RecollectMemoryService(memory, deadline_ms=None),
+        session_service=sessions or MemoristSessionService(memory),
+        memory_service=MemoristMemoryService(memory, deadline_ms=None),
         auto_create_session=True,
     )
 
@@ -128,7 +128,7 @@ def test_another_process_continues_the_conversation(memory: Memory, tmp_path: Pa
 
 
 def test_sessions_kept_elsewhere_are_added_once_however_often(memory: Memory) -> None:
-    sessions, service = InMemorySessionService(), RecollectMemoryService(memory)
+    sessions, service = InMemorySessionService(), MemoristMemoryService(memory)
     run = runner(memory, Scripted(answer=answer_from_memory), load_memory_tool, sessions)
 
     async def talk() -> str:
@@ -193,7 +193,7 @@ RICH = [
 
 
 def test_every_event_comes_back_as_it_was_and_is_a_message_like_any_other(memory: Memory) -> None:
-    service = RecollectSessionService(memory)
+    service = MemoristSessionService(memory)
 
     async def keep() -> Session | None:
         session = await service.create_session(**ADA, session_id="talk")
@@ -226,7 +226,7 @@ def test_a_conversation_of_another_door_is_read_as_events(memory: Memory) -> Non
     chat = memory.session(user="ada", agent="tutor", id="talk")
     chat.add("user", "Hi")
     chat.add("assistant", "Hello", structured_data={"adk": "{}}"})
-    service = RecollectSessionService(memory)
+    service = MemoristSessionService(memory)
     session = asyncio.run(service.get_session(**ADA, session_id="talk"))
     assert session is not None
     assert [(it.author, it.content and it.content.role) for it in session.events] == [
@@ -241,7 +241,7 @@ Do = Callable[[BaseSessionService], Awaitable[Any]]
 def do(request: pytest.FixtureRequest, memory: Memory) -> Callable[[Do], Any]:
     """ADK's own service and ours do the same."""
     ours = request.param == "ours"
-    service: Any = RecollectSessionService(memory) if ours else InMemorySessionService()
+    service: Any = MemoristSessionService(memory) if ours else InMemorySessionService()
 
     async def run(work: Do) -> Any:
         return await work(service)
@@ -313,7 +313,7 @@ async def seen(service: BaseSessionService, session_id: str, **limits: Any) -> l
 
 
 def test_the_id_of_another_apps_session_is_refused(memory: Memory) -> None:
-    service = RecollectSessionService(memory)
+    service = MemoristSessionService(memory)
     asyncio.run(service.create_session(**ADA, session_id="one"))
     with pytest.raises(ScopeError):
         asyncio.run(service.create_session(app_name="cook", user_id="ada", session_id="one"))
@@ -322,7 +322,7 @@ def test_the_id_of_another_apps_session_is_refused(memory: Memory) -> None:
 def test_while_the_store_fails_the_agent_answers_and_what_was_said_is_stored_later(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    sessions = RecollectSessionService(memory)
+    sessions = MemoristSessionService(memory)
     model = Scripted(answer=lambda request: Part(text="Noted."))
     run = runner(memory, model, preload_memory_tool, sessions)
     asyncio.run(say(run, "One.", "talk"))

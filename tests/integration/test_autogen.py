@@ -29,10 +29,10 @@ from autogen_core.models import (
 )
 from openai import AsyncOpenAI
 
-from recollect import InvalidError, Memory, Notebook, StoreError, StoreUnavailableError
-from recollect.integrations.autogen import RecollectMemory
-from recollect.store.sqlite.store import SqliteStore
-from recollect.testing.model_server import ModelServer
+from memorist import InvalidError, Memory, Notebook, StoreError, StoreUnavailableError
+from memorist.integrations.autogen import MemoristMemory
+from memorist.store.sqlite.store import SqliteStore
+from memorist.testing.model_server import ModelServer
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
@@ -86,8 +86,8 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield memory
 
 
-def of(memory: Memory, user: str = "ada", **more: Any) -> RecollectMemory:
-    mine = RecollectMemory(memory, user=user, **more)
+def of(memory: Memory, user: str = "ada", **more: Any) -> MemoristMemory:
+    mine = MemoristMemory(memory, user=user, **more)
     mine.deadline_ms = None  # on a busy machine, recall is not what these tests are about
     return mine
 
@@ -96,11 +96,11 @@ def text(content: str, **metadata: Any) -> MemoryContent:
     return MemoryContent(content=content, mime_type=MemoryMimeType.TEXT, metadata=metadata)
 
 
-def found(mine: RecollectMemory, query: str | MemoryContent, **only: Any) -> list[MemoryContent]:
+def found(mine: MemoristMemory, query: str | MemoryContent, **only: Any) -> list[MemoryContent]:
     return asyncio.run(mine.query(query, deadline_ms=None, **only)).results
 
 
-def asked(server: ModelServer, mine: RecollectMemory, *tasks: str) -> list[TaskResult]:
+def asked(server: ModelServer, mine: MemoristMemory, *tasks: str) -> list[TaskResult]:
     """The results of a real agent's runs, whose messages are remembered after each."""
 
     async def run() -> list[TaskResult]:

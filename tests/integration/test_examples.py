@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from recollect.testing.model_server import ModelServer
+from memorist.testing.model_server import ModelServer
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 PLACE = ("HOME", "XDG_DATA_HOME")
@@ -19,7 +19,7 @@ PLACE = ("HOME", "XDG_DATA_HOME")
 
 def run(name: str, home: Path, **environment: str) -> str:
     """What an example prints; a warning of Python's is an error here as well."""
-    kept = {name: value for name, value in os.environ.items() if "RECOLLECT" not in name}
+    kept = {name: value for name, value in os.environ.items() if "MEMORIST" not in name}
     kept.pop("MODEL", None)
     done = subprocess.run(
         [sys.executable, "-W", "error", EXAMPLES / name], cwd=home, capture_output=True, text=True,

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Memory
-from recollect.lifecycle import worker as working
-from recollect.lifecycle.thinking import Policy, Thinking
-from recollect.providers.openai_chat import OpenAIChat
-from recollect.records.log import MAX_ATTEMPTS
-from recollect.testing.model_server import FAILURES, ModelServer
+from memorist import Memory
+from memorist.lifecycle import worker as working
+from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.providers.openai_chat import OpenAIChat
+from memorist.records.log import MAX_ATTEMPTS
+from memorist.testing.model_server import FAILURES, ModelServer
 
 SAID = [f"My friend Zebulon{number} plays the viola in Bonn." for number in range(20)]
 SECRET_WORDS = ("Zebulon", "viola", "Bonn")

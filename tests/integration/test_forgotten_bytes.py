@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recollect import Add, Fact, Memory, MemoryItem, Message, Scope, SqliteStore
+from memorist import Add, Fact, Memory, MemoryItem, Message, Scope, SqliteStore
 
 CANARY = b"zqcanary"
 
@@ -44,7 +44,7 @@ def fill(memory: Memory, chance: random.Random, sessions: int) -> None:
     memory.store.revise(scope, first.changed(content="zqcanaryrevised", name="zqcanaryname"))
 
 
-@pytest.mark.parametrize("seed", range(5 if os.environ.get("RECOLLECT_PROVE") else 2))
+@pytest.mark.parametrize("seed", range(5 if os.environ.get("MEMORIST_PROVE") else 2))
 def test_no_byte_of_a_forgotten_user_is_left_in_any_file(tmp_path: Path, seed: int) -> None:
     with Memory(SqliteStore(tmp_path / "memory.db")) as memory:
         fill(memory, random.Random(seed), sessions=5)

@@ -14,12 +14,12 @@ from langchain_core.messages import HumanMessage
 from llama_index.core.base.llms.types import ChatMessage
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 
-from recollect import Memory
-from recollect.integrations.adk import RecollectSessionService
-from recollect.integrations.autogen import RecollectMemory as AutogenMemory
-from recollect.integrations.llama_index import RecollectMemory as LlamaMemory
-from recollect.integrations.pydantic_ai import RecollectMemory as PydanticMemory
-from recollect.server.mcp import build_server
+from memorist import Memory
+from memorist.integrations.adk import MemoristSessionService
+from memorist.integrations.autogen import MemoristMemory as AutogenMemory
+from memorist.integrations.llama_index import MemoristMemory as LlamaMemory
+from memorist.integrations.pydantic_ai import MemoristMemory as PydanticMemory
+from memorist.server.mcp import build_server
 from tests.support.revising import NOTHING, run
 
 HALF = "gulls \ud83d and \x00 boats"
@@ -40,7 +40,7 @@ def check_log(memory: Memory) -> None:
 
 def test_in_google_adk(memory: Memory) -> None:
     async def say() -> list[Event]:
-        service = RecollectSessionService(memory)
+        service = MemoristSessionService(memory)
         named: Any = {"app_name": "tutor", "user_id": "ada", "session_id": "s1"}
         session = await service.create_session(**named)
         call = Part(function_call=FunctionCall(id="c1", name="look", args={"at": HALF}))

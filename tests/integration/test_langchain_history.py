@@ -29,8 +29,8 @@ from langchain_core.runnables import ConfigurableFieldSpec, RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_postgres import PostgresChatMessageHistory
 
-from recollect import HeldError, InvalidError, Memory, MessageError, ScopeError, StoreError
-from recollect.integrations.langchain import RecollectChatMessageHistory
+from memorist import HeldError, InvalidError, Memory, MessageError, ScopeError, StoreError
+from memorist.integrations.langchain import MemoristChatMessageHistory
 
 pytestmark = pytest.mark.filterwarnings(
     r"ignore:(The class )?.?(InMemoryChatMessageHistory|RunnableWithMessageHistory|"
@@ -129,7 +129,7 @@ class OurContract(HistoryContract):
     @pytest.fixture
     def open(self, memory: Memory) -> Open:
         def open(session: str, **named: Any) -> BaseChatMessageHistory:
-            return RecollectChatMessageHistory(memory, session, **{"user": "ada", **named})
+            return MemoristChatMessageHistory(memory, session, **{"user": "ada", **named})
 
         return open
 
@@ -196,7 +196,7 @@ class OurContract(HistoryContract):
             open("talk").clear()
         assert open("talk").messages == TURN
 
-    def test_a_session_of_recollects_own_is_read_as_langchain_messages(
+    def test_a_session_of_memorists_own_is_read_as_langchain_messages(
         self, open: Open, memory: Memory
     ) -> None:
         chat = memory.session(user="ada", id="talk")
@@ -269,7 +269,7 @@ class TestSqlite(OurContract):
         for count, message in enumerate(TURN, start=1):
             history.add_messages([message])
             with Memory(tmp_path / "talk.db", embedder=None, thinking=None) as other:
-                read = RecollectChatMessageHistory(other, "talk", user="ada")
+                read = MemoristChatMessageHistory(other, "talk", user="ada")
                 assert read.messages == TURN[:count]
 
 
@@ -293,7 +293,7 @@ class TestPostgres(OurContract):
             ours.add_messages(TURN)
             assert ours.messages == TURN
             for message in (read := theirs.messages):
-                message.additional_kwargs.pop("recollect", None)
+                message.additional_kwargs.pop("memorist", None)
             assert read == TURN
 
 
@@ -302,14 +302,14 @@ def test_k_and_session_id_are_checked_at_once() -> None:
         for wrong in ({"k": -1}, {"k": "3"}, {"session_id": None}, {"session_id": 7}):
             named: dict[str, Any] = {"session_id": "s", **wrong}
             with pytest.raises(InvalidError):
-                RecollectChatMessageHistory(memory, user="ada", **named)
+                MemoristChatMessageHistory(memory, user="ada", **named)
 
 
 def test_where_the_store_does_not_answer_reading_is_empty_aloud_and_writing_fails(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     memory = Memory(":memory:", embedder=None)
-    history = RecollectChatMessageHistory(memory, "talk", user="ada")
+    history = MemoristChatMessageHistory(memory, "talk", user="ada")
     history.add_user_message("Hi")
     memory.close()
     assert history.messages == []
@@ -322,10 +322,10 @@ def test_what_the_user_says_while_the_history_cannot_be_read_is_stored_all_the_s
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Memory(tmp_path / "talk.db", embedder=None) as memory:
-        RecollectChatMessageHistory(memory, "talk", user="ada").add_messages(TURN)
+        MemoristChatMessageHistory(memory, "talk", user="ada").add_messages(TURN)
         chain = RunnableWithMessageHistory(
             FakeMessagesListChatModel(responses=[AIMessage("Hm", id="x")]),
-            lambda session_id: RecollectChatMessageHistory(memory, session_id, user="ada"),
+            lambda session_id: MemoristChatMessageHistory(memory, session_id, user="ada"),
         )
         read, failed = memory.store.history, list[bool]()
 
@@ -340,7 +340,7 @@ def test_what_the_user_says_while_the_history_cannot_be_read_is_stored_all_the_s
             [HumanMessage("Still there?")], {"configurable": {"session_id": "talk"}}
         )
         assert answer.content == "Hm"
-        said = RecollectChatMessageHistory(memory, "talk", user="ada")
+        said = MemoristChatMessageHistory(memory, "talk", user="ada")
         assert contents(said)[-2:] == ["Still there?", "Hm"]
         assert len(said.messages) == len(TURN) + 2
 

@@ -1,4 +1,4 @@
-"""History written with langchain-postgres is read by Recollect, and the reverse."""
+"""History written with langchain-postgres is read by Memorist, and the reverse."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_postgres import PostgresChatMessageHistory
 
-from recollect import Hit, Memory, Message, Scope
-from recollect.store.postgres.store import PostgresStore
+from memorist import Hit, Memory, Message, Scope
+from memorist.store.postgres.store import PostgresStore
 
 TABLE = "chat_message_history"
 TURN: list[BaseMessage] = [
@@ -54,7 +54,7 @@ def langchain(connection: psycopg.Connection[Any], session: str) -> PostgresChat
     return PostgresChatMessageHistory(TABLE, session, sync_connection=connection)
 
 
-def test_what_langchain_writes_recollect_reads_with_its_tool_calls(
+def test_what_langchain_writes_memorist_reads_with_its_tool_calls(
     memory: Memory, connection: psycopg.Connection[Any]
 ) -> None:
     chat = memory.session(user="ada", agent="tutor")
@@ -134,7 +134,7 @@ def test_a_long_message_from_langchain_is_cut_where_its_text_is_and_lost_nowhere
     assert [it.stop for it in store.passages(scope, [pieces[-2].passage])] == [len(long)]
 
 
-def test_what_recollect_writes_langchain_reads_with_its_tool_calls(
+def test_what_memorist_writes_langchain_reads_with_its_tool_calls(
     memory: Memory, connection: psycopg.Connection[Any]
 ) -> None:
     chat = memory.session(user="ada", agent="tutor")
@@ -236,8 +236,8 @@ def test_a_bound_role_writes_through_langchain_for_one_owner_only(
     memory: Memory, connection: psycopg.Connection[Any]
 ) -> None:
     ada, bob = memory.session(user="ada"), memory.session(user="bob")
-    connection.execute("SET ROLE recollect_app")
-    connection.execute(f"SET recollect.owner = '{Scope(user='ada').owner}'")
+    connection.execute("SET ROLE memorist_app")
+    connection.execute(f"SET memorist.owner = '{Scope(user='ada').owner}'")
     langchain(connection, ada.id).add_messages([HumanMessage("mine")])
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         langchain(connection, bob.id).add_messages([HumanMessage("planted")])
@@ -252,11 +252,11 @@ def test_a_row_made_to_look_like_ours_is_still_read(
     with PostgresStore(postgres_url) as store:
         scope = store.open_session(Scope(user="ada")).scope
         odd = [
-            HumanMessage("a", additional_kwargs={"recollect": "not json"}),
-            HumanMessage("b", additional_kwargs={"recollect": '{"tool_calls": [["too few"]]}'}),
-            HumanMessage("c", additional_kwargs={"recollect": 5}),
-            HumanMessage("d", additional_kwargs={"recollect": '{"role": "system", "name": 7}'}),
-            HumanMessage("e", additional_kwargs={"recollect": '{"content": "planted"}'}),
+            HumanMessage("a", additional_kwargs={"memorist": "not json"}),
+            HumanMessage("b", additional_kwargs={"memorist": '{"tool_calls": [["too few"]]}'}),
+            HumanMessage("c", additional_kwargs={"memorist": 5}),
+            HumanMessage("d", additional_kwargs={"memorist": '{"role": "system", "name": 7}'}),
+            HumanMessage("e", additional_kwargs={"memorist": '{"content": "planted"}'}),
         ]
         langchain(connection, str(scope.session)).add_messages(odd)
         connection.execute(

@@ -16,8 +16,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
-from recollect import Library, Memory
-from recollect.integrations.langchain import RecollectRetriever
+from memorist import Library, Memory
+from memorist.integrations.langchain import MemoristRetriever
 
 SAID = [
     "I moved to Berlin in March.", "In Berlin I have a garden.", "Berlin is cold in winter.",
@@ -49,7 +49,7 @@ class TestStandard(RetrieversIntegrationTests):
 
     @property
     def retriever_constructor(self) -> type[BaseRetriever]:
-        return RecollectRetriever
+        return MemoristRetriever
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
@@ -60,8 +60,8 @@ class TestStandard(RetrieversIntegrationTests):
         return "Where in Berlin?"
 
 
-def retriever_of(memory: Memory, **named: Any) -> RecollectRetriever:
-    return RecollectRetriever(**{"memory": memory, "user": "ada", "deadline_ms": None, **named})
+def retriever_of(memory: Memory, **named: Any) -> MemoristRetriever:
+    return MemoristRetriever(**{"memory": memory, "user": "ada", "deadline_ms": None, **named})
 
 
 def test_a_document_says_what_it_is_from_when_and_why(memory: Memory) -> None:
@@ -156,10 +156,10 @@ def test_a_store_that_is_gone_leaves_the_chain_answering_aloud(
 
 
 def test_its_picture_shows_nothing_of_the_memory(memory: Memory) -> None:
-    assert repr(retriever_of(memory)) == "RecollectRetriever(user='ada', only={}, deadline_ms=None)"
+    assert repr(retriever_of(memory)) == "MemoristRetriever(user='ada', only={}, deadline_ms=None)"
 
 
-def test_recollect_itself_imports_no_framework() -> None:
-    code = "import recollect, sys; print([it for it in sys.modules if it.startswith('lang')])"
+def test_memorist_itself_imports_no_framework() -> None:
+    code = "import memorist, sys; print([it for it in sys.modules if it.startswith('lang')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

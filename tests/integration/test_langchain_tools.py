@@ -20,13 +20,13 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
 
-from recollect import InvalidError, Library, Memory, Window
-from recollect.agent.described import NAMES
-from recollect.agent.messages import from_langchain
-from recollect.agent.toolbox import Toolbox
-from recollect.agent.tools import NOTHING, memory_tools
-from recollect.context.tokens import Counter
-from recollect.testing.scripted import ScriptedChatModel
+from memorist import InvalidError, Library, Memory, Window
+from memorist.agent.described import NAMES
+from memorist.agent.messages import from_langchain
+from memorist.agent.toolbox import Toolbox
+from memorist.agent.tools import NOTHING, memory_tools
+from memorist.context.tokens import Counter
+from memorist.testing.scripted import ScriptedChatModel
 
 KEPT = {"content": "The build needs Python 3.11.", "importance": 0.8, "tags": ["build"]}
 EXAMPLES: dict[str, dict[str, Any]] = {
@@ -240,12 +240,12 @@ def test_a_model_sees_a_description_of_every_tool_and_argument(box: Toolbox) -> 
 def test_without_langchain_the_cure_is_named() -> None:
     code = (
         "import sys; sys.modules['langchain'] = None\n"
-        "try: import recollect.agent.tools\n"
+        "try: import memorist.agent.tools\n"
         "except ImportError as error: print(type(error).__name__, error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == (
-        'MissingExtraError this needs an optional part: pip install "recollect[agents]"'
+        'MissingExtraError this needs an optional part: pip install "memorist[agents]"'
     )
 
 

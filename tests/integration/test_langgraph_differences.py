@@ -1,4 +1,4 @@
-"""RecollectStore beside LangGraph's own three stores: the same, but where the document says."""
+"""MemoristStore beside LangGraph's own three stores: the same, but where the document says."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.postgres import PostgresStore
 from langgraph.store.sqlite import SqliteStore
 
-from recollect import Memory
-from recollect.errors import InvalidError
-from recollect.integrations.langgraph import RecollectStore
-from recollect.records.entry import Search
+from memorist import Memory
+from memorist.errors import InvalidError
+from memorist.integrations.langgraph import MemoristStore
+from memorist.records.entry import Search
 from tests.support.postgres import Server
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "langgraph.md"
-LONG = bool(os.environ.get("RECOLLECT_PROVE"))
+LONG = bool(os.environ.get("MEMORIST_PROVE"))
 OFFICIAL = ("memory", "sqlite", "postgres")
 OURS = ("ours on SQLite", "ours on PostgreSQL")
 Stores = dict[str, BaseStore]
@@ -68,7 +68,7 @@ def stores(vector_server: Server, tmp_path_factory: pytest.TempPathFactory) -> I
         for official in (sqlite, postgres):
             official.setup()
         ours = [
-            RecollectStore(stack.enter_context(Memory(where, embedder=None, thinking=None)))
+            MemoristStore(stack.enter_context(Memory(where, embedder=None, thinking=None)))
             for where in (path, vector_server.create_database("langgraph_ours"))
         ]
         yield {
@@ -381,7 +381,7 @@ def test_what_has_no_vector_comes_last_as_in_memory_and_is_left_out_in_postgres(
 def test_reading_refreshes_as_each_read_says(stores: Stores) -> None:
     root = next(_roots)
     ours = stores[OURS[0]]
-    assert isinstance(ours, RecollectStore)
+    assert isinstance(ours, MemoristStore)
     ours.put((root,), "k", {}, ttl=10)
 
     def end() -> Any:

@@ -1,4 +1,4 @@
-"""RecollectStore at work: search, times to live, langmem, agents, processes, forgetting."""
+"""MemoristStore at work: search, times to live, langmem, agents, processes, forgetting."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import GetOp, Op, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
-from recollect import Memory
-from recollect.errors import HeldError, InvalidError
-from recollect.integrations.langgraph import RecollectStore, texts_of
-from recollect.records.hold import Hold
-from recollect.testing.scripted import ScriptedChatModel
+from memorist import Memory
+from memorist.errors import HeldError, InvalidError
+from memorist.integrations.langgraph import MemoristStore, texts_of
+from memorist.records.hold import Hold
+from memorist.testing.scripted import ScriptedChatModel
 
 ROOT = Path(__file__).parents[2]
 ADA, BOB = ("memories", "ada"), ("memories", "bob")
@@ -45,12 +45,12 @@ def memory() -> Iterator[Memory]:
 
 
 @pytest.fixture
-def store(memory: Memory, request: pytest.FixtureRequest) -> RecollectStore:
+def store(memory: Memory, request: pytest.FixtureRequest) -> MemoristStore:
     """A store that no other test has, in a memory that has its model loaded."""
-    return RecollectStore(memory, request.node.name, deadline_ms=None)
+    return MemoristStore(memory, request.node.name, deadline_ms=None)
 
 
-def filled(store: RecollectStore, memory: Memory) -> RecollectStore:
+def filled(store: MemoristStore, memory: Memory) -> MemoristStore:
     for key, text in SAID.items():
         store.put(ADA, key, {"text": text, "words": len(text.split())})
     store.put(BOB, "home", {"text": "Bob lives in Munich, in a flat"})
@@ -60,7 +60,7 @@ def filled(store: RecollectStore, memory: Memory) -> RecollectStore:
 
 class TestSearch:
     def test_meaning_and_words_say_what_comes_first(
-        self, store: RecollectStore, memory: Memory
+        self, store: MemoristStore, memory: Memory
     ) -> None:
         filled(store, memory)
         for query, key in {
@@ -74,7 +74,7 @@ class TestSearch:
             assert len(scores) == 3
 
     def test_a_search_stays_below_its_prefix_and_its_filter(
-        self, store: RecollectStore, memory: Memory
+        self, store: MemoristStore, memory: Memory
     ) -> None:
         filled(store, memory)
         assert store.search(BOB, query="Berlin flat")[0].namespace == BOB
@@ -84,7 +84,7 @@ class TestSearch:
         assert store.search(ADA, query="Berlin", filter={"words": 99}) == []
 
     def test_pages_of_a_search_follow_each_other(
-        self, store: RecollectStore, memory: Memory
+        self, store: MemoristStore, memory: Memory
     ) -> None:
         filled(store, memory)
         every = [item.key for item in store.search(ADA, query="dog")]
@@ -94,7 +94,7 @@ class TestSearch:
 
     def test_few_are_found_among_thousands_of_others(self) -> None:
         with Memory(":memory:", embedder=None, thinking=None) as memory:
-            store = RecollectStore(memory, deadline_ms=None)
+            store = MemoristStore(memory, deadline_ms=None)
             said = {"text": "Rex the dog barks"}
             store.batch([PutOp(("crowd", str(n % 7)), str(n), said) for n in range(2_000)])
             store.put(ADA, "pet", {"text": "The cat sleeps, the dog barks"})
@@ -105,7 +105,7 @@ class TestSearch:
             ]  # fmt: skip
             assert len(store.search(("crowd", "3"), query="Rex", limit=1_000)) == 286
 
-    def test_what_was_put_this_moment_is_found(self, store: RecollectStore) -> None:
+    def test_what_was_put_this_moment_is_found(self, store: MemoristStore) -> None:
         store.put(ADA, "k", {"text": "Kangaroos"})
         [by_words] = store.search(ADA, query="kangaroo")
         assert by_words.score is not None
@@ -121,7 +121,7 @@ class TestSearch:
                 "embed": lambda texts: [list(map(float, row)) for row in embedder.embed(texts)],
             }
         )  # fmt: skip
-        ours = RecollectStore(memory, "fields", fields=["text", "tags[*]"], deadline_ms=None)
+        ours = MemoristStore(memory, "fields", fields=["text", "tags[*]"], deadline_ms=None)
         for store in (official, ours):
             store.put(ADA, "text", {"text": "a dog barks", "other": "piano"})
             store.put(ADA, "tags", {"tags": ["a violin", "cooking pasta"]})
@@ -143,7 +143,7 @@ class TestSearch:
     @settings(max_examples=50, deadline=None)
     @given(query=st.text(max_size=20), value=st.dictionaries(st.text(), st.text(), max_size=3))
     def test_no_text_breaks_a_search(self, memory: Memory, query: str, value: Any) -> None:
-        store = RecollectStore(memory, "odd", deadline_ms=None)
+        store = MemoristStore(memory, "odd", deadline_ms=None)
         store.put(ADA, "k", value)
         [found] = store.search(ADA, query=query)
         assert found.value == value
@@ -166,7 +166,7 @@ class TestTimesToLive:
     def test_an_entry_lives_for_its_minutes_and_longer_where_it_is_read(self) -> None:
         watch = Watch()
         with Memory(":memory:", embedder=None, thinking=None, clock=watch) as memory:
-            store = RecollectStore(memory, ttl={"default_ttl": 10, "refresh_on_read": True})
+            store = MemoristStore(memory, ttl={"default_ttl": 10, "refresh_on_read": True})
             for key in ("got", "searched", "left"):
                 store.put(ADA, key, {"key": key})
             store.put(ADA, "ever", {}, ttl=None)
@@ -189,7 +189,7 @@ class TestTimesToLive:
     def test_without_refreshing_the_end_stays(self) -> None:
         watch = Watch()
         with Memory(":memory:", embedder=None, thinking=None, clock=watch) as memory:
-            store = RecollectStore(memory, ttl={"refresh_on_read": False})
+            store = MemoristStore(memory, ttl={"refresh_on_read": False})
             store.put(ADA, "k", {}, ttl=10)
             watch.wait(6)
             assert store.get(ADA, "k") is not None
@@ -197,13 +197,13 @@ class TestTimesToLive:
             assert store.get(ADA, "k") is None
 
     @pytest.mark.parametrize("ttl", [float("nan"), float("inf"), 1e300, "soon"])
-    def test_a_time_that_is_none_is_refused(self, store: RecollectStore, ttl: Any) -> None:
+    def test_a_time_that_is_none_is_refused(self, store: MemoristStore, ttl: Any) -> None:
         with pytest.raises(InvalidError):
             store.put(ADA, "k", {}, ttl=ttl)
 
 
 class TestOperations:
-    def test_asyncio_gives_the_same(self, store: RecollectStore) -> None:
+    def test_asyncio_gives_the_same(self, store: MemoristStore) -> None:
         async def use() -> list[Any]:
             await store.aput(ADA, "k", {"n": 1})
             await asyncio.gather(*(store.aput(BOB, str(n), {"n": n}) for n in range(20)))
@@ -215,7 +215,7 @@ class TestOperations:
         assert store.get(ADA, "k") is None
 
     def test_a_batch_with_something_wrong_in_it_changes_nothing(
-        self, store: RecollectStore
+        self, store: MemoristStore
     ) -> None:
         wrong: list[Any] = [PutOp(ADA, "b", {"x": {1}}), SearchOp(ADA, {"n": {"$in": []}}), "op"]
         for op in wrong:
@@ -223,19 +223,19 @@ class TestOperations:
                 store.batch([PutOp(ADA, "a", {}), op])
         assert store.search(()) == []
 
-    def test_errors_do_not_tell_what_was_stored(self, store: RecollectStore) -> None:
+    def test_errors_do_not_tell_what_was_stored(self, store: MemoristStore) -> None:
         with pytest.raises(InvalidError) as raised:
             store.put(("secret",), "secret", {"secret": {"secret"}})
         assert "secret" not in str(raised.value)
 
-    def test_an_empty_batch_is_nothing(self, store: RecollectStore) -> None:
+    def test_an_empty_batch_is_nothing(self, store: MemoristStore) -> None:
         assert store.batch([]) == []
 
 
 class TestForgetting:
     def test_a_users_own_store_is_recalled_and_goes_with_the_user(self, tmp_path: Path) -> None:
         with Memory(tmp_path / "memory.db", thinking=None) as memory:
-            store = RecollectStore(memory, user="ada")
+            store = MemoristStore(memory, user="ada")
             store.put(("notes",), "k", {"text": "zqcanary sings at noon"})
             [hit] = memory.recall("zqcanary", user="ada", deadline_ms=None).hits
             assert (hit.kind, hit.text) == ("entry", "text: zqcanary sings at noon")
@@ -246,7 +246,7 @@ class TestForgetting:
             files = [path.read_bytes() for path in tmp_path.iterdir()]
             assert not any(b"zqcanary" in held for held in files)
 
-    def test_a_shared_store_is_nobodys_memory(self, store: RecollectStore, memory: Memory) -> None:
+    def test_a_shared_store_is_nobodys_memory(self, store: MemoristStore, memory: Memory) -> None:
         store.put(ADA, "k", {"text": "ocelots"})
         assert memory.recall("ocelots", user="ada", deadline_ms=None).hits == ()
         memory.forget(user="ada", everything=True)
@@ -254,7 +254,7 @@ class TestForgetting:
 
     def test_a_namespace_is_forgotten_with_all_below_it(self, tmp_path: Path) -> None:
         with Memory(tmp_path / "memory.db", embedder=None, thinking=None) as memory:
-            store = RecollectStore(memory)
+            store = MemoristStore(memory)
             for namespace in (ADA, (*ADA, "deep"), BOB):
                 store.put(namespace, "k", {"text": f"zqcanary{namespace[1]}"})
             assert store.forget(ADA).counts == {"entries": 2}
@@ -275,7 +275,7 @@ class Seen(TypedDict):
 
 class TestInLangGraph:
     @pytest.mark.filterwarnings("ignore:Importing Send from langgraph:DeprecationWarning")
-    def test_langmem_remembers_and_finds_in_it(self, store: RecollectStore, memory: Memory) -> None:
+    def test_langmem_remembers_and_finds_in_it(self, store: MemoristStore, memory: Memory) -> None:
         from langmem import (  # type: ignore[import-untyped]
             create_manage_memory_tool,
             create_search_memory_tool,
@@ -301,7 +301,7 @@ class TestInLangGraph:
         manage.invoke({"action": "delete", "id": id_}, ada)
         assert len(json.loads(asyncio.run(search.ainvoke({"query": "food"}, ada)))) == 1
 
-    def test_an_agent_gives_it_to_its_tools(self, store: RecollectStore) -> None:
+    def test_an_agent_gives_it_to_its_tools(self, store: MemoristStore) -> None:
         @tool
         def note(text: str, runtime: ToolRuntime) -> str:
             """Keep a note."""
@@ -316,7 +316,7 @@ class TestInLangGraph:
         assert item is not None
         assert item.value == {"text": "tea"}
 
-    def test_a_node_of_a_graph_has_it(self, store: RecollectStore) -> None:
+    def test_a_node_of_a_graph_has_it(self, store: MemoristStore) -> None:
         async def remember(state: Seen, runtime: Runtime[None]) -> dict[str, Any]:
             assert runtime.store is not None
             await runtime.store.aput(ADA, "seen", dict(state))
@@ -334,12 +334,12 @@ class TestInLangGraph:
 
 WRITER = """
 import sys
-from recollect import Memory
-from recollect.integrations.langgraph import RecollectStore
+from memorist import Memory
+from memorist.integrations.langgraph import MemoristStore
 
 url, name = sys.argv[1:]
 with Memory(url, embedder=None, thinking=None) as memory:
-    store = RecollectStore(memory)
+    store = MemoristStore(memory)
     sys.stdin.readline()
     for number in range(60):
         store.put(("own", name), str(number), {"by": name, "n": number})
@@ -353,7 +353,7 @@ def test_two_processes_at_once_lose_nothing_and_a_third_reads_it(
 ) -> None:
     url = str(tmp_path / "memory.db") if database == "SQLite" else postgres_url
     command = [sys.executable, "-c", WRITER, url]
-    kept = {name: value for name, value in os.environ.items() if "RECOLLECT" not in name}
+    kept = {name: value for name, value in os.environ.items() if "MEMORIST" not in name}
     writers = [
         subprocess.Popen([*command, name], stdin=subprocess.PIPE, cwd=ROOT, env=kept)
         for name in ("one", "two")
@@ -364,7 +364,7 @@ def test_two_processes_at_once_lose_nothing_and_a_third_reads_it(
         writer.stdin.close()
     assert [writer.wait(60) for writer in writers] == [0, 0]
     with Memory(url, embedder=None, thinking=None) as memory:
-        store = RecollectStore(memory)
+        store = MemoristStore(memory)
         assert store.list_namespaces() == [("own", "one"), ("own", "two"), ("shared",)]
         for name in ("one", "two"):
             own = store.search(("own", name), limit=99)
@@ -388,10 +388,10 @@ def test_without_langgraph_the_import_names_its_cure() -> None:
 import sys
 sys.modules["langgraph.store.base"] = None
 try:
-    import recollect.integrations.langgraph
+    import memorist.integrations.langgraph
 except ImportError as error:
     print(type(error).__name__, error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("MissingExtraError")
-    assert 'pip install "recollect[langgraph]"' in done.stdout
+    assert 'pip install "memorist[langgraph]"' in done.stdout

@@ -1,4 +1,4 @@
-"""LlamaIndex's own agents, chat engines and query engines work on Recollect."""
+"""LlamaIndex's own agents, chat engines and query engines work on Memorist."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from llama_index.core.chat_engine import ContextChatEngine, SimpleChatEngine
 from llama_index.core.llms.mock import MockFunctionCallingLLM, MockLLMWithChatMemoryOfLastCall
 from llama_index.core.memory import ChatMemoryBuffer
 
-from recollect import InvalidError, Memory, StoreError, Window
-from recollect.integrations.llama_index import RecollectMemory, RecollectRetriever
+from memorist import InvalidError, Memory, StoreError, Window
+from memorist.integrations.llama_index import MemoristMemory, MemoristRetriever
 
 
 @pytest.fixture
@@ -33,8 +33,8 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield memory
 
 
-def talk(memory: Memory, session: str = "talk", **named: Any) -> RecollectMemory:
-    return RecollectMemory(memory=memory, session=session, **{"user": "ada", **named})
+def talk(memory: Memory, session: str = "talk", **named: Any) -> MemoristMemory:
+    return MemoristMemory(memory=memory, session=session, **{"user": "ada", **named})
 
 
 def said(role: str, text: str) -> ChatMessage:
@@ -98,10 +98,10 @@ def test_another_user_sees_nothing_and_another_session_is_another(memory: Memory
 
 
 def test_without_a_session_it_is_the_active_one(memory: Memory) -> None:
-    first = RecollectMemory.from_defaults(memory=memory, user="ada", agent="tutor")
+    first = MemoristMemory.from_defaults(memory=memory, user="ada", agent="tutor")
     first.put(said("user", "Hi"))
-    assert contents(RecollectMemory(memory=memory, user="ada", agent="tutor").get_all()) == ["Hi"]
-    assert RecollectMemory(memory=memory, user="ada", agent="cook").get_all() == []
+    assert contents(MemoristMemory(memory=memory, user="ada", agent="tutor").get_all()) == ["Hi"]
+    assert MemoristMemory(memory=memory, user="ada", agent="cook").get_all() == []
 
 
 def test_setting_a_history_keeps_what_it_begins_with_and_forgets_the_rest(memory: Memory) -> None:
@@ -175,7 +175,7 @@ def test_an_engine_that_asks_before_it_puts_gets_no_question_but_what_bears_on_i
     assert "red Colnago" in (recalled.content or "")
     assert "Which bike" not in (recalled.content or "")
     llm = MockLLMWithChatMemoryOfLastCall(max_tokens=None, is_chat_model=True)
-    retriever = RecollectRetriever(memory, user="ada", deadline_ms=None, role="user")
+    retriever = MemoristRetriever(memory, user="ada", deadline_ms=None, role="user")
     engine = ContextChatEngine.from_defaults(retriever=retriever, llm=llm, memory=tuesday)
     answer = engine.chat("Which bike is mine?")
     assert answer.source_nodes[0].node.metadata["session"] == "monday"
@@ -226,7 +226,7 @@ def test_what_is_said_while_the_store_fails_is_stored_with_what_comes_next(
 
 def test_the_retriever_gives_nodes_with_their_sources(memory: Memory) -> None:
     talk(memory).put_messages(RICH)
-    retriever = RecollectRetriever(memory, user="ada", k=2, deadline_ms=None)
+    retriever = MemoristRetriever(memory, user="ada", k=2, deadline_ms=None)
     found = retriever.retrieve("umbrella")
     best = found[0]
     assert best.node.get_content() == "Take an umbrella."
@@ -236,10 +236,10 @@ def test_the_retriever_gives_nodes_with_their_sources(memory: Memory) -> None:
     assert [it.node_id for it in asyncio.run(retriever.aretrieve("umbrella"))] == [
         it.node_id for it in found
     ]
-    bobs = RecollectRetriever(memory, user="bob", deadline_ms=None)
+    bobs = MemoristRetriever(memory, user="bob", deadline_ms=None)
     assert bobs.retrieve("umbrella") == []
     with pytest.raises(InvalidError):
-        RecollectRetriever(memory, user="ada", colour="red")
+        MemoristRetriever(memory, user="ada", colour="red")
 
 
 def test_it_does_what_llama_indexs_own_buffer_does(memory: Memory) -> None:

@@ -13,12 +13,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from recollect import Memory, ProviderError, Thinking, Window
-from recollect.agent.middleware import OVERFLOW, RecollectMiddleware
-from recollect.agent.summary import NOTHING, RecollectSummarizer
-from recollect.context.tokens import Counter
-from recollect.providers.tokenizer import tokenizer_for
-from recollect.testing.scripted import ScriptedChatModel, ScriptedOverflowError
+from memorist import Memory, ProviderError, Thinking, Window
+from memorist.agent.middleware import OVERFLOW, MemoristMiddleware
+from memorist.agent.summary import NOTHING, MemoristSummarizer
+from memorist.context.tokens import Counter
+from memorist.providers.tokenizer import tokenizer_for
+from memorist.testing.scripted import ScriptedChatModel, ScriptedOverflowError
 
 TURNS = 60
 MOVES_AT = 30
@@ -59,7 +59,7 @@ class Boat:
         counter = Counter(tokenizer_for("gpt-4o"))
         self.small = ScriptedChatModel(self.reply, max_input_tokens=SMALL, counter=counter)
         self.large = ScriptedChatModel(answer, max_input_tokens=8_000, counter=counter)
-        self.middleware = RecollectMiddleware(
+        self.middleware = MemoristMiddleware(
             memory, user="ada", agent="mate", larger_model=self.large, deadline_ms=None,
             window=Window(max_tokens=SMALL, answer_tokens=100, model="gpt-4o"),
         )  # fmt: skip
@@ -110,14 +110,14 @@ def test_sixty_turns_in_a_small_window(target: str, saver: Any) -> None:
         assert sum(message.role == "tool" for message in log) == 6
         summaries = memory.summaries(user="ada", session="voyage")
 
-    moved = [at for at, it in enumerate(results, start=1) if it["recollect"]["moved"]]
+    moved = [at for at, it in enumerate(results, start=1) if it["memorist"]["moved"]]
     assert moved == [MOVES_AT]
-    assert results[MOVES_AT - 1]["recollect"]["moved"] == OVERFLOW
+    assert results[MOVES_AT - 1]["memorist"]["moved"] == OVERFLOW
     assert len(boat.large.prompts) == 1
     assert len(summaries) > 1
-    assert sum(it["recollect"]["saved"] > 0 for it in results) > 1
+    assert sum(it["memorist"]["saved"] > 0 for it in results) > 1
     assert max(prompt.tokens for prompt in boat.small.prompts) <= SMALL - 100
-    assert all(not it["recollect"]["failed"] for it in results)
+    assert all(not it["memorist"]["failed"] for it in results)
 
     system, opening, *turns = boat.small.prompts[-1].messages
     assert "harbour sauna is 4711" in system.text  # recalled, not merely still there
@@ -130,9 +130,9 @@ def test_our_summariser_serves_langchains_own_middleware(tmp_path: Path) -> None
         model = ScriptedChatModel(answer)
         summarization = SummarizationMiddleware(
             model, trigger=("messages", 12), keep=("messages", 4),
-            trim_tokens_to_summarize=None, summarizer=RecollectSummarizer(memory),
+            trim_tokens_to_summarize=None, summarizer=MemoristSummarizer(memory),
         )  # fmt: skip
-        ours = RecollectMiddleware(memory, user="ada", session="voyage", agent="mate")
+        ours = MemoristMiddleware(memory, user="ada", session="voyage", agent="mate")
         both: list[Any] = [ours, summarization]
         agent: Any = create_agent(model, [weather], middleware=both, checkpointer=InMemorySaver())
         config = {"configurable": {"thread_id": "voyage"}}
@@ -159,11 +159,11 @@ class Sulking:
 
 def test_the_summariser_never_raises(tmp_path: Path) -> None:
     talk = [HumanMessage(said(3)), AIMessage("I will not tell anybody."), HumanMessage(said(4))]
-    assert RecollectSummarizer()([]) == NOTHING
-    assert "4711" in RecollectSummarizer()(talk)
+    assert MemoristSummarizer()([]) == NOTHING
+    assert "4711" in MemoristSummarizer()(talk)
     with Memory(
         tmp_path / "memory.db", embedder=None, thinking=Thinking(model=Sulking())
     ) as memory:
-        summarizer = RecollectSummarizer(memory)
+        summarizer = MemoristSummarizer(memory)
         assert "4711" in summarizer(talk)
     assert "4711" in summarizer(talk)  # and neither does a store that is closed

@@ -23,12 +23,12 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.memory import create_connected_server_and_client_session
 from pydantic import AnyUrl
 
-from recollect import Library, Memory, Notebook, Thinking, __version__
-from recollect.agent.described import NAMES
-from recollect.providers.chat_model import Reply
-from recollect.server import mcp as server_module
-from recollect.server.mcp import build_server
-from recollect.testing.scripted import ScriptedChatModel
+from memorist import Library, Memory, Notebook, Thinking, __version__
+from memorist.agent.described import NAMES
+from memorist.providers.chat_model import Reply
+from memorist.server import mcp as server_module
+from memorist.server.mcp import build_server
+from memorist.testing.scripted import ScriptedChatModel
 from tests.support.mcp_servers import (
     command,
     environment,
@@ -213,17 +213,17 @@ def test_notes_and_sessions_are_resources(memory: Memory) -> None:
             return text
 
         listed = [str(one.uri) for one in (await session.list_resources()).resources]
-        assert listed == ["recollect://notes", "recollect://sessions"]
+        assert listed == ["memorist://notes", "memorist://sessions"]
         templates = (await session.list_resource_templates()).resourceTemplates
         assert all(one.description for one in templates)
-        assert "recollect://notes/{user}/{agent}" in [one.uriTemplate for one in templates]
-        assert await read("recollect://notes/ada/tutor") == "Speaks German."
-        assert await read("recollect://notes") == "Speaks German."
-        assert json.loads(await read("recollect://sessions"))[0]["id"] == "a/b c"
-        [said] = json.loads(await read("recollect://sessions/ada/a%2Fb%20c"))
+        assert "memorist://notes/{user}/{agent}" in [one.uriTemplate for one in templates]
+        assert await read("memorist://notes/ada/tutor") == "Speaks German."
+        assert await read("memorist://notes") == "Speaks German."
+        assert json.loads(await read("memorist://sessions"))[0]["id"] == "a/b c"
+        [said] = json.loads(await read("memorist://sessions/ada/a%2Fb%20c"))
         assert (said["role"], said["text"]) == ("user", "Hello.")
         with pytest.raises(McpError, match="another user"):
-            await read("recollect://notes/bob")
+            await read("memorist://notes/bob")
 
     here(memory, talk, user="ada", agent="tutor")
 
@@ -298,7 +298,7 @@ def test_the_server_says_who_it_is(python: str, tmp_path: Path) -> None:
         server = over_stdio(python, tmp_path / "a.db")
         async with stdio_client(server) as streams, ClientSession(*streams) as session:
             said = await session.initialize()
-        assert (said.serverInfo.name, said.serverInfo.version) == ("recollect", __version__)
+        assert (said.serverInfo.name, said.serverInfo.version) == ("memorist", __version__)
         assert said.instructions
 
     asyncio.run(run())
@@ -309,7 +309,7 @@ def test_what_one_client_stored_another_recalls(python: str, tmp_path: Path) -> 
         database, said = tmp_path / "a.db", {"content": "I moved to Berlin in March."}
         async with started(python, database, "--user", "ada") as first:
             structured(await first.call_tool("remember", said))
-        async with started(python, database, RECOLLECT_USER="ada") as second:
+        async with started(python, database, MEMORIST_USER="ada") as second:
             found = structured(await second.call_tool("recall", {"query": "Berlin"}))["found"]
             assert found[0]["text"] == said["content"]
             [notes, _] = (await second.list_resources()).resources
@@ -342,7 +342,7 @@ def test_nothing_but_the_protocol_is_written_to_standard_output(
             for number, (name, arguments) in enumerate(calls, start=1)
         ),
     ]
-    env = environment(tmp_path / "a.db", RECOLLECT_EMBEDDER="minilm", RECOLLECT_USER="ada")
+    env = environment(tmp_path / "a.db", MEMORIST_EMBEDDER="minilm", MEMORIST_USER="ada")
     pipe = subprocess.PIPE
     with subprocess.Popen(command(python), stdin=pipe, stdout=pipe, stderr=pipe, env=env) as server:
         assert server.stdin
@@ -399,12 +399,12 @@ def test_the_second_sdk_talks_to_this_server_and_to_its_own(tmp_path: Path) -> N
 def test_the_command_line_starts_without_the_sdk() -> None:
     code = (
         "import sys; sys.modules['mcp'] = None\n"
-        "import recollect.cli.main\n"
+        "import memorist.cli.main\n"
         "assert not {'langchain', 'langchain_core', 'pydantic'} & sys.modules.keys()\n"
-        "try: import recollect.server.mcp\n"
+        "try: import memorist.server.mcp\n"
         "except ImportError as error: print(type(error).__name__, error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == (
-        'MissingExtraError this needs an optional part: pip install "recollect[mcp]"'
+        'MissingExtraError this needs an optional part: pip install "memorist[mcp]"'
     )

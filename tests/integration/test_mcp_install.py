@@ -1,4 +1,4 @@
-"""`recollect mcp install`: what is written for which client, and that nothing is lost by it."""
+"""`memorist mcp install`: what is written for which client, and that nothing is lost by it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from mcp.client.stdio import stdio_client
 from platformdirs import user_config_path
 from typer.testing import CliRunner, Result
 
-from recollect.cli import mcp_install
-from recollect.cli.main import app
-from recollect.cli.mcp_install import CLIENTS, Client
-from recollect.errors import ConfigError
+from memorist.cli import mcp_install
+from memorist.cli.main import app
+from memorist.cli.mcp_install import CLIENTS, Client
+from memorist.errors import ConfigError
 from tests.support.mcp_servers import structured
 
-KEY = "rk_0123456789"
+KEY = "mk_0123456789"
 URL = "http://127.0.0.1:8765"
-RUN = ["-m", "recollect", "mcp", "--user"]
+RUN = ["-m", "memorist", "mcp", "--user"]
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [name for name in os.environ if name.startswith(("RECOLLECT", "XDG"))]:
+    for name in [name for name in os.environ if name.startswith(("MEMORIST", "XDG"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -86,9 +86,9 @@ AT_URL: dict[Client, dict[str, Any]] = {
         "command": "npx",
         "args": [
             "-y", "mcp-remote", f"{URL}/mcp", "--transport", "http-only", "--allow-http",
-            "--header", "Authorization:${RECOLLECT_AUTHORIZATION}",
+            "--header", "Authorization:${MEMORIST_AUTHORIZATION}",
         ],
-        "env": {"RECOLLECT_AUTHORIZATION": f"Bearer {KEY}"},
+        "env": {"MEMORIST_AUTHORIZATION": f"Bearer {KEY}"},
     },
 }  # fmt: skip
 
@@ -97,7 +97,7 @@ AT_URL: dict[Client, dict[str, Any]] = {
 def test_the_client_is_told_where_a_server_runs(client: Client) -> None:
     for url in (URL, f"{URL}/mcp", f"{URL}/mcp/"):
         done = install(client, "--url", url, "--key", KEY, "--print")
-        assert json.loads(done.stdout)[mcp_install.section(client)]["recollect"] == AT_URL[client]
+        assert json.loads(done.stdout)[mcp_install.section(client)]["memorist"] == AT_URL[client]
     without = json.loads(install(client, "--url", "https://example.org", "--print").stdout)
     assert "Authorization" not in str(without)
     assert "allow-http" not in str(without)
@@ -114,14 +114,14 @@ def test_the_key_is_written_but_not_shown(home: Path) -> None:
 def test_what_the_environment_says_is_told_to_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     def told(**more: str) -> Any:
         for name, value in more.items():
-            monkeypatch.setenv(f"RECOLLECT_{name}", value)
-        return json.loads(install("claude-code", "--print").stdout)["mcpServers"]["recollect"]
+            monkeypatch.setenv(f"MEMORIST_{name}", value)
+        return json.loads(install("claude-code", "--print").stdout)["mcpServers"]["memorist"]
 
     assert told()["args"] == [*RUN, "me"]
     assert told(USER="ada", AGENT="tutor")["args"] == [*RUN, "ada", "--agent", "tutor"]
     secret = "postgresql://ada:secret@db/memory"
     remote = told(URL=secret, TENANT="acme")
-    assert remote["env"] == {"RECOLLECT_URL": secret, "RECOLLECT_TENANT": "acme"}
+    assert remote["env"] == {"MEMORIST_URL": secret, "MEMORIST_TENANT": "acme"}
     assert "secret" not in str(remote["args"])
 
 
@@ -133,12 +133,12 @@ def test_a_project_has_a_file_of_its_own(client: str, home: Path) -> None:
         "vscode": ".vscode/mcp.json",
     }
     assert install(client, "--project", "--yes").exit_code == 0
-    assert "recollect" in (home / places[client]).read_text()
+    assert "memorist" in (home / places[client]).read_text()
 
 
 EXISTING: Mapping[str, Any] = {
     "numStartups": 12, "theme": "dunkel – größer", "projects": {"/x": {"mcpServers": {"a": {}}}},
-    "mcpServers": {"other": {"command": "x", "args": []}, "recollect": {"command": "old"}},
+    "mcpServers": {"other": {"command": "x", "args": []}, "memorist": {"command": "old"}},
     "last": None,
 }  # fmt: skip
 
@@ -152,7 +152,7 @@ def test_all_else_in_the_file_stays_and_the_old_one_is_kept(home: Path, indent: 
     assert install("claude-code", "--user", "ada", "--yes").exit_code == 0
     after = written(file)
     assert list(after) == list(EXISTING)
-    told = after["mcpServers"].pop("recollect")
+    told = after["mcpServers"].pop("memorist")
     assert told["args"] == [*RUN, "ada"]
     assert after["mcpServers"] == {"other": EXISTING["mcpServers"]["other"]}
     assert {**after, "mcpServers": None} == {**EXISTING, "mcpServers": None}
@@ -177,7 +177,7 @@ def test_a_second_time_changes_nothing(home: Path) -> None:
 def test_without_a_yes_nothing_is_written(home: Path, answer: str) -> None:
     done = install("cursor", answer=answer)
     assert done.exit_code == 1
-    assert '"recollect"' in done.stdout
+    assert '"memorist"' in done.stdout
     assert list(home.iterdir()) == []
 
 
@@ -230,8 +230,8 @@ def test_claude_desktop_has_no_projects() -> None:
 
 def test_what_is_printed_starts_the_server(home: Path) -> None:
     printed = install("cursor", "--user", "ada", "--db", str(home / "m.db"), "--print").stdout
-    told = json.loads(printed)["mcpServers"]["recollect"]
-    env = {**os.environ, "RECOLLECT_EMBEDDER": "none"}
+    told = json.loads(printed)["mcpServers"]["memorist"]
+    env = {**os.environ, "MEMORIST_EMBEDDER": "none"}
     server = StdioServerParameters(command=told["command"], args=told["args"], env=env)
 
     async def talk() -> None:

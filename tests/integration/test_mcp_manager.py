@@ -20,12 +20,12 @@ from langchain_core.messages import HumanMessage
 from mcp import StdioServerParameters
 from mcp.shared.memory import create_connected_server_and_client_session
 
-from recollect import Memory
-from recollect.errors import InvalidError, StoreUnavailableError
-from recollect.integrations.mcp_manager import McpManager
-from recollect.integrations.revise import ReviseNode
-from recollect.server.mcp import build_server
-from recollect.testing.scripted import ScriptedChatModel
+from memorist import Memory
+from memorist.errors import InvalidError, StoreUnavailableError
+from memorist.integrations.mcp_manager import McpManager
+from memorist.integrations.revise import ReviseNode
+from memorist.server.mcp import build_server
+from memorist.testing.scripted import ScriptedChatModel
 from tests.support.mcp_servers import command, environment, over_stdio, sdk_two
 from tests.support.revising import NOTHING, SECRET, call, run, stored, talk
 
@@ -151,7 +151,7 @@ def test_over_http(memory: Memory) -> None:
 
 
 def started(tmp_path: Path) -> tuple[StdioServerParameters, Callable[[], int]]:
-    """`recollect mcp`, and the id of its newest process."""
+    """`memorist mcp`, and the id of its newest process."""
     server = over_stdio(sys.executable, tmp_path / "a.db")
     line = f"echo $$ > {tmp_path}/pid; exec {shlex.join([server.command, *server.args])}"
     told = StdioServerParameters(command="sh", args=["-c", line], env=server.env)
@@ -278,9 +278,9 @@ def test_a_start_that_hangs_is_given_up_and_tried_anew(tmp_path: Path) -> None:
 ON_SDK_TWO = """
 import sys
 from mcp import StdioServerParameters
-from recollect import Memory
-from recollect.server.mcp import build_server
-from recollect.testing.scripted import ScriptedChatModel
+from memorist import Memory
+from memorist.server.mcp import build_server
+from memorist.testing.scripted import ScriptedChatModel
 from tests.support.revising import call, run, talk
 with Memory(":memory:", embedder=None, thinking=None) as memory:
     server = build_server(memory)

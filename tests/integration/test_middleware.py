@@ -1,4 +1,4 @@
-"""RecollectMiddleware in a real `create_agent`: what is stored, what is sent, what may fail."""
+"""MemoristMiddleware in a real `create_agent`: what is stored, what is sent, what may fail."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from recollect import Memory, Notebook, Window
-from recollect.agent.middleware import NEAR, OVERFLOW, RecollectMiddleware
-from recollect.context.tokens import Counter
-from recollect.errors import StoreUnavailableError
-from recollect.providers.tokenizer import tokenizer_for
-from recollect.store.sqlite.store import SqliteStore
-from recollect.testing.scripted import ScriptedChatModel, ScriptedOverflowError
+from memorist import Memory, Notebook, Window
+from memorist.agent.middleware import NEAR, OVERFLOW, MemoristMiddleware
+from memorist.context.tokens import Counter
+from memorist.errors import StoreUnavailableError
+from memorist.providers.tokenizer import tokenizer_for
+from memorist.store.sqlite.store import SqliteStore
+from memorist.testing.scripted import ScriptedChatModel, ScriptedOverflowError
 
 PROMPT = "You are a tutor."
 THREAD: Any = {"configurable": {"thread_id": "talk"}}
@@ -73,7 +73,7 @@ def talker(memory: Memory, model: Any, tools: Sequence[Any] = (), **made: Any) -
     system = made.pop("system", PROMPT)
     more, saver = made.pop("more", []), made.pop("saver", InMemorySaver())
     made = {"user": "ada", "deadline_ms": None, **made}  # a busy machine is no reason to fail
-    middleware = RecollectMiddleware(memory, **made)
+    middleware = MemoristMiddleware(memory, **made)
     return create_agent(
         model, list(tools), system_prompt=system, middleware=[middleware, *more], checkpointer=saver
     )
@@ -201,14 +201,14 @@ def test_user_and_session_come_with_the_run(memory: Memory) -> None:
     agent.invoke(asked, context={"user_id": "eve", "session_id": "s2"})
     assert texts(memory, "bob", "s1") == texts(memory, "eve", "s2") == ["Hello", "Hi."]
     of_bob: Any = {"configurable": {"user_id": "bob"}}  # who has an active session then
-    sessions = [agent.invoke(asked, of_bob)["recollect"]["session"] for _ in range(2)]
+    sessions = [agent.invoke(asked, of_bob)["memorist"]["session"] for _ in range(2)]
     assert sessions[0] == sessions[1] not in ("s1", "s2", None)
 
 
 def test_without_a_user_the_agent_answers_and_says_what_is_missing(memory: Memory) -> None:
     result = say(talker(memory, ScriptedChatModel(["Hi."]), user=None), "Hello")
     assert result["messages"][-1].text == "Hi."
-    assert "no user is named" in result["recollect"]["failed"]["user"]
+    assert "no user is named" in result["memorist"]["failed"]["user"]
 
 
 def test_all_of_it_works_with_asyncio(memory: Memory) -> None:
@@ -219,7 +219,7 @@ def test_all_of_it_works_with_asyncio(memory: Memory) -> None:
     assert result["messages"][-1].text == "Three."
     log = memory.history(user="ada", session="talk")
     assert [message.role for message in log] == ["user", "assistant", "tool", "assistant"]
-    assert result["recollect"]["used"] > 0
+    assert result["memorist"]["used"] > 0
 
 
 def test_a_stream_is_stored_like_any_reply(memory: Memory) -> None:
@@ -243,14 +243,14 @@ def test_the_receipt_counts_what_is_sent_to_the_token(memory: Memory) -> None:
     counter = Counter(tokenizer_for("gpt-4o"))
     script = [{"name": "add", "args": {"a": 5, "b": 7}}, "Twelve."]
     model = ScriptedChatModel(script, counter=counter)
-    middleware = RecollectMiddleware(
+    middleware = MemoristMiddleware(
         memory, user="ada", window=Window(model="gpt-4o"), deadline_ms=None
     )
     agent = create_agent(model, [add], system_prompt=PROMPT, middleware=[middleware])
     result = say(agent, "What do I add first?")
     receipt = middleware.last_receipt
     assert receipt is not None
-    assert receipt.used == model.prompts[1].tokens == result["recollect"]["used"]
+    assert receipt.used == model.prompts[1].tokens == result["memorist"]["used"]
     assert all(receipt.part(name).tokens > 0 for name in ("system", "tools", "notes", "memories"))
 
 
@@ -297,16 +297,16 @@ def test_near_the_limit_the_larger_model_is_asked(memory: Memory) -> None:
     agent = talker(memory, small, window=Window(max_tokens=500), larger_model=large)
     result = say(agent, "word " * 600)
     assert result["messages"][-1].text == "Long!"
-    assert result["recollect"]["moved"] == NEAR
-    assert result["recollect"]["window"] == 9_000
-    assert say(agent, "Hi", {"configurable": {"thread_id": "new"}})["recollect"]["moved"] == ""
+    assert result["memorist"]["moved"] == NEAR
+    assert result["memorist"]["window"] == 9_000
+    assert say(agent, "Hi", {"configurable": {"thread_id": "new"}})["memorist"]["moved"] == ""
 
 
 def test_an_overflow_moves_to_the_larger_model_once(memory: Memory) -> None:
     small = ScriptedChatModel(["…"], max_input_tokens=10)
     large = ScriptedChatModel(["Here."])
     result = say(talker(memory, small, larger_model=large), "Please tell me about the sea.")
-    assert (result["messages"][-1].text, result["recollect"]["moved"]) == ("Here.", OVERFLOW)
+    assert (result["messages"][-1].text, result["memorist"]["moved"]) == ("Here.", OVERFLOW)
     also_small = ScriptedChatModel(["…"], max_input_tokens=10)
     with pytest.raises(ScriptedOverflowError):
         say(talker(memory, small, larger_model=also_small, session="x"), "Please tell me more now.")
@@ -379,12 +379,12 @@ def test_a_dead_store_leaves_the_agent_answering_and_gets_all_of_it_later(
     agent = talker(memory, model, [add], saver=None)
     result = say(agent, "My secret is 1 + 2", config)
     assert result["messages"][-1].text == "Three."
-    assert "StoreUnavailableError" in result["recollect"]["failed"]["store"]
-    assert "secret" not in str(result["recollect"])
+    assert "StoreUnavailableError" in result["memorist"]["failed"]["store"]
+    assert "secret" not in str(result["memorist"])
     store.dead = False
     healed = say(agent, "Are you back?", config)
-    assert healed["recollect"]["failed"] == {}
-    session = healed["recollect"]["session"]
+    assert healed["memorist"]["failed"] == {}
+    session = healed["memorist"]["session"]
     roles = [message.role for message in memory.history(user="ada", session=session)]
     assert roles == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
@@ -414,7 +414,7 @@ def test_a_summary_outlives_the_store_that_has_it(moody: tuple[Memory, Moody]) -
     store.dead = True
     result = say(agent, "How many ships were there?")
     assert "Previous conversation:" in model.prompts[-1].messages[1].text
-    assert "summary" in result["recollect"]["failed"]
+    assert "summary" in result["memorist"]["failed"]
 
 
 def test_a_hung_memory_does_not_hang_the_agent(moody: tuple[Memory, Moody]) -> None:
@@ -425,7 +425,7 @@ def test_a_hung_memory_does_not_hang_the_agent(moody: tuple[Memory, Moody]) -> N
     result = say(agent, "Are you there?")
     assert time.monotonic() - began < 3
     assert result["messages"][-1].text == "Here."
-    assert result["recollect"]["failed"]["store"] == "the memory did not answer in time"
+    assert result["memorist"]["failed"]["store"] == "the memory did not answer in time"
     store.gate.set()
 
 
@@ -436,7 +436,7 @@ def test_a_hung_recall_costs_little_more_than_its_deadline(moody: tuple[Memory, 
     agent = talker(memory, ScriptedChatModel(["Here."]), deadline_ms=50.0)
     result = say(agent, "Are you there?")
     assert result["messages"][-1].text == "Here."
-    assert "words" in result["recollect"]["late"]
+    assert "words" in result["memorist"]["late"]
     assert texts(memory) == ["Are you there?", "Here."]
     hung.set()
 
@@ -470,9 +470,9 @@ def test_an_image_and_a_reply_in_parts_come_back_as_they_were(memory: Memory) ->
 
 
 def test_importing_it_without_langchain_names_the_cure() -> None:
-    code = "import sys; sys.modules['langchain'] = None; import recollect.agent.middleware"
+    code = "import sys; sys.modules['langchain'] = None; import memorist.agent.middleware"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert 'pip install "recollect[agents]"' in done.stderr
+    assert 'pip install "memorist[agents]"' in done.stderr
 
 
 def test_the_document_says_what_happens(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""RecollectMiddleware with what callers really send: bad names, half histories, changed words."""
+"""MemoristMiddleware with what callers really send: bad names, half histories, changed words."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from recollect import Memory
-from recollect.agent.middleware import RecollectMiddleware
-from recollect.testing.scripted import ScriptedChatModel
+from memorist import Memory
+from memorist.agent.middleware import MemoristMiddleware
+from memorist.testing.scripted import ScriptedChatModel
 
 THREAD: Any = {"configurable": {"thread_id": "talk"}}
 
@@ -32,7 +32,7 @@ def add(a: int, b: int) -> int:
 
 
 def talker(memory: Memory, model: Any, **made: Any) -> Any:
-    remembering = RecollectMiddleware(memory, user="ada", deadline_ms=None)
+    remembering = MemoristMiddleware(memory, user="ada", deadline_ms=None)
     return create_agent(model, [add], middleware=[remembering], **made)
 
 
@@ -44,11 +44,11 @@ def texts(memory: Memory) -> list[str]:
 def test_a_name_that_is_none_leaves_the_agent_answering(
     memory: Memory, named: dict[str, str]
 ) -> None:
-    nameless = RecollectMiddleware(memory)
+    nameless = MemoristMiddleware(memory)
     agent: Any = create_agent(ScriptedChatModel(["Hm."]), middleware=[nameless])
     result = agent.invoke({"messages": "Hello"}, {"configurable": named})
     assert result["messages"][-1].text == "Hm."
-    assert result["recollect"]["failed"]["store"].startswith("ScopeError: user ")
+    assert result["memorist"]["failed"]["store"].startswith("ScopeError: user ")
 
 
 def test_a_caller_who_keeps_no_tools_has_the_conversation_stored_once(memory: Memory) -> None:

@@ -13,26 +13,26 @@ import apsw
 import psycopg
 import pytest
 
-from recollect.errors import ConflictError, HeldError
-from recollect.records.api_key import ApiKey
-from recollect.records.article import Article, Chunk
-from recollect.records.change import Expire, Restore
-from recollect.records.entry import Get, Put
-from recollect.records.hold import Hold
-from recollect.records.ids import new_id, to_micros
-from recollect.records.message import Message
-from recollect.records.scope import Scope
-from recollect.records.summary import Summary
-from recollect.records.text import dump_json, fold
-from recollect.store.base import Store
-from recollect.store.engine import load_migrations
-from recollect.store.postgres.langchain import to_langchain
-from recollect.store.postgres.store import PostgresStore
-from recollect.store.sessions import session_hash
-from recollect.store.sqlite import engine as sqlite_engine
-from recollect.store.sqlite.engine import APPLICATION_ID
-from recollect.store.sqlite.store import SqliteStore
-from recollect.testing.worlds import near, worded
+from memorist.errors import ConflictError, HeldError
+from memorist.records.api_key import ApiKey
+from memorist.records.article import Article, Chunk
+from memorist.records.change import Expire, Restore
+from memorist.records.entry import Get, Put
+from memorist.records.hold import Hold
+from memorist.records.ids import new_id, to_micros
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.records.summary import Summary
+from memorist.records.text import dump_json, fold
+from memorist.store.base import Store
+from memorist.store.engine import load_migrations
+from memorist.store.postgres.langchain import to_langchain
+from memorist.store.postgres.store import PostgresStore
+from memorist.store.sessions import session_hash
+from memorist.store.sqlite import engine as sqlite_engine
+from memorist.store.sqlite.engine import APPLICATION_ID
+from memorist.store.sqlite.store import SqliteStore
+from memorist.testing.worlds import near, worded
 
 ADA = Scope(user="ada", agent="tutor", session="7b0a3a94-0c51-4c7e-9d5c-0f2e3b1a4d5e")
 BOB = Scope(user="bob", agent="tutor", session="bobs")
@@ -262,10 +262,10 @@ def _build_postgres(url: str) -> None:
     """A database of the first schema, filled for two users, with a row from LangChain."""
     with psycopg.connect(url, autocommit=True) as connection, connection.transaction():
         connection.execute(
-            "CREATE TABLE recollect_meta (key text PRIMARY KEY, value text NOT NULL)"
+            "CREATE TABLE memorist_meta (key text PRIMARY KEY, value text NOT NULL)"
         )
         connection.execute(load_migrations("postgres")[0][1].encode())
-        connection.execute("INSERT INTO recollect_meta VALUES ('schema', '1')")
+        connection.execute("INSERT INTO memorist_meta VALUES ('schema', '1')")
 
         def insert(table: str, row: Mapping[str, Any], last: str = "") -> None:
             columns = ", ".join(row)
@@ -286,10 +286,10 @@ def _build_postgres(url: str) -> None:
 
         def passage(text: str, row: Mapping[str, Any]) -> None:
             words = psycopg.sql.Literal(fold(text)).as_string(connection).replace("%", "%%")
-            insert("passages", row, f"to_tsvector('recollect', {words})")
+            insert("passages", row, f"to_tsvector('memorist', {words})")
 
         for scope in (ADA, BOB):
-            connection.execute("SELECT set_config('recollect.owner', %s, true)", (scope.owner,))
+            connection.execute("SELECT set_config('memorist.owner', %s, true)", (scope.owner,))
             found = connection.execute(
                 "SELECT claim_session_uuid(%s, %s)", (scope.owner, scope.session)
             ).fetchone()
@@ -300,7 +300,7 @@ def _build_postgres(url: str) -> None:
             insert("embedders", {**values, "dimensions": 2})
             insert("vectors", {**values, "passage": passage_id, "embedding": [1.0, 0.0]})
         connection.execute("SELECT setval('message_seq', 100), setval('view_passage_seq', -100)")
-        connection.execute("SELECT set_config('recollect.owner', %s, true)", (ADA.owner,))
+        connection.execute("SELECT set_config('memorist.owner', %s, true)", (ADA.owner,))
         connection.execute(
             "INSERT INTO chat_message_history (session_id, message) VALUES (%s, %s)",
             (ADA.session, dump_json(FROM_LANGCHAIN)),
@@ -324,7 +324,7 @@ def test_a_postgres_database_of_an_earlier_schema_is_brought_up_to_date(
     with psycopg.connect(url, autocommit=True) as connection, connection.transaction():
         for version, script in load_migrations("postgres")[1:schema]:
             connection.execute(script.encode())
-            connection.execute("UPDATE recollect_meta SET value = %s", (str(version),))
+            connection.execute("UPDATE memorist_meta SET value = %s", (str(version),))
     with PostgresStore(url) as store:
         assert store.check()["schema"] == "6"
         check(store, ADA, len(MESSAGES) + 1)

@@ -10,16 +10,16 @@ from threading import Barrier
 
 import pytest
 
-from recollect import ConflictError, Memory
-from recollect.context.documents.sections import sections
-from recollect.views.notebook import Notebook
+from memorist import ConflictError, Memory
+from memorist.context.documents.sections import sections
+from memorist.views.notebook import Notebook
 
 ROOT = Path(__file__).parents[2]
 EDITS = 50
 WRITER = """
 import sys
-from recollect import Memory
-from recollect.views.notebook import Notebook
+from memorist import Memory
+from memorist.views.notebook import Notebook
 target, name, edits = sys.argv[1:]
 with Memory(target, embedder=None, thinking=None) as memory:
     notes = Notebook(memory, user="ada", agent="tutor")

@@ -25,11 +25,11 @@ from agents import (
 from agents.testing import ScriptedModel, assistant_message
 from openai import AsyncOpenAI
 
-from recollect import HeldError, Memory, StoreUnavailableError
-from recollect.integrations.openai_agents import RecollectSession
-from recollect.records.message import Message
-from recollect.store.sqlite.store import SqliteStore
-from recollect.testing.model_server import Answer, ModelServer
+from memorist import HeldError, Memory, StoreUnavailableError
+from memorist.integrations.openai_agents import MemoristSession
+from memorist.records.message import Message
+from memorist.store.sqlite.store import SqliteStore
+from memorist.testing.model_server import Answer, ModelServer
 
 QUIET = RunConfig(tracing_disabled=True)
 CALL: Answer = [{"name": "weather", "args": {"city": "Zürich"}, "id": "call_1"}]
@@ -124,10 +124,10 @@ def asked(server: ModelServer, question: str, session: Session, **more: Any) -> 
 def test_a_run_is_remembered_and_the_next_process_goes_on_with_it(tmp_path: Path) -> None:
     with ModelServer([CALL, "Take an umbrella.", "It was Zürich."]) as server:
         with Memory(tmp_path / "m.db", embedder=None) as memory:
-            session = RecollectSession(memory, user="ada", agent="tutor", session="s1")
+            session = MemoristSession(memory, user="ada", agent="tutor", session="s1")
             assert asked(server, "Weather in Zürich?", session) == "Take an umbrella."
         with Memory(tmp_path / "m.db", embedder=None) as memory:
-            session = RecollectSession(memory, user="ada", agent="tutor", session="s1")
+            session = MemoristSession(memory, user="ada", agent="tutor", session="s1")
             assert asked(server, "Which city was it?", session) == "It was Zürich."
             found = memory.recall("umbrella", user="ada", deadline_ms=None)
             assert "Take an umbrella." in [hit.text for hit in found.hits]
@@ -140,7 +140,7 @@ def test_a_run_is_remembered_and_the_next_process_goes_on_with_it(tmp_path: Path
 
 
 def test_a_run_leaves_in_it_what_it_leaves_in_the_sdk_s_own_session(memory: Memory) -> None:
-    ours, theirs = RecollectSession(memory, user="ada"), SQLiteSession("s1")
+    ours, theirs = MemoristSession(memory, user="ada"), SQLiteSession("s1")
     for session in (ours, theirs):
         with ModelServer([CALL, "Take an umbrella.", "Bye."]) as server:
             asked(server, "Weather in Zürich?", session)
@@ -163,13 +163,13 @@ def test_a_streamed_run_is_remembered_too(memory: Memory) -> None:
             pass
         return str(done.final_output)
 
-    session = RecollectSession(memory, user="ada")
+    session = MemoristSession(memory, user="ada")
     assert asyncio.run(run(session)) == "Hello, Ada."
     assert [message.text for message in memory.history(user="ada")] == ["Hi", "Hello, Ada."]
 
 
 def test_items_come_back_as_they_were(memory: Memory) -> None:
-    session = RecollectSession(memory, user="ada")
+    session = MemoristSession(memory, user="ada")
     assert isinstance(session, Session)
     add(session, ITEMS[:3])
     add(session, ITEMS[3:])
@@ -180,21 +180,21 @@ def test_items_come_back_as_they_were(memory: Memory) -> None:
 
 
 def test_the_settings_of_a_session_limit_what_is_read(memory: Memory) -> None:
-    session = RecollectSession(memory, user="ada", session_settings=SessionSettings(limit=2))
+    session = MemoristSession(memory, user="ada", session_settings=SessionSettings(limit=2))
     add(session, ITEMS)
     assert kept(session) == ITEMS[-2:]
     assert kept(session, 100) == ITEMS
 
 
 def test_words_are_found_whatever_item_holds_them(memory: Memory) -> None:
-    add(RecollectSession(memory, user="ada"), ITEMS)
+    add(MemoristSession(memory, user="ada"), ITEMS)
     for question in ("picture", "degrees and rain", "Umbrella", "SELECT", "cannot say"):
         found = memory.recall(question, user="ada", deadline_ms=None)
         assert "words" in found.hits[0].why.ranks, question
 
 
 def test_other_doors_see_the_words_the_calls_and_the_image(memory: Memory) -> None:
-    session = RecollectSession(memory, user="ada", session="s1")
+    session = MemoristSession(memory, user="ada", session="s1")
     add(session, ITEMS[:6])
     window = memory.context("And now?", user="ada", session="s1")
     shown = [message for message in window.messages if isinstance(message["content"], list)]
@@ -210,7 +210,7 @@ def test_what_other_doors_said_is_part_of_the_conversation(memory: Memory) -> No
     calls = [{"id": "c1", "name": "weather", "args": {"city": "Bern"}}]
     chat.remember(Message("assistant", "One moment.", tool_calls=cast(Any, calls)))
     chat.add("tool", "rain", tool_call_id="c1")
-    session = RecollectSession(memory, user="ada", session="s1")
+    session = MemoristSession(memory, user="ada", session="s1")
     call = {
         "type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city":"Bern"}',
     }  # fmt: skip
@@ -231,7 +231,7 @@ def kept_output(text: str) -> Any:
 
 
 def test_an_item_that_its_provider_numbered_is_stored_once(memory: Memory) -> None:
-    session = RecollectSession(memory, user="ada")
+    session = MemoristSession(memory, user="ada")
     add(session, [ITEMS[10]])
     add(session, [ITEMS[0], ITEMS[10]])
     add(session, [ITEMS[0]])
@@ -239,7 +239,7 @@ def test_an_item_that_its_provider_numbered_is_stored_once(memory: Memory) -> No
 
 
 def test_an_id_that_stands_for_two_things_loses_neither(memory: Memory) -> None:
-    session = RecollectSession(memory, user="ada")
+    session = MemoristSession(memory, user="ada")
     other = {**ITEMS[10], "status": "incomplete"}
     for _ in range(2):  # a script's or a fake id is the same on every item
         add(session, [{**ITEMS[10], "id": "__fake_id__"}, {"role": "user", "content": "ok"}])
@@ -250,7 +250,7 @@ def test_an_id_that_stands_for_two_things_loses_neither(memory: Memory) -> None:
 
 
 def test_a_popped_item_is_forgotten(memory: Memory) -> None:
-    session = RecollectSession(memory, user="ada")
+    session = MemoristSession(memory, user="ada")
     assert asyncio.run(session.pop_item()) is None
     add(session, ITEMS[:2])
     assert asyncio.run(session.pop_item()) == ITEMS[1]
@@ -260,9 +260,9 @@ def test_a_popped_item_is_forgotten(memory: Memory) -> None:
 
 
 def test_a_cleared_session_is_forgotten_and_can_go_on(memory: Memory) -> None:
-    session = RecollectSession(memory, user="ada", session="s1")
+    session = MemoristSession(memory, user="ada", session="s1")
     asyncio.run(session.clear_session())
-    other = RecollectSession(memory, user="ada", session="s2")
+    other = MemoristSession(memory, user="ada", session="s2")
     add(session, ITEMS)
     add(other, [ITEMS[0]])
     asyncio.run(session.clear_session())
@@ -275,7 +275,7 @@ def test_a_cleared_session_is_forgotten_and_can_go_on(memory: Memory) -> None:
 
 
 def test_what_is_held_by_law_is_not_cleared(memory: Memory) -> None:
-    session = RecollectSession(memory, user="ada", session="s1")
+    session = MemoristSession(memory, user="ada", session="s1")
     add(session, [ITEMS[0]])
     memory.hold(user="ada", kind="legal")
     with pytest.raises(HeldError):
@@ -286,17 +286,17 @@ def test_what_is_held_by_law_is_not_cleared(memory: Memory) -> None:
 
 
 def test_another_user_sees_nothing_of_it(memory: Memory) -> None:
-    add(RecollectSession(memory, user="ada", session="s1"), ITEMS)
-    bob = RecollectSession(memory, user="bob", session="s1")
+    add(MemoristSession(memory, user="ada", session="s1"), ITEMS)
+    bob = MemoristSession(memory, user="bob", session="s1")
     assert kept(bob) == []
     assert asyncio.run(bob.pop_item()) is None
     assert not memory.recall("umbrella", user="bob", deadline_ms=None).hits
 
 
 def test_without_an_id_it_is_the_active_session(memory: Memory) -> None:
-    first = RecollectSession(memory, user="ada", agent="tutor")
+    first = MemoristSession(memory, user="ada", agent="tutor")
     add(first, [ITEMS[0]])
-    assert kept(RecollectSession(memory, user="ada", agent="tutor")) == [ITEMS[0]]
+    assert kept(MemoristSession(memory, user="ada", agent="tutor")) == [ITEMS[0]]
 
 
 class Sleepy(SqliteStore):
@@ -319,7 +319,7 @@ def test_a_store_that_is_away_leaves_the_agent_answering_and_gets_all_later(
 ) -> None:
     store = Sleepy(tmp_path / "m.db")
     with Memory(store, embedder=None, thinking=None) as memory, ModelServer(["A", "B"]) as server:
-        session = RecollectSession(memory, user="ada", session="s1")
+        session = MemoristSession(memory, user="ada", session="s1")
         store.awake = False
         assert asked(server, "one", session) == "A"
         assert session.failed == "the store is asleep"
@@ -333,7 +333,7 @@ def test_a_store_that_is_away_leaves_the_agent_answering_and_gets_all_later(
 
 
 def test_a_model_that_fails_leaves_what_the_user_said(memory: Memory) -> None:
-    session = RecollectSession(memory, user="ada")
+    session = MemoristSession(memory, user="ada")
     with ModelServer(mode="500") as server, pytest.raises(Exception, match="500"):
         asked(server, "I moved to Berlin.", session, model_settings=ModelSettings())
     assert kept(session) == [{"role": "user", "content": "I moved to Berlin."}]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import psycopg
 
-from recollect.records.message import Message
-from recollect.records.scope import Scope
-from recollect.store.postgres.store import PostgresStore
-from recollect.testing.worlds import near
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.store.postgres.store import PostgresStore
+from memorist.testing.worlds import near
 
 ALICE = Scope(user="alice", session="s")
 VECTORS = {"one": [1.0, 0.0], "two": [0.6, 0.8], "three": [0.0, 0.0], "four": [-1.0, 0.1]}
@@ -75,7 +75,7 @@ def test_a_pgvector_that_crashed_once_is_not_tried_again(postgres_url: str) -> N
         assert store.check()["vectors"] == "pgvector"
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(
-            "UPDATE recollect_meta SET value = replace(value, 'works', 'trying')"
+            "UPDATE memorist_meta SET value = replace(value, 'works', 'trying')"
             " WHERE key = 'pgvector'"
         )
     with PostgresStore(postgres_url) as store:

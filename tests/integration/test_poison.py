@@ -16,9 +16,9 @@ import apsw
 import psycopg
 import pytest
 
-from recollect import Memory, Message
-from recollect.lifecycle.thinking import Policy, Thinking
-from recollect.records.ids import to_micros
+from memorist import Memory, Message
+from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.records.ids import to_micros
 from tests.support.models import WordEmbedder
 
 USERS = ("ada", "bob", "cem", "dua")
@@ -223,7 +223,7 @@ def _count(world: World, table: str, owner: str, where: str) -> int:
         with apsw.Connection(world.url) as connection:
             return int(next(iter(connection.execute(query)))[0])
     with psycopg.connect(world.url) as connection:
-        connection.execute("SELECT set_config('recollect.owner', %s, true)", (owner,))
+        connection.execute("SELECT set_config('memorist.owner', %s, true)", (owner,))
         row = connection.execute(query.encode()).fetchone()
         return int(row[0]) if row else -1
 

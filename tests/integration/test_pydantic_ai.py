@@ -28,13 +28,13 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from recollect import InvalidError, Memory, Notebook, StoreUnavailableError
-from recollect.agent.toolbox import Toolbox
-from recollect.integrations.pydantic_ai import TOOLS, RecollectMemory, memory_toolset
-from recollect.records.message import Message
-from recollect.store.sqlite.store import SqliteStore
-from recollect.testing.model_server import Answer, ModelServer
-from recollect.testing.openai_errors import wrong_key
+from memorist import InvalidError, Memory, Notebook, StoreUnavailableError
+from memorist.agent.toolbox import Toolbox
+from memorist.integrations.pydantic_ai import TOOLS, MemoristMemory, memory_toolset
+from memorist.records.message import Message
+from memorist.store.sqlite.store import SqliteStore
+from memorist.testing.model_server import Answer, ModelServer
+from memorist.testing.openai_errors import wrong_key
 
 CALLS: Answer = [
     {"name": "weather", "args": {"city": "Zürich"}, "id": "call_1"},
@@ -90,13 +90,13 @@ def weather(city: str) -> str:
     return f"rain in {city}"
 
 
-def chat_of(memory: Memory, user: str = "ada", **more: Any) -> RecollectMemory:
-    chat = RecollectMemory(memory, user=user, agent="tutor", **more)
+def chat_of(memory: Memory, user: str = "ada", **more: Any) -> MemoristMemory:
+    chat = MemoristMemory(memory, user=user, agent="tutor", **more)
     chat.deadline_ms = None  # on a busy machine, recall is not what these tests are about
     return chat
 
 
-def asked(server: ModelServer, prompt: Any, chat: RecollectMemory, **more: Any) -> Any:
+def asked(server: ModelServer, prompt: Any, chat: MemoristMemory, **more: Any) -> Any:
     """The result of a real run over a real client and HTTP."""
     provider = OpenAIProvider(base_url=server.url, api_key="k")
     agent = Agent(OpenAIChatModel("any", provider=provider), tools=[weather], **more)

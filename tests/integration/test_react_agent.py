@@ -20,14 +20,14 @@ from langchain_core.tools import tool
 from langgraph.config import get_stream_writer
 from langgraph.types import Command
 
-from recollect import Memory, Notebook, Window
-from recollect.agent.react import ReactAgent, Response, Token, ToolResult, ToolStarted
-from recollect.agent.toolbox import Toolbox
-from recollect.agent.tools import memory_tools
-from recollect.errors import ConfigError, InvalidError, StoreUnavailableError
-from recollect.lifecycle.thinking import Policy, Thinking
-from recollect.store.sqlite.store import SqliteStore
-from recollect.testing.scripted import Cut, ScriptedChatModel
+from memorist import Memory, Notebook, Window
+from memorist.agent.react import ReactAgent, Response, Token, ToolResult, ToolStarted
+from memorist.agent.toolbox import Toolbox
+from memorist.agent.tools import memory_tools
+from memorist.errors import ConfigError, InvalidError, StoreUnavailableError
+from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.store.sqlite.store import SqliteStore
+from memorist.testing.scripted import Cut, ScriptedChatModel
 
 SLOW = 5_000.0  # ms: on a busy machine, recall is not what these tests wait for
 
@@ -427,9 +427,9 @@ def test_nothing_to_answer_and_unknown_options_are_refused(memory: Memory) -> No
 
 
 def test_importing_it_without_langchain_names_the_cure() -> None:
-    code = "import sys; sys.modules['langchain'] = None; import recollect.agent.react"
+    code = "import sys; sys.modules['langchain'] = None; import memorist.agent.react"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert 'pip install "recollect[agents]"' in done.stderr
+    assert 'pip install "memorist[agents]"' in done.stderr
 
 
 def test_the_document_says_what_happens(tmp_path: Path) -> None:

@@ -29,14 +29,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from mcp.server.fastmcp import FastMCP
 
-from recollect import Memory
-from recollect.agent.messages import from_langchain
-from recollect.errors import InvalidError
-from recollect.integrations import revise
-from recollect.integrations.mcp_manager import McpManager
-from recollect.integrations.revise import ReviseNode, ReviseState
-from recollect.server.mcp import build_server
-from recollect.testing.scripted import ScriptedChatModel
+from memorist import Memory
+from memorist.agent.messages import from_langchain
+from memorist.errors import InvalidError
+from memorist.integrations import revise
+from memorist.integrations.mcp_manager import McpManager
+from memorist.integrations.revise import ReviseNode, ReviseState
+from memorist.server.mcp import build_server
+from memorist.testing.scripted import ScriptedChatModel
 from tests.support.revising import NOTHING, SAYINGS, SECRET, call, run, stored, talk
 
 
@@ -475,12 +475,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 spans = InMemorySpanExporter()
 trace.set_tracer_provider(TracerProvider())
 trace.get_tracer_provider().add_span_processor(SimpleSpanProcessor(spans))
-from recollect.integrations.revise import ReviseNode
+from memorist.integrations.revise import ReviseNode
 asyncio.run(ReviseNode().execute({}))
 print([span.name for span in spans.get_finished_spans()])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['recollect.revise']"
+    assert done.stdout.strip() == "['memorist.revise']"
 
 
 @pytest.mark.parametrize(
@@ -490,10 +490,10 @@ print([span.name for span in spans.get_finished_spans()])
 def test_without_its_extra_it_names_the_cure(module: str, framework: str, extra: str) -> None:
     code = (
         f"import sys; sys.modules[{framework!r}] = None\n"
-        f"try: import recollect.integrations.{module}\n"
+        f"try: import memorist.integrations.{module}\n"
         "except ImportError as error: print(type(error).__name__, error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert f'MissingExtraError this needs an optional part: pip install "recollect[{extra}]"' in (
+    assert f'MissingExtraError this needs an optional part: pip install "memorist[{extra}]"' in (
         done.stdout
     )

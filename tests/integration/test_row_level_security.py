@@ -9,26 +9,26 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from recollect.errors import ConfigError, StoreError, StoreUnavailableError
-from recollect.records.article import Article, Chunk
-from recollect.records.change import Add
-from recollect.records.entry import Put
-from recollect.records.fact import Fact
-from recollect.records.hold import Hold
-from recollect.records.memory_item import MemoryItem
-from recollect.records.message import Message
-from recollect.records.scope import Scope
-from recollect.records.summary import Summary
-from recollect.store.postgres.db import word_keys
-from recollect.store.postgres.store import PostgresStore
-from recollect.testing.worlds import worded
+from memorist.errors import ConfigError, StoreError, StoreUnavailableError
+from memorist.records.article import Article, Chunk
+from memorist.records.change import Add
+from memorist.records.entry import Put
+from memorist.records.fact import Fact
+from memorist.records.hold import Hold
+from memorist.records.memory_item import MemoryItem
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.records.summary import Summary
+from memorist.store.postgres.db import word_keys
+from memorist.store.postgres.store import PostgresStore
+from memorist.testing.worlds import worded
 
 ALICE = Scope(user="alice", session="s")
 BOB = Scope(user="bob", session="s")
 GUARDED = """
     SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
     AND relname NOT IN
-      ('session_uuids', 'recollect_meta', 'recollect_writes', 'spending', 'api_keys')
+      ('session_uuids', 'memorist_meta', 'memorist_writes', 'spending', 'api_keys')
     ORDER BY relname
 """
 
@@ -61,9 +61,9 @@ def url(postgres_url: str) -> Iterator[str]:
 
 def _count(connection: psycopg.Connection[tuple[int]], table: str, owner: str | None) -> int:
     with connection.transaction():
-        connection.execute("SET LOCAL ROLE recollect_app")
+        connection.execute("SET LOCAL ROLE memorist_app")
         if owner is not None:
-            connection.execute("SELECT set_config('recollect.owner', %s, true)", (owner,))
+            connection.execute("SELECT set_config('memorist.owner', %s, true)", (owner,))
         row = connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # no WHERE
         assert row is not None
         return row[0]
@@ -90,8 +90,8 @@ def test_a_query_without_an_owner_sees_nothing(url: str) -> None:
 def test_a_query_without_its_where_changes_one_users_rows(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         with connection.transaction():
-            connection.execute("SET LOCAL ROLE recollect_app")
-            connection.execute("SELECT set_config('recollect.owner', %s, true)", (ALICE.owner,))
+            connection.execute("SET LOCAL ROLE memorist_app")
+            connection.execute("SELECT set_config('memorist.owner', %s, true)", (ALICE.owner,))
             assert connection.execute("DELETE FROM chat_message_history").rowcount == 1
             with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.transaction():
                 connection.execute("UPDATE memory_items SET owner = %s", (BOB.owner,))
@@ -102,16 +102,16 @@ def test_a_query_without_its_where_changes_one_users_rows(url: str) -> None:
 def test_words_are_found_in_the_owners_passages_however_they_are_asked_for(url: str) -> None:
     def found(connection: psycopg.Connection[tuple[int]], *keys: int) -> int:
         asked = " ".join(map(str, keys))
-        connection.execute("SELECT set_config('recollect.words', %s, true)", (asked,))
+        connection.execute("SELECT set_config('memorist.words', %s, true)", (asked,))
         row = connection.execute("SELECT count(*) FROM passage_words").fetchone()
         assert row is not None
         return row[0]
 
     [hers], [his] = word_keys(ALICE.owner, ["secret"]), word_keys(BOB.owner, ["secret"])
     with psycopg.connect(url) as connection:
-        connection.execute("SET LOCAL ROLE recollect_app")
+        connection.execute("SET LOCAL ROLE memorist_app")
         assert found(connection, hers, his) == 0
-        connection.execute("SELECT set_config('recollect.owner', %s, true)", (ALICE.owner,))
+        connection.execute("SELECT set_config('memorist.owner', %s, true)", (ALICE.owner,))
         assert found(connection) == 0
         assert found(connection, his) == 0
         assert found(connection, hers) == found(connection, hers, his) == 4
@@ -127,7 +127,7 @@ def test_words_are_found_in_the_owners_passages_however_they_are_asked_for(url: 
 def test_words_are_found_by_their_index_also_by_those_whom_security_binds(url: str) -> None:
     with psycopg.connect(url) as connection:
         connection.execute("SET LOCAL enable_seqscan = off")  # there are too few rows to need it
-        connection.execute("SET LOCAL ROLE recollect_app")
+        connection.execute("SET LOCAL ROLE memorist_app")
         plan = connection.execute("EXPLAIN SELECT id FROM passage_words").fetchall()
         assert "passages_by_word" in str(plan)
 
@@ -138,7 +138,7 @@ def test_the_setting_does_not_outlive_its_transaction(url: str) -> None:
         pool = store._engine._pool  # type: ignore[attr-defined]
         with pool.connection() as connection:
             row = connection.execute(
-                "SELECT current_setting('recollect.owner', true), current_user"
+                "SELECT current_setting('memorist.owner', true), current_user"
             ).fetchone()
         assert row == ("", "postgres")
 
@@ -196,7 +196,7 @@ def test_a_schema_named_after_the_login_is_found_by_the_working_role(postgres_ur
     with psycopg.connect(postgres_url) as connection:
         row = connection.execute("SELECT to_regclass('postgres.chat_message_history')").fetchone()
         assert row != (None,)
-        connection.execute("SET ROLE recollect_app")
+        connection.execute("SET ROLE memorist_app")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("SELECT * FROM postgres.not_ours")
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from recollect import Memory, Message
-from recollect.errors import ConflictError
-from recollect.lifecycle.thinking import Policy, Thinking
-from recollect.store.sqlite.store import SqliteStore
+from memorist import Memory, Message
+from memorist.errors import ConflictError
+from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.store.sqlite.store import SqliteStore
 from tests.support.lives import DAY, NEW_YEAR, Clock, Life, Lives
 
 
@@ -490,6 +490,6 @@ def test_what_a_model_may_cost_begins_anew_each_hour(tmp_path: Path, postgres_ur
 
 
 def _postgres(url: str, clock: Clock) -> Any:
-    from recollect.store.postgres.store import PostgresStore
+    from memorist.store.postgres.store import PostgresStore
 
     return PostgresStore(url, clock=clock)

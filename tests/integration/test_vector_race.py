@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from recollect import Memory
-from recollect.records.change import Expire
-from recollect.records.ids import now, to_micros
-from recollect.store import search
-from recollect.store.engine import Db
-from recollect.store.postgres.store import PostgresStore
+from memorist import Memory
+from memorist.records.change import Expire
+from memorist.records.ids import now, to_micros
+from memorist.store import search
+from memorist.store.engine import Db
+from memorist.store.postgres.store import PostgresStore
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 
-from recollect import Memory
-from recollect.server.auth import Guard, Keys
-from recollect.server.http.app import Limits, build_app
+from memorist import Memory
+from memorist.server.auth import Guard, Keys
+from memorist.server.http.app import Limits, build_app
 from tests.support.http_server import serving
 
 

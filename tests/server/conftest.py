@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Memory
-from recollect.server.auth import Guard
-from recollect.server.http.app import Limits, build_app
+from memorist import Memory
+from memorist.server.auth import Guard
+from memorist.server.http.app import Limits, build_app
 from tests.support.http_server import Served, serving
 
 UNLIMITED = Limits(requests_per_s=0, failures_per_s=0)

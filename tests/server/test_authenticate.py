@@ -15,18 +15,18 @@ import httpx
 import psycopg
 import pytest
 
-from recollect.memory import Memory
-from recollect.records.message import Message
-from recollect.records.scope import Scope
-from recollect.server.auth import Guard, Keys
-from recollect.server.http.app import build_app
-from recollect.server.http.authenticate import Authenticate
-from recollect.server.principal import Principal
-from recollect.server.tokens import JwtTokens, Published
-from recollect.store.base import Store
-from recollect.store.postgres.store import PostgresStore
-from recollect.store.sql_store import SqlStore
-from recollect.store.sqlite.store import SqliteStore
+from memorist.memory import Memory
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.server.auth import Guard, Keys
+from memorist.server.http.app import build_app
+from memorist.server.http.authenticate import Authenticate
+from memorist.server.principal import Principal
+from memorist.server.tokens import JwtTokens, Published
+from memorist.store.base import Store
+from memorist.store.postgres.store import PostgresStore
+from memorist.store.sql_store import SqlStore
+from memorist.store.sqlite.store import SqliteStore
 from tests.support.http_server import serving
 from tests.support.shields import Answer, hello, request
 from tests.support.tokens import signed
@@ -238,7 +238,7 @@ def test_keys_are_read_without_an_owner_and_words_are_not(postgres_url: str) -> 
         Keys(store).create(tenant="acme", user="ada")
         store.append(Scope(tenant="acme", user="ada", session="s"), [Message("user", "secret")])
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("SET ROLE recollect_app")
+        connection.execute("SET ROLE memorist_app")
         row = connection.execute("SELECT count(*) FROM api_keys").fetchone()
         assert row == (1,)
         row = connection.execute("SELECT count(*) FROM chat_message_history").fetchone()

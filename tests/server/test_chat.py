@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from recollect import Memory
-from recollect.config import Settings
-from recollect.server.auth import Guard, Keys
-from recollect.server.chat import Chats, ChatSettings
-from recollect.server.http.app import build_app
+from memorist import Memory
+from memorist.config import Settings
+from memorist.server.auth import Guard, Keys
+from memorist.server.chat import Chats, ChatSettings
+from memorist.server.http.app import build_app
 from tests.support.http_server import serving
 
 JSON = {"Accept": "application/json"}
@@ -67,7 +67,7 @@ def test_without_a_model_it_says_so_and_shows_what_it_would_have_sent(
     told = dict(events(client, "Where is my bike?"))
     assert list(told) == ["session", "memory", "context", "notice", "receipt", "done"]
     assert told["notice"]["code"] == "no_model"
-    for name in ("RECOLLECT_MODEL=", "RECOLLECT_MODEL_URL=", "RECOLLECT_MODEL_KEY"):
+    for name in ("MEMORIST_MODEL=", "MEMORIST_MODEL_URL=", "MEMORIST_MODEL_KEY"):
         assert name in told["notice"]["text"]
     [hit] = told["memory"]["hits"]
     assert hit["text"] == "My bike is in the cellar."

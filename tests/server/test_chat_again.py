@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
-from recollect import Memory
-from recollect.records.message import Message
-from recollect.server.auth import Guard
-from recollect.server.chat import Chats
-from recollect.server.http.app import build_app
-from recollect.testing.model_server import Dropped, ModelServer
+from memorist import Memory
+from memorist.records.message import Message
+from memorist.server.auth import Guard
+from memorist.server.chat import Chats
+from memorist.server.http.app import build_app
+from memorist.testing.model_server import Dropped, ModelServer
 from tests.server.test_chat import JSON, read_events
 from tests.server.test_chat_model import answers, log, talking, until
 from tests.support.http_server import serving

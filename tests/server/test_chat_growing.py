@@ -14,13 +14,13 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 
-from recollect import Memory
-from recollect.agent.react import ReactAgent, Recalled, Response, Token
-from recollect.errors import StoreUnavailableError
-from recollect.records.message import Message
-from recollect.records.scope import Scope
-from recollect.store.sqlite.store import SqliteStore
-from recollect.testing.scripted import Cut, ScriptedChatModel
+from memorist import Memory
+from memorist.agent.react import ReactAgent, Recalled, Response, Token
+from memorist.errors import StoreUnavailableError
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.store.sqlite.store import SqliteStore
+from memorist.testing.scripted import Cut, ScriptedChatModel
 
 
 @pytest.fixture

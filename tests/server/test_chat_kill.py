@@ -16,13 +16,13 @@ from typing import Any
 import httpx
 import pytest
 
-from recollect import Memory
-from recollect.config import Settings
-from recollect.server.auth import Guard
-from recollect.server.chat import Chats
-from recollect.server.http.app import build_app
-from recollect.server.run import Address, serve
-from recollect.testing.model_server import ModelServer, quote_messages
+from memorist import Memory
+from memorist.config import Settings
+from memorist.server.auth import Guard
+from memorist.server.chat import Chats
+from memorist.server.http.app import build_app
+from memorist.server.run import Address, serve
+from memorist.testing.model_server import ModelServer, quote_messages
 from tests.server.test_chat import JSON, read_events, say
 from tests.support.http_server import serving
 

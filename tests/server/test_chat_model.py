@@ -14,17 +14,17 @@ import httpx
 import pytest
 from langchain_openai import ChatOpenAI
 
-from recollect import Memory
-from recollect.agent.react import Token
-from recollect.config import Settings
-from recollect.errors import ConfigError, MissingExtraError
-from recollect.records.message import Message
-from recollect.server.asked import Asked
-from recollect.server.auth import Guard
-from recollect.server.chat import Chats, ChatSettings
-from recollect.server.chat_model import open_langchain_model
-from recollect.server.http.app import build_app
-from recollect.testing.model_server import Dropped, ModelServer
+from memorist import Memory
+from memorist.agent.react import Token
+from memorist.config import Settings
+from memorist.errors import ConfigError, MissingExtraError
+from memorist.records.message import Message
+from memorist.server.asked import Asked
+from memorist.server.auth import Guard
+from memorist.server.chat import Chats, ChatSettings
+from memorist.server.chat_model import open_langchain_model
+from memorist.server.http.app import build_app
+from memorist.testing.model_server import Dropped, ModelServer
 from tests.server.test_chat import JSON, events, read_events, say
 from tests.support.http_server import serving
 
@@ -242,7 +242,7 @@ def test_a_model_whose_package_is_missing_names_the_extra(
 ) -> None:
     for package in ("langchain_openai", "langchain.chat_models"):
         monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtraError, match=r"recollect\[chat\]"):
+    with pytest.raises(MissingExtraError, match=r"memorist\[chat\]"):
         open_langchain_model(Settings(url=":memory:", model=name))
 
 
@@ -254,7 +254,7 @@ def test_a_model_that_cannot_be_opened_says_how_it_could_be(
     with pytest.raises(ConfigError) as told:
         open_langchain_model(Settings(url=":memory:", model=name))
     cures = {
-        "gpt-5": "RECOLLECT_MODEL_URL", "nobody:gpt-5": "nobody",
-        "mistralai:large": "langchain-mistralai", "openai:gpt-5": "RECOLLECT_MODEL_KEY",
+        "gpt-5": "MEMORIST_MODEL_URL", "nobody:gpt-5": "nobody",
+        "mistralai:large": "langchain-mistralai", "openai:gpt-5": "MEMORIST_MODEL_KEY",
     }  # fmt: skip
     assert cures[name] in str(told.value)

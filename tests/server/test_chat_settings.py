@@ -10,14 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
-from recollect import Memory
-from recollect.config import Settings
-from recollect.context.window import Window
-from recollect.errors import ConfigError
-from recollect.server.auth import Guard
-from recollect.server.chat import SYSTEM, Chats
-from recollect.server.http.app import build_app
-from recollect.testing.model_server import Limit, ModelServer
+from memorist import Memory
+from memorist.config import Settings
+from memorist.context.window import Window
+from memorist.errors import ConfigError
+from memorist.server.auth import Guard
+from memorist.server.chat import SYSTEM, Chats
+from memorist.server.http.app import build_app
+from memorist.testing.model_server import Limit, ModelServer
 from tests.server.test_chat import JSON, events, say
 from tests.server.test_chat_model import answers, talking
 from tests.support.http_server import serving
@@ -32,8 +32,8 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 
 def chats(**given: str) -> Chats:
-    environment = {f"RECOLLECT_{name.upper()}": value for name, value in given.items()}
-    return Chats.of(Settings.from_environment({"RECOLLECT_URL": ":memory:", **environment}))
+    environment = {f"MEMORIST_{name.upper()}": value for name, value in given.items()}
+    return Chats.of(Settings.from_environment({"MEMORIST_URL": ":memory:", **environment}))
 
 
 def test_the_window_and_the_prompt_can_be_set() -> None:
@@ -51,13 +51,13 @@ def test_else_they_are_what_the_page_says() -> None:
 
 @pytest.mark.parametrize("value", ["many", "-1", "0", "3999", "16k", "1e5", "१६०००", "9" * 5_000])
 def test_a_window_that_is_none_is_refused(value: str) -> None:
-    with pytest.raises(ConfigError, match="RECOLLECT_MODEL_WINDOW"):
+    with pytest.raises(ConfigError, match="MEMORIST_MODEL_WINDOW"):
         chats(model_window=value)
 
 
 @pytest.mark.parametrize("value", ["a\ud800b", "a\x00b", "word " * 9_000])
 def test_a_prompt_that_cannot_be_sent_is_refused(value: str) -> None:
-    with pytest.raises(ConfigError, match="RECOLLECT_SYSTEM") as told:
+    with pytest.raises(ConfigError, match="MEMORIST_SYSTEM") as told:
         chats(system=value)
     assert len(str(told.value)) < 200
 
@@ -79,7 +79,7 @@ def test_a_message_that_does_not_fit_the_window_names_the_setting(memory: Memory
         body = {"message": "word " * 20_000}
         told = httpx.post(f"{url}/api/chat", json=body, headers=JSON, timeout=30)
     assert (told.status_code, told.json()["code"]) == (422, "window")
-    assert "RECOLLECT_MODEL_WINDOW" in told.json()["detail"]
+    assert "MEMORIST_MODEL_WINDOW" in told.json()["detail"]
     assert told.json()["asked_id"] == memory.history(user="ada")[0].message_id
 
 
@@ -89,7 +89,7 @@ def test_a_model_that_takes_in_less_names_the_setting(memory: Memory) -> None:
         with talking(memory, server, tools=(), window=window) as client:
             name, problem = events(client, "word " * 500)[-1]
     assert (name, problem["code"]) == ("error", "window")
-    assert "RECOLLECT_MODEL_WINDOW" in problem["detail"]
+    assert "MEMORIST_MODEL_WINDOW" in problem["detail"]
 
 
 def test_the_tool_that_recalls_does_not_find_the_question_itself(memory: Memory) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-import recollect
-from recollect import (
+import memorist
+from memorist import (
     AsyncMemory,
     Client,
     ConfigError,
@@ -30,7 +30,7 @@ from recollect import (
     UnauthorizedError,
     Window,
 )
-from recollect.integrations.langgraph import RecollectStore
+from memorist.integrations.langgraph import MemoristStore
 from tests.support.http_server import Served
 
 LOOK = ToolCallMsg("c1", "c1", "function", "look", '{"a": 1}')
@@ -47,7 +47,7 @@ def memory(
     if request.param == "at hand":
         opened = Memory(tmp_path / "memory.db", embedder=None)
     else:
-        monkeypatch.setenv("RECOLLECT_KEY", served.key(user))
+        monkeypatch.setenv("MEMORIST_KEY", served.key(user))
         opened = Memory(served.url)
     with opened:
         opened.ada = user  # type: ignore[attr-defined]
@@ -233,16 +233,16 @@ async def _a_turn(url: str) -> list[str]:
 def test_asyncio_works_on_a_server(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     import asyncio
 
-    monkeypatch.setenv("RECOLLECT_KEY", served.key("grace"))
+    monkeypatch.setenv("MEMORIST_KEY", served.key("grace"))
     assert asyncio.run(_a_turn(served.url)) == ["hello from asyncio"]
 
 
 def test_keys_decide_whose_memory_it_is(served: Served) -> None:
     with Client(served.url, key=served.key("ada")) as ada, pytest.raises(ForbiddenError):
         ada.recall("x", user="grace")
-    with Client(served.url, key="rk_wrong") as nobody, pytest.raises(UnauthorizedError):
+    with Client(served.url, key="mk_wrong") as nobody, pytest.raises(UnauthorizedError):
         nobody.recall("x", user="ada")
-    assert "rk_" not in repr(vars(Client(served.url, key="rk_secret")))
+    assert "mk_" not in repr(vars(Client(served.url, key="mk_secret")))
 
 
 def test_a_legal_hold_is_told_as_such(served: Served) -> None:
@@ -269,9 +269,9 @@ def test_what_needs_the_database_says_so(served: Served) -> None:
     with Client(served.url) as client, pytest.raises(ConfigError, match="database"):
         client.store.claim()
     with Client(served.url) as client, pytest.raises(ConfigError, match="database"):
-        RecollectStore(client)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="RECOLLECT_KEY"):
-        Memory(served.url, key="rk_…")  # type: ignore[call-arg]
+        MemoristStore(client)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="MEMORIST_KEY"):
+        Memory(served.url, key="mk_…")  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match="server's to choose"):
         Memory(served.url, embedder=None, tenant="other")
 
@@ -279,8 +279,8 @@ def test_what_needs_the_database_says_so(served: Served) -> None:
 def test_the_environment_may_name_the_server(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(os.environ, "RECOLLECT_URL", served.url)
-    monkeypatch.setitem(os.environ, "RECOLLECT_KEY", served.key("ada"))
+    monkeypatch.setitem(os.environ, "MEMORIST_URL", served.url)
+    monkeypatch.setitem(os.environ, "MEMORIST_KEY", served.key("ada"))
     with Memory() as memory:
-        assert isinstance(memory, recollect.Client)
+        assert isinstance(memory, memorist.Client)
         memory.warm_up()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect import (
+from memorist import (
     Client,
     ConfigError,
     InvalidError,
@@ -19,8 +19,8 @@ from recollect import (
     RateLimitedError,
     StoreUnavailableError,
 )
-from recollect.server.auth import Guard
-from recollect.server.http.app import Limits, build_app
+from memorist.server.auth import Guard
+from memorist.server.http.app import Limits, build_app
 from tests.support.http_server import Served, serving
 
 HALF = "half of a character: \ud800"
@@ -45,7 +45,7 @@ class Other(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def elsewhere() -> Iterator[str]:
-    """The address of one who is no Recollect."""
+    """The address of one who is no Memorist."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Other) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -61,9 +61,9 @@ def client(served: Served) -> Iterator[Client]:
 @pytest.mark.parametrize("said", ["301/", "200/<html>"])
 def test_an_address_that_is_no_servers_is_named_as_such(elsewhere: str, said: str) -> None:
     with Client(f"{elsewhere}/{said}") as client:
-        with pytest.raises(ConfigError, match="no Recollect at this address"):
+        with pytest.raises(ConfigError, match="no Memorist at this address"):
             client.sessions(user="ada")
-        with pytest.raises(ConfigError, match="no Recollect at this address"):
+        with pytest.raises(ConfigError, match="no Memorist at this address"):
             client.recall("where?", user="ada")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from recollect.server.auth import Keys
+from memorist.server.auth import Keys
 from tests.support.http_server import Served
 
 PUBLIC = {"/health", "/ready"}
@@ -44,7 +44,7 @@ def test_no_route_answers_without_a_key(served: Served, operations: list[tuple[s
     served.memory.store.revoke_key("default", made.record.id)
     known = served.key()
     wrong = known[:-1] + ("A" if known[-1] != "A" else "B")
-    for bad in (None, "x", "rk_", wrong, made.text, "eyJhbGciOiJub25lIn0.e30."):
+    for bad in (None, "x", "mk_", wrong, made.text, "eyJhbGciOiJub25lIn0.e30."):
         client = served.with_key(bad)
         for method, path in operations:
             answer = ask(client, method, path)

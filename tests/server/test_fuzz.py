@@ -16,8 +16,8 @@ from typing import Any
 import httpx
 import pytest
 
-from recollect import Memory
-from recollect.server.auth import Keys
+from memorist import Memory
+from memorist.server.auth import Keys
 from tests.support.http_fuzz import World, operations_of
 from tests.support.http_fuzz_run import Found, Fuzzed, fire, serving_elsewhere
 from tests.support.http_odd import WORD

@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from recollect import Memory
-from recollect.server.auth import Guard
-from recollect.server.http.app import Limits, build_app
+from memorist import Memory
+from memorist.server.auth import Guard
+from memorist.server.http.app import Limits, build_app
 from tests.support.http_odd import HOSTILE_IDS
 from tests.support.http_server import Served, serving
 

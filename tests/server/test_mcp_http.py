@@ -22,11 +22,11 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl
 
-from recollect import Memory, Notebook
-from recollect.agent.described import NAMES
-from recollect.server import mcp as server_module
-from recollect.server.mcp_http import McpDoor
-from recollect.server.mcp_wire import LONGEST_ID, MOST_BYTES, MOST_DEEP, refusal
+from memorist import Memory, Notebook
+from memorist.agent.described import NAMES
+from memorist.server import mcp as server_module
+from memorist.server.mcp_http import McpDoor
+from memorist.server.mcp_wire import LONGEST_ID, MOST_BYTES, MOST_DEEP, refusal
 from tests.support.mcp_fuzz import CALLS
 from tests.support.mcp_http import (
     ADA,
@@ -142,12 +142,12 @@ def test_resources_and_prompts_are_the_callers_too(url: str, memory: Memory) -> 
     async def talk() -> None:
         asked = {"question": "Whose?"}
         async with client_of(url) as ada, client_of(url, ADMIN) as admin:
-            assert await read(ada, "recollect://notes") == "These are of ada."
-            assert await read(admin, "recollect://notes/bob") == "These are of bob."
+            assert await read(ada, "memorist://notes") == "These are of ada."
+            assert await read(admin, "memorist://notes/bob") == "These are of bob."
             with pytest.raises(McpError, match="another user"):
-                await read(ada, "recollect://notes/bob")
+                await read(ada, "memorist://notes/bob")
             with pytest.raises(McpError, match="give user_id"):
-                await read(admin, "recollect://notes")
+                await read(admin, "memorist://notes")
             [message] = (await ada.get_prompt("ask_with_memory", asked)).messages
             assert "These are of ada." in message.content.text  # type: ignore[union-attr]
             with pytest.raises(McpError, match="another user"):
@@ -239,7 +239,7 @@ def test_any_server_answers_any_call(sdk: str, tmp_path: Path) -> None:
             "initialize", protocolVersion="2025-06-18", capabilities={},
             clientInfo={"name": "test", "version": "1"},
         )  # fmt: skip
-        assert result(post(first, hello))["serverInfo"]["name"] == "recollect"
+        assert result(post(first, hello))["serverInfo"]["name"] == "memorist"
         result(post(second, call("remember", content="I live in Berlin.")))
         found = result(post(first, call("recall", query="Berlin")))
     assert found["structuredContent"]["found"][0]["text"] == "I live in Berlin."

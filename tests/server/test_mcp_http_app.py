@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from recollect.agent.described import NAMES
+from memorist.agent.described import NAMES
 from tests.server.api import an_api
 from tests.server.test_mcp_http import TYPES, call, client_of, request, result
 from tests.support.mcp_fuzz import CALLS

@@ -16,14 +16,14 @@ from schemathesis import Case
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
-from recollect import Memory
-from recollect.server.auth import Guard, Keys
-from recollect.server.http.app import Limits, build_app
+from memorist import Memory
+from memorist.server.auth import Guard, Keys
+from memorist.server.http.app import Limits, build_app
 from tests.server.test_fuzz import furnish
 from tests.server.test_routes_described import DOCUMENT
 from tests.support.http_server import Served, serving
 
-EXAMPLES = 200 if os.environ.get("RECOLLECT_PROVE") else 10
+EXAMPLES = 200 if os.environ.get("MEMORIST_PROVE") else 10
 Ids = dict[str, list[str]]
 ADMINS = ("/api/keys", "/metrics")
 # A document cannot say all that a request must be: that a cursor came from a page, or a text says

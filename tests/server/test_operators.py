@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from recollect.cli.main import app
-from recollect.cli.mcp_install import merged, write
-from recollect.config import Settings
-from recollect.errors import ConfigError
-from recollect.server.run import Address, settled
+from memorist.cli.main import app
+from memorist.cli.mcp_install import merged, write
+from memorist.config import Settings
+from memorist.errors import ConfigError
+from memorist.server.run import Address, settled
 
 TOLD = {"command": "python"}
 NOW = datetime(2026, 4, 1, tzinfo=UTC)
@@ -29,15 +29,15 @@ def test_every_loopback_address_answers_to_its_own_name() -> None:
 
 
 def test_several_processes_do_not_start_on_settings_that_are_wrong(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "recollect", "serve", "--port", "0", "--workers", "2"]
-    environment = {**os.environ, "RECOLLECT_EMBEDDER": "none", "RECOLLECT_RATE": "fast"}
+    command = [sys.executable, "-m", "memorist", "serve", "--port", "0", "--workers", "2"]
+    environment = {**os.environ, "MEMORIST_EMBEDDER": "none", "MEMORIST_RATE": "fast"}
     done = subprocess.run(
         [*command, "--db", str(tmp_path / "memory.db")],
         env=environment, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr.startswith("ConfigError: RECOLLECT_RATE")
+    assert done.stderr.startswith("ConfigError: MEMORIST_RATE")
 
 
 def test_a_clients_file_with_half_a_character_keeps_it(tmp_path: Path) -> None:
@@ -58,20 +58,20 @@ def test_a_number_that_no_json_can_hold_leaves_a_clients_file_alone(
 def test_a_client_that_starts_a_server_for_another_one_gets_the_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = {"HOME": str(tmp_path), "RECOLLECT_URL": "http://127.0.0.1:7077"}
-    for name, value in {**settings, "RECOLLECT_KEY": "rk_secret"}.items():
+    settings = {"HOME": str(tmp_path), "MEMORIST_URL": "http://127.0.0.1:7077"}
+    for name, value in {**settings, "MEMORIST_KEY": "mk_secret"}.items():
         monkeypatch.setenv(name, value)
     done = CliRunner().invoke(app, ["mcp", "install", "cursor", "--yes"])
     assert done.exit_code == 0
     assert "secret" not in done.output
-    told = json.loads((tmp_path / ".cursor/mcp.json").read_text())["mcpServers"]["recollect"]
-    assert told["env"] == {"RECOLLECT_URL": "http://127.0.0.1:7077", "RECOLLECT_KEY": "rk_secret"}
+    told = json.loads((tmp_path / ".cursor/mcp.json").read_text())["mcpServers"]["memorist"]
+    assert told["env"] == {"MEMORIST_URL": "http://127.0.0.1:7077", "MEMORIST_KEY": "mk_secret"}
 
 
 def test_a_client_starts_a_server_with_the_embedder_that_is_in_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")
+    monkeypatch.setenv("MEMORIST_EMBEDDER", "none")
     done = CliRunner().invoke(app, ["mcp", "install", "cursor", "--print"])
-    told = json.loads(done.stdout)["mcpServers"]["recollect"]
-    assert told["env"]["RECOLLECT_EMBEDDER"] == "none"
+    told = json.loads(done.stdout)["mcpServers"]["memorist"]
+    assert told["env"]["MEMORIST_EMBEDDER"] == "none"

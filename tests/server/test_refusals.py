@@ -16,12 +16,12 @@ from typing import Any
 import httpx
 import pytest
 
-from recollect import Memory, Message
-from recollect.codes import code_of
-from recollect.errors import RecollectError
-from recollect.server.auth import Guard
-from recollect.server.http.app import Limits, build_app
-from recollect.testing.model_server import ModelServer
+from memorist import Memory, Message
+from memorist.codes import code_of
+from memorist.errors import MemoristError
+from memorist.server.auth import Guard
+from memorist.server.http.app import Limits, build_app
+from memorist.testing.model_server import ModelServer
 from tests.server.test_chat_model import answers, talking
 from tests.server.test_routes_described import DOCUMENT
 from tests.support.http_server import Served, serving
@@ -338,7 +338,7 @@ def test_text_that_no_store_keeps_is_refused_alike_by_both_stores_and_the_librar
                 answer = client.request(
                     method, f"/api/{path}", content=json.dumps(ask), headers=JSON
                 )
-                with pytest.raises(RecollectError) as told:
+                with pytest.raises(MemoristError) as told:
                     own(memory)
                 wanted = (*code_of(told.value), str(told.value))
                 assert (*code(answer), answer.json()["detail"]) == wanted, (path, ask.keys())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from recollect import Memory
+from memorist import Memory
 from tests.server.api import Api, an_api, get, post, walk
 
 

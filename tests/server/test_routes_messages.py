@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from recollect.server.http import pages, sse
+from memorist.server.http import pages, sse
 from tests.server.api import Api, an_api, get, post, walk
 
 
@@ -225,7 +225,7 @@ def test_following_ends_when_the_reader_leaves(api: Api, monkeypatch: pytest.Mon
         finally:
             ended.set()
 
-    monkeypatch.setattr("recollect.server.http.routes.growing.growth", watched)
+    monkeypatch.setattr("memorist.server.http.routes.growing.growth", watched)
     id_ = begin(api, "half", session="s11")
     with (
         httpx.Client(base_url=api.url, headers=api.ada.headers) as client,

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from recollect.integrations.langgraph import RecollectStore
-from recollect.records.entry import Namespaces, Search
-from recollect.server.http import once
+from memorist.integrations.langgraph import MemoristStore
+from memorist.records.entry import Namespaces, Search
+from memorist.server.http import once
 from tests.server.api import Api, an_api, get, post
 
 
@@ -140,8 +140,8 @@ def test_requests_in_flight_wait_for_the_first(api: Api) -> None:
 
 def test_kept_answers_are_not_among_what_a_user_or_a_graph_has(api: Api) -> None:
     keyed(api.ada, "/api/memories", "k8", {"text": "Ada dives."})
-    assert RecollectStore(api.memory).list_namespaces() == []
-    assert RecollectStore(api.memory, user="ada").search(()) == []
+    assert MemoristStore(api.memory).list_namespaces() == []
+    assert MemoristStore(api.memory, user="ada").search(()) == []
     scope = api.memory.scope(user="ada")
     assert api.memory.store.exchange(scope, [Namespaces()]) == [[]]
 

@@ -10,13 +10,13 @@ from typing import Any
 import httpx
 import pytest
 
-from recollect import Memory
-from recollect.errors import ScopeError
-from recollect.records.api_key import ApiKey
-from recollect.records.ids import now
-from recollect.records.log import MAX_ATTEMPTS
-from recollect.server.auth import Keys, digest_of
-from recollect.views.library import Library
+from memorist import Memory
+from memorist.errors import ScopeError
+from memorist.records.api_key import ApiKey
+from memorist.records.ids import now
+from memorist.records.log import MAX_ATTEMPTS
+from memorist.server.auth import Keys, digest_of
+from memorist.views.library import Library
 from tests.server.api import Api, an_api, get, post, walk
 
 
@@ -224,7 +224,7 @@ def test_no_tenant_is_anothers_shelf(api: Api, room: str) -> None:
     with pytest.raises(ScopeError):
         Memory(api.memory.store, tenant=f"default/{room}", embedder=None, thinking=None)
     id_ = f"{len(room):016x}"
-    old = f"rk_{id_}_{'A' * 43}"  # as it may have been made before
+    old = f"mk_{id_}_{'A' * 43}"  # as it may have been made before
     record = ApiKey(id=id_, tenant=f"default/{room}", user="handbook", digest=digest_of(old))
     api.memory.store.put_key(record)
     assert not works(api, old)
@@ -305,7 +305,7 @@ def test_a_legal_hold_is_an_admins_and_refuses_to_forget(api: Api) -> None:
 
 def test_keys_are_made_shown_once_rotated_and_revoked(api: Api) -> None:
     made = post(api.admin, "/api/keys", status=201, user="ada", label="phone", lifetime_days=1)
-    assert made["key"].startswith("rk_")
+    assert made["key"].startswith("mk_")
     assert made["info"]["expires_at"]
     listed = walk(api.admin, "/api/keys", 2)
     assert made["info"] in listed

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from recollect.cli.main import app
+from memorist.cli.main import app
 from tests.support.http_server import Served
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "server.md").read_text("utf-8")
@@ -28,7 +28,7 @@ def test_the_lines_of_python_work(served: Served) -> None:
     [code] = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code.replace("http://127.0.0.1:7077", served.url)],
-        env={**os.environ, "RECOLLECT_KEY": served.key("me")}, capture_output=True, text=True,
+        env={**os.environ, "MEMORIST_KEY": served.key("me")}, capture_output=True, text=True,
         timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -13,11 +13,11 @@ import time
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from recollect.server.http.bodies import SMALL, STEP, Bodies, Pace, is_json
-from recollect.server.http.identify import Identify
-from recollect.server.http.room import Room
-from recollect.server.http.wire import values
-from recollect.server.principal import Principal
+from memorist.server.http.bodies import SMALL, STEP, Bodies, Pace, is_json
+from memorist.server.http.identify import Identify
+from memorist.server.http.room import Room
+from memorist.server.http.wire import values
+from memorist.server.principal import Principal
 from tests.support.shields import (
     Answer,
     call,

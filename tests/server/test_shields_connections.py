@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from recollect.config import Settings
-from recollect.errors import ConfigError
-from recollect.server.run import MOST_CONNECTIONS, MOST_OF_ONE, Prompt, configured, make_app
+from memorist.config import Settings
+from memorist.errors import ConfigError
+from memorist.server.run import MOST_CONNECTIONS, MOST_OF_ONE, Prompt, configured, make_app
 from tests.support.http_server import Served
 from tests.support.shields import echo, head, hello, raw, read_all, serving, status_of, wait_until
 
@@ -149,7 +149,7 @@ def test_a_server_is_served_so() -> None:
 
 @pytest.mark.parametrize("rate", ["nan", "inf", "-inf", "-1", "many", ""])
 def test_a_rate_that_is_no_number_is_said_at_once(rate: str) -> None:
-    with pytest.raises(ConfigError, match="RECOLLECT_RATE"):
+    with pytest.raises(ConfigError, match="MEMORIST_RATE"):
         make_app(Settings(url=":memory:", rate=rate))
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
 
-from recollect.errors import ConfigError
-from recollect.server.http.hosts import Authority, Hosts, parse_authority
+from memorist.errors import ConfigError
+from memorist.server.http.hosts import Authority, Hosts, parse_authority
 from tests.support.shields import LOCAL, Answer, call, hello, raw, request, serving, status_of
 
 APP = "https://app.example.com"

@@ -20,8 +20,8 @@ MIB = 1024 * 1024
 TYPE = "Content-Type: application/json"
 SERVER = """
 import asyncio, json, sys, uvicorn
-from recollect.server.http.bodies import Bodies
-from recollect.server.http.identify import Identify
+from memorist.server.http.bodies import Bodies
+from memorist.server.http.identify import Identify
 
 async def app(scope, receive, send):
     message = await receive()

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recollect.errors import InvalidError
-from recollect.server.http.nesting import BLOCK, Nesting
+from memorist.errors import InvalidError
+from memorist.server.http.nesting import BLOCK, Nesting
 
 MIB = 1024 * 1024
 TRICKY = st.text(st.sampled_from('[]{}"\\,:\n/u0é漢') | st.characters(codec="utf-8"), max_size=20)

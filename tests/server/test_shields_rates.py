@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from recollect import SqliteStore
-from recollect.server.auth import Keys
-from recollect.server.http.rates import (
+from memorist import SqliteStore
+from memorist.server.auth import Keys
+from memorist.server.http.rates import (
     Bucket,
     Buckets,
     FailedLogins,
@@ -29,7 +29,7 @@ from recollect.server.http.rates import (
 from tests.support.shields import call, hello, request
 
 RATE = Rate(10.0, 5.0)
-KEY = b"Bearer rk_0123456789abcdef_" + b"A" * 43
+KEY = b"Bearer mk_0123456789abcdef_" + b"A" * 43
 WRONG = KEY[:-1] + b"B"
 STEPS = st.lists(st.tuples(st.floats(0, 3), st.booleans()), max_size=60)
 
@@ -197,7 +197,7 @@ def test_what_is_no_key_is_not_looked_up_once_too_many_failed() -> None:
     ("shown", "good"),
     [
         ([KEY], True), ([KEY.replace(b"Bearer ", b"bearer  ")], True), ([b"Bearer a.b-_.c"], True),
-        ([KEY, KEY], False), ([], False), ([b""], False), ([KEY + b"A"], False), ([b"rk_"], False),
+        ([KEY, KEY], False), ([], False), ([b""], False), ([KEY + b"A"], False), ([b"mk_"], False),
         ([b"Basic " + KEY], False), ([b"Bearer a.b"], False), ([b"Bearer " + b"x" * 90], False),
     ],
 )  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.server.http.room import Room, Stay, could_end
+from memorist.server.http.room import Room, Stay, could_end
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:

@@ -16,13 +16,13 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from recollect import Memory, Message, Thinking
-from recollect.aio_life import in_thread
-from recollect.errors import ProviderError
-from recollect.server.auth import Guard
-from recollect.server.http.app import Limits, build_app
-from recollect.server.http.turns import FOR_ADMINS, FOR_STREAMS, IN_LINE, MOST, Threads, Turns
-from recollect.server.principal import Principal
+from memorist import Memory, Message, Thinking
+from memorist.aio_life import in_thread
+from memorist.errors import ProviderError
+from memorist.server.auth import Guard
+from memorist.server.http.app import Limits, build_app
+from memorist.server.http.turns import FOR_ADMINS, FOR_STREAMS, IN_LINE, MOST, Threads, Turns
+from memorist.server.principal import Principal
 from tests.support.http_server import Served, serving
 from tests.support.shields import Answer, call, hello, request
 

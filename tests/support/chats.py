@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import ProviderError
-from recollect.providers.chat_model import ChatModel, Reply
+from memorist.errors import ProviderError
+from memorist.providers.chat_model import ChatModel, Reply
 
 KEY = "sk-secret-of-ada"
 SECRET = "ada's secret text"

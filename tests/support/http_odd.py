@@ -73,8 +73,8 @@ HEADERS: dict[str, list[bytes]] = {
     "Accept": [b"", b"application/json", b"text/event-stream", b";;q=", b"a" * 3_000, b"\xe9"],
     "Idempotency-Key": [b"", b" ", b"k1", b"k2", b"\xe9", b"a" * 256, b"\t", b"k" * 9_000],
     "Authorization": [
-        b"", b"Bearer", b"Bearer ", b"Basic YTpi", b"Bearer rk_0_0", b"Bearer \xff", b"bearer x y",
-        b"Bearer rk_0123456789abcdef_" + b"A" * 43, b"Bearer eyJhbGciOiJub25lIn0.e30.",
+        b"", b"Bearer", b"Bearer ", b"Basic YTpi", b"Bearer mk_0_0", b"Bearer \xff", b"bearer x y",
+        b"Bearer mk_0123456789abcdef_" + b"A" * 43, b"Bearer eyJhbGciOiJub25lIn0.e30.",
         b"B" * 9_000,
     ],
     "Host": [b"evil.example", b"", b"127.0.0.1:99999", b"[::1", b"127.0.0.1\xff", b"a" * 3_000],

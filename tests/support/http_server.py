@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import uvicorn
 
-from recollect import Memory
-from recollect.server.auth import Keys
+from memorist import Memory
+from memorist.server.auth import Keys
 
 
 @contextmanager

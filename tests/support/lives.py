@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recollect import Memory, Message
-from recollect.lifecycle.thinking import Thinking
+from memorist import Memory, Message
+from memorist.lifecycle.thinking import Thinking
 
 DAY = timedelta(days=1)
 NEW_YEAR = datetime(2026, 1, 1, 12, tzinfo=UTC)

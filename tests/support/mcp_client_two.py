@@ -16,8 +16,8 @@ import httpx2
 from mcp import Client, StdioServerParameters  # type: ignore[attr-defined]
 from mcp.client.streamable_http import streamable_http_client
 
-from recollect import Memory
-from recollect.server.mcp import build_server
+from memorist import Memory
+from memorist.server.mcp import build_server
 
 
 async def talk(client: Any, told: dict[str, str]) -> None:
@@ -32,7 +32,7 @@ async def talk(client: Any, told: dict[str, str]) -> None:
         wrong = await client.call_tool("recall", {"query": "x", "limit": "SECRET", **told})
         assert wrong.is_error
         assert "SECRET" not in wrong.content[0].text
-        assert (await client.read_resource("recollect://notes/ada")).contents
+        assert (await client.read_resource("memorist://notes/ada")).contents
         asked = {"question": "Berlin?", "user_id": "ada"}
         assert (await client.get_prompt("ask_with_memory", asked)).messages
 
@@ -47,7 +47,7 @@ async def main() -> None:
                 streams = streamable_http_client(first, http_client=asking)
                 await talk(Client(streams, mode=mode), {})
         else:
-            env = {**os.environ, "RECOLLECT_URL": database}
+            env = {**os.environ, "MEMORIST_URL": database}
             server = StdioServerParameters(command=first, args=rest, env=env)
             await talk(Client(server, mode=mode), {})
         print(mode)

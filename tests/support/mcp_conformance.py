@@ -15,10 +15,10 @@ from typing import Any
 
 from mcp.types import AudioContent, EmbeddedResource, ImageContent, TextContent
 
-from recollect import Memory
-from recollect.server.http.hosts import Hosts
-from recollect.server.mcp_http import McpDoor
-from recollect.server.mcp_shim import Context, ToolError
+from memorist import Memory
+from memorist.server.http.hosts import Hosts
+from memorist.server.mcp_http import McpDoor
+from memorist.server.mcp_shim import Context, ToolError
 from tests.support.mcp_http import main, make_app
 
 

@@ -44,10 +44,10 @@ CALLS: dict[str, dict[str, Any]] = {
 OTHERS: list[tuple[str, dict[str, Any]]] = [
     ("initialize", HELLO), ("ping", {}), ("tools/list", {"cursor": "x"}), ("tools/list", {}),
     ("resources/list", {}), ("resources/templates/list", {}), ("prompts/list", {}),
-    ("resources/read", {"uri": "recollect://notes"}),
-    ("resources/read", {"uri": "recollect://sessions/ada/s1"}),
-    ("resources/read", {"uri": "recollect://notes/ada/tutor"}),
-    ("resources/subscribe", {"uri": "recollect://notes"}),
+    ("resources/read", {"uri": "memorist://notes"}),
+    ("resources/read", {"uri": "memorist://sessions/ada/s1"}),
+    ("resources/read", {"uri": "memorist://notes/ada/tutor"}),
+    ("resources/subscribe", {"uri": "memorist://notes"}),
     ("prompts/get", {"name": "ask_with_memory", "arguments": {"question": "Where?"}}),
     ("logging/setLevel", {"level": "debug"}), ("server/discover", {}), 
     ("subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
@@ -62,8 +62,8 @@ OTHERS: list[tuple[str, dict[str, Any]]] = [
 ODD: list[Any] = [
     None, True, False, 0, -1, 2**31, 2**53, 2**63 - 1, 2**63, -(2**70), 10**400, 0.1, -0.0, 1e308,
     "", " ", "\x00", "a\x00b", "x" * 5_000, "𝕏" * 300, "\u202e", "\ufeff", "\ud800", "a\udfff",
-    "%00", "../../etc/passwd", "'; DROP TABLE messages; --", "{user}", "recollect://notes/a/b/c/d",
-    "recollect://notes/%ff", "recollect://sessions/%2e%2e/%00", "http://127.0.0.1/", "\r\nX: y",
+    "%00", "../../etc/passwd", "'; DROP TABLE messages; --", "{user}", "memorist://notes/a/b/c/d",
+    "memorist://notes/%ff", "memorist://sessions/%2e%2e/%00", "http://127.0.0.1/", "\r\nX: y",
     [], {}, [[]], [{}], {"": ""}, {"a": {"b": {"c": []}}}, [None] * 50, "initialize", "2.0",
     {"type": "text", "text": "x"}, {"$ref": "#"}, "1e999", "NaN",
 ]  # fmt: skip

@@ -20,8 +20,8 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from recollect import Memory
-from recollect.server.mcp_http import McpDoor
+from memorist import Memory
+from memorist.server.mcp_http import McpDoor
 from tests.support.mcp_servers import environment
 
 ROOT = str(Path(__file__).parents[2])

@@ -1,4 +1,4 @@
-"""Real MCP servers for the tests: `recollect mcp` in a process of its own, on either SDK."""
+"""Real MCP servers for the tests: `memorist mcp` in a process of its own, on either SDK."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def python_with(sdk: str) -> str:
 
 
 def command(python: str, *options: str) -> list[str]:
-    """`recollect mcp` by one of the Pythons."""
-    return [python, "-c", "from recollect.cli.main import main; main()", "mcp", *options]
+    """`memorist mcp` by one of the Pythons."""
+    return [python, "-c", "from memorist.cli.main import main; main()", "mcp", *options]
 
 
 def environment(database: Path, **more: str) -> dict[str, str]:
     """An environment in which nothing but the test says whose memory it is."""
-    kept = {name: value for name, value in os.environ.items() if "RECOLLECT" not in name}
-    return kept | {"RECOLLECT_URL": str(database), "RECOLLECT_EMBEDDER": "none"} | more
+    kept = {name: value for name, value in os.environ.items() if "MEMORIST" not in name}
+    return kept | {"MEMORIST_URL": str(database), "MEMORIST_EMBEDDER": "none"} | more
 
 
 def over_stdio(python: str, database: Path, *options: str, **more: str) -> StdioServerParameters:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from recollect import Memory
-from recollect.server.auth import Guard
-from recollect.server.http.app import Limits, build_app
+from memorist import Memory
+from memorist.server.auth import Guard
+from memorist.server.http.app import Limits, build_app
 from tests.support.mcp_http import main
 
 

@@ -10,8 +10,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.errors import ProviderError
-from recollect.records.text import fold
+from memorist.errors import ProviderError
+from memorist.records.text import fold
 
 Vectors = NDArray[np.float32]
 

@@ -2,7 +2,7 @@
 
 ``start_server(vector=...)`` takes the first of these that works:
 
-1. the server RECOLLECT_TEST_POSTGRES_URL (a superuser URL) points to: for ``vector=True`` if it
+1. the server MEMORIST_TEST_POSTGRES_URL (a superuser URL) points to: for ``vector=True`` if it
    passes the pgvector probe, for ``vector=False`` if it does not offer pgvector;
 2. a new private cluster (127.0.0.1 only, random password, deleted by ``close()`` or at exit), run
    by the newest PostgreSQL on this machine, which ``apt-get install`` provides if there is none.
@@ -38,7 +38,7 @@ from urllib.parse import quote, unquote, urlsplit
 import psycopg
 from psycopg import sql
 
-URL_VARIABLE = "RECOLLECT_TEST_POSTGRES_URL"
+URL_VARIABLE = "MEMORIST_TEST_POSTGRES_URL"
 ADVICE = (
     "To do: check the network; or brew install postgresql pgvector (macOS), apt-get install "
     f"postgresql gcc make (Debian, Ubuntu); or set {URL_VARIABLE} to a superuser's URL"
@@ -245,7 +245,7 @@ def _drop_database(url: str, name: str) -> None:
 
 def _probe(url: str) -> str | None:
     """Let pgvector compute a distance in a scratch database; say what is wrong with it, if so."""
-    name = f"recollect_probe_{secrets.token_hex(4)}"
+    name = f"memorist_probe_{secrets.token_hex(4)}"
     try:
         with _connect(_create_database(url, name)) as connection:
             connection.execute("CREATE EXTENSION vector")
@@ -372,7 +372,7 @@ def _run(*command: str | Path, user: str | None = None, cwd: Path = Path("/")) -
 def _base() -> Path:
     """Our own folder, which the server's user can reach."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    base = Path("/var/cache" if os.geteuid() == 0 else cache, "recollect-tests")
+    base = Path("/var/cache" if os.geteuid() == 0 else cache, "memorist-tests")
     base.mkdir(parents=True, exist_ok=True)
     base.chmod(0o755)  # fails if it is not our own
     return base.resolve()

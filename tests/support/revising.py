@@ -8,9 +8,9 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
 
-from recollect import Memory
-from recollect.integrations.mcp_manager import McpManager, McpResult
-from recollect.integrations.revise import ReviseNode
+from memorist import Memory
+from memorist.integrations.mcp_manager import McpManager, McpResult
+from memorist.integrations.revise import ReviseNode
 
 SECRET = "swordfish"
 NOTHING = {

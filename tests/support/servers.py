@@ -1,4 +1,4 @@
-"""Real `recollect serve` processes, started as users start them, each with what it starts."""
+"""Real `memorist serve` processes, started as users start them, each with what it starts."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _started: list[ServerProcess] = []
 
 
 class ServerProcess:
-    """One `recollect serve` of the user ada; `settings` are its RECOLLECT_ variables."""
+    """One `memorist serve` of the user ada; `settings` are its MEMORIST_ variables."""
 
     def __init__(self, target: str, *options: str, port: int = 0, **settings: str) -> None:
         self._how = target, options, settings
-        command = [sys.executable, "-m", "recollect", "serve", "--port", str(port)]
+        command = [sys.executable, "-m", "memorist", "serve", "--port", str(port)]
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed when all are ended
         self._url = ""
         self.child = subprocess.Popen(
@@ -92,6 +92,6 @@ def end_servers() -> None:
 
 
 def _environment(settings: dict[str, str]) -> dict[str, str]:
-    """Ours without what is set for Recollect, and with what is set here."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT_")}
-    return kept | {f"RECOLLECT_{name.upper()}": value for name, value in settings.items()}
+    """Ours without what is set for Memorist, and with what is set here."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MEMORIST_")}
+    return kept | {f"MEMORIST_{name.upper()}": value for name, value in settings.items()}

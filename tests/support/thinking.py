@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recollect import Message
-from recollect.lifecycle.thinking import Policy, Thinking
-from recollect.lifecycle.worker import Worker
-from recollect.providers.chat_model import Reply
-from recollect.records.log import Source
-from recollect.records.scope import Scope
-from recollect.store.sqlite.store import SqliteStore
-from recollect.testing.model_server import quote_messages
+from memorist import Message
+from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.lifecycle.worker import Worker
+from memorist.providers.chat_model import Reply
+from memorist.records.log import Source
+from memorist.records.scope import Scope
+from memorist.store.sqlite.store import SqliteStore
+from memorist.testing.model_server import quote_messages
 
 ADA = Scope(user="ada", agent="tutor", session="talk")
 HOME = Scope(user="ada", agent="tutor")

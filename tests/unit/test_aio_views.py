@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect import (
+from memorist import (
     AsyncLibrary,
     AsyncMemory,
     AsyncNotebook,

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import RecordError
-from recollect.lifecycle.audit import KINDS, Audit, AuditKind, AuditSettings, audit
-from recollect.lifecycle.audit_junk import injections, junk_of
-from recollect.lifecycle.audit_twins import Twins, find_twins
-from recollect.lifecycle.mem0_export import read_mem0
-from recollect.records.fact import Fact
-from recollect.records.memory_item import MemoryItem
-from recollect.records.scope import Scope
+from memorist.errors import RecordError
+from memorist.lifecycle.audit import KINDS, Audit, AuditKind, AuditSettings, audit
+from memorist.lifecycle.audit_junk import injections, junk_of
+from memorist.lifecycle.audit_twins import Twins, find_twins
+from memorist.lifecycle.mem0_export import read_mem0
+from memorist.records.fact import Fact
+from memorist.records.memory_item import MemoryItem
+from memorist.records.scope import Scope
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 ADA = Scope(user="ada")

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.config import Settings
-from recollect.errors import (
+from memorist.config import Settings
+from memorist.errors import (
     ConfigError,
     ConflictError,
     InvalidError,
@@ -25,13 +25,13 @@ from recollect.errors import (
     StoreUnavailableError,
     UnauthorizedError,
 )
-from recollect.lifecycle.secrets import find_secrets
-from recollect.records.api_key import ApiKey
-from recollect.records.ids import now
-from recollect.server.auth import MAX_CHARS, Guard, Keys, NewKey, build_guard
-from recollect.server.principal import Principal
-from recollect.store.base import Store
-from recollect.store.sqlite.store import SqliteStore
+from memorist.lifecycle.secrets import find_secrets
+from memorist.records.api_key import ApiKey
+from memorist.records.ids import now
+from memorist.server.auth import MAX_CHARS, Guard, Keys, NewKey, build_guard
+from memorist.server.principal import Principal
+from memorist.store.base import Store
+from memorist.store.sqlite.store import SqliteStore
 
 DAY = timedelta(days=1)
 
@@ -86,7 +86,7 @@ def test_a_key_is_long_random_and_told_from_text_as_a_secret(store: Store) -> No
     texts = {made(store).text for _ in range(50)}
     assert len(texts) == len({text[-43:] for text in texts}) == 50
     for text in texts:
-        assert re.fullmatch(r"rk_[0-9a-f]{16}_[\w-]{43}", text)
+        assert re.fullmatch(r"mk_[0-9a-f]{16}_[\w-]{43}", text)
         assert find_secrets(f"my key is {text}")  # it would not become a memory
 
 
@@ -102,7 +102,7 @@ def test_a_wrong_secret_or_id_is_refused_in_the_same_words(store: Store, guard: 
     one, two = made(store).text, made(store, user="bob").text
     head, tail = one[:20], two[20:]
     assert refused(guard, f"Bearer {head}{tail}") == "this key is not known"
-    assert refused(guard, f"Bearer rk_{'0' * 16}{one[19:]}") == "this key is not known"
+    assert refused(guard, f"Bearer mk_{'0' * 16}{one[19:]}") == "this key is not known"
     for at in range(20, 63):
         changed = f"{one[:at]}{'A' if one[at] != 'A' else 'B'}{one[at + 1 :]}"
         assert refused(guard, f"Bearer {changed}") == "this key is not known"
@@ -110,7 +110,7 @@ def test_a_wrong_secret_or_id_is_refused_in_the_same_words(store: Store, guard: 
 
 def test_the_digest_of_a_key_is_no_key(store: Store, guard: Guard) -> None:
     record = made(store).record
-    assert refused(guard, f"Bearer rk_{record.id}_{record.digest[:43]}") == "this key is not known"
+    assert refused(guard, f"Bearer mk_{record.id}_{record.digest[:43]}") == "this key is not known"
 
 
 def test_a_revoked_key_is_refused_from_the_next_request_on(store: Store, guard: Guard) -> None:
@@ -207,10 +207,10 @@ def test_a_key_that_has_ended_is_not_rotated(store: Store) -> None:
 @pytest.mark.parametrize(
     "header",
     [
-        None, "", " ", "Bearer", "Bearer ", "Basic YWRhOnB3", "rk_x", "Bearer rk_", "Bearer rk__",
-        "Bearer rk_a_b", f"Bearer rk_{'a' * 16}_{'b' * 42}", f"Bearer rk_{'a' * 16}_{'b' * 44}",
-        f"Bearer rk_{'A' * 16}_{'b' * 43}", f"Bearer rk_{'٣' * 16}_{'b' * 43}",
-        f"Bearer rk_{'a' * 16}_{'b' * 43}\n", f"Bearer\trk_{'a' * 16}_{'b' * 43}",
+        None, "", " ", "Bearer", "Bearer ", "Basic YWRhOnB3", "mk_x", "Bearer mk_", "Bearer mk__",
+        "Bearer mk_a_b", f"Bearer mk_{'a' * 16}_{'b' * 42}", f"Bearer mk_{'a' * 16}_{'b' * 44}",
+        f"Bearer mk_{'A' * 16}_{'b' * 43}", f"Bearer mk_{'٣' * 16}_{'b' * 43}",
+        f"Bearer mk_{'a' * 16}_{'b' * 43}\n", f"Bearer\trk_{'a' * 16}_{'b' * 43}",
         "Bearer a b", "Bearer \x00", "Bearer \ud800", "Bearer ' OR 1=1 --", "Bearer *", "Bearer %",
         "Bearer eyJhbGciOiJub25lIn0.e30.", f"Bearer {'x' * 10_000}", "x" * 1_000_000,
     ],
@@ -219,7 +219,7 @@ def test_what_is_no_key_is_refused(guard: Guard, header: str | None) -> None:
     assert len(refused(guard, header)) < 100
 
 
-KEYISH = st.from_regex(r"(?i:bearer) rk_[0-9a-f]{15,17}_[\w-]{42,44}", fullmatch=True)
+KEYISH = st.from_regex(r"(?i:bearer) mk_[0-9a-f]{15,17}_[\w-]{42,44}", fullmatch=True)
 
 
 @given(st.one_of(st.none(), st.text(), st.text().map(lambda text: f"Bearer {text}"), KEYISH))
@@ -259,7 +259,7 @@ def test_a_store_that_is_away_is_not_taken_for_a_wrong_key() -> None:
 def test_a_local_guard_takes_everyone_for_its_one_user(guard: Guard) -> None:
     local = Guard.local("default", "me")
     everyone = Principal(tenant="default", user="me", name="local", local=True)
-    for header in (None, "", "Bearer rk_nonsense"):
+    for header in (None, "", "Bearer mk_nonsense"):
         assert local.authenticate(header) == everyone
     assert (local.open, guard.open) == (True, False)
 
@@ -269,7 +269,7 @@ def test_tokens_are_off_unless_the_settings_say_how_to_check_them(store: Store) 
     assert "not a key" in refused(plain, "Bearer eyJhbGciOiJub25lIn0.e30.")
     assert plain.authenticate(f"Bearer {made(store).text}").user == "ada"
     for half in ({"jwt_issuer": "x"}, {"jwt_audience": "x"}):
-        with pytest.raises(ConfigError, match="RECOLLECT_JWT_KEY"):
+        with pytest.raises(ConfigError, match="MEMORIST_JWT_KEY"):
             build_guard(store, Settings(url="", **half))
 
 
@@ -277,9 +277,9 @@ def test_keys_need_no_other_package() -> None:
     code = (
         "import sys\n"
         "for name in ('jwt', 'fastapi', 'starlette', 'cryptography'): sys.modules[name] = None\n"
-        "from recollect.server.auth import Guard, Keys, build_guard\n"
-        "from recollect.config import Settings\n"
-        "from recollect import SqliteStore\n"
+        "from memorist.server.auth import Guard, Keys, build_guard\n"
+        "from memorist.config import Settings\n"
+        "from memorist import SqliteStore\n"
         "store = SqliteStore(':memory:')\n"
         "new = Keys(store).create(tenant='t', user='ada')\n"
         "print(Guard(store).authenticate('Bearer ' + new.text).user)\n"
@@ -289,7 +289,7 @@ def test_keys_need_no_other_package() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
-    assert done.stdout == ('ada\nthis needs an optional part: pip install "recollect[server]"\n')
+    assert done.stdout == ('ada\nthis needs an optional part: pip install "memorist[server]"\n')
 
 
 # The record

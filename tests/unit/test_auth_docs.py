@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from recollect.cli.main import app
-from recollect.config import Settings
+from memorist.cli.main import app
+from memorist.config import Settings
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "auth.md").read_text("utf-8")
 BLOCKS: list[str] = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
@@ -31,9 +31,9 @@ def test_the_page_prints_what_it_says(tmp_path: Path) -> None:
 
 
 def test_the_commands_of_the_page_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECOLLECT_URL", str(tmp_path / "m.db"))
-    monkeypatch.delenv("RECOLLECT_TENANT", raising=False)
-    commands = re.findall(r"^\$ recollect (keys .*)$", PAGE, flags=re.MULTILINE)
+    monkeypatch.setenv("MEMORIST_URL", str(tmp_path / "m.db"))
+    monkeypatch.delenv("MEMORIST_TENANT", raising=False)
+    commands = re.findall(r"^\$ memorist (keys .*)$", PAGE, flags=re.MULTILINE)
     assert [command.split()[1] for command in commands] == [
         "create", "create", "list", "revoke", "rotate",
     ]  # fmt: skip
@@ -49,7 +49,7 @@ def test_the_commands_of_the_page_work(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_page_lists_each_setting_of_tokens() -> None:
-    told = re.findall(r"^\| `RECOLLECT_(\w+)` \|", PAGE, flags=re.MULTILINE)
+    told = re.findall(r"^\| `MEMORIST_(\w+)` \|", PAGE, flags=re.MULTILINE)
     assert [name.lower() for name in told] == [
         field.name for field in fields(Settings) if field.name.startswith("jwt_")
     ]

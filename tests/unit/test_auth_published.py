@@ -12,9 +12,9 @@ from typing import Any
 import jwt
 import pytest
 
-from recollect.config import Settings
-from recollect.errors import ProviderError
-from recollect.server.tokens import FRESH_S, LAST_S, PAUSE_S, RETRY_S, JwtTokens, Published
+from memorist.config import Settings
+from memorist.errors import ProviderError
+from memorist.server.tokens import FRESH_S, LAST_S, PAUSE_S, RETRY_S, JwtTokens, Published
 from tests.support.tokens import EC, PRIVATE, RSA, SECRET, Issuer, claims, coded, refused, signed
 
 

@@ -13,11 +13,11 @@ from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.config import Settings
-from recollect.errors import ConfigError, UnauthorizedError
-from recollect.server.auth import Guard, Keys, build_guard
-from recollect.server.principal import Principal
-from recollect.store.sqlite.store import SqliteStore
+from memorist.config import Settings
+from memorist.errors import ConfigError, UnauthorizedError
+from memorist.server.auth import Guard, Keys, build_guard
+from memorist.server.principal import Principal
+from memorist.store.sqlite.store import SqliteStore
 from tests.support.tokens import (
     ED,
     PRIVATE,
@@ -53,9 +53,9 @@ def test_a_public_key_checks_what_its_private_half_signed(algorithm: str) -> Non
 @pytest.mark.parametrize(
     ("scope", "admin"),
     [
-        ("recollect:admin", True), ("openid recollect:admin", True), (["recollect:admin"], True),
-        ("recollect:administrator", False), ("xrecollect:admin", False), ("", False), (None, False),
-        ([["recollect:admin"]], False), ({"recollect:admin": 1}, False), (7, False),
+        ("memorist:admin", True), ("openid memorist:admin", True), (["memorist:admin"], True),
+        ("memorist:administrator", False), ("xmemorist:admin", False), ("", False), (None, False),
+        ([["memorist:admin"]], False), ({"memorist:admin": 1}, False), (7, False),
     ],
 )  # fmt: skip
 def test_a_scope_makes_an_admin(scope: Any, admin: bool) -> None:
@@ -64,8 +64,8 @@ def test_a_scope_makes_an_admin(scope: Any, admin: bool) -> None:
 
 
 def test_issuer_and_audience_are_checked_where_they_are_set() -> None:
-    strict = tokens(jwt_issuer="https://id.example", jwt_audience="recollect")
-    good: dict[str, Any] = {"iss": "https://id.example", "aud": ["other", "recollect"]}
+    strict = tokens(jwt_issuer="https://id.example", jwt_audience="memorist")
+    good: dict[str, Any] = {"iss": "https://id.example", "aud": ["other", "memorist"]}
     assert strict.read(signed(**good)).user == "ada"
     assert "another audience" in refused(strict, signed(**{**good, "aud": "other"}))
     assert "another issuer" in refused(strict, signed(**{**good, "iss": "https://evil.example"}))
@@ -202,7 +202,7 @@ def test_keys_and_tokens_stand_side_by_side_and_are_not_mixed_up() -> None:
         assert guard.authenticate(f"Bearer {key}").user == "bob"
         assert guard.authenticate(f"Bearer {signed()}").user == "ada"
         with pytest.raises(UnauthorizedError):
-            guard.authenticate(f"Bearer rk_{signed()}")
+            guard.authenticate(f"Bearer mk_{signed()}")
         with pytest.raises(UnauthorizedError):
             Guard(store).authenticate(f"Bearer {signed()}")
 
@@ -230,7 +230,7 @@ def _weak() -> str:
     ids=["short", "31", "nonsense", "1024 bits", "P-384", "DSA", "private", "ssh"],
 )  # fmt: skip
 def test_a_key_that_cannot_protect_is_refused_without_being_repeated(key: str) -> None:
-    with pytest.raises(ConfigError, match="RECOLLECT_JWT_KEY") as caught:
+    with pytest.raises(ConfigError, match="MEMORIST_JWT_KEY") as caught:
         tokens(key)
     assert key not in str(caught.value)
     assert key not in repr(Settings(url="", jwt_key=key))
@@ -238,7 +238,7 @@ def test_a_key_that_cannot_protect_is_refused_without_being_repeated(key: str) -
 
 def test_the_secret_never_stands_in_a_repr() -> None:
     assert SECRET not in repr(tokens())
-    given = Settings.from_environment({"RECOLLECT_URL": "x", "RECOLLECT_JWT_KEY": SECRET})
+    given = Settings.from_environment({"MEMORIST_URL": "x", "MEMORIST_JWT_KEY": SECRET})
     assert given.jwt_key == SECRET
     assert SECRET not in repr(given)
 
@@ -252,5 +252,5 @@ def test_only_one_kind_of_key_is_taken() -> None:
     "url", ["http://id.example/keys", "file:///etc/passwd", "keys.json", "ftp://localhost/x"]
 )
 def test_published_keys_come_over_a_safe_way(url: str) -> None:
-    with pytest.raises(ConfigError, match="RECOLLECT_JWT_JWKS_URL"):
+    with pytest.raises(ConfigError, match="MEMORIST_JWT_JWKS_URL"):
         tokens("", jwt_jwks_url=url)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Message, StoreError
-from recollect.records.scope import Scope
-from recollect.store.background import Background
-from recollect.store.sqlite.store import SqliteStore
+from memorist import Message, StoreError
+from memorist.records.scope import Scope
+from memorist.store.background import Background
+from memorist.store.sqlite.store import SqliteStore
 
 
 def wait_until(true: Callable[[], bool]) -> None:
@@ -59,7 +59,7 @@ def test_it_is_woken_from_a_long_sleep() -> None:
 
 
 def test_an_error_of_ours_is_told_and_the_thread_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "recollect")
+    caplog.set_level(logging.WARNING, "memorist")
     steps: list[int] = []
 
     def step() -> bool:

@@ -16,9 +16,9 @@ from benchmarks.context_methods import Case, Shown, is_inside, newest, ours, top
 from benchmarks.context_plot import Panel, plot
 from benchmarks.dataset import Question
 
-from recollect import Memory, Message
-from recollect.context.tokens import Counter
-from recollect.providers.tokenizer import tokenizer_for
+from memorist import Memory, Message
+from memorist.context.tokens import Counter
+from memorist.providers.tokenizer import tokenizer_for
 
 SAID = {
     "m1": Message("user", "My kayak is red.\n> It is new.", message_id="m1"),
@@ -95,10 +95,10 @@ def test_a_run_leaves_tables_figures_and_a_plot(
     assert "whole evidence in the window" in capsys.readouterr().out
     figures = json.loads((tmp_path / "context.json").read_text())
     first, *_ = figures["locomo"]["shares"]
-    assert (first["label"], first["count"]) == ("Recollect", 2)  # category 5 is apart
+    assert (first["label"], first["count"]) == ("Memorist", 2)  # category 5 is apart
     assert first["means"] == {"1k": 1.0, "2k": 1.0, "4k": 1.0, "8k": 1.0}
     table = (tmp_path / "context.md").read_text()
-    assert "| 5 adversarial: Recollect | 1 | 1.000 |" in table
+    assert "| 5 adversarial: Memorist | 1 | 1.000 |" in table
     assert "aim ≥ .750 at 2k: 1.000, met" in table
     assert ElementTree.parse(picture).getroot().tag.endswith("svg")
     assert picture.read_text() == (tmp_path / "context.svg").read_text()

@@ -16,11 +16,11 @@ from benchmarks.metrics import recall_at
 from benchmarks.scale import shares
 from benchmarks.scale_corpus import COMMON, Corpus, QueryEmbedder, TopicEmbedder
 
-from recollect import Memory
+from memorist import Memory
 from tests.unit.test_benchmark_metrics import TALK
 
 if TYPE_CHECKING:
-    from recollect.providers.embedder import Vectors
+    from memorist.providers.embedder import Vectors
 
 
 class Counting:

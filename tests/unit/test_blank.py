@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from recollect import Memory, Message, Recall
-from recollect.records.change import Add
-from recollect.records.memory_item import MemoryItem
-from recollect.records.scope import Scope
-from recollect.records.text import passages
-from recollect.store import indexing
+from memorist import Memory, Message, Recall
+from memorist.records.change import Add
+from memorist.records.memory_item import MemoryItem
+from memorist.records.scope import Scope
+from memorist.records.text import passages
+from memorist.store import indexing
 from tests.support.models import WordEmbedder
 
 BLANK = (

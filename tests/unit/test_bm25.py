@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from recollect.store import bm25
-from recollect.store.bm25 import PIECES, Near, rank, records_of
+from memorist.store import bm25
+from memorist.store.bm25 import PIECES, Near, rank, records_of
 
 Lengths = Callable[[list[int]], dict[int, int]]
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import BadAnswerError, ConfigError
-from recollect.providers.chat_model import estimate_tokens_of
-from recollect.providers.openai_chat import OpenAIChat
-from recollect.testing.model_server import ModelServer
+from memorist.errors import BadAnswerError, ConfigError
+from memorist.providers.chat_model import estimate_tokens_of
+from memorist.providers.openai_chat import OpenAIChat
+from memorist.testing.model_server import ModelServer
 from tests.support.chats import KEY, MESSAGES, SCHEMA, SECRET, complete, failure
 
 
@@ -207,7 +207,7 @@ def test_nobody_listening_is_an_error() -> None:
     ],
 )
 def test_the_limit_is_named_as_the_server_knows_it(url: str, field: str) -> None:
-    from recollect.providers.openai_chat import _limit_field
+    from memorist.providers.openai_chat import _limit_field
 
     assert _limit_field(url) == field
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.context.documents.chunks import chunks
-from recollect.context.documents.html_text import html_to_text
-from recollect.records.article import Chunk
-from recollect.records.text import PASSAGE_CHARS
+from memorist.context.documents.chunks import chunks
+from memorist.context.documents.html_text import html_to_text
+from memorist.records.article import Chunk
+from memorist.records.text import PASSAGE_CHARS
 
 LINES = st.sampled_from([
     "# One", "## Two", "### Three ###", "Setext", "=====", "---", "```", "~~~~", "    indented",

@@ -15,9 +15,9 @@ from typing import Any
 import apsw
 import pytest
 
-import recollect
+import memorist
 
-RECOLLECT = Path(sys.executable).parent / "recollect"
+MEMORIST = Path(sys.executable).parent / "memorist"
 Done = subprocess.CompletedProcess[bytes]
 Run = Callable[..., Done]
 
@@ -28,9 +28,9 @@ def clean_environment(home: Path) -> dict[str, str]:
 
 
 def start(folder: Path, *arguments: str | bytes, said: bytes = b"", **env: str) -> Done:
-    """Run `recollect` in a folder that is also its user's home."""
+    """Run `memorist` in a folder that is also its user's home."""
     return subprocess.run(
-        [RECOLLECT, *arguments],
+        [MEMORIST, *arguments],
         input=said,
         env=clean_environment(folder) | env,
         cwd=folder,
@@ -42,7 +42,7 @@ def start(folder: Path, *arguments: str | bytes, said: bytes = b"", **env: str) 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Run `recollect` with m.db in the test's folder for its database."""
+    """Run `memorist` with m.db in the test's folder for its database."""
 
     def call(*arguments: str | bytes, **more: Any) -> Done:
         return start(tmp_path, *arguments, "--db", "m.db", **more)
@@ -51,9 +51,9 @@ def run(tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> recollect.Memory:
+def memory(tmp_path: Path) -> memorist.Memory:
     """The same database, seen from Python."""
-    return recollect.Memory(tmp_path / "m.db")
+    return memorist.Memory(tmp_path / "m.db")
 
 
 def worked(done: Done) -> str:
@@ -76,7 +76,7 @@ def squeezed(text: str) -> str:
 
 
 def test_the_version_is_shown(tmp_path: Path) -> None:
-    assert worked(start(tmp_path, "--version")) == f"recollect {recollect.__version__}\n"
+    assert worked(start(tmp_path, "--version")) == f"memorist {memorist.__version__}\n"
 
 
 def test_a_first_message_is_remembered_and_recalled_with_nothing_set_up(tmp_path: Path) -> None:
@@ -88,11 +88,11 @@ def test_a_first_message_is_remembered_and_recalled_with_nothing_set_up(tmp_path
     assert "I moved to Berlin in March." in found
     assert "words #1" in found
     assert "user  I moved to Berlin in March." in told
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["recollect.db"]
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["memorist.db"]
 
 
 def test_doctor_finds_a_new_memory_well_and_leaves_nothing_in_it(
-    run: Run, memory: recollect.Memory
+    run: Run, memory: memorist.Memory
 ) -> None:
     report = worked(run("doctor"))
 
@@ -103,7 +103,7 @@ def test_doctor_finds_a_new_memory_well_and_leaves_nothing_in_it(
 
 
 def test_what_remember_prints_names_the_message_and_the_session(
-    run: Run, memory: recollect.Memory
+    run: Run, memory: memorist.Memory
 ) -> None:
     line = worked(run("remember", "hello", "--session", "[bold]monday[/bold]"))
     (message,) = memory.history(user="me", session="[bold]monday[/bold]")
@@ -111,7 +111,7 @@ def test_what_remember_prints_names_the_message_and_the_session(
     assert line == f"remembered {message.message_id} in session [bold]monday[/bold]\n"
 
 
-def test_what_remember_prints_is_one_line(run: Run, memory: recollect.Memory) -> None:
+def test_what_remember_prints_is_one_line(run: Run, memory: memorist.Memory) -> None:
     line = worked(run("remember", "hello", "--role", "assistant", "--user", "ada"))
     (message,) = memory.history(user="ada", role="assistant")
     session = memory.session(user="ada").id
@@ -120,9 +120,9 @@ def test_what_remember_prints_is_one_line(run: Run, memory: recollect.Memory) ->
 
 
 def test_json_of_a_recall_tells_everything_about_each_hit(
-    run: Run, memory: recollect.Memory
+    run: Run, memory: memorist.Memory
 ) -> None:
-    memory.remember(recollect.Message("assistant", "Grüße aus 東京 🗼"), user="ada")
+    memory.remember(memorist.Message("assistant", "Grüße aus 東京 🗼"), user="ada")
     memory.remember("Grüße aus Berlin", user="bob")
     (hit,) = json.loads(worked(run("recall", "grusse", "--user", "ada", "--json")))
 
@@ -133,7 +133,7 @@ def test_json_of_a_recall_tells_everything_about_each_hit(
     assert (hit["kind"], hit["role"], hit["text"]) == ("message", "assistant", "Grüße aus 東京 🗼")
 
 
-def test_json_goes_out_whatever_the_terminals_encoding(run: Run, memory: recollect.Memory) -> None:
+def test_json_goes_out_whatever_the_terminals_encoding(run: Run, memory: memorist.Memory) -> None:
     memory.remember("Grüße aus 東京 🗼", user="me")
 
     history = worked(run("history", "--json", PYTHONIOENCODING="ascii"))
@@ -142,7 +142,7 @@ def test_json_goes_out_whatever_the_terminals_encoding(run: Run, memory: recolle
     assert json.loads(found)[0]["text"] == "Grüße aus 東京 🗼"
 
 
-def test_options_narrow_to_agent_session_and_number(run: Run, memory: recollect.Memory) -> None:
+def test_options_narrow_to_agent_session_and_number(run: Run, memory: memorist.Memory) -> None:
     for text, agent in (("one", "tutor"), ("two", "tutor"), ("three", "coach")):
         memory.remember(text, user="me", agent=agent)
 
@@ -157,10 +157,10 @@ def test_options_narrow_to_agent_session_and_number(run: Run, memory: recollect.
 
 def test_the_environment_names_database_user_tenant_and_agent(tmp_path: Path) -> None:
     names = {"URL": "other.db", "USER": "ada", "TENANT": "acme", "AGENT": "tutor"}
-    settings: dict[str, Any] = {f"RECOLLECT_{name}": value for name, value in names.items()}
+    settings: dict[str, Any] = {f"MEMORIST_{name}": value for name, value in names.items()}
     worked(start(tmp_path, "remember", "hello", **settings))
 
-    with recollect.Memory(tmp_path / "other.db", tenant="acme") as memory:
+    with memorist.Memory(tmp_path / "other.db", tenant="acme") as memory:
         assert memory.history(user="ada", agent="tutor")[0].content == "hello"
 
 
@@ -173,7 +173,7 @@ STEERING = "title \x1b]0;pwned\x07 clear \x1b[2J eight-bit \x9b31m back\x08\x08 
 def shown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """What a terminal is given to show of three texts that try to look different."""
     folder = tmp_path_factory.mktemp("shown")
-    with recollect.Memory(folder / "m.db") as memory:
+    with memorist.Memory(folder / "m.db") as memory:
         memory.remember([f"tea {text}" for text in (MARKUP, LONG_WORD, STEERING)], user="me")
     asked = ["recall", "tea"] if request.param == "recall" else ["history"]
     return worked(start(folder, *asked, "--db", "m.db"))
@@ -195,7 +195,7 @@ def test_what_was_said_cannot_steer_the_terminal(shown: str) -> None:
 
 
 def test_a_dash_reads_standard_input_to_the_last_character(
-    run: Run, memory: recollect.Memory
+    run: Run, memory: memorist.Memory
 ) -> None:
     text = "first line\n\n  Ünïcödé 🧠 [bold]\tlast line\n"
     worked(run("remember", "-", said=text.encode()))
@@ -203,7 +203,7 @@ def test_a_dash_reads_standard_input_to_the_last_character(
     assert [message.content for message in memory.history(user="me")] == [text]
 
 
-def test_input_that_is_not_text_is_refused_in_one_line(run: Run, memory: recollect.Memory) -> None:
+def test_input_that_is_not_text_is_refused_in_one_line(run: Run, memory: memorist.Memory) -> None:
     strict, lenient = "utf-8:strict", "utf-8:surrogateescape"
     refusals = [
         run("remember", b"caf\xe9"),
@@ -223,9 +223,9 @@ def test_a_wrong_role_is_one_line_and_status_one(run: Run) -> None:
 
 
 def test_a_wrong_setting_is_one_line_and_status_one(run: Run) -> None:
-    line = failed(run("history", RECOLLECT_DURABILITY="perhaps"))
+    line = failed(run("history", MEMORIST_DURABILITY="perhaps"))
 
-    assert line == "ConfigError: RECOLLECT_DURABILITY is one of full, normal"
+    assert line == "ConfigError: MEMORIST_DURABILITY is one of full, normal"
 
 
 def test_a_database_that_cannot_be_opened_is_one_line_and_status_one(
@@ -238,7 +238,7 @@ def test_a_database_that_cannot_be_opened_is_one_line_and_status_one(
 
 
 def test_the_cure_for_a_missing_driver_is_shown_whole(tmp_path: Path) -> None:
-    code = "import sys; sys.modules['psycopg'] = None; from recollect.cli.main import main; main()"
+    code = "import sys; sys.modules['psycopg'] = None; from memorist.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "history", "--db", "postgresql://localhost/x"],
         env=clean_environment(tmp_path),
@@ -247,7 +247,7 @@ def test_the_cure_for_a_missing_driver_is_shown_whole(tmp_path: Path) -> None:
         timeout=60,
     )
 
-    assert 'pip install "recollect[postgres]"' in failed(done)
+    assert 'pip install "memorist[postgres]"' in failed(done)
 
 
 def test_finding_nothing_is_no_error(run: Run) -> None:
@@ -263,7 +263,7 @@ def test_a_command_without_its_argument_says_how_it_is_used(run: Run) -> None:
     done = run("remember")
 
     assert done.returncode == 2
-    assert b"Usage: recollect remember" in done.stderr
+    assert b"Usage: memorist remember" in done.stderr
     assert b"Traceback" not in done.stderr
 
 
@@ -288,7 +288,7 @@ def test_doctor_says_when_a_file_is_no_database(run: Run, tmp_path: Path) -> Non
     "part", ["chat_message_history", "messages_by_id", "all but the first page"]
 )
 def test_doctor_says_when_pages_are_damaged_and_does_not_write_to_them(
-    run: Run, tmp_path: Path, memory: recollect.Memory, part: str
+    run: Run, tmp_path: Path, memory: memorist.Memory, part: str
 ) -> None:
     memory.remember([f"message {number} " * 30 for number in range(200)], user="me")
     memory.close()

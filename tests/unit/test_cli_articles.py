@@ -1,4 +1,4 @@
-"""`recollect ingest` and `recollect articles`, as a user runs them."""
+"""`memorist ingest` and `memorist articles`, as a user runs them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Memory
-from recollect.views.library import Library
+from memorist import Memory
+from memorist.views.library import Library
 from tests.unit.test_cli import Run, failed, run, squeezed, worked
 from tests.unit.test_reading import fill
 
@@ -28,7 +28,7 @@ def docs(tmp_path: Path) -> Path:
 def test_a_folder_is_read_in_listed_and_asked(run: Run) -> None:
     done = run("ingest", "docs", "--library", "handbook")
     assert (done.returncode, done.stdout) == (0, b"2 added\n")
-    assert b"recollect worker --once" in done.stderr
+    assert b"memorist worker --once" in done.stderr
     assert worked(run("ingest", "docs", "--library", "handbook")) == "2 unchanged\n"
     listed = squeezed(worked(run("articles", "--library", "handbook")))
     assert "Returnsdocs/returns.md55" in listed

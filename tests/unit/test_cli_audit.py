@@ -1,4 +1,4 @@
-"""`recollect audit`, as a user runs it."""
+"""`memorist audit`, as a user runs it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from recollect.cli.main import app
-from recollect.records.change import Add
-from recollect.records.fact import Fact
-from recollect.records.memory_item import MemoryItem
-from recollect.records.scope import Scope
-from recollect.store.sqlite.store import SqliteStore
+from memorist.cli.main import app
+from memorist.records.change import Add
+from memorist.records.fact import Fact
+from memorist.records.memory_item import MemoryItem
+from memorist.records.scope import Scope
+from memorist.store.sqlite.store import SqliteStore
 
 EXPORT = Path(__file__).parent.parent / "data" / "mem0_export.json"
 
 
 @pytest.fixture(autouse=True)
 def _no_settings_of_whoever_runs_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RECOLLECT_URL", "RECOLLECT_USER", "RECOLLECT_TENANT"):
+    for name in ("MEMORIST_URL", "MEMORIST_USER", "MEMORIST_TENANT"):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -1,4 +1,4 @@
-"""`recollect backup`, as a user runs it, on real files."""
+"""`memorist backup`, as a user runs it, on real files."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from recollect import ConfigError, InvalidError, Memory, StoreUnavailableError
-from recollect.cli.main import app
+from memorist import ConfigError, InvalidError, Memory, StoreUnavailableError
+from memorist.cli.main import app
 
 
 def run(*arguments: object) -> str:

@@ -1,4 +1,4 @@
-"""`recollect context`, as a user runs it, on real files."""
+"""`memorist context`, as a user runs it, on real files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from recollect import (
+from memorist import (
     InvalidError,
     Library,
     Memory,
@@ -23,7 +23,7 @@ from recollect import (
     ToolCallMsg,
     WindowError,
 )
-from recollect.cli.main import app
+from memorist.cli.main import app
 
 Run = Callable[..., Result]
 
@@ -34,9 +34,9 @@ PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC
 
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("RECOLLECT_")]:
+    for name in [name for name in os.environ if name.startswith("MEMORIST_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")
+    monkeypatch.setenv("MEMORIST_EMBEDDER", "none")
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def told(done: Result) -> Any:
 def start(db: Path, *arguments: str, columns: int = 80) -> subprocess.CompletedProcess[bytes]:
     """Run the command in a process of its own, on a terminal so wide."""
     return subprocess.run(
-        [Path(sys.executable).parent / "recollect", "context", *arguments, "--db", str(db)],
+        [Path(sys.executable).parent / "memorist", "context", *arguments, "--db", str(db)],
         env={**os.environ, "COLUMNS": str(columns), "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
         check=False,
@@ -214,7 +214,7 @@ def test_notes_are_those_of_the_sessions_agent(
     assert has_notes("--session", "lesson")
     assert has_notes("--agent", "tutor")
     assert not has_notes()
-    monkeypatch.setenv("RECOLLECT_AGENT", "tutor")
+    monkeypatch.setenv("MEMORIST_AGENT", "tutor")
     assert has_notes()
 
 

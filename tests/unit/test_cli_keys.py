@@ -1,4 +1,4 @@
-"""`recollect keys`, as an operator runs it, on real files."""
+"""`memorist keys`, as an operator runs it, on real files."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from recollect import ConflictError, NotFoundError
-from recollect.cli.main import app
-from recollect.errors import InvalidError, UnauthorizedError
-from recollect.records.ids import now
-from recollect.server.auth import Guard
-from recollect.server.principal import Principal
-from recollect.store.sqlite.store import SqliteStore
+from memorist import ConflictError, NotFoundError
+from memorist.cli.main import app
+from memorist.errors import InvalidError, UnauthorizedError
+from memorist.records.ids import now
+from memorist.server.auth import Guard
+from memorist.server.principal import Principal
+from memorist.store.sqlite.store import SqliteStore
 
 Run = Callable[..., Result]
 
 
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("RECOLLECT_")]:
+    for name in [name for name in os.environ if name.startswith("MEMORIST_")]:
         monkeypatch.delenv(name)
 
 
@@ -94,7 +94,7 @@ def test_an_empty_user_is_no_admin(run: Run, db: Path) -> None:
 def test_the_tenant_is_that_of_the_environment(
     run: Run, db: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_TENANT", "acme")
+    monkeypatch.setenv("MEMORIST_TENANT", "acme")
     key = worked(run("create", "--user", "ada")).strip()
     assert caller(db, key).tenant == "acme"
     assert len(listed(run)) == 1

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from recollect import Fact, HeldError, InvalidError, Memory, MemoryItem, NotFoundError, SqliteStore
-from recollect.cli import show
-from recollect.cli.main import app
-from recollect.cli.worker import Shift
-from recollect.records.change import Add
-from recollect.records.ids import now
-from recollect.records.scope import Scope
-from recollect.testing.model_server import ModelServer, quote_messages
+from memorist import Fact, HeldError, InvalidError, Memory, MemoryItem, NotFoundError, SqliteStore
+from memorist.cli import show
+from memorist.cli.main import app
+from memorist.cli.worker import Shift
+from memorist.records.change import Add
+from memorist.records.ids import now
+from memorist.records.scope import Scope
+from memorist.testing.model_server import ModelServer, quote_messages
 
 ME = Scope(user="me")
 STEERING = "clear \x1b[2J [red]not red[/red]"
@@ -32,9 +32,9 @@ Run = Callable[..., Result]
 
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("RECOLLECT_")]:
+    for name in [name for name in os.environ if name.startswith("MEMORIST_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")
+    monkeypatch.setenv("MEMORIST_EMBEDDER", "none")
     monkeypatch.setattr(show, "CATCH_UP_SECONDS", 60.0)  # whatever else the machine does
 
 
@@ -64,8 +64,8 @@ def memory(db: Path) -> Iterator[Memory]:
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     """A model, and the settings that name it."""
     with ModelServer() as opened:
-        monkeypatch.setenv("RECOLLECT_MODEL", "any")
-        monkeypatch.setenv("RECOLLECT_MODEL_URL", opened.url)
+        monkeypatch.setenv("MEMORIST_MODEL", "any")
+        monkeypatch.setenv("MEMORIST_MODEL_URL", opened.url)
         yield opened
 
 
@@ -115,7 +115,7 @@ def test_a_model_is_not_asked_by_commands_that_nobody_waits_for(
     for command in (["remember", "I prefer tea."], ["recall", "tea"], ["memories"], ["facts"]):
         done = run(*command)
         worked(done)
-    assert "1 jobs wait to be thought about; `recollect worker --once`" in done.stderr
+    assert "1 jobs wait to be thought about; `memorist worker --once`" in done.stderr
     assert server.requests == []
 
 
@@ -224,7 +224,7 @@ def test_jobs_of_everyone_are_those_of_the_tenant(
 
     assert told(run("jobs", "--json")) == []
     assert {job["user"] for job in told(run("jobs", "--everyone", "--json"))} == {"ada", "bob"}
-    monkeypatch.setenv("RECOLLECT_TENANT", "other")
+    monkeypatch.setenv("MEMORIST_TENANT", "other")
     assert told(run("jobs", "--everyone", "--json")) == []
 
 
@@ -362,7 +362,7 @@ def test_the_worker_drains_the_queue_of_all_users_once(run: Run, memory: Memory)
 def test_the_worker_gives_vectors_too(
     run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_EMBEDDER", "static")
+    monkeypatch.setenv("MEMORIST_EMBEDDER", "static")
     memory.remember("I prefer tea over coffee.", user="me")
     worked(run("worker", "--once"))
 
@@ -410,9 +410,9 @@ def test_a_signal_ends_the_worker_after_the_job_at_hand(
     for user in users:
         memory.remember("I prefer tea over coffee.", user=user)
     with ModelServer(answer) as server:
-        settings = {"RECOLLECT_MODEL": "any", "RECOLLECT_MODEL_URL": server.url}
+        settings = {"MEMORIST_MODEL": "any", "MEMORIST_MODEL_URL": server.url}
         worker = subprocess.Popen(
-            [Path(sys.executable).parent / "recollect", "worker", "--db", str(db)],
+            [Path(sys.executable).parent / "memorist", "worker", "--db", str(db)],
             env=os.environ | settings,
             stderr=subprocess.PIPE,
         )
@@ -475,7 +475,7 @@ def test_doctor_tells_which_model_is_set_and_what_it_cost(
     assert "any: 3 of 300 calls and 1,200 of 500,000 tokens spent this hour" in report
     assert server.requests == []
 
-    monkeypatch.delenv("RECOLLECT_MODEL_URL")
+    monkeypatch.delenv("MEMORIST_MODEL_URL")
     done = run("doctor")
     assert done.exit_code == 1
     assert "ConfigError" in done.stdout

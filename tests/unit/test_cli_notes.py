@@ -1,4 +1,4 @@
-"""`recollect notes`, as a user runs it, on real files."""
+"""`memorist notes`, as a user runs it, on real files."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from recollect import InvalidError, Memory, NotFoundError
-from recollect.cli.main import app
-from recollect.views.notebook import Notebook
+from memorist import InvalidError, Memory, NotFoundError
+from memorist.cli.main import app
+from memorist.views.notebook import Notebook
 
 Run = Callable[..., Result]
 
 
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("RECOLLECT_")]:
+    for name in [name for name in os.environ if name.startswith("MEMORIST_")]:
         monkeypatch.delenv(name)
 
 

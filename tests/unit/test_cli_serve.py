@@ -1,4 +1,4 @@
-"""`recollect serve`: when keys are asked for, and what is refused before anything listens."""
+"""`memorist serve`: when keys are asked for, and what is refused before anything listens."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from recollect import ConfigError, SqliteStore
-from recollect.cli.main import app
-from recollect.config import Settings
-from recollect.server.auth import Keys
-from recollect.server.run import Address, settled
+from memorist import ConfigError, SqliteStore
+from memorist.cli.main import app
+from memorist.config import Settings
+from memorist.server.auth import Keys
+from memorist.server.run import Address, settled
 
 HERE, THERE = Address("127.0.0.1", 7077), Address("192.0.2.7", 7077)
 SETTINGS = Settings(url=":memory:")

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from recollect.context.compression.compress import Compress, Compression, compress
-from recollect.context.compression.parts import Part, parse
-from recollect.context.tokens import Counter
-from recollect.errors import InvalidError
-from recollect.providers.openai_chat import OpenAIChat
-from recollect.providers.tokenizer import tokenizer_for
-from recollect.records.ids import now
-from recollect.records.log import LogEntry
-from recollect.records.message import Message
-from recollect.records.scope import Scope
-from recollect.records.summary import Summary
-from recollect.store.sqlite.store import SqliteStore
-from recollect.testing.model_server import FAILURES, ModelServer
+from memorist.context.compression.compress import Compress, Compression, compress
+from memorist.context.compression.parts import Part, parse
+from memorist.context.tokens import Counter
+from memorist.errors import InvalidError
+from memorist.providers.openai_chat import OpenAIChat
+from memorist.providers.tokenizer import tokenizer_for
+from memorist.records.ids import now
+from memorist.records.log import LogEntry
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.records.summary import Summary
+from memorist.store.sqlite.store import SqliteStore
+from memorist.testing.model_server import FAILURES, ModelServer
 
 COUNTER = Counter(tokenizer_for("gpt-4o"))
 SCOPE = Scope(user="ada", agent="tutor", session="s")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recollect import (
+from memorist import (
     AsyncMemory,
     InvalidError,
     Memory,
@@ -17,12 +17,12 @@ from recollect import (
     StoreUnavailableError,
     WindowError,
 )
-from recollect.context.window import Context, Window
-from recollect.lifecycle.thinking import Thinking
-from recollect.providers.openai_chat import OpenAIChat
-from recollect.store.sqlite.store import SqliteStore
-from recollect.testing.model_server import FAILURES, ModelServer
-from recollect.views.notebook import Notebook
+from memorist.context.window import Context, Window
+from memorist.lifecycle.thinking import Thinking
+from memorist.providers.openai_chat import OpenAIChat
+from memorist.store.sqlite.store import SqliteStore
+from memorist.testing.model_server import FAILURES, ModelServer
+from memorist.views.notebook import Notebook
 from tests.support.legal import check_anthropic, check_openai
 
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACw="
@@ -347,7 +347,7 @@ def test_the_receipt_is_logged_without_a_word_of_the_user(
     memory: Memory, caplog: pytest.LogCaptureFixture
 ) -> None:
     chat = talk(memory, 2)
-    with caplog.at_level(logging.INFO, "recollect.context"):
+    with caplog.at_level(logging.INFO, "memorist.context"):
         chat.context("sailing?", system="harbours")
     [line] = [record.getMessage() for record in caplog.records]
     assert line.startswith("window 8,000, system ")

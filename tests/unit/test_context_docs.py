@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from recollect import Window
+from memorist import Window
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "context.md").read_text("utf-8")
 BLOCKS: list[tuple[str, str]] = re.findall(

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from recollect import Memory, Message, Thinking, Window
-from recollect.context.compression import summarizer
-from recollect.contexts import MOST_COUNTERS, open_summarizer
-from recollect.providers.openai_chat import OpenAIChat
-from recollect.providers.tokenizer import ByteEstimate
-from recollect.records.log import Job
-from recollect.testing.model_server import ModelServer
+from memorist import Memory, Message, Thinking, Window
+from memorist.context.compression import summarizer
+from memorist.contexts import MOST_COUNTERS, open_summarizer
+from memorist.providers.openai_chat import OpenAIChat
+from memorist.providers.tokenizer import ByteEstimate
+from memorist.records.log import Job
+from memorist.testing.model_server import ModelServer
 from tests.unit.test_context import said, talk
 
 

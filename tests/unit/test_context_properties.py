@@ -9,19 +9,19 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect.context.assemble import Assembly, Draft, Material
-from recollect.context.quote import Quote
-from recollect.context.receipt import parts_of
-from recollect.context.tokens import Counter
-from recollect.context.turns import blocks_of
-from recollect.context.window import Context, Receipt, Window
-from recollect.context.wires import wire_of
-from recollect.errors import WindowError
-from recollect.providers.tokenizer import Encoding, Estimate
-from recollect.records.log import LogEntry
-from recollect.records.message import Message, ToolCallMsg
-from recollect.records.scope import Scope
-from recollect.records.summary import Summary
+from memorist.context.assemble import Assembly, Draft, Material
+from memorist.context.quote import Quote
+from memorist.context.receipt import parts_of
+from memorist.context.tokens import Counter
+from memorist.context.turns import blocks_of
+from memorist.context.window import Context, Receipt, Window
+from memorist.context.wires import wire_of
+from memorist.errors import WindowError
+from memorist.providers.tokenizer import Encoding, Estimate
+from memorist.records.log import LogEntry
+from memorist.records.message import Message, ToolCallMsg
+from memorist.records.scope import Scope
+from memorist.records.summary import Summary
 from tests.support.legal import check_anthropic, check_openai
 
 COUNTERS = [

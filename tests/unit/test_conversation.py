@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from recollect import (
+from memorist import (
     BaseMemory,
     ConversationMemory,
     ImageError,
@@ -21,7 +21,7 @@ from recollect import (
     MessageError,
     ToolCallMsg,
 )
-from recollect.providers.images import refuse_image
+from memorist.providers.images import refuse_image
 
 PNG = b"\x89PNG\r\n\x1a\n and some pixels"
 PNG_URL = "data:image/png;base64," + base64.b64encode(PNG).decode()

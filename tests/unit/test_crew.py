@@ -13,8 +13,8 @@ from functools import partial
 
 import pytest
 
-from recollect.recall import crew as crews
-from recollect.recall.crew import Crew, Task
+from memorist.recall import crew as crews
+from memorist.recall.crew import Crew, Task
 
 SOON = 20.0  # seconds that nothing here takes, on however busy a machine
 
@@ -213,7 +213,7 @@ def test_a_thread_that_was_idle_for_long_goes_by_itself(monkeypatch: pytest.Monk
 
 FORK = """
 import os
-from recollect.recall.crew import Crew, Task
+from memorist.recall.crew import Crew, Task
 
 def done(crew, work):
     task = Task(work)
@@ -238,7 +238,7 @@ def test_a_crew_works_in_a_forked_child_and_goes_on_in_its_parent() -> None:
 
 
 def test_a_crew_does_not_keep_the_process_from_ending() -> None:
-    hang = "import threading; from recollect.recall.crew import *; c = Crew(); "
+    hang = "import threading; from memorist.recall.crew import *; c = Crew(); "
     hang += "c.start(Task(threading.Event().wait)); print('ended')"
     command = [sys.executable, "-c", hang]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.config import Settings
+from memorist.config import Settings
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text()
@@ -20,7 +20,7 @@ README = (ROOT / "README.md").read_text()
 
 @pytest.fixture
 def empty_home(tmp_path: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if "RECOLLECT" not in name}
+    kept = {name: value for name, value in os.environ.items() if "MEMORIST" not in name}
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return kept | {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "PATH": programs}
 
@@ -32,11 +32,11 @@ def test_the_first_memory_of_the_readme_works(empty_home: dict[str, str], tmp_pa
     )
     assert done.stdout.startswith("I moved to Berlin in March. No more Munich commutes! | ")
     assert done.stdout.endswith("\nI moved to Berlin.\n")
-    assert (tmp_path / "recollect" / "recollect.db").exists()
+    assert (tmp_path / "memorist" / "memorist.db").exists()
 
 
 def test_the_commands_of_the_readme_work(empty_home: dict[str, str]) -> None:
-    commands = re.findall(r"^\$ (recollect [^#\n]*)", README, flags=re.MULTILINE)
+    commands = re.findall(r"^\$ (memorist [^#\n]*)", README, flags=re.MULTILINE)
     assert len(commands) == 4
     outputs = [
         subprocess.run(

@@ -12,14 +12,14 @@ from benchmarks.compression import Talk, probe, score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.context.compression.extractive import extract
-from recollect.context.compression.parts import TITLES, Line, Part, parse, plain, render
-from recollect.context.compression.pieces import pieces
-from recollect.context.compression.weigh import read, weigh
-from recollect.context.tokens import Counter
-from recollect.providers.tokenizer import tokenizer_for
-from recollect.records.log import LogEntry
-from recollect.records.message import Message
+from memorist.context.compression.extractive import extract
+from memorist.context.compression.parts import TITLES, Line, Part, parse, plain, render
+from memorist.context.compression.pieces import pieces
+from memorist.context.compression.weigh import read, weigh
+from memorist.context.tokens import Counter
+from memorist.providers.tokenizer import tokenizer_for
+from memorist.records.log import LogEntry
+from memorist.records.message import Message
 
 COUNTER = Counter(tokenizer_for("gpt-4o"))
 AT = datetime(2026, 3, 4, 10, tzinfo=UTC)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from recollect import InvalidError, Memory, Message
-from recollect.records.change import Add, Retract, Supersede
-from recollect.records.fact import Fact
-from recollect.records.memory_item import MemoryItem
-from recollect.records.query import Filters, Recall
-from recollect.records.scope import Scope
-from recollect.store.sqlite.store import SqliteStore
+from memorist import InvalidError, Memory, Message
+from memorist.records.change import Add, Retract, Supersede
+from memorist.records.fact import Fact
+from memorist.records.memory_item import MemoryItem
+from memorist.records.query import Filters, Recall
+from memorist.records.scope import Scope
+from memorist.store.sqlite.store import SqliteStore
 from tests.support.models import WordEmbedder
 
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)

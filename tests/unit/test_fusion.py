@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.recall.fusion import DEFAULT_RANKING, Asked, Candidate, Ranking, fuse, shares
-from recollect.records.ids import to_micros
-from recollect.records.query import Found, Passage
+from memorist.recall.fusion import DEFAULT_RANKING, Asked, Candidate, Ranking, fuse, shares
+from memorist.records.ids import to_micros
+from memorist.records.query import Found, Passage
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NOBODY = Asked(frozenset(), "nobody")

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect import ImageError, Message, MessageError
-from recollect.providers import images
-from recollect.providers.images import encode_image, refuse_image
+from memorist import ImageError, Message, MessageError
+from memorist.providers import images
+from memorist.providers.images import encode_image, refuse_image
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from recollect import Memory, Message, ProviderError
-from recollect.recall import indexer as indexing
-from recollect.recall.indexer import PASSAGES, Indexer
-from recollect.records.change import Add, Expire
-from recollect.records.fact import Fact
-from recollect.records.log import MAX_ATTEMPTS
-from recollect.records.memory_item import MemoryItem
-from recollect.records.scope import Scope
-from recollect.store.sqlite.store import SqliteStore
+from memorist import Memory, Message, ProviderError
+from memorist.recall import indexer as indexing
+from memorist.recall.indexer import PASSAGES, Indexer
+from memorist.records.change import Add, Expire
+from memorist.records.fact import Fact
+from memorist.records.log import MAX_ATTEMPTS
+from memorist.records.memory_item import MemoryItem
+from memorist.records.scope import Scope
+from memorist.store.sqlite.store import SqliteStore
 from tests.support.models import HungEmbedder, Vectors, WordEmbedder
 
 ADA = Scope(user="ada", session="talk")
@@ -364,7 +364,7 @@ def test_two_indexers_share_the_work_and_do_none_of_it_twice(store: SqliteStore)
 
 OTHER_PROCESS = """
 import sys
-from recollect import Memory
+from memorist import Memory
 from tests.support.models import WordEmbedder
 with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:
     memory.remember("the treasure lies under the oak", user="ada", session="talk")

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Memory, Ranking
-from recollect.errors import ProviderError
-from recollect.providers import kin
-from recollect.providers.kin import kin_of
-from recollect.recall.lexical import MAX_KIN, STOP_WORDS, kin_of_all, terms_of
-from recollect.records.message import Message
-from recollect.records.scope import Scope
-from recollect.store.base import Kin
-from recollect.store.sqlite import db
-from recollect.store.sqlite.store import SqliteStore
-from recollect.store.words import stem
+from memorist import Memory, Ranking
+from memorist.errors import ProviderError
+from memorist.providers import kin
+from memorist.providers.kin import kin_of
+from memorist.recall.lexical import MAX_KIN, STOP_WORDS, kin_of_all, terms_of
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.store.base import Kin
+from memorist.store.sqlite import db
+from memorist.store.sqlite.store import SqliteStore
+from memorist.store.words import stem
 from tests.support.models import WordEmbedder
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from recollect import (
+from memorist import (
     BadAnswerError,
     BaseMemory,
     InvalidError,
@@ -25,9 +25,9 @@ from recollect import (
     RecordError,
     Thinking,
 )
-from recollect.providers.openai_chat import OpenAIChat
-from recollect.testing.model_server import ModelServer
-from recollect.views.knowledge import KGMemory
+from memorist.providers.openai_chat import OpenAIChat
+from memorist.testing.model_server import ModelServer
+from memorist.views.knowledge import KGMemory
 
 SYSTEM = {"role": "system", "content": "You are a travel agent"}
 PARIS = ("Paris", "is capital of", "France")
@@ -126,7 +126,7 @@ def test_closing_ends_the_threads_of_a_memory_of_its_own() -> None:
         memory.extract_and_update_from_text("I moved to Berlin.")
 
     left = {thread.name for thread in set(threading.enumerate()) - before}
-    assert "recollect-thinking" not in left
+    assert "memorist-thinking" not in left
 
 
 def test_closing_leaves_a_memory_that_was_given_open(store: Memory) -> None:

@@ -21,18 +21,18 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import Runnable, RunnableLambda
 
-from recollect.errors import (
+from memorist.errors import (
     BadAnswerError,
     ConfigError,
     InvalidError,
     MissingExtraError,
     ProviderError,
 )
-from recollect.providers.chat_model import MOST_LEFT_BEHIND, ChatModel, Reply
-from recollect.providers.langchain_chat import LangChainChat
-from recollect.providers.open_chat import as_chat_model, open_model
-from recollect.providers.openai_chat import OpenAIChat
-from recollect.testing.model_server import ModelServer
+from memorist.providers.chat_model import MOST_LEFT_BEHIND, ChatModel, Reply
+from memorist.providers.langchain_chat import LangChainChat
+from memorist.providers.open_chat import as_chat_model, open_model
+from memorist.providers.openai_chat import OpenAIChat
+from memorist.testing.model_server import ModelServer
 from tests.support.chats import KEY, SCHEMA, SECRET, complete, failure
 
 
@@ -207,7 +207,7 @@ def test_other_providers_need_langchain(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "langchain", None)
     monkeypatch.delitem(sys.modules, "langchain.chat_models", raising=False)
 
-    with pytest.raises(MissingExtraError, match=r"recollect\[agents\]"):
+    with pytest.raises(MissingExtraError, match=r"memorist\[agents\]"):
         open_model("anthropic:claude-sonnet", key=KEY)
 
 

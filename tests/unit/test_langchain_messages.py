@@ -26,11 +26,11 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.ai import UsageMetadata
 
-from recollect import Message, MessageError
-from recollect.agent.messages import from_langchain, to_langchain
-from recollect.store.postgres.langchain import from_langchain as from_row
-from recollect.store.postgres.langchain import to_langchain as to_row
-from recollect.testing.worlds import rich_messages
+from memorist import Message, MessageError
+from memorist.agent.messages import from_langchain, to_langchain
+from memorist.store.postgres.langchain import from_langchain as from_row
+from memorist.store.postgres.langchain import to_langchain as to_row
+from memorist.testing.worlds import rich_messages
 
 TEXT = st.text(max_size=8)  # NUL too, as tools send it
 JSON = st.recursive(
@@ -58,7 +58,7 @@ NAMES = [
     "id",
     "tool_calls",
     "function_call",
-    "recollect",
+    "memorist",
     "langchain",
     "refusal",
 ]
@@ -250,15 +250,15 @@ def test_what_is_no_message_is_refused_without_quoting_it(message: Any) -> None:
         from_langchain(message)
 
 
-@pytest.mark.parametrize("module", ["recollect.agent.messages", "recollect.integrations.langchain"])
+@pytest.mark.parametrize("module", ["memorist.agent.messages", "memorist.integrations.langchain"])
 def test_without_langchain_the_import_names_the_cure(module: str) -> None:
     code = (
         "import sys; sys.modules['langchain_core'] = None\n"
-        "from recollect import MissingExtraError\n"
+        "from memorist import MissingExtraError\n"
         f"try:\n    import {module}\n"
         "except MissingExtraError as error:\n    print(error)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
-    assert done == 'this needs an optional part: pip install "recollect[langchain]"\n'
+    assert done == 'this needs an optional part: pip install "memorist[langchain]"\n'

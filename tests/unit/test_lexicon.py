@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.lifecycle.lexicon import (
+from memorist.lifecycle.lexicon import (
     LANGUAGES,
     category_of,
     language,

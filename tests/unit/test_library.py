@@ -17,15 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect import InvalidError, Memory, NotFoundError
-from recollect.context.documents.excerpts import Retrieved, fit
-from recollect.context.tokens import Counter
-from recollect.providers.tokenizer import tokenizer_for
-from recollect.records.article import Article
-from recollect.records.ids import now
-from recollect.records.query import Hit, Why
-from recollect.records.scope import Scope
-from recollect.views.library import Ingested, Library
+from memorist import InvalidError, Memory, NotFoundError
+from memorist.context.documents.excerpts import Retrieved, fit
+from memorist.context.tokens import Counter
+from memorist.providers.tokenizer import tokenizer_for
+from memorist.records.article import Article
+from memorist.records.ids import now
+from memorist.records.query import Hit, Why
+from memorist.records.scope import Scope
+from memorist.views.library import Ingested, Library
 from tests.unit.test_reading import fill, pdf
 
 DOCS: dict[str, str | bytes] = {
@@ -174,8 +174,8 @@ def test_a_folder_that_cannot_be_read_prunes_nothing(
 
 KILLED = """
 import os, signal, sys
-from recollect import Memory
-from recollect.views.library import Library, shelf
+from memorist import Memory
+from memorist.views.library import Library, shelf
 
 def progress(done, total, uri):
     if done == 3:
@@ -305,7 +305,7 @@ def test_what_others_do_not_need_goes_to_the_best(library: Library) -> None:
 def test_the_window_is_what_the_conversation_leaves(
     library: Library, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "recollect")
+    caplog.set_level(logging.INFO, "memorist")
     library.add("Gulls", long_text("gulls"))
     question = "gulls part 7"
     [found] = ask(library, question, window=10_000, reserved_tokens=9_000)
@@ -346,7 +346,7 @@ def test_no_title_fills_the_line_that_is_ours(library: Library) -> None:
 def test_articles_stand_in_a_context_with_their_sources(
     memory: Memory, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("recollect.views.library.RECALL_MS", None)
+    monkeypatch.setattr("memorist.views.library.RECALL_MS", None)
     library.add("Birds", long_text("gulls") + "## Food\n\nGulls eat chips.\n", uri="birds.md")
     for size in range(300, 1_500, 171):
         context = memory.context("what do gulls eat?", user="bob", max_tokens=size, library=library)

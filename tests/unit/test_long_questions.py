@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import Memory, Message
-from recollect.providers.minilm_files import data_folder, read_pieces
-from recollect.recall.fusion import Ranking
-from recollect.recall.gist import GIST_BYTES, QUESTION_BYTES, ends, gist
-from recollect.recall.graph import names_in
-from recollect.recall.lexical import MAX_TERMS, terms_of
+from memorist import Memory, Message
+from memorist.providers.minilm_files import data_folder, read_pieces
+from memorist.recall.fusion import Ranking
+from memorist.recall.gist import GIST_BYTES, QUESTION_BYTES, ends, gist
+from memorist.recall.graph import names_in
+from memorist.recall.lexical import MAX_TERMS, terms_of
 from tests.support.models import Vectors, WordEmbedder
 
 ASKED = "When does the staging password rotate?"

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import InvalidError
-from recollect.lifecycle.maintenance import plan
-from recollect.lifecycle.retention import Retention
-from recollect.lifecycle.thinking import Policy, Thinking
-from recollect.records.change import Expire, Promote
-from recollect.records.hold import Hold
-from recollect.records.memory_item import MemoryItem
-from recollect.records.scope import Scope
+from memorist.errors import InvalidError
+from memorist.lifecycle.maintenance import plan
+from memorist.lifecycle.retention import Retention
+from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.records.change import Expire, Promote
+from memorist.records.hold import Hold
+from memorist.records.memory_item import MemoryItem
+from memorist.records.scope import Scope
 from tests.support.lives import DAY, NEW_YEAR, Life, Lives
 
 ADA = Scope(user="ada")

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from recollect import BaseMemory, ConversationMemory, InvalidError, Memory, Message
-from recollect.providers.openai_chat import OpenAIChat
-from recollect.testing.model_server import ModelServer
-from recollect.views.knowledge import KGMemory
-from recollect.views.manager import MemoryManager
+from memorist import BaseMemory, ConversationMemory, InvalidError, Memory, Message
+from memorist.providers.openai_chat import OpenAIChat
+from memorist.testing.model_server import ModelServer
+from memorist.views.knowledge import KGMemory
+from memorist.views.manager import MemoryManager
 
 SYSTEM = {"role": "system", "content": "Be kind"}
 PAGE = Path(__file__).parent.parent.parent / "docs" / "memories.md"

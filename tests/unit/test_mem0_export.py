@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from recollect.errors import RecordError
-from recollect.lifecycle.mem0_export import parse_mem0, read_mem0
+from memorist.errors import RecordError
+from memorist.lifecycle.mem0_export import parse_mem0, read_mem0
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 TEA: dict[str, Any] = {

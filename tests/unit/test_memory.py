@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from recollect import (
+from memorist import (
     AsyncChat,
     AsyncMemory,
     Chat,
@@ -25,7 +25,7 @@ from recollect import (
     Message,
     MessageError,
     NotFoundError,
-    RecollectError,
+    MemoristError,
     ScopeError,
     StoreUnavailableError,
 )
@@ -34,7 +34,7 @@ from recollect import (
 @pytest.fixture(autouse=True)
 def _own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody's settings, and nobody's data folder but the test's."""
-    for name in [name for name in os.environ if name.startswith("RECOLLECT_")]:
+    for name in [name for name in os.environ if name.startswith("MEMORIST_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
@@ -61,7 +61,7 @@ def test_the_first_ten_lines_work_with_nothing_configured(tmp_path: Path) -> Non
     assert found.hits[0].text == "I moved to Berlin in March. No more Munich commutes!"
     assert (str(found.hits[0].why)[:8], found.failed) == ("words #1", {})
     files = [path.name for path in (tmp_path / "home").rglob("*") if path.is_file()]
-    assert files == ["recollect.db"]
+    assert files == ["memorist.db"]
 
 
 def test_the_same_lines_work_anywhere(memory: Memory) -> None:
@@ -281,8 +281,8 @@ def test_a_closed_memory_says_so_and_can_be_closed_again(tmp_path: Path) -> None
 def test_the_environment_names_the_store_and_the_tenant(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_URL", str(tmp_path / "chosen.db"))
-    monkeypatch.setenv("RECOLLECT_TENANT", "acme")
+    monkeypatch.setenv("MEMORIST_URL", str(tmp_path / "chosen.db"))
+    monkeypatch.setenv("MEMORIST_TENANT", "acme")
     with Memory() as memory:
         memory.remember("hello", user="ada")
         assert memory.tenant == "acme"
@@ -294,11 +294,11 @@ def test_the_environment_names_the_store_and_the_tenant(
 def test_durability_is_a_setting_and_a_wrong_one_is_a_config_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("RECOLLECT_DURABILITY", "normal")
+    monkeypatch.setenv("MEMORIST_DURABILITY", "normal")
     with Memory() as memory:
         assert memory.store.check()["synchronous"] == "normal"
-    monkeypatch.setenv("RECOLLECT_DURABILITY", "perhaps")
-    with pytest.raises(ConfigError, match="RECOLLECT_DURABILITY is one of full, normal"):
+    monkeypatch.setenv("MEMORIST_DURABILITY", "perhaps")
+    with pytest.raises(ConfigError, match="MEMORIST_DURABILITY is one of full, normal"):
         Memory()
 
 
@@ -316,7 +316,7 @@ def test_a_path_that_cannot_be_a_file_is_an_error_of_ours(tmp_path: Path) -> Non
     with pytest.raises(StoreUnavailableError):
         Memory(tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(RecollectError):
+    with pytest.raises(MemoristError):
         Memory(tmp_path / "file" / "below.db")
 
 
@@ -331,17 +331,17 @@ def test_a_missing_driver_names_its_cure() -> None:
     code = """
 import sys
 sys.modules["psycopg"] = None
-import recollect
+import memorist
 try:
-    recollect.Memory("postgresql://localhost/db")
-except recollect.MissingExtraError as error:
+    memorist.Memory("postgresql://localhost/db")
+except memorist.MissingExtraError as error:
     print(error.extra, isinstance(error, ImportError), error)
 """
-    cure = 'this needs an optional part: pip install "recollect[postgres]"'
+    cure = 'this needs an optional part: pip install "memorist[postgres]"'
     assert run(code).strip() == f"postgres True {cure}"
 
 
-def test_importing_recollect_is_cheap(tmp_path: Path) -> None:
+def test_importing_memorist_is_cheap(tmp_path: Path) -> None:
     def cost(imports: str) -> tuple[float, list[str]]:
         code = f"""
 import json, sys, time
@@ -354,12 +354,12 @@ print(json.dumps([spent, sorted(sys.modules)]))
         return spent, modules
 
     some = "asyncio, unittest.mock, email.message, http.server, xml.dom.minidom, logging.config"
-    _, modules = cost("recollect")  # which also compiles them
+    _, modules = cost("memorist")  # which also compiles them
     cost(some)
     heavy = {"langchain", "langchain_core", "pydantic", "numpy", "psycopg", "typer", "rich"}
 
     assert heavy.union({"asyncio"}).isdisjoint(modules)
-    ratios = (cost("recollect")[0] / cost(some)[0] for _ in range(10))
+    ratios = (cost("memorist")[0] / cost(some)[0] for _ in range(10))
     assert any(ratio < 1.8 for ratio in ratios)  # of what some of Python's own modules cost
 
 
@@ -460,7 +460,7 @@ def test_one_memory_is_forgotten_and_its_message_stays() -> None:
 
 def test_a_program_that_closes_nothing_ends_well_while_a_model_is_at_work(tmp_path: Path) -> None:
     code = f"""
-from recollect import Memory
+from memorist import Memory
 memory = Memory({str(tmp_path / "memory.db")!r})
 memory.remember([f"message {{n}}, of tea and coffee and more" for n in range(300)], user="ada")
 memory.recall("tea", user="ada", deadline_ms=1)

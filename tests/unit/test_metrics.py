@@ -16,17 +16,17 @@ from typing import Any
 
 import pytest
 
-from recollect import InvalidError, Memory, ProviderError, metrics
-from recollect.errors import BadAnswerError
-from recollect.metrics import INSTRUMENTS, Point, Registry
-from recollect.providers.chat_model import Reply
-from recollect.store.sqlite.store import SqliteStore
+from memorist import InvalidError, Memory, ProviderError, metrics
+from memorist.errors import BadAnswerError
+from memorist.metrics import INSTRUMENTS, Point, Registry
+from memorist.providers.chat_model import Reply
+from memorist.store.sqlite.store import SqliteStore
 from tests.support.models import BrokenEmbedder, HungEmbedder
 from tests.support.thinking import Model, finish, say, worker_of
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "metrics.md").read_text()
-RECALLED = "recollect.recall.duration"
+RECALLED = "memorist.recall.duration"
 CANARY = "swordfish"
 
 
@@ -55,11 +55,11 @@ class Queue:
 
 def test_a_counter_adds_up_by_its_attributes_in_any_order() -> None:
     registry = Registry()
-    registry.count("recollect.jobs", kind="derive", result="done")
-    registry.count("recollect.jobs", 3, result="done", kind="derive")
-    registry.count("recollect.jobs", kind="derive", result="failed")
-    assert point(registry, "recollect.jobs", kind="derive", result="done").value == 4
-    assert len(registry.snapshot()["recollect.jobs"].points) == 2
+    registry.count("memorist.jobs", kind="derive", result="done")
+    registry.count("memorist.jobs", 3, result="done", kind="derive")
+    registry.count("memorist.jobs", kind="derive", result="failed")
+    assert point(registry, "memorist.jobs", kind="derive", result="done").value == 4
+    assert len(registry.snapshot()["memorist.jobs"].points) == 2
 
 
 def test_a_histogram_has_cumulative_buckets_whose_bounds_belong_to_them() -> None:
@@ -76,25 +76,25 @@ def test_a_histogram_has_cumulative_buckets_whose_bounds_belong_to_them() -> Non
 def test_less_than_nothing_and_what_is_no_number_is_not_counted() -> None:
     registry = Registry()
     for wrong in (-1, float("nan")):
-        registry.count("recollect.compression.saved", wrong, made_by="model")
-    assert registry.snapshot()["recollect.compression.saved"].points == ()
+        registry.count("memorist.compression.saved", wrong, made_by="model")
+    assert registry.snapshot()["memorist.compression.saved"].points == ()
 
 
 def test_a_value_that_is_not_listed_becomes_other_however_many_there_are() -> None:
     registry = Registry()
     for number in range(1_000):
-        registry.count("recollect.recall.late", channel=f"{CANARY}{number}")
-    assert registry.snapshot()["recollect.recall.late"].points == (
+        registry.count("memorist.recall.late", channel=f"{CANARY}{number}")
+    assert registry.snapshot()["memorist.recall.late"].points == (
         Point(attributes={"channel": "other"}, value=1_000),
     )
     assert len(registry._series) == 1
 
 
 def test_an_unknown_metric_or_attribute_is_refused() -> None:
-    with pytest.raises(InvalidError, match=r"no metric 'recollect\.typo'"):
-        Registry().count("recollect.typo")
+    with pytest.raises(InvalidError, match=r"no metric 'memorist\.typo'"):
+        Registry().count("memorist.typo")
     with pytest.raises(InvalidError, match="no attribute user"):
-        Registry().count("recollect.jobs", user=CANARY)
+        Registry().count("memorist.jobs", user=CANARY)
 
 
 def test_threads_lose_no_count() -> None:
@@ -102,7 +102,7 @@ def test_threads_lose_no_count() -> None:
 
     def work(_: int) -> None:
         for _ in range(2_000):
-            registry.count("recollect.jobs", kind="embed", result="done")
+            registry.count("memorist.jobs", kind="embed", result="done")
             registry.record(RECALLED, 1)
 
     switched = sys.getswitchinterval()
@@ -112,7 +112,7 @@ def test_threads_lose_no_count() -> None:
             list(pool.map(work, range(8)))
     finally:
         sys.setswitchinterval(switched)
-    assert point(registry, "recollect.jobs", kind="embed", result="done").value == 16_000
+    assert point(registry, "memorist.jobs", kind="embed", result="done").value == 16_000
     assert (point(registry, RECALLED).count, point(registry, RECALLED).value) == (16_000, 16_000)
 
 
@@ -120,7 +120,7 @@ def test_counting_is_cheap() -> None:
     registry = Registry()
 
     def count() -> None:
-        registry.count("recollect.jobs", kind="embed", result="done")
+        registry.count("memorist.jobs", kind="embed", result="done")
 
     best = min(timeit.repeat(count, number=1_000, repeat=20)) / 1_000
     assert best < 10e-6  # about one microsecond where nobody else works
@@ -128,13 +128,13 @@ def test_counting_is_cheap() -> None:
 
 def test_a_forked_child_counts_from_zero_even_if_a_thread_was_counting() -> None:
     code = (
-        "import os; from recollect import metrics as m\n"
-        "m.count('recollect.compression.fallbacks')\n"
+        "import os; from memorist import metrics as m\n"
+        "m.count('memorist.compression.fallbacks')\n"
         "m._registry._lock.acquire()\n"  # as if another thread held it
         "child = os.fork()\n"
         "if child: os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
-        "m.count('recollect.compression.fallbacks', 2)\n"
-        "os._exit(int(m.snapshot()['recollect.compression.fallbacks'].points[0].value))"
+        "m.count('memorist.compression.fallbacks', 2)\n"
+        "os._exit(int(m.snapshot()['memorist.compression.fallbacks'].points[0].value))"
     )
     done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
     assert done.returncode == 2
@@ -146,18 +146,18 @@ def test_a_forked_child_counts_from_zero_even_if_a_thread_was_counting() -> None
 def test_a_gauge_is_asked_when_somebody_looks_and_sums_all_that_it_watches() -> None:
     registry, one, other = Registry(), Queue(embed=1), Queue(embed=2, derive=5)
     for queue in (one, other):
-        registry.watch("recollect.queue.depth", queue.read)
+        registry.watch("memorist.queue.depth", queue.read)
     one.depth = {"embed": 10}
-    assert point(registry, "recollect.queue.depth", kind="embed").value == 12
-    assert point(registry, "recollect.queue.depth", kind="derive").value == 5
+    assert point(registry, "memorist.queue.depth", kind="embed").value == 12
+    assert point(registry, "memorist.queue.depth", kind="derive").value == 5
 
 
 def test_what_is_watched_is_not_kept_alive() -> None:
     registry, queue = Registry(), Queue(embed=1)
-    registry.watch("recollect.queue.depth", queue.read)
+    registry.watch("memorist.queue.depth", queue.read)
     del queue
     gc.collect()
-    assert registry.snapshot()["recollect.queue.depth"].points == ()
+    assert registry.snapshot()["memorist.queue.depth"].points == ()
 
 
 def test_a_closed_store_is_passed_over(tmp_path: Path) -> None:
@@ -170,18 +170,18 @@ def test_a_closed_store_is_passed_over(tmp_path: Path) -> None:
 
     registry, holder = Registry(), Holder(SqliteStore(tmp_path / "memory.db"))
     say(holder.store, "I live in Berlin.")
-    registry.watch("recollect.queue.depth", holder.read)
-    assert point(registry, "recollect.queue.depth", kind="embed").value == 1
+    registry.watch("memorist.queue.depth", holder.read)
+    assert point(registry, "memorist.queue.depth", kind="embed").value == 1
     holder.store.close()
-    assert registry.snapshot()["recollect.queue.depth"].points == ()
+    assert registry.snapshot()["memorist.queue.depth"].points == ()
 
 
 # What is counted
 
 
 def test_a_recall_tells_its_time_its_hits_and_what_failed() -> None:
-    before, hits = point(metrics, RECALLED), value("recollect.recall.hits")
-    failed = value("recollect.recall.failed", channel="meaning")
+    before, hits = point(metrics, RECALLED), value("memorist.recall.hits")
+    failed = value("memorist.recall.failed", channel="meaning")
     embedder = BrokenEmbedder(ValueError(CANARY))
     with Memory(":memory:", embedder=embedder, thinking=None) as memory:
         memory.remember("I moved to Berlin", user="ada")
@@ -189,17 +189,17 @@ def test_a_recall_tells_its_time_its_hits_and_what_failed() -> None:
     after = point(metrics, RECALLED)
     assert after.count == before.count + 1
     assert after.value - before.value == pytest.approx(found.timings_ms["total"] / 1_000)
-    assert value("recollect.recall.hits") == hits + 1
-    assert value("recollect.recall.failed", channel="meaning") == failed + 1
+    assert value("memorist.recall.hits") == hits + 1
+    assert value("memorist.recall.failed", channel="meaning") == failed + 1
 
 
 def test_a_late_channel_is_counted() -> None:
-    late, embedder = value("recollect.recall.late", channel="meaning"), HungEmbedder(texts=False)
+    late, embedder = value("memorist.recall.late", channel="meaning"), HungEmbedder(texts=False)
     with Memory(":memory:", embedder=embedder, thinking=None) as memory:
         memory.remember("I moved to Berlin", user="ada")
         assert "meaning" in memory.recall("Berlin", user="ada").late
         embedder.let_go.set()
-    assert value("recollect.recall.late", channel="meaning") == late + 1
+    assert value("memorist.recall.late", channel="meaning") == late + 1
 
 
 class Babbling(Model):
@@ -222,9 +222,9 @@ def test_thinking_tells_its_jobs_calls_and_tokens(
     tmp_path: Path, model: Model, call: str, tokens: int, job: str | None
 ) -> None:
     def now() -> list[float]:
-        calls = value("recollect.model.calls", task="memories", result=call)
-        jobs = value("recollect.jobs", kind="embed", result=job or "done")
-        return [calls, value("recollect.model.tokens", task="memories"), jobs]
+        calls = value("memorist.model.calls", task="memories", result=call)
+        jobs = value("memorist.jobs", kind="embed", result=job or "done")
+        return [calls, value("memorist.model.tokens", task="memories"), jobs]
 
     before = now()
     with SqliteStore(tmp_path / "memory.db") as store:
@@ -234,11 +234,11 @@ def test_thinking_tells_its_jobs_calls_and_tokens(
 
 
 def test_jobs_that_the_rules_do_are_counted(tmp_path: Path) -> None:
-    before = value("recollect.jobs", kind="embed", result="done")
+    before = value("memorist.jobs", kind="embed", result="done")
     with SqliteStore(tmp_path / "memory.db") as store:
         say(store, "I live in Berlin.", "I play the viola.")
         finish(worker_of(store))
-    assert value("recollect.jobs", kind="embed", result="done") == before + 2
+    assert value("memorist.jobs", kind="embed", result="done") == before + 2
 
 
 def test_no_attribute_holds_what_a_user_said() -> None:
@@ -265,7 +265,7 @@ def run(code: str) -> Any:
 
 
 USE = """
-from recollect import Memory, metrics
+from memorist import Memory, metrics
 def use():
     with Memory(":memory:", embedder=None, thinking=None) as memory:
         memory.remember("I moved to Berlin, swordfish", user="ada-swordfish")
@@ -287,7 +287,7 @@ def set_providers():
 def report():
     [of] = reader.get_metrics_data().resource_metrics
     [scope] = of.scope_metrics
-    assert scope.scope.name == "recollect"
+    assert scope.scope.name == "memorist"
     print(json.dumps({
         "metrics": {
             one.name: [one.unit, [json.loads(p.to_json()) for p in one.data.data_points]]
@@ -300,8 +300,8 @@ WATCH = """
 class Queue:
     def read(self): return {"derive": 4}
 queue = Queue()
-metrics.watch("recollect.queue.depth", queue.read)
-metrics.count("recollect.compressions", 2, made_by="extractive")
+metrics.watch("memorist.queue.depth", queue.read)
+metrics.count("memorist.compressions", 2, made_by="extractive")
 """
 
 
@@ -310,21 +310,21 @@ def test_the_values_arrive_in_opentelemetry_with_units_and_buckets() -> None:
     unit, [recalled] = got["metrics"][RECALLED]
     assert (unit, recalled["count"]) == ("s", 1)
     assert recalled["explicit_bounds"] == list(metrics.SECONDS)
-    unit, [made] = got["metrics"]["recollect.compressions"]
+    unit, [made] = got["metrics"]["memorist.compressions"]
     assert (unit, made["value"]) == ("{compression}", 2)
     assert made["attributes"] == {"made_by": "extractive"}
-    unit, [depth] = got["metrics"]["recollect.queue.depth"]
+    unit, [depth] = got["metrics"]["memorist.queue.depth"]
     assert (unit, depth["value"], depth["attributes"]) == ("{job}", 4, {"kind": "derive"})
-    assert [span["name"] for span in got["spans"]] == ["recollect.recall"]
+    assert [span["name"] for span in got["spans"]] == ["memorist.recall"]
     assert CANARY not in json.dumps(got)
 
 
 def test_a_provider_may_be_set_after_the_first_use() -> None:
-    late = f"use()\n{WATCH}\nset_providers()\nuse()\nmetrics.count('recollect.compressions', 3)"
+    late = f"use()\n{WATCH}\nset_providers()\nuse()\nmetrics.count('memorist.compressions', 3)"
     got = run(f"{SDK}{USE}{late}\nreport()")
     assert got["metrics"][RECALLED][1][0]["count"] == 1
-    assert got["metrics"]["recollect.compressions"][1][0]["value"] == 3
-    assert got["metrics"]["recollect.queue.depth"][1][0]["value"] == 4
+    assert got["metrics"]["memorist.compressions"][1][0]["value"] == 3
+    assert got["metrics"]["memorist.queue.depth"][1][0]["value"] == 4
     assert len(got["spans"]) == 1
 
 
@@ -336,11 +336,11 @@ def test_opentelemetry_may_be_imported_after_the_first_use() -> None:
 
 def test_what_is_watched_before_opentelemetry_is_imported_is_seen_with_the_next_number() -> None:
     got = run(f"{USE}{WATCH}{SDK}set_providers()\nuse()\nreport()")
-    assert got["metrics"]["recollect.queue.depth"][1][0]["value"] == 4
+    assert got["metrics"]["memorist.queue.depth"][1][0]["value"] == 4
 
 
 def test_a_span_names_the_kind_of_an_error_and_not_what_it_says() -> None:
-    fail = "try:\n  with metrics.span('recollect.recall'): raise ValueError('swordfish')\n"
+    fail = "try:\n  with metrics.span('memorist.recall'): raise ValueError('swordfish')\n"
     got = run(f"{SDK}{USE}set_providers()\n{fail}except ValueError: use()\nreport()")
     [failed, _] = got["spans"]
     assert failed["status"] == {"status_code": "ERROR"}
@@ -367,7 +367,7 @@ LOADED = "import json, sys\nprint(json.dumps([it for it in sys.modules if 'opent
 
 
 @pytest.mark.parametrize("hide", [HIDE, ""], ids=["missing", "installed"])
-def test_nothing_of_opentelemetry_is_imported_by_importing_or_using_recollect(hide: str) -> None:
+def test_nothing_of_opentelemetry_is_imported_by_importing_or_using_memorist(hide: str) -> None:
     assert run(f"{hide}{USE}found = use()\n{WATCH}assert found.hits\n{LOADED}") == []
 
 
@@ -375,7 +375,7 @@ def test_nothing_of_opentelemetry_is_imported_by_importing_or_using_recollect(hi
 
 
 def written() -> dict[str, tuple[str, ...]]:
-    rows = re.findall(r"^\| `(recollect\.[\w.]+)` \|(.*)\|$", PAGE, flags=re.MULTILINE)
+    rows = re.findall(r"^\| `(memorist\.[\w.]+)` \|(.*)\|$", PAGE, flags=re.MULTILINE)
     return {name: tuple(cell.strip() for cell in rest.split("|")) for name, rest in rows}
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recollect import ProviderError
-from recollect.providers.embedder import Embedder
-from recollect.providers.minilm import WIDTH, WINDOW, MiniLM
-from recollect.providers.minilm_files import data_folder, read_pieces
-from recollect.providers.minilm_numpy import erf
+from memorist import ProviderError
+from memorist.providers.embedder import Embedder
+from memorist.providers.minilm import WIDTH, WINDOW, MiniLM
+from memorist.providers.minilm_files import data_folder, read_pieces
+from memorist.providers.minilm_numpy import erf
 
 TEXTS = [
     "",
@@ -159,26 +159,26 @@ def test_threads_load_the_model_once_and_agree() -> None:
 
 def test_importing_and_making_it_loads_neither_numpy_nor_onnxruntime() -> None:
     code = (
-        "import sys; from recollect.providers.minilm import MiniLM; MiniLM();"
-        "from recollect.providers.static import StaticEmbedder; StaticEmbedder();"
-        "assert not {'numpy', 'onnxruntime', 'recollect_minilm'} & set(sys.modules)"
+        "import sys; from memorist.providers.minilm import MiniLM; MiniLM();"
+        "from memorist.providers.static import StaticEmbedder; StaticEmbedder();"
+        "assert not {'numpy', 'onnxruntime', 'memorist_minilm'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_missing_weights_name_their_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "recollect_minilm", None)
+    monkeypatch.setitem(sys.modules, "memorist_minilm", None)
 
-    with pytest.raises(ProviderError, match="pip install recollect-minilm"):
+    with pytest.raises(ProviderError, match="pip install memorist-minilm"):
         MiniLM().embed_query("hello")
 
 
 def test_weights_that_are_gone_name_their_cure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("recollect_minilm.data_folder", lambda: tmp_path)
+    monkeypatch.setattr("memorist_minilm.data_folder", lambda: tmp_path)
 
-    with pytest.raises(ProviderError, match="--force-reinstall recollect-minilm"):
+    with pytest.raises(ProviderError, match="--force-reinstall memorist-minilm"):
         MiniLM().embed_query("hello")
 
 
@@ -189,7 +189,7 @@ def test_a_damaged_graph_is_an_error_of_ours(
         (tmp_path / file.name).symlink_to(file)
     (tmp_path / "model.onnx").unlink()
     (tmp_path / "model.onnx").write_bytes(b"no graph")
-    monkeypatch.setattr("recollect_minilm.data_folder", lambda: tmp_path)
+    monkeypatch.setattr("memorist_minilm.data_folder", lambda: tmp_path)
 
     with pytest.raises(ProviderError, match="onnxruntime cannot open"):
         MiniLM().embed_query("hello")

@@ -16,7 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent.parent
-SOURCE = ROOT / "src" / "recollect"
+SOURCE = ROOT / "src" / "memorist"
 ROOMS = ("agent", "integrations", "server")
 FILES = [path for room in ROOMS for path in sorted((SOURCE / room).rglob("*.py"))]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -31,14 +31,14 @@ class Missing:
 
 blocked, modules = json.loads(sys.argv[1])
 sys.meta_path.insert(0, Missing())
-import recollect
-for name in recollect.__all__:
-    getattr(recollect, name)
+import memorist
+for name in memorist.__all__:
+    getattr(memorist, name)
 said = {}
 for name in modules:
     try:
         importlib.import_module(name)
-    except recollect.MissingExtraError as error:
+    except memorist.MissingExtraError as error:
         said[name] = error.extra
     except ImportError as error:
         said[name] = repr(error)
@@ -113,10 +113,10 @@ def packages() -> dict[str, set[str]]:
 
 
 def optional() -> set[str]:
-    """The packages that the rooms use and that Recollect itself does not ask for."""
+    """The packages that the rooms use and that Memorist itself does not ask for."""
     used = {name for path in FILES for name in imported(ast.parse(path.read_text()))}
-    used -= {"recollect", "__future__", *sys.stdlib_module_names}
-    core = {plain(Requirement(it).name) for it in requires("recollect") if applies(it, "")}
+    used -= {"memorist", "__future__", *sys.stdlib_module_names}
+    core = {plain(Requirement(it).name) for it in requires("memorist") if applies(it, "")}
     return {name for name in used if not packages().get(name, set()) & core}
 
 
@@ -145,7 +145,7 @@ def test_a_module_without_its_framework_names_an_extra_that_there_is(
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_the_extra_that_a_module_names_brings_all_that_was_missing(path: Path) -> None:
     for extra, missing in guards(ast.walk(ast.parse(path.read_text()))):
-        comes = brought(f"recollect[{extra}]")
+        comes = brought(f"memorist[{extra}]")
         assert [name for name in sorted(missing) if not packages().get(name, set()) & comes] == []
 
 
@@ -160,9 +160,9 @@ def test_every_framework_of_the_extras_was_kept_out() -> None:
 def test_the_stand_ins_for_models_want_no_pytest() -> None:
     script = (
         "import sys; sys.modules['pytest'] = sys.modules['hypothesis'] = None\n"
-        "import recollect.testing.model_server, recollect.testing.scripted\n"
-        "import recollect.testing\n"
-        "try: recollect.testing.StoreConformance\n"
+        "import memorist.testing.model_server, memorist.testing.scripted\n"
+        "import memorist.testing\n"
+        "try: memorist.testing.StoreConformance\n"
         "except ImportError: print('pytest')"
     )
     done = subprocess.run(

@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
-from recollect.errors import BadAnswerError, ProviderError
-from recollect.lifecycle.candidate import Candidate, Claim
-from recollect.lifecycle.model import SCHEMA, Extracted, ask, estimate_tokens, question
-from recollect.lifecycle.model_answer import UnusableError, read_answer
-from recollect.providers.open_chat import as_chat_model
-from recollect.providers.openai_chat import OpenAIChat
-from recollect.records.log import LogEntry, least_trusted
-from recollect.records.message import Message
-from recollect.testing.model_server import FAILURES, ModelServer
+from memorist.errors import BadAnswerError, ProviderError
+from memorist.lifecycle.candidate import Candidate, Claim
+from memorist.lifecycle.model import SCHEMA, Extracted, ask, estimate_tokens, question
+from memorist.lifecycle.model_answer import UnusableError, read_answer
+from memorist.providers.open_chat import as_chat_model
+from memorist.providers.openai_chat import OpenAIChat
+from memorist.records.log import LogEntry, least_trusted
+from memorist.records.message import Message
+from memorist.testing.model_server import FAILURES, ModelServer
 
 MOVED = "I moved to Berlin in March. No more Munich commutes!"
 AT = datetime(2026, 3, 4, 10, 22, tzinfo=UTC)

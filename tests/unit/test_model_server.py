@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from recollect.testing.model_server import FAILURES, ModelServer
+from memorist.testing.model_server import FAILURES, ModelServer
 
 LINES = "\n".join(
     [

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import ConflictError, InvalidError, Memory, NotFoundError, SqliteStore
-from recollect.context.documents.sections import find_section, is_closed, sections
-from recollect.records.note import Note
-from recollect.records.scope import Scope
-from recollect.views import notebook
-from recollect.views.notebook import OPERATIONS, Notebook
+from memorist import ConflictError, InvalidError, Memory, NotFoundError, SqliteStore
+from memorist.context.documents.sections import find_section, is_closed, sections
+from memorist.records.note import Note
+from memorist.records.scope import Scope
+from memorist.views import notebook
+from memorist.views.notebook import OPERATIONS, Notebook
 from tests.unit.test_sections import DOCUMENTS
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "notes.md"

@@ -26,13 +26,13 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import BaseModel, SecretStr
 
-from recollect.context.tokens import Counter
-from recollect.errors import InvalidError, ProviderError
-from recollect.providers.openai_chat import OpenAIChat
-from recollect.providers.remote import OpenAIEmbedder
-from recollect.providers.tokenizer import tokenizer_for
-from recollect.testing.model_server import Dropped, HttpError, Limit, Mode, ModelServer, Script
-from recollect.testing.openai_errors import Like, overflow, rate_limit, server_error, wrong_key
+from memorist.context.tokens import Counter
+from memorist.errors import InvalidError, ProviderError
+from memorist.providers.openai_chat import OpenAIChat
+from memorist.providers.remote import OpenAIEmbedder
+from memorist.providers.tokenizer import tokenizer_for
+from memorist.testing.model_server import Dropped, HttpError, Limit, Mode, ModelServer, Script
+from memorist.testing.openai_errors import Like, overflow, rate_limit, server_error, wrong_key
 
 CALL: dict[str, Any] = {"name": "recall", "args": {"query": "where?"}}
 QUESTION: Any = {"messages": [("user", "Where?")]}
@@ -286,7 +286,7 @@ def test_langchain_takes_an_overflow_for_any_bad_request(serve: Any, like: Like)
     assert "context" in str(caught.value)
 
 
-def test_what_recollect_counts_as_fitting_is_not_refused(serve: Any) -> None:
+def test_what_memorist_counts_as_fitting_is_not_refused(serve: Any) -> None:
     counter = Counter(tokenizer_for())
     wires: Any = [{"role": "user", "content": "words of many kinds 我三月 " * 20}]
     most = counter.wires(wires) + counter.tools([SCHEMA])
@@ -308,10 +308,10 @@ def test_every_maker_refuses_a_wrong_key_and_breaks_in_its_own_way(serve: Any, l
         client.chat.completions.create(model="any", messages=ASKED)
 
 
-# Recollect's own clients
+# Memorist's own clients
 
 
-def test_recollects_chat_gets_answers_and_errors(serve: Any) -> None:
+def test_memorists_chat_gets_answers_and_errors(serve: Any) -> None:
     chat = OpenAIChat("any", url=serve(["hello", rate_limit(12), overflow(9, 5)]).url)
     assert chat.complete(ASKED, max_tokens=9, timeout_s=5).text == "hello"
     for status, wait_s in ((429, 12), (400, None)):
@@ -320,7 +320,7 @@ def test_recollects_chat_gets_answers_and_errors(serve: Any) -> None:
         assert (caught.value.status, caught.value.retry_after_s) == (status, wait_s)
 
 
-def test_recollects_embedder_gets_vectors_of_the_width_it_asks_for(serve: Any) -> None:
+def test_memorists_embedder_gets_vectors_of_the_width_it_asks_for(serve: Any) -> None:
     embedder = OpenAIEmbedder("any", base_url=serve().url, dimensions=16)
     rows = embedder.embed(["the red boat", "", "the red boat"])
     assert rows.shape == (3, 16)

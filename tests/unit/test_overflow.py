@@ -8,8 +8,8 @@ import openai
 import pytest
 from langchain_core.exceptions import ContextOverflowError
 
-from recollect.agent.overflow import is_overflow
-from recollect.testing.scripted import ScriptedOverflowError
+from memorist.agent.overflow import is_overflow
+from memorist.testing.scripted import ScriptedOverflowError
 
 URL = "https://api.example.org/v1/chat/completions"
 

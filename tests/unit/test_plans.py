@@ -9,8 +9,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recollect.store.sqlite.db import QUERIES
-from recollect.store.sqlite.engine import MIGRATIONS, SqliteEngine
+from memorist.store.sqlite.db import QUERIES
+from memorist.store.sqlite.engine import MIGRATIONS, SqliteEngine
 
 ONCE_IN_A_FILES_LIFE = {"views_that_hold"}  # while its index is made anew
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from recollect.lifecycle.candidate import Candidate
-from recollect.lifecycle.policy import (
+from memorist.lifecycle.candidate import Candidate
+from memorist.lifecycle.policy import (
     classify,
     has_room,
     importance_of,
@@ -18,10 +18,10 @@ from recollect.lifecycle.policy import (
     should_promote,
     surplus,
 )
-from recollect.lifecycle.thinking import DEFAULT_POLICY, Policy
-from recollect.records.memory_item import MemoryItem
-from recollect.records.message import Message
-from recollect.records.scope import Scope
+from memorist.lifecycle.thinking import DEFAULT_POLICY, Policy
+from memorist.records.memory_item import MemoryItem
+from memorist.records.message import Message
+from memorist.records.scope import Scope
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -6,7 +6,7 @@ import random
 import re
 from datetime import UTC, datetime, timedelta
 
-from recollect.context.assemble import (
+from memorist.context.assemble import (
     ARTICLES_INTRO,
     MEMORIES_INTRO,
     NOTES_INTRO,
@@ -14,8 +14,8 @@ from recollect.context.assemble import (
     Draft,
     Material,
 )
-from recollect.context.quote import Quote, block, in_order, label, quote_of, quoted
-from recollect.records.query import Hit, Why
+from memorist.context.quote import Quote, block, in_order, label, quote_of, quoted
+from memorist.records.query import Hit, Why
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 BREAKS = ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from recollect.context.documents import reading
-from recollect.context.documents.reading import decode, find_files, parse_document, read_document
-from recollect.errors import InvalidError, MissingExtraError
+from memorist.context.documents import reading
+from memorist.context.documents.reading import decode, find_files, parse_document, read_document
+from memorist.errors import InvalidError, MissingExtraError
 
 
 def pdf(*pages: str, title: str = "") -> bytes:
@@ -118,7 +118,7 @@ def test_without_pypdf_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=r"pip install \"recollect\[pdf\]\""):
+    with pytest.raises(MissingExtraError, match=r"pip install \"memorist\[pdf\]\""):
         parse_document(pdf("Brew it"), ".pdf", "n")
 
 

@@ -9,18 +9,18 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from recollect import Memory, Message, Recall
-from recollect.recall.crew import Crew
-from recollect.recall.indexer import Indexer
-from recollect.recall.search import Searcher
-from recollect.records.ids import new_id, now
-from recollect.records.query import Filters, Query
-from recollect.store.sqlite.store import SqliteStore
-from recollect.testing.recall_worlds import Lookup, World, searches, worlds
-from recollect.testing.worlds import ODD_TEXTS
+from memorist import Memory, Message, Recall
+from memorist.recall.crew import Crew
+from memorist.recall.indexer import Indexer
+from memorist.recall.search import Searcher
+from memorist.records.ids import new_id, now
+from memorist.records.query import Filters, Query
+from memorist.store.sqlite.store import SqliteStore
+from memorist.testing.recall_worlds import Lookup, World, searches, worlds
+from memorist.testing.worlds import ODD_TEXTS
 from tests.support.models import WordEmbedder
 
-LONG = bool(os.environ.get("RECOLLECT_PROVE"))
+LONG = bool(os.environ.get("MEMORIST_PROVE"))
 QUESTIONS = 1_986 if LONG else 200
 STRINGS = 10_000 if LONG else 600
 CREW = Crew(4)

@@ -11,19 +11,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect.errors import ConflictError
-from recollect.lifecycle.candidate import Candidate, Claim
-from recollect.lifecycle.draft import Draft
-from recollect.lifecycle.keep import keep, known_of
-from recollect.lifecycle.reconcile import Known, reconcile, undo
-from recollect.lifecycle.thinking import DEFAULT_POLICY
-from recollect.records.change import Add, Change, Expire, Reinforce, Restore, Retract, Supersede
-from recollect.records.fact import Fact
-from recollect.records.ids import new_id
-from recollect.records.log import trust_of
-from recollect.records.memory_item import MemoryItem
-from recollect.records.scope import Scope
-from recollect.store.sqlite.store import SqliteStore
+from memorist.errors import ConflictError
+from memorist.lifecycle.candidate import Candidate, Claim
+from memorist.lifecycle.draft import Draft
+from memorist.lifecycle.keep import keep, known_of
+from memorist.lifecycle.reconcile import Known, reconcile, undo
+from memorist.lifecycle.thinking import DEFAULT_POLICY
+from memorist.records.change import Add, Change, Expire, Reinforce, Restore, Retract, Supersede
+from memorist.records.fact import Fact
+from memorist.records.ids import new_id
+from memorist.records.log import trust_of
+from memorist.records.memory_item import MemoryItem
+from memorist.records.scope import Scope
+from memorist.store.sqlite.store import SqliteStore
 
 ADA = Scope(user="ada")
 START = datetime(2026, 1, 1, tzinfo=UTC)

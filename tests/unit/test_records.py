@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect import Article, Fact, InvalidError, MemoryItem, RecordError, Scope, ScopeError
-from recollect.recall.lexical import MAX_TERMS, terms_of
-from recollect.records.fact import topic_of
-from recollect.records.log import MAX_ATTEMPTS, retry_delay_seconds, source_of
-from recollect.records.message import Message
-from recollect.records.text import PASSAGE_CHARS, fold, passages
+from memorist import Article, Fact, InvalidError, MemoryItem, RecordError, Scope, ScopeError
+from memorist.recall.lexical import MAX_TERMS, terms_of
+from memorist.records.fact import topic_of
+from memorist.records.log import MAX_ATTEMPTS, retry_delay_seconds, source_of
+from memorist.records.message import Message
+from memorist.records.text import PASSAGE_CHARS, fold, passages
 
 ADA = Scope(user="ada")
 NAIVE = datetime(2026, 3, 1)

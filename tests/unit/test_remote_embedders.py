@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
-from recollect import ConfigError, ProviderError
-from recollect.providers import remote, transport
-from recollect.providers.embedder import Embedder
-from recollect.providers.langchain import LangChainEmbedder
-from recollect.providers.remote import OllamaEmbedder, OpenAIEmbedder
+from memorist import ConfigError, ProviderError
+from memorist.providers import remote, transport
+from memorist.providers.embedder import Embedder
+from memorist.providers.langchain import LangChainEmbedder
+from memorist.providers.remote import OllamaEmbedder, OpenAIEmbedder
 
 KEY = "sk-secret-of-ada"
 SECRET = "ada's secret text"

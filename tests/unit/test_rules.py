@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect import Message
-from recollect.lifecycle.candidate import Candidate
-from recollect.lifecycle.rules import extract
+from memorist import Message
+from memorist.lifecycle.candidate import Candidate
+from memorist.lifecycle.rules import extract
 
 SUNDAY = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

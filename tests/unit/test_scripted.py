@@ -19,12 +19,12 @@ from langchain_core.tools import tool
 from langchain_tests.unit_tests import ChatModelUnitTests
 from pydantic import BaseModel
 
-from recollect.context.tokens import Counter
-from recollect.errors import InvalidError, ProviderError
-from recollect.providers.langchain_chat import LangChainChat
-from recollect.providers.tokenizer import tokenizer_for
-from recollect.testing.plain_counter import PlainCounter
-from recollect.testing.scripted import Cut, Prompt, ScriptedChatModel, ScriptedOverflowError
+from memorist.context.tokens import Counter
+from memorist.errors import InvalidError, ProviderError
+from memorist.providers.langchain_chat import LangChainChat
+from memorist.providers.tokenizer import tokenizer_for
+from memorist.testing.plain_counter import PlainCounter
+from memorist.testing.scripted import Cut, Prompt, ScriptedChatModel, ScriptedOverflowError
 
 CALL: dict[str, Any] = {"name": "recall", "args": {"query": "where?"}}
 QUESTION: Any = {"messages": [("user", "Where?")]}
@@ -255,7 +255,7 @@ def test_its_window_is_in_its_profile() -> None:
     assert boasting.profile == {"max_input_tokens": 10**6}
 
 
-def test_what_recollect_counts_as_fitting_is_not_refused() -> None:
+def test_what_memorist_counts_as_fitting_is_not_refused() -> None:
     plain, counter = PlainCounter(), Counter(tokenizer_for())
     wires: list[dict[str, Any]] = [
         {"role": "system", "content": "Be kind. 我三月搬到了柏林"},
@@ -272,7 +272,7 @@ def test_what_recollect_counts_as_fitting_is_not_refused() -> None:
     assert 0 < plain.tools(tools) <= counter.tools(tools)
 
 
-def test_recollects_own_counter_may_count() -> None:
+def test_memorists_own_counter_may_count() -> None:
     counter = Counter(tokenizer_for())
     model = ScriptedChatModel(["a"], counter=counter)
     model.invoke("hello there")
@@ -280,7 +280,7 @@ def test_recollects_own_counter_may_count() -> None:
     assert model.get_num_tokens("hello there") == 2
 
 
-def test_it_serves_as_recollects_model() -> None:
+def test_it_serves_as_memorists_model() -> None:
     chat = LangChainChat(ScriptedChatModel(["a summary"]))
     reply = chat.complete([{"role": "user", "content": "hi"}], max_tokens=9, timeout_s=5)
     assert (reply.text, reply.estimated) == ("a summary", False)
@@ -289,9 +289,9 @@ def test_it_serves_as_recollects_model() -> None:
 def test_without_langchain_its_import_names_the_cure() -> None:
     code = (
         "import sys; sys.modules['langchain_core'] = None\n"
-        "from recollect.errors import MissingExtraError\n"
-        "try:\n    import recollect.testing.scripted\n"
+        "from memorist.errors import MissingExtraError\n"
+        "try:\n    import memorist.testing.scripted\n"
         "except MissingExtraError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == 'this needs an optional part: pip install "recollect[langchain]"\n'
+    assert done.stdout == 'this needs an optional part: pip install "memorist[langchain]"\n'

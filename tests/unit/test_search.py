@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from recollect import InvalidError, Memory, Message, ProviderError, StoreError
-from recollect.providers.embedder import Embedder
-from recollect.recall import search
-from recollect.recall.crew import Crew
-from recollect.recall.fusion import Ranking
-from recollect.recall.search import Searcher
-from recollect.records.ids import now
-from recollect.records.query import Query, Recall
-from recollect.records.scope import Scope
-from recollect.store.sqlite.store import SqliteStore
+from memorist import InvalidError, Memory, Message, ProviderError, StoreError
+from memorist.providers.embedder import Embedder
+from memorist.recall import search
+from memorist.recall.crew import Crew
+from memorist.recall.fusion import Ranking
+from memorist.recall.search import Searcher
+from memorist.records.ids import now
+from memorist.records.query import Query, Recall
+from memorist.records.scope import Scope
+from memorist.store.sqlite.store import SqliteStore
 from tests.support.models import BrokenEmbedder, HungEmbedder, WordEmbedder
 
 CANARY = "swordfish"

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from recollect.recall.crew import Crew, Task
-from recollect.recall.search import Searcher
-from recollect.records.ids import now
-from recollect.records.message import Message
-from recollect.records.query import Passage, Query
-from recollect.records.scope import Scope
-from recollect.store.sqlite.store import SqliteStore
+from memorist.recall.crew import Crew, Task
+from memorist.recall.search import Searcher
+from memorist.records.ids import now
+from memorist.records.message import Message
+from memorist.records.query import Passage, Query
+from memorist.records.scope import Scope
+from memorist.store.sqlite.store import SqliteStore
 from tests.support.models import HungEmbedder, WordEmbedder
 
 if TYPE_CHECKING:
-    from recollect.providers.embedder import Vectors
+    from memorist.providers.embedder import Vectors
 
 SCOPE = Scope(user="ada", session="s")
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from recollect import InvalidError, NotFoundError
-from recollect.context.documents.sections import Section, find_section, is_closed, sections
+from memorist import InvalidError, NotFoundError
+from memorist.context.documents.sections import Section, find_section, is_closed, sections
 
 LINES = """\
 # A|## B ##|### C|#|#no|####### 7| # one|  ## two|   ### three|    # four|\t# tab|# a \\#|# a#|## |\

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from recollect import Memory
-from recollect.providers.embedder import Embedder
-from recollect.recall import search
-from recollect.recall.lexical import find_words
-from recollect.records.query import Found
+from memorist import Memory
+from memorist.providers.embedder import Embedder
+from memorist.recall import search
+from memorist.recall.lexical import find_words
+from memorist.records.query import Found
 from tests.support.models import WordEmbedder
 
 

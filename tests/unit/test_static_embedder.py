@@ -9,9 +9,9 @@ import time
 import numpy as np
 import pytest
 
-from recollect import ProviderError
-from recollect.providers.embedder import Embedder
-from recollect.providers.static import StaticEmbedder
+from memorist import ProviderError
+from memorist.providers.embedder import Embedder
+from memorist.providers.static import StaticEmbedder
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_threads_load_it_once_and_agree() -> None:
 
 
 def test_missing_weights_name_their_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "recollect_minilm", None)
+    monkeypatch.setitem(sys.modules, "memorist_minilm", None)
 
-    with pytest.raises(ProviderError, match="pip install recollect-minilm"):
+    with pytest.raises(ProviderError, match="pip install memorist-minilm"):
         StaticEmbedder().embed(["hello"])

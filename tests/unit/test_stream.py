@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import AsyncMemory, Chat, ConflictError, Memory, Message, MessageError, NotFoundError
-from recollect.store.bm25 import PIECES
-from recollect.store.log import next_piece
-from recollect.stream import Stream
+from memorist import AsyncMemory, Chat, ConflictError, Memory, Message, MessageError, NotFoundError
+from memorist.store.bm25 import PIECES
+from memorist.store.log import next_piece
+from memorist.stream import Stream
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60)
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
-from recollect import InvalidError, ProviderError
-from recollect.providers import tokenizer as tokenizers
-from recollect.providers.langchain_tokens import LangChainTokenizer
-from recollect.providers.tokenizer import (
+from memorist import InvalidError, ProviderError
+from memorist.providers import tokenizer as tokenizers
+from memorist.providers.langchain_tokens import LangChainTokenizer
+from memorist.providers.tokenizer import (
     ENCODINGS,
     ByteEstimate,
     Encoding,

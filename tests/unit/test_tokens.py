@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect import Message
-from recollect.context.image_size import data_url_size, image_size, tile_tokens
-from recollect.context.tokens import Counter
-from recollect.providers.tokenizer import tokenizer_for
+from memorist import Message
+from memorist.context.image_size import data_url_size, image_size, tile_tokens
+from memorist.context.tokens import Counter
+from memorist.providers.tokenizer import tokenizer_for
 
 GPT_4O, GPT_4, CLAUDE = (Counter(tokenizer_for(name)) for name in ("gpt-4o", "gpt-4", "claude-3"))
 COOKBOOK = [

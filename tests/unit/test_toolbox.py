@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recollect import (
+from memorist import (
     ConflictError,
     InvalidError,
     Library,
@@ -20,8 +20,8 @@ from recollect import (
     Thinking,
     Window,
 )
-from recollect.agent.described import NAMES, described
-from recollect.agent.toolbox import (
+from memorist.agent.described import NAMES, described
+from memorist.agent.toolbox import (
     LONGEST_QUESTION,
     LONGEST_SAID,
     MOST_ARTICLES,
@@ -29,9 +29,9 @@ from recollect.agent.toolbox import (
     MOST_TAGS,
     Toolbox,
 )
-from recollect.errors import RecollectError, StoreError
-from recollect.server.http import shapes, shapes_views
-from recollect.server.http.app import Limits
+from memorist.errors import MemoristError, StoreError
+from memorist.server.http import shapes, shapes_views
+from memorist.server.http.app import Limits
 from tests.support.models import HungEmbedder
 
 KINDS = {
@@ -270,7 +270,7 @@ def test_a_toolbox_for_many_takes_the_user_of_each_call(memory: Memory) -> None:
 def test_bad_input_is_refused_in_words_that_repeat_none_of_it(
     memory: Memory, tool: str, arguments: dict[str, Any]
 ) -> None:
-    with pytest.raises(RecollectError) as refused:
+    with pytest.raises(MemoristError) as refused:
         getattr(Toolbox(memory, user="ada"), tool)(**arguments)
     assert str(refused.value)
     assert "SECRET" not in str(refused.value)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from recollect import Memory
-from recollect.lifecycle.tools import is_lesson, lessons
-from recollect.records.log import LogEntry
-from recollect.records.message import Message, ToolCallMsg
+from memorist import Memory
+from memorist.lifecycle.tools import is_lesson, lessons
+from memorist.records.log import LogEntry
+from memorist.records.message import Message, ToolCallMsg
 
 SAID_AT = datetime(2026, 3, 1, tzinfo=UTC)
 ALL = range(99)
@@ -164,7 +164,7 @@ def test_forgetting_what_was_not_thought_about_yet_teaches_nothing_twice() -> No
 
 
 def _worker(memory: Memory) -> Any:
-    from recollect.lifecycle.thinking import Thinking
-    from recollect.lifecycle.worker import Worker
+    from memorist.lifecycle.thinking import Thinking
+    from memorist.lifecycle.worker import Worker
 
     return Worker(memory.store, Thinking(), kinds=("embed", "derive"))

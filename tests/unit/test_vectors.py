@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from recollect.records.message import Message
-from recollect.records.scope import Scope
-from recollect.store import vectors
-from recollect.store.sqlite.engine import SqliteEngine
-from recollect.store.sqlite.store import SqliteStore
-from recollect.store.vectors import Shelf, Shelves, code_of, cosines, pack_vector, unpack_vectors
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.store import vectors
+from memorist.store.sqlite.engine import SqliteEngine
+from memorist.store.sqlite.store import SqliteStore
+from memorist.store.vectors import Shelf, Shelves, code_of, cosines, pack_vector, unpack_vectors
 
 Matrix = NDArray[np.float32]
 ADA = Scope(user="ada", session="talk")

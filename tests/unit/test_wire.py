@@ -14,9 +14,9 @@ from langchain_core import messages as lc
 from langchain_core.load import dumpd
 from langchain_core.messages.tool import invalid_tool_call, tool_call, tool_call_chunk
 
-from recollect.errors import MessageError
-from recollect.records.message import Message
-from recollect.records.wire import response_fields
+from memorist.errors import MessageError
+from memorist.records.message import Message
+from memorist.records.wire import response_fields
 
 BROKEN = '{"city": "Zürich", "days": '
 UNICODE = '{"city":"Zürich 🏔","note":"晴れ"}'
@@ -349,7 +349,7 @@ def test_langchain_keeps_invalid_tool_calls_beside_the_valid_ones() -> None:
 def test_langchain_prefers_the_strings_and_the_order_that_openai_sent() -> None:
     sent = CHAT["choices"][0]["message"]["tool_calls"]
     message = lc.AIMessage(
-        content="", additional_kwargs={"tool_calls": sent, "recollect": {"x": 1}}
+        content="", additional_kwargs={"tool_calls": sent, "memorist": {"x": 1}}
     )
     assert len(message.tool_calls) == len(message.invalid_tool_calls) - 1 == 1  # it parted them
     for form in langchain_forms(message):

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from recollect.providers.minilm_files import data_folder, read_pieces
-from recollect.providers.wordpiece import WordPiece, split
+from memorist.providers.minilm_files import data_folder, read_pieces
+from memorist.providers.wordpiece import WordPiece, split
 
 # Made with Hugging Face's tokenizers 0.23.3 and the tokenizer.json of all-MiniLM-L6-v2.
 GOLDEN = [

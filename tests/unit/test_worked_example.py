@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from recollect import Chat, Memory
-from recollect.context.quote import Quote
-from recollect.context.tokens import Counter
-from recollect.context.window import Context, Window
+from memorist import Chat, Memory
+from memorist.context.quote import Quote
+from memorist.context.tokens import Counter
+from memorist.context.window import Context, Window
 
 WINDOW = Window(max_tokens=262_144, model="gpt-4o", memories=0)
 SYSTEM, QUESTION, REPLY = 2_000, 500, 3

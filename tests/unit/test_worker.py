@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from recollect import Message, ProviderError
-from recollect.errors import BadAnswerError
-from recollect.providers.chat_model import Reply
-from recollect.records.log import MAX_ATTEMPTS
-from recollect.store.sqlite.store import SqliteStore
+from memorist import Message, ProviderError
+from memorist.errors import BadAnswerError
+from memorist.providers.chat_model import Reply
+from memorist.records.log import MAX_ATTEMPTS
+from memorist.store.sqlite.store import SqliteStore
 from tests.support.thinking import (
     ADA,
     HOME,
@@ -123,7 +123,7 @@ def waits(log: pytest.LogCaptureFixture) -> list[str]:
 def test_a_model_that_is_away_is_asked_ever_more_rarely_until_it_answers(
     store: SqliteStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING, "recollect")
+    caplog.set_level(logging.WARNING, "memorist")
     model = Model(*(ProviderError("away", status=500) for _ in range(8)))
     worker = worker_of(store, model)
     say(store, "I live in Berlin.")
@@ -148,7 +148,7 @@ def test_a_model_that_is_away_is_asked_ever_more_rarely_until_it_answers(
 def test_the_wait_a_server_asks_for_is_kept_within_reason(
     store: SqliteStore, caplog: pytest.LogCaptureFixture, asked: float, waited: int
 ) -> None:
-    caplog.set_level(logging.WARNING, "recollect")
+    caplog.set_level(logging.WARNING, "memorist")
     worker = worker_of(store, Model(ProviderError("busy", status=429, retry_after_s=asked)))
     say(store, "I live in Berlin.")
     worker.step()
@@ -159,7 +159,7 @@ def test_the_wait_a_server_asks_for_is_kept_within_reason(
 def test_a_model_that_talks_nonsense_is_asked_ever_more_rarely_and_no_job_is_lost_to_it(
     store: SqliteStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING, "recollect")
+    caplog.set_level(logging.WARNING, "memorist")
     model = Model(*(BadAnswerError("nonsense") for _ in range(6)))
     worker = worker_of(store, model)
     say(store, *(f"My friend number{number} plays chess." for number in range(10)))

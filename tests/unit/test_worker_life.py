@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from recollect import Memory, Message, ToolCallMsg
-from recollect.errors import LeaseLostError
-from recollect.lifecycle import worker as working
-from recollect.lifecycle.thinking import Policy
-from recollect.lifecycle.worker import JOBS, LEASE_SECONDS
-from recollect.providers.chat_model import Reply
-from recollect.records.log import Job
-from recollect.store import leases
-from recollect.store.sqlite.store import SqliteStore
+from memorist import Memory, Message, ToolCallMsg
+from memorist.errors import LeaseLostError
+from memorist.lifecycle import worker as working
+from memorist.lifecycle.thinking import Policy
+from memorist.lifecycle.worker import JOBS, LEASE_SECONDS
+from memorist.providers.chat_model import Reply
+from memorist.records.log import Job
+from memorist.store import leases
+from memorist.store.sqlite.store import SqliteStore
 from tests.support.thinking import (
     ADA,
     HOME,

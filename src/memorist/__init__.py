@@ -1,0 +1,223 @@
+"""Memorist: the memory of AI agents."""
+
+import typing
+
+from memorist.chat import Chat
+from memorist.context.window import Context, Part, Receipt, Window
+from memorist.errors import (
+    BadAnswerError,
+    ConfigError,
+    ConflictError,
+    DimensionError,
+    ForbiddenError,
+    HeldError,
+    ImageError,
+    InvalidError,
+    LeaseLostError,
+    MessageError,
+    MissingExtraError,
+    NotFoundError,
+    ProviderError,
+    RateLimitedError,
+    MemoristError,
+    RecordError,
+    SchemaError,
+    ScopeError,
+    StoreBusyError,
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+    TooLargeError,
+    UnauthorizedError,
+    WindowError,
+)
+from memorist.lifecycle.candidate import Candidate, Claim
+from memorist.lifecycle.retention import Retention
+from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.memory import Memory, open_store
+from memorist.providers.chat_model import ChatModel, Reply
+from memorist.providers.embedder import Embedder
+from memorist.providers.minilm import MiniLM
+from memorist.providers.reranker import Reranker
+from memorist.providers.tokenizer import Tokenizer
+from memorist.recall.fusion import Ranking
+from memorist.records.article import Article
+from memorist.records.change import (
+    Add,
+    Change,
+    Expire,
+    Promote,
+    Reinforce,
+    Restore,
+    Retract,
+    Supersede,
+)
+from memorist.records.fact import Fact
+from memorist.records.hold import Hold
+from memorist.records.log import Appended, Job, LogEntry
+from memorist.records.memory_item import MemoryItem
+from memorist.records.message import (
+    AgentCallMsg,
+    Message,
+    MessageContent,
+    ToolCallMsg,
+    extract_action_from_message,
+)
+from memorist.records.note import Note
+from memorist.records.query import (
+    Filters,
+    Forgotten,
+    Found,
+    Hit,
+    Match,
+    Passage,
+    Query,
+    Recall,
+    Why,
+)
+from memorist.records.scope import Scope
+from memorist.records.session import Session
+from memorist.records.summary import Summary
+from memorist.said import Remembered
+from memorist.store.base import Store
+from memorist.store.sqlite.store import SqliteStore
+from memorist.stream import Stream
+
+if typing.TYPE_CHECKING:
+    from memorist.aio import AsyncChat, AsyncMemory, AsyncStream
+    from memorist.aio_views import AsyncLibrary, AsyncNotebook
+    from memorist.context.compression.compress import Compression
+    from memorist.remote.client import Client
+    from memorist.views.conversation import BaseMemory, ConversationMemory
+    from memorist.views.knowledge import KGMemory
+    from memorist.views.library import Library
+    from memorist.views.manager import MemoryManager
+    from memorist.views.notebook import Notebook
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Add",
+    "AgentCallMsg",
+    "Appended",
+    "Article",
+    "AsyncChat",
+    "AsyncLibrary",
+    "AsyncMemory",
+    "AsyncNotebook",
+    "AsyncStream",
+    "BadAnswerError",
+    "BaseMemory",
+    "Candidate",
+    "Change",
+    "Chat",
+    "ChatModel",
+    "Claim",
+    "Client",
+    "Compression",
+    "ConfigError",
+    "ConflictError",
+    "Context",
+    "ConversationMemory",
+    "DimensionError",
+    "Embedder",
+    "Expire",
+    "Fact",
+    "Filters",
+    "ForbiddenError",
+    "Forgotten",
+    "Found",
+    "HeldError",
+    "Hit",
+    "Hold",
+    "ImageError",
+    "InvalidError",
+    "Job",
+    "KGMemory",
+    "LeaseLostError",
+    "Library",
+    "LogEntry",
+    "Match",
+    "Memory",
+    "MemoryItem",
+    "MemoryManager",
+    "Message",
+    "MessageContent",
+    "MessageError",
+    "MiniLM",
+    "MissingExtraError",
+    "NotFoundError",
+    "Note",
+    "Notebook",
+    "Part",
+    "Passage",
+    "Policy",
+    "Promote",
+    "ProviderError",
+    "Query",
+    "Ranking",
+    "RateLimitedError",
+    "Recall",
+    "Receipt",
+    "MemoristError",
+    "RecordError",
+    "Reinforce",
+    "Remembered",
+    "Reply",
+    "Reranker",
+    "Restore",
+    "Retention",
+    "Retract",
+    "SchemaError",
+    "Scope",
+    "ScopeError",
+    "Session",
+    "SqliteStore",
+    "Store",
+    "StoreBusyError",
+    "StoreDamagedError",
+    "StoreError",
+    "StoreFullError",
+    "StoreUnavailableError",
+    "Stream",
+    "Summary",
+    "Supersede",
+    "Thinking",
+    "Tokenizer",
+    "TooLargeError",
+    "ToolCallMsg",
+    "UnauthorizedError",
+    "Why",
+    "Window",
+    "WindowError",
+    "__version__",
+    "extract_action_from_message",
+    "open_store",
+]
+
+_WHEN_ASKED_FOR = {
+    "AsyncChat": "memorist.aio",
+    "AsyncLibrary": "memorist.aio_views",
+    "AsyncMemory": "memorist.aio",
+    "AsyncNotebook": "memorist.aio_views",
+    "AsyncStream": "memorist.aio",
+    "BaseMemory": "memorist.views.conversation",
+    "Client": "memorist.remote.client",
+    "Compression": "memorist.context.compression.compress",
+    "ConversationMemory": "memorist.views.conversation",
+    "KGMemory": "memorist.views.knowledge",
+    "Library": "memorist.views.library",
+    "MemoryManager": "memorist.views.manager",
+    "Notebook": "memorist.views.notebook",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Names whose modules are imported when they are first used."""
+    if name not in _WHEN_ASKED_FOR:
+        raise AttributeError(f"module 'memorist' has no attribute {name!r}")
+    from importlib import import_module
+
+    found: object = getattr(import_module(_WHEN_ASKED_FOR[name]), name)
+    return found

@@ -1,0 +1,76 @@
+"""The `memorist` command."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import typer
+from rich.text import Text
+
+from memorist import __version__
+from memorist.cli.articles import articles
+from memorist.cli.audit import audit
+from memorist.cli.backup import backup
+from memorist.cli.context import context
+from memorist.cli.doctor import doctor
+from memorist.cli.facts import facts
+from memorist.cli.forget import forget
+from memorist.cli.history import history
+from memorist.cli.ingest import ingest
+from memorist.cli.jobs import jobs
+from memorist.cli.keys import keys
+from memorist.cli.maintain import maintain
+from memorist.cli.mcp import mcp
+from memorist.cli.memories import memories, undo
+from memorist.cli.notes import notes
+from memorist.cli.recall import recall
+from memorist.cli.remember import remember
+from memorist.cli.serve import serve
+from memorist.cli.show import errors
+from memorist.cli.worker import worker
+from memorist.errors import MemoristError
+
+app = typer.Typer(
+    help="The memory of AI agents. Keeps every word, finds the right ones.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+COMMANDS = (
+    *(remember, recall, context, history, memories, facts, notes, undo, forget),
+    *(ingest, articles),
+    *(serve, worker, jobs, maintain, audit, backup, doctor),
+)
+for command in COMMANDS:
+    app.command()(command)
+app.add_typer(keys, name="keys", no_args_is_help=True)
+app.add_typer(mcp, name="mcp")
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and stop."""
+    if wanted:
+        typer.echo(f"memorist {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(
+        False, "--version", callback=show_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    """The memory of AI agents. Keeps every word, finds the right ones."""
+
+
+def main() -> None:
+    """Run the command line; our own errors end it with their text alone."""
+    # The pool tells of each failed try; our own error tells of the last.
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+    try:
+        app()
+    except MemoristError as error:
+        line = Text.assemble((type(error).__name__, "red"), f": {error}")
+        errors.print(line, soft_wrap=True)
+        sys.exit(1)

@@ -1,0 +1,70 @@
+"""Settings: the only reader of the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memorist.errors import ConfigError
+
+_CHOICES = {
+    "durability": ("full", "normal"),
+    "embedder": ("minilm", "static", "none"),
+    "auth": ("auto", "on", "off"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What can be set from outside, each as MEMORIST_<NAME>."""
+
+    url: str
+    key: str = field(default="", repr=False)
+    tenant: str = "default"
+    user: str = "me"
+    agent: str = ""
+    durability: str = "full"
+    embedder: str = "minilm"
+    model: str = ""
+    model_url: str = ""
+    model_key: str = field(default="", repr=False)
+    model_window: str = ""
+    system: str = ""
+    auth: str = "auto"
+    rate: str = "100"
+    hosts: str = ""
+    origins: str = ""
+    jwt_key: str = field(default="", repr=False)
+    jwt_jwks_url: str = ""
+    jwt_issuer: str = ""
+    jwt_audience: str = ""
+    jwt_tenant_claim: str = "tenant"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
+        """Read MEMORIST_URL, _TENANT, _USER, _AGENT, _DURABILITY, _EMBEDDER, _MODEL and _JWT…"""
+        given = {
+            name: environment[f"MEMORIST_{name.upper()}"]
+            for name in cls.__dataclass_fields__
+            if environment.get(f"MEMORIST_{name.upper()}")
+        }
+        for name, choices in _CHOICES.items():
+            if given.get(name, choices[0]) not in choices:
+                raise ConfigError(f"MEMORIST_{name.upper()} is one of {', '.join(choices)}")
+        if "url" not in given:
+            given["url"] = str(default_path())
+        return cls(**given)
+
+    def to_environment(self) -> dict[str, str]:
+        """The variables that say all this to another process."""
+        named = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {f"MEMORIST_{name.upper()}": value for name, value in named.items()}
+
+
+def default_path() -> Path:
+    """The database in the user's data folder."""
+    from platformdirs import user_data_path  # here, so that `import memorist` stays light
+
+    return user_data_path("memorist", appauthor=False) / "memorist.db"

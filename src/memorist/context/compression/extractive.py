@@ -1,0 +1,208 @@
+"""Extractive summaries: the statements that tell most, in their own words, in eight parts."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter as Tally
+from collections.abc import Mapping, Sequence
+from math import log
+
+from memorist.context.compression.candidates import Candidate, fresh, key_terms, known, still_open
+from memorist.context.compression.common import COMMON
+from memorist.context.compression.parts import Line, Part, joined, parse, render
+from memorist.context.compression.weigh import STEM_CHARS, read
+from memorist.context.tokens import Counter
+from memorist.records.log import LogEntry
+
+SHARES = {Part.REQUEST: 0.2, Part.CURRENT: 0.2}  # of the room, for what is pinned
+LEAST_SHARE = 60  # tokens
+TOKENS_PER_TERM = 80  # room there must be for each key term
+MOST_TERMS = 12
+# What a statement is worth besides its words: parts that must outlive many compressions.
+STANDING = {
+    Part.REQUEST: 2.0,
+    Part.ARTEFACTS: 2.0,
+    Part.ERRORS: 2.0,
+    Part.DECISIONS: 4.0,
+    Part.TASKS: 4.0,
+    Part.CURRENT: 4.0,
+}
+FIRST_OF_MESSAGE = 2.0  # so that every message of the user is there before any is there twice
+LETTERS = 4  # words of fewer tell little
+LITTLE = 0.3
+COMMON_TERMS = frozenset(word[:STEM_CHARS] for word in COMMON)
+BULLET = 2  # tokens besides a statement's words
+WORDLESS = Line(Part.CURRENT, "Nothing was said in words.")
+MARGIN = 2  # how much more is ranked than fits
+ROUNDS = 5
+FULL = 0.98
+AIMED = 0.995
+
+
+def extract(
+    entries: Sequence[LogEntry], counter: Counter, max_tokens: int, previous: str = ""
+) -> str:
+    """A summary of at most so many tokens, which extends the previous one."""
+    before = parse(previous)
+    candidates = [*known(before), *fresh(entries, any(x.part is Part.REQUEST for x in before))]
+    terms = key_terms(candidates, before, min(MOST_TERMS, max_tokens // TOKENS_PER_TERM))
+    if terms:
+        candidates.append(Candidate(terms, read(""), 1.0, 0, pinned=True))
+    if not candidates:
+        return counter.truncate(render([WORDLESS]), max_tokens)
+    return fit(still_open(candidates), counter, max_tokens)
+
+
+def thinned(lines: Sequence[Line], counter: Counter, max_tokens: int) -> str:
+    """Lines as they are or, where they are too many, those of the greatest weight."""
+    whole = render(lines)
+    if counter.text(whole) <= max_tokens:
+        return whole
+    return fit([*known(lines, now=True)], counter, max_tokens)
+
+
+def fit(candidates: Sequence[Candidate], counter: Counter, max_tokens: int) -> str:
+    """The best of the candidates that fit, counted exactly."""
+    candidates = _within_shares(candidates, counter, max_tokens)
+    costs = [n + BULLET for n in counter.texts([one.line.text for one in candidates])]
+    order = _ranked(candidates, costs, enough=MARGIN * max_tokens)
+    room, best = float(max_tokens), ""
+    for _ in range(ROUNDS):  # headings and dates cost too, and words merge: try and measure
+        text = _told([candidates[at] for at in _taken(order, costs, room)])
+        tokens = counter.text(text)
+        if tokens <= max_tokens and len(text) > len(best):
+            best = text
+        if FULL * max_tokens <= tokens <= max_tokens or room >= sum(costs) >= tokens:
+            break
+        room *= AIMED * max_tokens / max(1, tokens)
+    return best or _least([candidates[at] for at in order], counter, max_tokens)
+
+
+def _least(best: Sequence[Candidate], counter: Counter, max_tokens: int) -> str:
+    """What there is room for when there is next to none: ever fewer lines, then a cut one."""
+    count = len(best)
+    while count:
+        text = _told(best[:count])
+        if counter.text(text) <= max_tokens:
+            return text
+        count //= 2
+    return counter.truncate(_told(best[:1]), max_tokens)
+
+
+def _taken(order: Sequence[int], costs: Sequence[int], room: float) -> list[int]:
+    """The first of the order that there is room for, as they were said."""
+    taken, spent = [], 0
+    for at in order:
+        if spent + costs[at] <= room:
+            taken.append(at)
+            spent += costs[at]
+    return sorted(taken)
+
+
+def _within_shares(
+    candidates: Sequence[Candidate], counter: Counter, max_tokens: int
+) -> list[Candidate]:
+    """The candidates, of which no more are pinned than their part's share has room for."""
+    least = min(LEAST_SHARE, max_tokens // len(SHARES))
+    whole = {part: max(least, int(share * max_tokens)) for part, share in SHARES.items()}
+    left = dict(whole)
+    made = []
+    for one in sorted(candidates, key=_newest_work_first):
+        if one.pinned and (part := one.line.part) in left:
+            cost = counter.text(one.line.text) + BULLET
+            if cost > left[part] == whole[part] and part is Part.REQUEST:
+                one = _shortened(one, counter, whole[part])  # its beginning stays in any case
+            elif cost > left[part]:
+                one = one._replace(pinned=False)
+            left[part] -= cost
+        made.append(one)
+    return made
+
+
+def _newest_work_first(one: Candidate) -> tuple[bool, int]:
+    current = one.line.part is Part.CURRENT
+    return current, -one.place if current else one.place
+
+
+def _shortened(one: Candidate, counter: Counter, tokens: int) -> Candidate:
+    text = counter.truncate(one.line.text, max(1, tokens - BULLET)).rstrip()
+    return one._replace(line=one.line._replace(text=f"{text}…"))
+
+
+def _ranked(candidates: Sequence[Candidate], costs: Sequence[int], enough: int) -> list[int]:
+    """Best first, until it costs `enough`: what is pinned, then what adds most that was not yet
+    said for what it costs.
+    """
+    worth = _worth(candidates)
+    covered: set[str] = set()
+    briefed: set[int] = set()
+    told: set[str] = set()
+    order: list[int] = []
+
+    def gain(at: int) -> float:
+        one = candidates[at]
+        if one.said.text in told:
+            return 0.0  # word for word
+        value = sum([worth[term] for term in one.said.terms - covered])
+        if value > 0:
+            value += STANDING.get(one.line.part, 0.0)
+        if one.line.part is Part.USER and one.place not in briefed:
+            value += FIRST_OF_MESSAGE
+        return value * one.weight / costs[at]
+
+    def take(at: int) -> None:
+        order.append(at)
+        covered.update(candidates[at].said.terms)
+        briefed.add(candidates[at].place)
+        told.add(candidates[at].said.text)
+
+    for at in [at for at, one in enumerate(candidates) if one.pinned]:
+        take(at)
+    heap = [(-gain(at), at) for at, one in enumerate(candidates) if not one.pinned]
+    heapq.heapify(heap)
+    # What is said makes the rest worth less, never more: only the best is looked at again.
+    while heap and enough > 0:
+        at = heapq.heappop(heap)[1]
+        now = -gain(at)
+        if heap and now > heap[0][0]:
+            heapq.heappush(heap, (now, at))
+        elif now < 0:
+            take(at)
+            enough -= costs[at]
+    return order
+
+
+def _told(taken: Sequence[Candidate]) -> str:
+    """The text: each part by days, and in each day one speaker after the other."""
+    came: dict[str, int] = {}
+    for one in taken:
+        came.setdefault(one.line.who, len(came))
+    order = sorted(taken, key=lambda one: (one.line.day, _turn(one.line, came), one.place))
+    lines: dict[object, Line] = {}
+    for one in order:
+        listed = one.line.part is Part.ARTEFACTS
+        key = listed or (one.line.part, one.line.day, one.line.who, one.place)
+        lines[key] = _with(lines[key], one.line) if key in lines else one.line
+    return render(lines.values())
+
+
+def _turn(line: Line, came: Mapping[str, int]) -> int:
+    return 0 if line.part is Part.CURRENT else came[line.who]
+
+
+def _with(line: Line, more: Line) -> Line:
+    """Two lines of one message, or the names of artefacts, in one."""
+    listed = line.part is Part.ARTEFACTS
+    text = f"{line.text}, {more.text}" if listed else joined(line.text, more.text)
+    return line._replace(text=text)
+
+
+def _worth(candidates: Sequence[Candidate]) -> dict[str, float]:
+    """What it is worth to mention a term: what is everywhere says nothing."""
+    tally = Tally(term for one in candidates for term in one.said.terms)
+    total = len(candidates) + 1
+    return {
+        term: (LITTLE if term in COMMON_TERMS else log(total / count))
+        * (1.0 if len(term) >= LETTERS else LITTLE)
+        for term, count in tally.items()
+    }

@@ -1,0 +1,183 @@
+"""The summariser: summaries of sessions, made at once of their words and in time by a model."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from memorist import metrics
+from memorist.context.compression.compress import (
+    DEFAULT,
+    EXTRACTIVE,
+    Compress,
+    Compression,
+    compress,
+)
+from memorist.context.tail import MANY
+from memorist.context.tokens import Counter
+from memorist.context.window import Window
+from memorist.errors import ConflictError, LeaseLostError
+from memorist.providers.chat_model import ChatModel
+from memorist.records.log import Job, LogEntry
+from memorist.records.scope import Scope
+from memorist.records.summary import Summary
+from memorist.store.background import Background
+from memorist.store.base import Store
+from memorist.store.leases import kept
+
+KIND = "summarize"
+CHUNK = MANY  # messages that are taken in at once
+LEASE_SECONDS = 300.0
+
+log = logging.getLogger("memorist")
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """By whose count a summary may be how long."""
+
+    counter: Counter
+    max_tokens: int = DEFAULT.max_tokens
+
+
+def style_of(window: Window, counter: Counter) -> Style:
+    """How summaries for a window are made; they leave most of a small one free."""
+    return Style(counter, min(window.summary_tokens, max(window.max_tokens // 4, 100)))
+
+
+class Summarizer:
+    """Extends the summaries of sessions, and has a model say them better where there is one.
+
+    What is asked for waits in the queue: it survives a crash, and any process may do it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        style: Style,
+        model: ChatModel | None = None,
+        settings: Compress = DEFAULT,
+    ) -> None:
+        self._store = store
+        self._style = style
+        self._model = model
+        self._settings = settings
+        self._background = Background(self.step, "summaries")
+        self.wake = self._background.wake
+        self.start = self._background.start
+        self.close = self._background.close
+
+    def stop(self) -> None:
+        """Begin no other job."""
+        self._background.closing = True
+
+    def catch_up(self, timeout_s: float | None = None) -> int:
+        """Wait until every summary that was asked for is made; return how many are not."""
+        return self._background.wait_for(self._store, (KIND,), timeout_s)
+
+    def take_in(
+        self,
+        scope: Scope,
+        entries: Sequence[LogEntry],
+        previous: Summary | None,
+        style: Style | None = None,
+    ) -> Compression | None:
+        """Extend the summary by messages in hand, in their own words; the model may follow.
+
+        None where the messages take no more than their summary would.
+        """
+        done = self._made(scope, entries, previous, style)
+        if done.saved <= 0:
+            return None
+        self._keep(scope, done, entries)
+        if self._model is not None:
+            self.ask_for(scope, done.summary.last_seq)
+        return done
+
+    def ask_for(self, scope: Scope, last_seq: int) -> None:
+        """Queue a summary of all up to a place, or its improvement."""
+        self._store.queue_summary(scope, last_seq)
+        self.wake()
+
+    def extend(
+        self, scope: Scope, last_seq: int, style: Style | None = None, *, asked: bool = False
+    ) -> Compression | None:
+        """Extend the summary to a place, the last step by the model; None if it reaches so far."""
+        before, done = 0, None
+        ids: list[str] = []
+        while True:
+            previous = self._store.summary(scope)
+            after = previous.last_seq if previous else 0
+            found = self._store.following(scope, after=after, limit=CHUNK)
+            entries = [entry for entry in found if entry.seq <= last_seq]
+            if not entries:
+                break
+            model = self._model if len(entries) < CHUNK else None
+            done = self._made(scope, entries, previous, style, model)
+            done = replace(done, summary=replace(done.summary, asked=asked))
+            self._keep(scope, done, entries)
+            before += done.tokens_before - (previous.tokens if previous and ids else 0)
+            ids += done.message_ids
+        return done and replace(done, message_ids=tuple(ids), tokens_before=before)
+
+    def improve(self, scope: Scope) -> Compression | None:
+        """Have the model make the newest summary, if it was made of the messages' words."""
+        made = self._store.summaries(scope)
+        if not made or self._model is None or made[0].made_by != EXTRACTIVE:
+            return None
+        newest, previous = made[0], made[1] if len(made) > 1 else None
+        after = previous.last_seq if previous else 0
+        limit = newest.messages - (previous.messages if previous else 0)
+        entries = self._store.following(scope, after=after, limit=limit)
+        if not entries or entries[-1].seq != newest.last_seq:
+            raise ConflictError("the messages of a summary have changed meanwhile; look again")
+        done = self._made(scope, entries, previous, None, self._model)
+        done = replace(done, summary=replace(done.summary, asked=newest.asked))
+        self._keep(scope, done, entries)
+        return done
+
+    def step(self) -> bool:
+        """Do one job that waits; whether there was one."""
+        jobs = self._store.claim(kinds=(KIND,), limit=1, lease_seconds=LEASE_SECONDS)
+        with kept(self._store, jobs, LEASE_SECONDS):  # a model may take long, and is paid for
+            for job in jobs:
+                try:
+                    self._do(job)
+                except LeaseLostError:
+                    continue  # another has it
+                except ConflictError as error:
+                    self._store.fail(job, str(error))
+        return bool(jobs)
+
+    def _do(self, job: Job) -> None:
+        if self.extend(job.scope, job.last_seq) is None:
+            self.improve(job.scope)
+        self._store.apply(job.scope, [], done=job)
+
+    def _made(
+        self,
+        scope: Scope,
+        entries: Sequence[LogEntry],
+        previous: Summary | None,
+        style: Style | None,
+        model: ChatModel | None = None,
+    ) -> Compression:
+        style = style or self._style
+        return compress(
+            entries, scope=scope, counter=style.counter, previous=previous, model=model,
+            settings=replace(self._settings, max_tokens=style.max_tokens),
+        )  # fmt: skip
+
+    def _keep(self, scope: Scope, done: Compression, entries: Sequence[LogEntry]) -> None:
+        self._store.write_summary(scope, done.summary, of=entries)
+        _count(done)
+
+
+def _count(done: Compression) -> None:
+    made_by = "extractive" if done.made_by == EXTRACTIVE else "model"
+    metrics.count("memorist.compressions", made_by=made_by)
+    metrics.count("memorist.compression.saved", max(done.saved, 0), made_by=made_by)
+    if done.fell_back:
+        metrics.count("memorist.compression.fallbacks")
+        log.warning("a summary was made of the messages' own words: %s", done.fell_back)

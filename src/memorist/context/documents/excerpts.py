@@ -1,0 +1,182 @@
+"""Excerpts: what of the articles that were found fits into the tokens that are left. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from memorist.context.documents.chunks import chunks
+from memorist.context.pack import WIDEST
+from memorist.context.quote import Quote, label, quoted
+from memorist.context.tokens import Counter
+from memorist.records.article import Article, Chunk
+from memorist.records.query import Hit, Why
+
+OMITTED = "\n\n[…]\n\n"  # between two spans of one
+CHARS_PER_TOKEN = 12  # no prose has so many: what is longer need not be counted to be refused
+MOST = 200  # characters of a part of a citation
+NEIGHBOURS = 200  # chunks around what was found that are looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrieved:
+    """An article, or the spans of it that fit, and where to look it up.
+
+    `tokens` are those of its quotation, which is what goes into a prompt.
+    """
+
+    id: str
+    title: str
+    uri: str
+    text: str
+    whole: bool
+    spans: tuple[tuple[int, int], ...]
+    headings: tuple[str, ...]
+    tokens: int
+    score: float
+    why: Why
+
+    @property
+    def citation(self) -> str:
+        """Where it stands, for a reader: `Handbook › Returns › Refunds (docs/returns.md)`."""
+        return self._cited(str)
+
+    @property
+    def quote(self) -> Quote:
+        """The text as data: what it says cannot leave its quotation."""
+        return Quote(self.id, self._cited(_harmless), self.text)
+
+    def _cited(self, worded: Callable[[str], str]) -> str:
+        path = self.headings[1:] if self.headings[:1] == (self.title,) else self.headings
+        place = " › ".join(map(worded, [self.title, *path]))
+        return f"{place} ({worded(self.uri)})" if self.uri else place
+
+
+def fit(
+    hits: Mapping[str, Sequence[Hit]], articles: Sequence[Article], left: int, counter: Counter
+) -> list[Retrieved]:
+    """The articles, best first, whole where they fit, else by their best spans; never too much.
+
+    One that does not fit leaves the others room, by how well they were found; what those do not
+    need, it gets in the end.
+    """
+    sources = [_Source(article, hits[article.id], counter) for article in articles]
+    weights = [max(source.best.score, 0.01) for source in sources]
+    found: dict[int, Retrieved] = {}
+    room = left
+    for place, source in enumerate(sources):
+        share = int(room * weights[place] / sum(weights[place:]))
+        if taken := source.take(share, room):
+            found[place] = taken
+            room -= taken.tokens
+    for place, taken in found.items():
+        if not taken.whole:
+            room += taken.tokens
+            found[place] = sources[place].take(room, room) or taken
+            room -= found[place].tokens
+    chosen = list(found.values())
+    while chosen and counter.text("".join(map(_shown, chosen))) > left:
+        chosen.pop()  # joined, texts may take a token more than alone
+    return chosen
+
+
+class _Source:
+    """An article that was found, and what of it comes first."""
+
+    def __init__(self, article: Article, hits: Sequence[Hit], counter: Counter) -> None:
+        self.best = hits[0]
+        self._article, self._hits, self._counter = article, hits, counter
+
+    def take(self, share: int, room: int) -> Retrieved | None:
+        """All of it if there is room, else what fits into its share, or one span into the room."""
+        text = self._article.text
+        if len(text) <= room * CHARS_PER_TOKEN:
+            whole = self._counted([Chunk(0, len(text))], room)
+            if whole is not None:
+                return whole
+        return self._excerpt(share, room)
+
+    def _excerpt(self, share: int, room: int) -> Retrieved | None:
+        """The best spans with what stands around them, in their order."""
+        head = self._counter.text(f"[{WIDEST}] {self._article.title} ({self._article.uri})\n")
+        chosen: list[int] = []
+        spent = head
+        for at, cost in self._costs.items():
+            is_near = at in self._found or {at - 1, at + 1} & set(chosen)
+            if is_near and spent + cost <= (share if chosen else room):
+                chosen.append(at)
+                spent += cost
+        while chosen:
+            spans = [self._chunks[at] for at in sorted(chosen)]
+            named = self._chunks[chosen[0]].headings
+            taken = self._counted(spans, share if len(chosen) > 1 else room, named)
+            if taken is not None:
+                return taken
+            chosen.pop()
+        return None
+
+    @cached_property
+    def _chunks(self) -> list[Chunk]:
+        return chunks(self._article.text)
+
+    @cached_property
+    def _found(self) -> dict[int, None]:
+        """The chunks that were found, best first."""
+        starts = [chunk.start for chunk in self._chunks]
+        return dict.fromkeys(bisect_right(starts, hit.why.start) - 1 for hit in self._hits)
+
+    @cached_property
+    def _costs(self) -> dict[int, int]:
+        """The tokens of the chunks that were found, best first, then of those around them."""
+        order = [*self._found, *self._around()]
+        spans = [self._chunks[at] for at in order]
+        texts = [f"{quoted(self._article.text[span.start : span.stop])}\n" for span in spans]
+        return dict(zip(order, self._counter.texts(texts), strict=True))
+
+    def _around(self) -> Iterator[int]:
+        """The chunks around those that were found, from near to far."""
+        seen = set(self._found)
+        for distance in range(1, len(self._chunks)):
+            for at in self._found:
+                for near in (at + distance, at - distance):
+                    if 0 <= near < len(self._chunks) and near not in seen:
+                        seen.add(near)
+                        yield near
+            if len(seen) >= len(self._found) + NEIGHBOURS:
+                return
+
+    def _counted(
+        self, spans: Sequence[Chunk], room: int, headings: tuple[str, ...] = ()
+    ) -> Retrieved | None:
+        """These spans as they are shown, if there is room for their tokens."""
+        article, merged = self._article, _merged(spans)
+        whole = merged == [(0, len(article.text))]
+        made = Retrieved(
+            id=article.id, title=article.title, uri=article.uri, whole=whole, spans=tuple(merged),
+            text=OMITTED.join(article.text[start:stop].strip("\n") for start, stop in merged),
+            headings=() if whole else headings, tokens=0, score=self.best.score, why=self.best.why,
+        )  # fmt: skip
+        tokens = self._counter.text(_shown(made))
+        return replace(made, tokens=tokens) if tokens <= room else None
+
+
+def _merged(spans: Sequence[Chunk]) -> list[tuple[int, int]]:
+    """Spans, with those that touch made one."""
+    merged: list[tuple[int, int]] = []
+    for span in spans:
+        if merged and merged[-1][1] == span.start:
+            merged[-1] = merged[-1][0], span.stop
+        else:
+            merged.append((span.start, span.stop))
+    return merged
+
+
+def _shown(taken: Retrieved) -> str:
+    return taken.quote.numbered(WIDEST)
+
+
+def _harmless(words: str) -> str:
+    """Others' words fit to stand in a line of ours; an address stays one."""
+    return "://".join(label(part, MOST) for part in words.split("://", 1))

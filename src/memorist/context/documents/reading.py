@@ -1,0 +1,188 @@
+"""Reading: files become documents with a title and a text."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memorist.context.documents.chunks import FRONT_MATTER, MAX_TITLE
+from memorist.context.documents.sections import sections
+from memorist.errors import InvalidError, MissingExtraError
+
+MAX_BYTES = 32_000_000
+TEXTS = (".md", ".markdown", ".mdx", ".txt", ".text", ".rst", ".adoc")
+PAGES = (".html", ".htm", ".xhtml")
+SUFFIXES = (*TEXTS, *PAGES, ".pdf")
+_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_DECLARED = re.compile(rb"<meta[^>]{0,200}?charset=[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
+_TITLE = re.compile(r"^title:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a file says; `note` tells of anything odd in how it was read."""
+
+    title: str
+    text: str
+    note: str = ""
+
+
+@dataclass(slots=True)
+class Files:
+    """What is to be read: where each file lies, by its uri; and what cannot or need not be."""
+
+    paths: dict[str, Path] = field(default_factory=dict)
+    folders: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def add(self, uri: str, path: Path) -> None:
+        """One more file, unless another has its uri."""
+        known = self.paths.setdefault(uri, path)
+        if known != path and not os.path.samefile(known, path):
+            self.failed[uri] = "two files of this name were given; give the folders they are in"
+
+
+def find_files(paths: list[Path]) -> Files:
+    """The files at the paths and in the folders there.
+
+    A uri is the folder's own name and the path below it, or the name a file was given by: it
+    never tells where on a machine that is.
+    """
+    files = Files()
+    for path in paths:
+        if os.path.isdir(path):  # unlike Path.is_dir, no odd name or lack of rights makes it raise
+            _walk(path, files)
+        elif os.path.isfile(path):
+            plain = not path.is_absolute() and ".." not in path.parts
+            files.add(_uri(path if plain else Path(path.name)), path)
+        else:
+            files.failed[_uri(Path(path.name))] = "there is no such file or folder"
+    return files
+
+
+def _walk(folder: Path, files: Files) -> None:
+    """Add the files of a folder; hidden ones, and links that lead out of it, are passed over."""
+    home = folder.resolve()
+    prefix = f"{_uri(Path(home.name))}/" if home.name else ""
+
+    def unreadable(error: OSError) -> None:
+        files.failed[prefix] = f"a folder in it cannot be read: {error.strerror}"
+
+    for place, folders, names in os.walk(home, onerror=unreadable):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(place, name)
+            uri = prefix + _uri(path.relative_to(home))
+            if name.startswith(".") or not Path(os.path.realpath(path)).is_relative_to(home):
+                continue
+            if path.suffix.lower() in SUFFIXES and os.path.isfile(path):
+                files.add(uri, path)
+            else:
+                files.skipped.append(uri)
+    if prefix not in files.failed:
+        files.folders.append(prefix)
+
+
+def _uri(path: Path) -> str:
+    """A path as text; a name may hold bytes that are none."""
+    return path.as_posix().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def read_document(path: Path) -> Document:
+    """What a file says. Errors tell why it cannot be read, and nothing of what is in it."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)  # what a file says of its size need not be so
+    except OSError as error:
+        raise InvalidError(f"it cannot be read: {error.strerror}") from error
+    if len(raw) > MAX_BYTES:
+        raise InvalidError(f"it has more than the {MAX_BYTES:,} bytes that are read")
+    document = parse_document(raw, path.suffix.lower(), path.stem)
+    if not document.text.strip():
+        raise InvalidError("it holds no text")
+    return document
+
+
+def parse_document(raw: bytes, suffix: str, name: str) -> Document:
+    """The document in a file's bytes; `name` is its title where it has none."""
+    if suffix == ".pdf":
+        title, text = _read_pdf(raw)
+        return Document(_short(title or name), text)
+    declared = _DECLARED.search(raw[:4_096]) if suffix in PAGES else None
+    text, note = decode(raw, declared[1].decode() if declared else "")
+    if suffix not in PAGES:
+        return Document(_short(title_of(text) or name), text, note)
+    from memorist.context.documents.html_text import html_to_text  # here: most files are no pages
+
+    title, text = html_to_text(text)
+    return Document(_short(title_of(text) or title or name), text, note)
+
+
+def title_of(text: str) -> str:
+    """The title in the front matter, or the first header of the highest level there is."""
+    front = FRONT_MATTER.match(text)
+    if front and (named := _TITLE.search(front[0])):
+        return named[1].strip().strip("\"'").strip()
+    headers = [it for it in sections(text) if it.title and (not front or it.start >= front.end())]
+    return min(headers, key=lambda it: it.level).title if headers else ""
+
+
+def decode(raw: bytes, declared: str = "") -> tuple[str, str]:
+    """Bytes as text with plain line ends, and a note where the encoding had to be guessed."""
+    marked = next((name for mark, name in _MARKS.items() if raw.startswith(mark)), "")
+    wide = "" if marked else _wide(raw[:4_096])
+    note = ""
+    for encoding in filter(None, (marked, wide, "utf-8", declared, "cp1252", "latin-1")):
+        try:
+            text = raw.decode(encoding)
+        except (UnicodeError, LookupError):
+            continue
+        if encoding in ("cp1252", "latin-1") and encoding != declared.lower():
+            note = f"it is not UTF-8 and was read as {encoding}"
+        break
+    if "\x00" in text:
+        raise InvalidError("it holds NUL characters: it is not a text")
+    return text.replace("\r\n", "\n").replace("\r", "\n"), note
+
+
+def _wide(head: bytes) -> str:
+    """UTF-16 without a mark: every other byte of plain letters is zero."""
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if max(even, odd) * 4 < len(head) or min(even, odd) * 10 > max(even, odd):
+        return ""
+    return "utf-16-le" if odd > even else "utf-16-be"
+
+
+def _read_pdf(raw: bytes) -> tuple[str, str]:
+    """A PDF's title and the text of its pages, each below its number."""
+    try:
+        from pypdf import PdfReader
+    except ImportError as error:
+        raise MissingExtraError("pdf") from error
+    try:
+        reader = PdfReader(io.BytesIO(raw))
+        title = str(reader.metadata.title or "") if reader.metadata else ""
+        pages = [page.extract_text() for page in reader.pages]
+    except Exception as error:  # a broken PDF breaks its reader in every way there is
+        raise InvalidError(f"this PDF cannot be read: {type(error).__name__}") from error
+    return _clean(title).strip(), "\n\n".join(_numbered(pages))
+
+
+def _numbered(pages: list[str]) -> Iterator[str]:
+    for number, page in enumerate(pages, start=1):
+        if text := _clean(page).strip():
+            yield f"## Page {number}\n\n{text}"
+
+
+def _clean(text: str) -> str:
+    """Text without what cannot be stored."""
+    return text.replace("\x00", " ").encode("utf-8", "replace").decode()
+
+
+def _short(title: str) -> str:
+    return " ".join(title.split())[:MAX_TITLE]

@@ -1,0 +1,126 @@
+"""Markdown's sections: where each begins and ends, by CommonMark's rules. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from memorist.context.documents.blocks import Blocks
+from memorist.errors import InvalidError, NotFoundError
+
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A header and all below it, up to the next header that is not deeper."""
+
+    level: int
+    title: str
+    start: int  # of the header's line
+    body: int  # the first character after the header
+    stop: int
+
+
+def sections(text: str) -> list[Section]:
+    """The sections of a Markdown text, in order; those nested in another follow it.
+
+    What stands before the first header is in none. Headers inside code, HTML, lists and
+    quotations are not headers of the text.
+    """
+    found: list[Section] = []
+    open_: list[int] = []  # the sections around the one at hand
+    for header in _headers(text):
+        while open_ and found[open_[-1]].level >= header.level:
+            index = open_.pop()
+            found[index] = replace(found[index], stop=header.start)
+        open_.append(len(found))
+        found.append(header)
+    return found
+
+
+def find_section(text: str, header: str) -> Section:
+    """The one section named `Plans`, `## Plans` (of that level) or `Trips > Plans` (below Trips).
+
+    Errors do not repeat the header: it is the user's own words.
+    """
+    if not header.strip():
+        raise InvalidError("the section's header is empty; name the header of a section")
+    every, wanted, written = sections(text), _wanted(header), _as_written(header)
+    found = [one for one in every if _fits(one, wanted)]
+    found = found or [one for one in every if _fits(one, written)]
+    if not found and ">" in header:
+        path = [_wanted(part) for part in header.split(">")]
+        found = [around[-1] for around in _with_those_around(every) if _are_at(around, path)]
+    if not found:
+        raise NotFoundError("no section has this header; read the notes to see their headers")
+    if len(found) > 1:
+        raise InvalidError(
+            f"{len(found)} sections have this header; name its level, as in `## Header`, or its "
+            "path, as in `Parent > Header`; if these are the same too, rename one of them"
+        )
+    return found[0]
+
+
+def is_closed(text: str) -> bool:
+    """Whether what is put below a text is read as if it stood alone: no code or HTML is open."""
+    return sections(f"{text}\n\n# next")[-1:] == [
+        Section(1, "next", len(text) + 2, len(text) + 8, len(text) + 8)
+    ]
+
+
+def _wanted(header: str) -> tuple[int, str]:
+    """The level (0: any) and title that a header's name asks for."""
+    name = header.strip()
+    written = sections(name)
+    if written and written[0].start == 0 and written[0].body == len(name):
+        return written[0].level, written[0].title
+    return 0, " ".join(name.split())
+
+
+def _as_written(header: str) -> tuple[int, str]:
+    """The same where `#` at the end is part of the title: underlined, it may be."""
+    name = header.strip()
+    title = name.lstrip("#")
+    return len(name) - len(title), " ".join(title.split())
+
+
+def _fits(section: Section, wanted: tuple[int, str]) -> bool:
+    level, title = wanted
+    return section.title == title and level in (0, section.level)
+
+
+def _with_those_around(every: list[Section]) -> Iterator[list[Section]]:
+    """Each section, below those that it lies in."""
+    around: list[Section] = []
+    for section in every:
+        around = [*(one for one in around if section.start < one.stop), section]
+        yield around
+
+
+def _are_at(around: list[Section], path: list[tuple[int, str]]) -> bool:
+    """Whether a section and those around it are named by the path, from the inside outward."""
+    return len(around) >= len(path) and all(map(_fits, around[-len(path) :], path))
+
+
+def _headers(text: str) -> Iterator[Section]:
+    """Every header of the text, each as if no other ended its section."""
+    blocks = Blocks()
+    starts = []
+    for line in LINE.finditer(text):
+        starts.append(line.start())
+        # Columns decide how a line is read, and tabs stop at every fourth.
+        header = blocks.take(line[0].rstrip("\r\n").expandtabs(4))
+        if header:
+            level, lines = header
+            start, body = starts[-lines], line.end()
+            title = _atx_title(line[0]) if lines == 1 else text[start : line.start()]
+            yield Section(level, " ".join(title.split()), start, body, len(text))
+
+
+def _atx_title(line: str) -> str:
+    """The words of a `## header ##`."""
+    title = line.strip().lstrip("#").strip()
+    bare = title.rstrip("#")
+    return title if bare and bare[-1] not in " \t" else bare

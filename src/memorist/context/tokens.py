@@ -1,0 +1,261 @@
+"""Tokens of what a model is sent: texts, messages, tools and images, counted once each."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from memorist.context.image_size import area_tokens, image_tokens
+from memorist.providers.tokenizer import Tokenizer
+from memorist.records.message import Message
+from memorist.records.text import dump_json
+
+CACHED = 200_000
+PER_NAME = 1
+# Not documented. The open models' format frames a call by twelve tokens and the header of a
+# tool's answer by eight more than other messages; ids are not shown to the model.
+PER_CALL = 12
+PER_ANSWER = 8
+# OpenAI's cookbook, num_tokens_for_tools.
+PER_PROPERTIES, PER_PROPERTY, PER_ENUM, PER_CHOICE = 3, 3, -3, 3
+_SCHEMAS = ("parameters", "input_schema", "inputSchema")  # OpenAI's, Anthropic's, MCP's
+_PLAIN = {"type", "description", "enum"}
+_SEEN_TO = {"role", "content", "name", "tool_calls", "tool_call_id"}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a model's own format adds: to a message, to the reply, to a tool and to all tools."""
+
+    message: int = 3
+    reply: int = 3
+    tool: int = 7
+    tools: int = 12
+    is_openai: bool = True
+
+
+# OpenAI documents its own; gpt-oss begins with a prompt of its own besides. Of the others the
+# most that is known: Llama's message, Qwen's reply without thoughts, Claude's prompt for tools.
+_FRAMES = {
+    "o200k_base": Frame(),
+    "cl100k_base": Frame(tool=10),
+    "o200k_harmony": Frame(reply=80),
+}
+_OTHER_FRAME = Frame(message=4, reply=8, tools=350, is_openai=False)
+
+Pieces = tuple[int, list[str]]
+"""Tokens that are certain, and the texts that are still to be counted."""
+
+
+class Counter:
+    """Counts what a request costs; each message is counted once and then looked up.
+
+    What no model's maker documents (calls, unknown content parts, odd schemas) is counted at
+    its larger reading, so that it is not an under-count.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, *, cached: int = CACHED) -> None:
+        self._tokenizer = tokenizer
+        self._frame = _FRAMES.get(tokenizer.name, _OTHER_FRAME)
+        self._cached = cached
+        self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def name(self) -> str:
+        """The tokenizer's name, which says whether it is an estimate."""
+        return self._tokenizer.name
+
+    @property
+    def exact(self) -> bool:
+        """Whether texts are counted with the model's own vocabulary."""
+        return self._tokenizer.exact
+
+    def text(self, text: str) -> int:
+        """The tokens of a text."""
+        return self._tokenizer.count([text])[0] if text else 0
+
+    def texts(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text."""
+        return self._tokenizer.count(texts) if texts else []
+
+    def truncate(self, text: str, max_tokens: int) -> str:
+        """The start of a text, at most so many tokens of it."""
+        return self._tokenizer.truncate(text, max_tokens)
+
+    def wire(self, message: Mapping[str, Any]) -> int:
+        """The tokens of a message in chat-completions form, with what frames it."""
+        return self._sums([self._wire(message)])[0]
+
+    def wires(self, messages: Sequence[Mapping[str, Any]]) -> int:
+        """The tokens of a request's messages, with those that open the reply."""
+        pieces = [self._wire(message) for message in messages]
+        return sum(self._sums(pieces)) + self._frame.reply
+
+    def message(self, message: Message) -> int:
+        """The tokens of a message as `to_wire` gives it."""
+        count = self._look_up(message, mark := _mark(message))
+        if count < 0:
+            count = self.wire(message.to_wire())
+            self._keep(((message.message_id, mark, count),))
+        return count
+
+    def messages(self, messages: Sequence[Message]) -> list[int]:
+        """The tokens of each message; those not seen before are counted in one go."""
+        marks = [_mark(message) for message in messages]
+        counts = list(map(self._look_up, messages, marks))
+        missing = [at for at, count in enumerate(counts) if count < 0]
+        if missing:
+            sums = self._sums([self._wire(messages[at].to_wire()) for at in missing])
+            for at, count in zip(missing, sums, strict=True):
+                counts[at] = count
+            self._keep((messages[at].message_id, marks[at], counts[at]) for at in missing)
+        return counts
+
+    def tools(self, tools: Sequence[Mapping[str, Any]]) -> int:
+        """The tokens of tools' schemas, as OpenAI, Anthropic or MCP have them."""
+        if not tools:
+            return 0
+        sums = self._sums([one for tool in tools for one in self._tool(tool)])
+        return sum(map(max, sums[::2], sums[1::2])) + self._frame.tools
+
+    def _wire(self, message: Mapping[str, Any]) -> Pieces:
+        """What one message is made of, as far as a model sees it."""
+        fixed, texts = self._content(message.get("content"))
+        fixed += self._frame.message
+        texts.append(str(message.get("role", "")))
+        if message.get("name"):
+            fixed += PER_NAME
+            texts.append(str(message["name"]))
+        if message.get("role") == "tool":
+            fixed += PER_ANSWER
+        for call in message.get("tool_calls") or ():
+            fixed += PER_CALL
+            texts += _call(call)
+        texts += [_text(message[key]) for key in message.keys() - _SEEN_TO if message[key]]
+        return fixed, texts
+
+    def _content(self, content: Any) -> Pieces:
+        if not isinstance(content, list | tuple):
+            return 0, [_text(content)] if content else []
+        pieces = [self._part(part) for part in content]
+        return sum(fixed for fixed, _ in pieces), [text for _, texts in pieces for text in texts]
+
+    def _part(self, part: Any) -> Pieces:
+        """One content part; a kind that is not known counts as its JSON text."""
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if kind in ("text", "input_text", "output_text") and isinstance(part.get("text"), str):
+            return 0, [part["text"]]
+        if kind in ("image_url", "input_image", "image"):
+            count = image_tokens if self._frame.is_openai else area_tokens
+            return count(*_image(part)), []
+        if kind == "tool_use":
+            return PER_CALL, [_text(part.get("name", "")), _text(part.get("input"))]
+        if kind == "tool_result":
+            fixed, texts = self._content(part.get("content"))
+            return fixed + PER_ANSWER, texts
+        return 0, [_text(part)]
+
+    def _tool(self, tool: Mapping[str, Any]) -> tuple[Pieces, Pieces]:
+        """A schema by the cookbook's formula; where that may not hold, also as its JSON text."""
+        inner = tool.get("function")
+        inner = inner if isinstance(inner, Mapping) else tool
+        properties = _properties(inner)
+        fixed, texts = self._frame.tool, [f"{inner.get('name', '')}:{_brief(inner)}"]
+        fixed += PER_PROPERTIES if properties else 0
+        for key, value in properties.items():
+            more, parts = _property(key, value if isinstance(value, Mapping) else {})
+            fixed += more
+            texts += parts
+        if self._frame.is_openai and inner.get("name") and all(map(_is_plain, properties.values())):
+            return (fixed, texts), (0, [])
+        return (fixed, texts), (self._frame.tool, [_text(inner)])
+
+    def _sums(self, pieces: Sequence[Pieces]) -> list[int]:
+        counts = iter(self.texts([text for _, texts in pieces for text in texts]))
+        return [fixed + sum(next(counts) for _ in texts) for fixed, texts in pieces]
+
+    def _look_up(self, message: Message, mark: int) -> int:
+        """The count that is kept, or -1."""
+        with self._lock:
+            entry = self._counts.get(message.message_id)
+            if entry is None or entry[0] != mark:
+                return -1
+            self._counts.move_to_end(message.message_id)
+            return entry[1]
+
+    def _keep(self, counted: Iterable[tuple[str, int, int]]) -> None:
+        with self._lock:
+            for message_id, mark, count in counted:
+                self._counts[message_id] = (mark, count)
+                self._counts.move_to_end(message_id)
+            while len(self._counts) > self._cached:
+                self._counts.popitem(last=False)
+
+
+def _mark(message: Message) -> int:
+    """A number that changes with whatever of the message is counted."""
+    content = message.content
+    if type(content) is not str and content is not None:
+        content = dump_json(content)
+    return hash((message.role, content, message.name, message.tool_calls, message.images))
+
+
+def _image(part: Mapping[str, Any]) -> tuple[str, str]:
+    """Where an image is and how closely it is looked at, in OpenAI's two forms or Anthropic's."""
+    image: Any = part.get("image_url") or part.get("source") or ""
+    if not isinstance(image, Mapping):
+        return str(image), str(part.get("detail", ""))
+    url = image.get("url") or f"data:;base64,{image.get('data', '')}"
+    return str(url), str(image.get("detail", ""))
+
+
+def _call(call: Any) -> list[str]:
+    """A tool call's name and arguments, in OpenAI's form or in LangChain's."""
+    if not isinstance(call, Mapping):
+        return [_text(call)]
+    inner = call.get("function") or call.get("custom") or call
+    if not isinstance(inner, Mapping):
+        return [_text(call)]
+    keys = ("name", "arguments", "args", "input")
+    return [_text(inner[key]) for key in keys if inner.get(key)]
+
+
+def _properties(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    schema: Any = next((tool[key] for key in _SCHEMAS if isinstance(tool.get(key), Mapping)), {})
+    properties = schema.get("properties")
+    return properties if isinstance(properties, Mapping) else {}
+
+
+def _property(key: str, value: Mapping[str, Any]) -> Pieces:
+    choices = value.get("enum")
+    choices = choices if isinstance(choices, list | tuple) else ()
+    fixed = PER_PROPERTY + (PER_ENUM if choices else 0) + PER_CHOICE * len(choices)
+    line = f"{key}:{_text(value.get('type', ''))}:{_brief(value)}"
+    return fixed, [line, *map(_text, choices)]
+
+
+def _is_plain(value: Any) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and value.keys() <= _PLAIN
+        and isinstance(value.get("type"), str)
+        and value["type"] not in ("object", "array")
+    )
+
+
+def _brief(described: Mapping[str, Any]) -> str:
+    return _text(described.get("description") or "").removesuffix(".")
+
+
+def _text(value: Any) -> str:
+    """A text as it is, anything else as JSON, and what is not JSON as Python shows it."""
+    if isinstance(value, str):
+        return value
+    try:
+        return dump_json(value)
+    except (TypeError, ValueError):
+        return str(value)

@@ -1,0 +1,48 @@
+"""Candidates: what a message says that may be worth keeping, before it meets what is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from memorist.records.memory_item import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """`subject predicate object`, as a message states it.
+
+    `single` if only one object can hold at a time (a home), not several (a liking); `ends` if
+    the message says that it holds no longer.
+    """
+
+    subject: str
+    predicate: str
+    object: str
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    single: bool = False
+    ends: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A statement that may become a memory, and the claims it makes.
+
+    Without an `importance` it weighs what its category does. `corrects` if it says that what was
+    said before was wrong, not that it has changed; `instead` holds what is right and what was
+    wrong, where it names no more than these.
+    """
+
+    text: str
+    sources: tuple[str, ...]
+    said_at: datetime
+    kind: Kind = "fact"
+    category: str = "knowledge"
+    importance: float | None = None
+    tags: tuple[str, ...] = ()
+    source: str = "user"
+    claims: tuple[Claim, ...] = ()
+    corrects: bool = False
+    instead: tuple[str, str] | None = None
+    expires_at: datetime | None = None

@@ -1,0 +1,154 @@
+"""Claims: what a sentence says of whom, in the same few English predicates in every language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from memorist.lifecycle.candidate import Claim
+from memorist.lifecycle.dates import Span, find_dates
+from memorist.lifecycle.lexicon import Language, Rule
+from memorist.lifecycle.phrases import objects_of
+
+# Of these a person has one at a time: a new one takes the place of the old one.
+SINGLE = frozenset(
+    (
+        "name", "called", "age", "born on", "birthday", "height", "email", "timezone",
+        "nationality", "native language", "lives in", "works at", "works as", "married to", "diet",
+    )
+)  # fmt: skip
+_ENDS_AT_PLACES = frozenset(
+    ("name", "called", "lives in", "works at", "works as", "studies at", "learns", "married to")
+)
+_WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
+_OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
+_RELATED = {
+    "wife": "married to",
+    "husband": "married to",
+    "spouse": "married to",
+    "son": "has child",
+    "daughter": "has child",
+    "child": "has child",
+    "dog": "has pet",
+    "cat": "has pet",
+    "pet": "has pet",
+}
+# Which "May" a statement means that names no year: the last one, or the next.
+_LEANS: Mapping[str, int] = {"plan": 1, "event": -1, "identity": -1, "relation": -1, "decision": -1}
+
+
+class Match(NamedTuple):
+    """A rule that fits a sentence, and where."""
+
+    rule: Rule
+    found: re.Match[str]
+    language: Language
+
+
+class Statement(NamedTuple):
+    """A sentence that states something, and who says it when."""
+
+    text: str
+    speaker: str
+    said_at: datetime
+    ahead: bool = False  # it speaks of what is to come
+
+    def dates(self, group: str) -> list[Span]:
+        """The dates it names, as a statement of its group means them."""
+        lean = 1 if self.ahead and group != "event" else _LEANS.get(group, 0)
+        return find_dates(self.text, self.said_at, lean)
+
+    def part(self, match: Match, name: str) -> str:
+        """A part of a match, as it was written."""
+        return self.text[match.found.start(name) : match.found.end(name)]
+
+
+_NOT = (
+    re.compile(
+        r"(?P<right>[\w' -]{1,60}?),? (?:and not|not|nicht|y no|no|а не|не) "
+        r"(?P<wrong>[\w' -]{1,40}?)[.!]*$",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"是(?P<right>[^，,。！是]{1,20})[，,]?(?:而)?不是(?P<wrong>[^，,。！]{1,20})[。！]*$"
+    ),
+)
+_LEAD = re.compile(
+    r".*\b(?:it's|it is|that's|is|was|be|meant|on|at|in|meinte|ist|heißt|war|im|am|es|era"
+    r"|quise decir|это|виду|в)\s+",
+    re.IGNORECASE,
+)
+
+
+def instead_of(text: str) -> tuple[str, str] | None:
+    """What is right and what was wrong, of a sentence such as "it's Hamburg, not Berlin"."""
+    for pattern in _NOT:
+        if found := pattern.search(text):
+            right = _LEAD.sub("", found["right"]).strip()
+            return (right, found["wrong"].strip()) if right else None
+    return None
+
+
+def claims_of(match: Match, statement: Statement) -> list[Claim]:
+    """What a match claims, and what that ends: who hates coffee no longer likes it.
+
+    `valid_from` is since when it holds or, if it ends, since when it does not.
+    """
+    rule, spans = match.rule, statement.dates(match.rule.group)
+    if rule.predicate is None:
+        return []
+    subject, predicate = _topic(match, statement)
+
+    def claim(thing: str, predicate: str = predicate, ends: bool = rule.ends) -> Claim:
+        return Claim(
+            subject=subject,
+            predicate=predicate,
+            object=thing,
+            valid_from=spans[0].start if spans and predicate != "birthday" else statement.said_at,
+            single=predicate in SINGLE or predicate.startswith("favourite "),
+            ends=ends,
+        )
+
+    things = _objects(match, statement, predicate, spans)
+    claims = [claim(thing) for thing in things]
+    if predicate in _OPPOSITES and not rule.ends:
+        claims += [claim(thing, _OPPOSITES[predicate], ends=True) for thing in things]
+    if things and match.found.groupdict().get("former"):
+        left = objects_of(statement.part(match, "former"), match.language, place=True)
+        claims += [claim(thing, ends=True) for thing in left]
+    return claims
+
+
+def _topic(match: Match, statement: Statement) -> tuple[str, str]:
+    """Subject and predicate of what a match claims."""
+    parts, predicate, language = match.found.groupdict(), str(match.rule.predicate), match.language
+    if topic := parts.get("topic"):
+        named = language.favourites.get(topic.lower(), topic.lower())
+        predicate = predicate.replace("{topic}", named)
+    relation = language.relations.get((parts.get("relation") or "").lower())
+    if predicate == "related":  # "my wife is Anna" tells of the speaker, not of the wife
+        return statement.speaker, _RELATED.get(str(relation), f"has {relation}")
+    if relation:
+        return f"{statement.speaker}'s {relation}", predicate
+    return (statement.part(match, "thing") if parts.get("thing") else statement.speaker), predicate
+
+
+def _objects(match: Match, statement: Statement, predicate: str, spans: list[Span]) -> list[str]:
+    """The objects of a match: fixed by the rule, a date, or cut out of the sentence as written."""
+    if match.rule.object:
+        return [match.rule.object]
+    if predicate == "born on":
+        return [spans[0].text] if spans else []
+    if not match.found["object"]:
+        return []
+    start = match.found.start("object")
+    before = [span.place[0] - start for span in spans if start < span.place[0]]
+    phrase = statement.part(match, "object")
+    return objects_of(
+        phrase if predicate in SINGLE - _ENDS_AT_PLACES else phrase[: min(before, default=None)],
+        match.language,
+        several=predicate not in SINGLE | _WHOLE and not predicate.startswith("favourite "),
+        place=predicate in _ENDS_AT_PLACES,
+    )

@@ -1,0 +1,108 @@
+"""Keep what somebody says outright: a memory or a fact, settled with what is known at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from memorist.errors import ConflictError, NotFoundError
+from memorist.lifecycle.candidate import Candidate, Claim
+from memorist.lifecycle.reconcile import Known, has_ended, reconcile, undo
+from memorist.lifecycle.thinking import Policy
+from memorist.records.change import Change
+from memorist.records.fact import Fact, topic_of
+from memorist.records.memory_item import MemoryItem
+from memorist.records.query import Filters
+from memorist.records.scope import Scope
+from memorist.records.text import fold
+from memorist.store.base import Store
+
+ATTEMPTS = 10
+NEAR = 12  # memories that a candidate is held against
+MOST_WORDS = 40
+MOMENT = timedelta(microseconds=1)
+_MEMORIES = Filters(kinds=("memory",))
+
+
+def keep(
+    store: Store, scope: Scope, candidate: Candidate, policy: Policy, clock: Callable[[], datetime]
+) -> list[Change]:
+    """Make the changes that a candidate asks for, and return them."""
+    home = Scope(user=scope.user, tenant=scope.tenant, agent=scope.agent or "")
+    for _ in range(ATTEMPTS):
+        version = store.version(home)
+        candidate = completed(store, home, candidate)
+        known = known_of(store, home, candidate)
+        changes = reconcile(candidate, known, scope=scope, now=clock(), policy=policy)
+        try:
+            store.apply(home, changes, base_version=version)
+        except ConflictError:
+            continue  # somebody else was quicker: decide again
+        return changes
+    raise ConflictError("this user's memories keep changing; try again later")
+
+
+def completed(store: Store, home: Scope, candidate: Candidate) -> Candidate:
+    """A correction that names only what was wrong and what is right, with the claim it means."""
+    if candidate.claims or candidate.instead is None or not candidate.corrects:
+        return candidate
+    right, wrong = candidate.instead
+    meant = [fact for fact in store.facts(home, valid_at=candidate.said_at) if fact.is_about(wrong)]
+    if len({fact.topic for fact in meant}) != 1:
+        return candidate  # nobody said so, or it may mean several
+    claim = Claim(
+        subject=meant[0].subject, predicate=meant[0].predicate, object=right, single=True,
+        valid_from=candidate.said_at,
+    )  # fmt: skip
+    return replace(candidate, claims=(claim,))
+
+
+def undone(store: Store, scope: Scope, id_: str, now: datetime) -> list[Change]:
+    """The changes that undo the last thing that happened to a memory, by its facts, or a fact."""
+    changes: list[Change] = []
+    record = _record(store, scope, id_)
+    told: Sequence[MemoryItem | Fact] = facts_of(store, scope, record) or [record]
+    for one in told:
+        heirs = store.records(scope, [one.superseded_by] if one.superseded_by else [])
+        if has_ended(one) and any(heir.superseded_by for heir in heirs):
+            raise ConflictError("what took its place was replaced itself; undo that first")
+        changes += undo(one, store.superseded_by(scope, one.id), now)
+    return changes
+
+
+def facts_of(store: Store, scope: Scope, record: MemoryItem | Fact) -> list[Fact]:
+    """The facts that a memory states: those that hold, or those that ended with it."""
+    if isinstance(record, Fact):
+        return []
+    moments = [None, record.ended_at - MOMENT] if record.ended_at else [None]
+    found = [fact for moment in moments for fact in store.facts(scope, known_at=moment)]
+    mine = {fact.id: fact for fact in found if fact.memory == record.id}
+    return [fact for fact in mine.values() if has_ended(fact) == has_ended(record)]
+
+
+def _record(store: Store, scope: Scope, id_: str) -> MemoryItem | Fact:
+    found = store.records(scope, [id_])
+    if not found:
+        raise NotFoundError("no memory or fact with this id for this user")
+    return found[0]
+
+
+def known_of(store: Store, home: Scope, candidate: Candidate, said: Sequence[str] = ()) -> Known:
+    """What bears on a candidate: memories like it, and facts with its subjects and predicates."""
+    topics = {topic_of(claim.subject, claim.predicate) for claim in candidate.claims}
+    facts: list[Fact] = []
+    for topic in sorted(topics):
+        facts += store.facts(home, topic=topic)
+    return Known(items=near(store, home, candidate.text), facts=facts, said=said)
+
+
+def near(store: Store, home: Scope, text: str) -> list[MemoryItem]:
+    """The memories that share the longest words with a text."""
+    words = sorted(dict.fromkeys(fold(text).split()), key=len, reverse=True)[:MOST_WORDS]
+    if not words:
+        return []
+    found = store.match_text(home, [(word,) for word in words], limit=NEAR, filters=_MEMORIES)
+    matches = store.read(home, [one.passage for one in found])
+    records = store.records(home, [match.id for match in matches])
+    return [one for one in records if isinstance(one, MemoryItem)]

@@ -1,0 +1,79 @@
+"""Maintenance: expire, promote, make room, and follow the retention rules. Planned purely."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from memorist.errors import ConflictError
+from memorist.lifecycle.policy import is_expired, should_promote, surplus
+from memorist.lifecycle.thinking import Thinking
+from memorist.records.change import Expire, Promote
+from memorist.records.hold import Hold
+from memorist.records.memory_item import MemoryItem
+from memorist.records.scope import Scope
+from memorist.store.base import Store
+
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maintained:
+    """What maintenance did, or would do: the changes, and how many memories a hold kept."""
+
+    changes: tuple[Promote | Expire, ...] = ()
+    held: int = 0
+    dry_run: bool = False
+
+    @property
+    def promoted(self) -> int:
+        return sum(isinstance(change, Promote) for change in self.changes)
+
+    @property
+    def expired(self) -> int:
+        return sum(isinstance(change, Expire) for change in self.changes)
+
+
+def plan(
+    items: Sequence[MemoryItem], holds: Sequence[Hold], now: datetime, thinking: Thinking
+) -> Maintained:
+    """What is to be done about memories that have not ended: nothing of it to those held."""
+    policy = thinking.policy
+    going = {item.id: "its time is over" for item in items if is_expired(item, now)}
+    promoted = [
+        item for item in items if item.id not in going and should_promote(item, now, policy)
+    ]
+    for rule in thinking.retention:
+        going = rule.over([item for item in items if item.id not in going], now) | going
+    rising = {item.id for item in promoted}
+    rest = [item for item in items if item.id not in going and item.id not in rising]
+    going |= {item.id: "made room for newer ones" for item in surplus(rest, policy)}
+    kept = {
+        item.id for item in items if item.id in going and any(hold.keeps(item) for hold in holds)
+    }
+    return Maintained(
+        changes=(
+            *(Promote(id=item.id) for item in promoted if item.id not in going),
+            *(Expire(id=id_, reason=why, at=now) for id_, why in going.items() if id_ not in kept),
+        ),
+        held=len(kept),
+    )
+
+
+def maintain(
+    store: Store, scope: Scope, thinking: Thinking, now: datetime, *, dry_run: bool = False
+) -> Maintained:
+    """Tidy the memories in a scope, or say what would be done."""
+    for _ in range(ATTEMPTS):
+        version = store.version(scope)
+        items = [item for item in store.items(scope, current=False) if item.ended_at is None]
+        planned = plan(items, store.holds(scope), now, thinking)
+        if dry_run:
+            return replace(planned, dry_run=True)
+        try:
+            store.apply(scope, planned.changes, base_version=version)
+        except ConflictError:
+            continue  # a worker was quicker: look again
+        return planned
+    raise ConflictError("this user's memories keep changing; try again later")

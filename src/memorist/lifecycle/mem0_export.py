@@ -1,0 +1,178 @@
+"""Reads what mem0 gives out, in each of the forms that people save it in.
+
+`get_all` gives `{"results": [{"id", "memory", "user_id", "created_at", …}]}`; people also save the
+bare list, several pages, one entry a line, the points of the vector store (`payload.data`), and
+OpenMemory's export (`memories`, `content`, `state`), which is a zip or gzipped lines.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from memorist.errors import InvalidError, RecordError
+from memorist.records.memory_item import MemoryItem
+from memorist.records.scope import Scope
+
+_LISTS = ("results", "memories", "points", "result", "data", "items")
+_TEXTS = ("memory", "data", "content", "text")
+_GONE = ("deleted", "archived")
+_MILLISECONDS = 10**11  # as seconds: the year 5138
+_CURE = "save what mem0's get_all returns, as JSON or one entry a line"
+
+Entry = Mapping[str, Any]
+
+
+def read_mem0(path: Path, now: datetime, *, tenant: str = "default") -> list[MemoryItem]:
+    """The memories of a mem0 export; one that is not dated counts as made now."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise RecordError(f"the export cannot be read: {error.strerror}") from error
+    return parse_mem0(raw, now, tenant=tenant)
+
+
+def parse_mem0(raw: bytes, now: datetime, *, tenant: str = "default") -> list[MemoryItem]:
+    """The memories in the bytes of a mem0 export."""
+    found: dict[str, MemoryItem] = {}
+    for place, entry in _entries(_text(raw)):
+        try:
+            item = _item(entry, now, tenant, place)
+        except InvalidError as error:
+            raise RecordError(f"{place}: {error}") from None
+        if found.get(item.id, item) != item:
+            raise RecordError(f"{place}: its id was given to another memory before")
+        found[item.id] = item  # pages that overlap repeat an entry
+    return list(found.values())
+
+
+def _text(raw: bytes) -> str:
+    """The export's text, unpacked if need be."""
+    try:
+        if raw.startswith(b"PK"):
+            with zipfile.ZipFile(io.BytesIO(raw)) as packed:
+                raw = packed.read(_member(packed))
+        if raw.startswith(b"\x1f\x8b"):
+            raw = gzip.decompress(raw)
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RecordError(f"the export is not UTF-8 at byte {error.start}; {_CURE}") from None
+    except (zipfile.BadZipFile, OSError, EOFError, zlib.error) as error:
+        raise RecordError(f"the export cannot be unpacked: {type(error).__name__}") from None
+
+
+def _member(packed: zipfile.ZipFile) -> str:
+    for name in packed.namelist():
+        if name.endswith(("memories.json", ".jsonl.gz", ".jsonl", ".json")):
+            return name
+    raise RecordError("the zip holds no memories.json")
+
+
+def _entries(text: str) -> Iterator[tuple[str, Entry]]:
+    """Each entry, and where it stands."""
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if not lines:
+        raise RecordError(f"the export is empty; {_CURE}")
+    if len(lines) > 1 and _is_whole(lines[0][1]):
+        for number, line in lines:
+            for _, entry in _unfold(_load(line, f"line {number}"), f"line {number}"):
+                yield f"line {number}", entry
+    else:
+        yield from _unfold(_load(text, "the export"), "the export")
+
+
+def _is_whole(line: str) -> bool:
+    """Whether a first line is JSON by itself, so that every line is."""
+    try:
+        return isinstance(json.loads(line), dict | list)
+    except ValueError:
+        return False
+
+
+def _load(text: str, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}" if place == "the export" else place
+        raise RecordError(f"{where}, column {error.colno}: not JSON ({error.msg})") from None
+    except RecursionError:
+        raise RecordError(f"{place}: nested too deeply") from None
+
+
+def _unfold(value: Any, place: str) -> Iterator[tuple[str, Entry]]:
+    """The entries in a list, a page or a list of pages; or the one entry itself."""
+    if isinstance(value, list):
+        for number, one in enumerate(value, 1):
+            if not isinstance(one, dict):
+                raise RecordError(f"entry {number} must be an object, got {type(one).__name__}")
+            yield from _unfold(one, f"entry {number}")
+    elif not isinstance(value, dict):
+        raise RecordError(f"{place} must hold objects, got {type(value).__name__}; {_CURE}")
+    elif held := next((value[key] for key in _LISTS if isinstance(value.get(key), list)), None):
+        yield from _unfold(held, place)
+    elif isinstance(value.get("result"), dict):
+        yield from _unfold(value["result"], place)
+    elif not any(isinstance(value.get(key), list) for key in _LISTS):  # an empty page has none
+        yield place, value
+
+
+def _item(entry: Entry, now: datetime, tenant: str, place: str) -> MemoryItem:
+    payload = entry.get("payload")
+    fields = {**entry, **payload} if isinstance(payload, dict) else dict(entry)
+    created = _moment(fields, "created_at") or _moment(fields, "updated_at") or now
+    gone = _moment(fields, "deleted_at") or _moment(fields, "archived_at")
+    return MemoryItem(
+        id=_key(entry, "id") or _key(entry, "memory_id") or place,
+        scope=Scope(
+            tenant=tenant,
+            user=_key(fields, "user_id") or "unknown",
+            agent=_key(fields, "agent_id"),
+            session=_key(fields, "run_id"),
+        ),
+        text=_said(fields),
+        source="import",
+        created_at=created,
+        expires_at=_moment(fields, "expiration_date"),
+        ended_at=(gone or created) if fields.get("state") in _GONE else gone,
+    )
+
+
+def _said(fields: Entry) -> str:
+    for key in _TEXTS:
+        if (value := fields.get(key)) is not None:
+            if not isinstance(value, str):
+                raise RecordError(f"`{key}` must be a string, got {type(value).__name__}")
+            return value
+    raise RecordError(f"has no `memory`; {_CURE}")
+
+
+def _key(fields: Entry, name: str) -> str | None:
+    """An id; numbers are ids too."""
+    value = fields.get(name)
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise RecordError(f"`{name}` must be a string, got {type(value).__name__}")
+    return str(value)
+
+
+def _moment(fields: Entry, name: str) -> datetime | None:
+    """A moment as ISO text, or in seconds or milliseconds since 1970; without a zone it is UTC."""
+    value = fields.get(name)
+    if value is None or value == "":
+        return None
+    try:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            seconds = value / 1_000 if abs(value) > _MILLISECONDS else value
+            return datetime.fromtimestamp(seconds, UTC)
+        moment = datetime.fromisoformat(value)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (TypeError, ValueError, OverflowError, OSError):
+        raise RecordError(f"`{name}` must be a date in ISO 8601 or seconds since 1970") from None

@@ -1,0 +1,86 @@
+"""The controller: what deserves to become a memory, how much it weighs, how long it stays.
+
+Pure functions of what they are given; every number is a setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from memorist.lifecycle.candidate import Candidate
+from memorist.lifecycle.lexicon import category_of, tags_of
+from memorist.lifecycle.secrets import find_secrets
+from memorist.lifecycle.thinking import DEFAULT_POLICY, Policy
+from memorist.records.memory_item import MemoryItem
+from memorist.records.message import Message
+
+
+def refusal(message: Message, *, place: int, policy: Policy = DEFAULT_POLICY) -> str | None:
+    """Why a message, with its number in the session, may not become a memory; None if it may."""
+    length = len(message.text)
+    if message.unfinished:
+        return "it is still being written"
+    if place < policy.min_messages:
+        return "the session has just begun"
+    if length < policy.min_chars:
+        return "it is too short"
+    if length > policy.max_chars:
+        return "it is too long to be one thought"
+    if find_secrets(message.text):
+        return "it holds a secret"
+    return None
+
+
+def has_room(made: int, policy: Policy = DEFAULT_POLICY) -> bool:
+    """Whether another memory may be made, where so many came of the last messages."""
+    return made < policy.share * policy.window
+
+
+def classify(text: str, *, has_tools: bool = False) -> str:
+    """The category of a text, by the order in which categories go first."""
+    return category_of(text) or ("task_history" if has_tools else "knowledge")
+
+
+def importance_of(category: str, policy: Policy = DEFAULT_POLICY) -> float:
+    """How much a memory of this category weighs at first."""
+    return min(round(policy.base_importance + policy.boosts.get(category, 0.0), 2), 1.0)
+
+
+def judged(
+    candidate: Candidate, *, has_tools: bool = False, policy: Policy = DEFAULT_POLICY
+) -> Candidate:
+    """The candidate with its category, importance and tags; working memory gets its end."""
+    found = classify(candidate.text, has_tools=has_tools)
+    category = candidate.category if found == "knowledge" else found
+    expires_at, importance = candidate.expires_at, candidate.importance
+    if candidate.kind == "working" and expires_at is None:
+        expires_at = candidate.said_at + policy.working_for
+    return replace(
+        candidate,
+        category=category,
+        importance=importance_of(category, policy) if importance is None else importance,
+        tags=tuple(dict.fromkeys((*candidate.tags, *tags_of(candidate.text)))),
+        expires_at=expires_at,
+    )
+
+
+def is_expired(item: MemoryItem, now: datetime) -> bool:
+    """Whether its time is over."""
+    return item.expires_at is not None and item.expires_at <= now
+
+
+def should_promote(item: MemoryItem, now: datetime, policy: Policy = DEFAULT_POLICY) -> bool:
+    """Whether a short-term memory has earned its place: by weight, or by use over time."""
+    if item.tier == "long" or item.kind == "working":
+        return False
+    proven = item.uses >= policy.promote_uses and now - item.created_at >= policy.promote_age
+    return item.importance >= policy.promote_importance or proven
+
+
+def surplus(items: Sequence[MemoryItem], policy: Policy = DEFAULT_POLICY) -> list[MemoryItem]:
+    """The short-term memories that there is no room for: the least recently used."""
+    short = [item for item in items if item.tier == "short"]
+    short.sort(key=lambda item: (item.used_at or item.created_at, item.id))
+    return short[: max(len(short) - policy.short_term, 0)]

@@ -1,0 +1,28 @@
+"""The files of memorist-minilm, found and read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memorist.errors import ProviderError
+from memorist.providers.wordpiece import WordPiece
+
+
+def data_folder() -> Path:
+    """Where the weights lie; the cure if they are not installed."""
+    try:
+        import memorist_minilm
+    except ImportError:
+        cure = "pip install memorist-minilm"
+        raise ProviderError(f"the weights of all-MiniLM-L6-v2 are missing: {cure}") from None
+    folder = memorist_minilm.data_folder()
+    if not (folder / "weights.bin").is_file():
+        cure = "pip install --force-reinstall memorist-minilm"
+        raise ProviderError(f"memorist-minilm is installed without its weights: {cure}")
+    return folder
+
+
+def read_pieces(folder: Path) -> WordPiece:
+    """The tokenizer over the model's own vocabulary."""
+    with (folder / "vocab.txt").open(encoding="utf-8") as lines:
+        return WordPiece(lines)

@@ -1,0 +1,112 @@
+"""MiniLM's forward pass in numpy: the same weights and the same roundings, without onnxruntime."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from memorist.providers.embedder import Vectors
+
+    Floats = NDArray[np.float32]
+
+LAYERS, HEADS = 6, 12
+EPSILON = np.float32(1e-12)
+HALF = 128  # the weights' zero in 8 bits
+ONE = np.float32(1)
+
+
+class NumpyMiniLM:
+    """Word piece numbers [batch, length], nothing padded, to unit vectors [batch, 384]."""
+
+    def __init__(self, folder: Path) -> None:
+        self._arrays = _read_arrays(folder)
+        for layer in range(LAYERS):
+            for part in ("heads", "mix", "up", "down"):
+                name = f"{layer}.{part}"
+                self._arrays[name] = self._arrays[name].astype(np.float32) - HALF
+
+    def __call__(self, ids: NDArray[np.int32]) -> Vectors:
+        arrays = self._arrays
+        words = (arrays["words"][ids] - np.float32(HALF)) * arrays["words_scale"][ids][..., None]
+        hidden = words + arrays["positions"][: ids.shape[1]]
+        hidden = _norm(hidden, arrays["norm_gain"], arrays["norm_bias"])
+        for layer in range(LAYERS):
+            hidden = self._layer(layer, hidden)
+        mean = hidden.mean(axis=1)
+        vectors: Vectors = mean / np.linalg.norm(mean, axis=1, keepdims=True)
+        return vectors
+
+    def _layer(self, layer: int, hidden: Floats) -> Floats:
+        mixed = _attend(self._dense(hidden, f"{layer}.heads"))
+        hidden = self._add_and_norm(hidden, mixed, f"{layer}.mix")
+        inner = _gelu(self._dense(hidden, f"{layer}.up"))
+        return self._add_and_norm(hidden, inner, f"{layer}.down")
+
+    def _add_and_norm(self, before: Floats, inner: Floats, name: str) -> Floats:
+        total = before + self._dense(inner, name)
+        return _norm(total, self._arrays[f"{name}_gain"], self._arrays[f"{name}_shift"])
+
+    def _dense(self, before: Floats, name: str) -> Floats:
+        before = before * self._arrays[f"{name}_ease"]
+        size = np.abs(before).max(axis=-1, keepdims=True) if name.endswith("down") else ONE
+        values, scale = _quantize(before / size)
+        product = values @ self._arrays[name] * (scale * self._arrays[f"{name}_scale"])
+        result: Floats = product * size + self._arrays[f"{name}_bias"]
+        return result
+
+
+def _read_arrays(folder: Path) -> dict[str, NDArray[Any]]:
+    data = np.memmap(folder / "weights.bin", np.uint8, "r")
+    arrays = {}
+    for name, (dtype, shape, offset) in json.loads((folder / "weights.json").read_text()).items():
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        arrays[name] = data[offset : offset + size].view(dtype).reshape(shape)
+    return arrays
+
+
+def _quantize(values: Floats) -> tuple[Floats, np.float32]:
+    """What DynamicQuantizeMatMul makes of its input: 8 bits over the whole batch, zero kept."""
+    low, high = min(values.min(), 0), max(values.max(), 0)
+    scale = np.float32((high - low) / 255) or np.float32(1)
+    zero = np.clip(np.rint(-low / scale), 0, 255)
+    rounded = np.clip(np.rint(values / scale) + zero, 0, 255) - zero
+    return rounded, scale
+
+
+def _attend(heads: Floats) -> Floats:
+    batch, length, width = heads.shape
+    parts = heads.reshape(batch, length, 3, HEADS, width // 3 // HEADS)
+    query, key, value = parts.transpose(2, 0, 3, 1, 4)
+    scores = query @ key.swapaxes(2, 3) / np.float32(np.sqrt(query.shape[-1]))
+    scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    mixed = scores / scores.sum(axis=-1, keepdims=True) @ value
+    joined: Floats = mixed.transpose(0, 2, 1, 3).reshape(batch, length, width // 3)
+    return joined
+
+
+def _norm(values: Floats, gain: Floats, bias: Floats) -> Floats:
+    centred = values - values.mean(axis=-1, keepdims=True)
+    spread = np.square(centred).mean(axis=-1, keepdims=True)
+    normed: Floats = centred / np.sqrt(spread + EPSILON) * gain + bias
+    return normed
+
+
+def _gelu(values: Floats) -> Floats:
+    return values * np.float32(0.5) * (1 + erf(values * np.float32(np.sqrt(0.5))))
+
+
+def erf(values: Floats) -> Floats:
+    """The error function to 2e-7 (Abramowitz and Stegun 7.1.26); numpy has none."""
+    size = np.abs(values)
+    step = 1 / (1 + np.float32(0.3275911) * size)
+    total = np.float32(1.061405429) * step
+    for factor in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+        total = (total + np.float32(factor)) * step
+    result: Floats = np.copysign(1 - total * np.exp(-size * size), values)
+    return result

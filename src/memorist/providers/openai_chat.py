@@ -1,0 +1,106 @@
+"""Chat models behind an OpenAI-compatible endpoint: OpenAI, vLLM, Ollama, llama.cpp, …"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from memorist.errors import BadAnswerError, ProviderError
+from memorist.providers.chat_model import Patience, Reply, content_text, make_reply
+from memorist.providers.transport import Endpoint
+
+OPENAI_URL = "https://api.openai.com/v1"
+MAX_BYTES = 4_000_000
+_NO_SCHEMA = {400, 422}  # how servers refuse a field they do not know
+
+
+class OpenAIChat:
+    """A model behind POST {url}/chat/completions.
+
+    `extra` goes into every request as it is: `{"temperature": 0}`, `{"reasoning_effort": "low"}`.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        url: str = OPENAI_URL,
+        key: str | None = None,
+        extra: Mapping[str, Any] | None = None,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self.name = f"openai/{model}"
+        address = f"{url.rstrip('/')}/chat/completions"
+        self._endpoint = Endpoint(address, api_key=key or "", max_bytes=max_bytes)
+        self._patience = Patience(repr(self._endpoint))
+        self._fixed = {"model": model, **(extra or {})}
+        self._limit = _limit_field(url)
+        self._takes_schema = True
+
+    def __repr__(self) -> str:
+        return f"OpenAIChat({self.name!r}, {self._endpoint!r})"
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        timeout_s: float,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Reply:
+        """The model's answer, asked for once; a server that knows no schemas is asked without."""
+        body = {**self._fixed, "messages": list(messages), self._limit: max_tokens}
+        grace_s = timeout_s + 1  # our patience ends first, the socket's only tidies up
+        answer = self._patience.run(lambda: self._ask(body, grace_s, schema), timeout_s)
+        return self._read(answer, messages)
+
+    def _ask(
+        self, body: dict[str, Any], timeout_s: float, schema: Mapping[str, Any] | None
+    ) -> object:
+        ends_at = time.monotonic() + timeout_s
+        if schema is None or not self._takes_schema:
+            return self._endpoint.post(body, attempts=1, timeout_s=timeout_s)
+        try:
+            shaped = {**body, "response_format": _response_format(schema)}
+            return self._endpoint.post(shaped, attempts=1, timeout_s=timeout_s)
+        except ProviderError as error:
+            if error.status not in _NO_SCHEMA:
+                raise
+        left_s = max(0.001, ends_at - time.monotonic())
+        answer = self._endpoint.post(body, attempts=1, timeout_s=left_s)
+        self._takes_schema = False  # it was the schema: the same without it was taken
+        return answer
+
+    def _read(self, answer: object, messages: Sequence[Mapping[str, str]]) -> Reply:
+        try:
+            choice = answer["choices"][0]  # type: ignore[index]  # garbage raises what is caught
+            text = content_text(choice["message"]["content"])
+            finish = choice.get("finish_reason")
+            usage = answer.get("usage")  # type: ignore[attr-defined]
+        except (KeyError, IndexError, TypeError, AttributeError):
+            raise BadAnswerError(f"{self._endpoint} answered without a message") from None
+        usage = usage if isinstance(usage, Mapping) else {}
+        reply = make_reply(
+            text, messages, usage.get("prompt_tokens"), usage.get("completion_tokens")
+        )
+        tokens = reply.input_tokens + reply.output_tokens
+        if finish == "length":
+            reason = f"{self._endpoint} was cut off: give it more max_tokens"
+            raise BadAnswerError(reason, tokens=tokens)
+        if not text.strip():
+            raise BadAnswerError(f"{self._endpoint} answered with nothing", tokens=tokens)
+        return reply
+
+
+def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    named = {"name": schema.get("title", "answer"), "strict": True, "schema": dict(schema)}
+    return {"type": "json_schema", "json_schema": named}
+
+
+def _limit_field(url: str) -> str:
+    """OpenAI's newer models refuse `max_tokens`; other servers know nothing else."""
+    host = urlsplit(url).hostname or ""
+    own = host == "api.openai.com" or host.endswith(".openai.azure.com")
+    return "max_completion_tokens" if own else "max_tokens"

@@ -1,0 +1,79 @@
+"""The words channel: a question becomes terms, never syntax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from memorist.recall.gist import ends
+from memorist.records.query import Found, Query
+from memorist.records.text import UNSPACED, fold
+from memorist.store.base import Kin, Store, Term
+from memorist.store.words import stem, term_stem
+
+MAX_TERMS = 64
+MAX_KIN = 24  # of all terms, the nearest
+
+KinOf = Callable[[str], Sequence[tuple[str, float]]]
+"""The stems of words that mean about what a word does, and how near to 1 each is."""
+
+# fmt: off
+STOP_WORDS = frozenset({
+    "a", "about", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did",
+    "do", "does", "for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if",
+    "in", "into", "is", "it", "its", "me", "my", "no", "not", "of", "on", "or", "our", "s", "she",
+    "should", "so", "t", "than", "that", "the", "their", "them", "then", "there", "these", "they",
+    "this", "to", "us", "was", "we", "were", "what", "when", "where", "which", "who", "whom",
+    "whose", "why", "will", "with", "would", "you", "your",
+})
+# fmt: on
+
+
+def no_kin(word: str) -> Sequence[tuple[str, float]]:
+    """Nothing: for who goes by the words alone."""
+    return ()
+
+
+def terms_of(question: str) -> list[Term]:
+    """The words worth looking for; characters of unspaced scripts go in pairs."""
+    words = fold(question).split()
+    kept = [word for word in words if word not in STOP_WORDS] or words
+    terms: list[Term] = []
+    for place, word in enumerate(kept):
+        after = kept[place + 1] if place + 1 < len(kept) else ""
+        if not UNSPACED.match(word):
+            terms.append((word,))
+        elif UNSPACED.match(after):
+            terms.append((word, after))
+        elif not (place and UNSPACED.match(kept[place - 1])):
+            terms.append((word,))
+    return ends(list(dict.fromkeys(terms)), MAX_TERMS)
+
+
+def kin_of_all(terms: Sequence[Term], kin_of: KinOf, worth: float) -> list[Kin]:
+    """The nearest kin of the terms: none of them twice, and no term.
+
+    So much is worth what means the same, up to 1; less, the further it is from that.
+    """
+    if not worth > 0:
+        return []
+    asked = {term_stem(term) for term in terms}
+    best: dict[str, Kin] = {}
+    for term in terms:
+        for word, near in kin_of(term[0]) if len(term) == 1 else ():
+            if word not in asked and word not in _stop_stems():
+                kin = Kin(word, term, min(worth, 1.0) * near)
+                best[word] = max(best.get(word, kin), kin, key=lambda it: it.worth)
+    return sorted(best.values(), key=lambda it: -it.worth)[:MAX_KIN]
+
+
+@cache
+def _stop_stems() -> frozenset[str]:
+    return frozenset(map(stem, STOP_WORDS))
+
+
+def find_words(store: Store, query: Query, depth: int, kin_of: KinOf, worth: float) -> list[Found]:
+    """What shares words with the question, or has kin of them, best first."""
+    terms = terms_of(query.question)
+    kin = kin_of_all(terms, kin_of, worth)
+    return store.match_text(query.scope, terms, kin=kin, limit=depth, filters=query.filters)

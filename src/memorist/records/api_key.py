@@ -1,0 +1,50 @@
+"""API keys: who may ask a server, and for whom; the key itself is kept nowhere."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from memorist.errors import RecordError
+from memorist.records.ids import now
+from memorist.records.memory_item import check_moments
+from memorist.records.scope import Scope
+from memorist.records.text import check_key
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """What a store knows of a key: whose it is, how long it is good for, and its SHA-256.
+
+    A key without a user is an admin's: its holder names the user in each request. From
+    `expires_at` on it is refused; once there is a `revoked_at` it is, whatever a clock says.
+    """
+
+    id: str
+    tenant: str
+    user: str | None
+    digest: str = field(repr=False)
+    label: str = ""
+    created_at: datetime = field(default_factory=now)
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        check_key(self.id, "id")
+        check_key(self.label, "label")
+        Scope(tenant=self.tenant, user="" if self.user is None else self.user)
+        if not isinstance(self.digest, str) or not _DIGEST.fullmatch(self.digest):
+            raise RecordError("digest must be a SHA-256 in hexadecimal")
+        check_moments(self, "created_at", "expires_at", "revoked_at")
+
+    @property
+    def admin(self) -> bool:
+        """Whether it opens the memories of all users of its tenant."""
+        return self.user is None
+
+    def expired(self, at: datetime) -> bool:
+        """Whether its time is over."""
+        return self.expires_at is not None and self.expires_at <= at

@@ -1,0 +1,101 @@
+"""Changes: everything that can happen to what was derived, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from memorist.records.fact import Fact
+from memorist.records.ids import now
+from memorist.records.memory_item import (
+    MemoryItem,
+    check_keys,
+    check_moments,
+    check_share,
+    check_texts,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """A new memory or fact."""
+
+    record: MemoryItem | Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reinforce:
+    """It was said or used again: count it, add the messages that say so, raise its weight."""
+
+    id: str
+    sources: tuple[str, ...] = ()
+    importance: float | None = None
+    at: datetime = field(default_factory=now)
+
+    def __post_init__(self) -> None:
+        check_keys(self, "sources")
+        if self.importance is not None:
+            check_share(self.importance, "importance")
+        check_moments(self, "at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supersede:
+    """A newer one takes the place of an older one, which is kept, ended and linked."""
+
+    old_id: str
+    record: MemoryItem | Fact
+    reason: str = ""
+    at: datetime = field(default_factory=now)
+
+    def __post_init__(self) -> None:
+        check_texts(self, "reason")
+        check_moments(self, "at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promote:
+    """From the short-term tier to the long-term one."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expire:
+    """Its time is over; it stays visible in the past."""
+
+    id: str
+    reason: str = ""
+    at: datetime = field(default_factory=now)
+
+    def __post_init__(self) -> None:
+        check_texts(self, "reason")
+        check_moments(self, "at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retract:
+    """It was wrong; it stays visible as something once believed. `by` is what is right instead."""
+
+    id: str
+    reason: str = ""
+    at: datetime = field(default_factory=now)
+    by: str | None = None
+
+    def __post_init__(self) -> None:
+        check_texts(self, "reason", "by")
+        check_moments(self, "at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore:
+    """What ended, or was taken back, holds again."""
+
+    id: str
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        check_texts(self, "reason")
+
+
+Change = Add | Reinforce | Supersede | Promote | Expire | Retract | Restore

@@ -1,0 +1,102 @@
+"""Facts: edges of the graph, with when they were true and when we knew."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from memorist.errors import RecordError
+from memorist.records.ids import new_id, now
+from memorist.records.memory_item import check_keys, check_moments, check_share, check_texts
+from memorist.records.scope import Scope
+from memorist.records.text import check_key, check_text
+
+FIRST = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """`subject predicate object`, true from `valid_from` to `valid_to`, known likewise.
+
+    An open end is None: true until further notice, known until retracted. `ended_at` is when
+    `valid_to` was learnt, where that was later than the fact, `said_at` when it was told; `memory`
+    is the id of the memory that states it, which ends with it.
+    """
+
+    scope: Scope
+    subject: str
+    predicate: str
+    object: str
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    known_from: datetime = field(default_factory=now)
+    known_to: datetime | None = None
+    confidence: float = 1.0
+    source: str = "user"
+    sources: tuple[str, ...] = ()
+    id: str = field(default_factory=new_id)
+    superseded_by: str | None = None
+    reason: str | None = None
+    ended_at: datetime | None = None
+    said_at: datetime | None = None
+    memory: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("subject", "predicate", "object"):
+            if not check_text(getattr(self, name), name).strip():
+                raise RecordError(f"{name} is empty")
+        check_key(self.id, "id")
+        check_share(self.confidence, "confidence")
+        check_keys(self, "sources")
+        check_texts(self, "source", "superseded_by", "reason", "memory")
+        check_moments(
+            self, "valid_from", "valid_to", "known_from", "known_to", "ended_at", "said_at"
+        )
+        if self.valid_from and self.valid_to and self.valid_to < self.valid_from:
+            raise RecordError("valid_to lies before valid_from")
+
+    @property
+    def text(self) -> str:
+        return f"{self.subject} {self.predicate} {self.object}"
+
+    @property
+    def topic(self) -> str:
+        """A key shared by facts with the same subject and predicate, however written."""
+        return topic_of(self.subject, self.predicate)
+
+    def is_about(self, thing: str) -> bool:
+        """Whether a thing is its object, however written."""
+        return _plain(self.object) == _plain(thing)
+
+    def holds(self, valid_at: datetime | None = None, known_at: datetime | None = None) -> bool:
+        """Whether it was true at one moment, as far as was known at another."""
+        if known_at is None:
+            if self.known_to is not None:
+                return False
+        elif not _within(known_at, self.known_from, self.known_to):
+            return False
+        if valid_at is None:
+            return True
+        return _within(valid_at, self.valid_from, self._end_known(known_at))
+
+    def _end_known(self, known_at: datetime | None) -> datetime | None:
+        """When it ended, if that was known at the moment."""
+        if known_at is not None and self.ended_at is not None and known_at < self.ended_at:
+            return None
+        return self.valid_to
+
+
+def _within(moment: datetime, start: datetime | None, stop: datetime | None) -> bool:
+    return (start is None or start <= moment) and (stop is None or moment < stop)
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def topic_of(subject: str, predicate: str) -> str:
+    """The key under which facts compete: subject and predicate, without case and spacing."""
+    folded = "\x00".join(map(_plain, (subject, predicate)))
+    return hashlib.sha256(folded.encode()).hexdigest()[:32]

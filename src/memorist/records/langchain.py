@@ -1,0 +1,271 @@
+"""Messages in the form LangChain keeps them, `{"type": …, "data": …}`, and back.
+
+Neither side loses anything. What LangChain has no place for is JSON text under
+`additional_kwargs["memorist"]`. What we have none for (its metadata, the blocks of a text)
+is JSON text under `structured_data["langchain"]`: the fields in which LangChain's form differs
+from the one that we would make. It is used as long as it says what the message says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from memorist.errors import MessageError
+from memorist.records.message import Message, ToolCallMsg
+from memorist.records.parts import checked, extras
+from memorist.records.text import check_json, dump_json
+from memorist.records.wire import response_fields
+
+Stored = dict[str, Any]
+"""What LangChain's `message_to_dict` gives."""
+
+_TYPES = {"user": "human", "assistant": "ai", "system": "system", "tool": "tool"}
+_ROLES = {name: role for role, kind in _TYPES.items() for name in (role, kind)}
+_ROLES |= {"model": "assistant", "developer": "system", "function": "tool"}
+_OURS = "memorist"
+_THEIRS = "langchain"
+_SILENT = {"response_metadata", "usage_metadata"}  # fields that say nothing of what was said
+_DICTS = ("additional_kwargs", "response_metadata")
+_FIELDS = {"id", "name", "role", "content", "tool_call_id", "status", "artifact"}
+_UNKEPT = re.compile("[\x00\ud800-\udfff]")  # what no store keeps
+_TOO_DEEP = 128
+
+
+def to_stored(message: Message) -> Stored:
+    """What a table keeps: LangChain's form, and our own beside it so that nothing is lost."""
+    stored = _plain(message, None)
+    if _theirs(message) and not _storable(stored):
+        stored = _form(message, _TYPES[message.role], None)
+    return _with_ours(stored, message)
+
+
+def to_dict(
+    message: Message, encode_image: Callable[[str], str] | None = None, *, usual: bool = False
+) -> Stored:
+    """What `message_to_dict` would give, with our own form beside it only where it is needed.
+
+    In the `usual` form it is without what LangChain may have said of it.
+    """
+    kind = _TYPES[message.role]
+    stored = _form(message, kind, encode_image) if usual else _plain(message, encode_image)
+    if not usual and _is_bare(message):
+        return stored
+    return stored if _says(stored, message) else _with_ours(stored, message)
+
+
+def from_stored(stored: Mapping[str, Any], **known: Any) -> Message:
+    """The message that a stored form holds, whoever wrote it; `known` fields are taken as told."""
+    try:
+        return _ours(stored, known)
+    except (KeyError, TypeError, ValueError):  # not ours, or only made to look like it
+        return _foreign(stored, known)
+
+
+def _ours(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:
+    data = stored["data"]
+    more = json.loads(data["additional_kwargs"][_OURS])
+    found = {"message_id": data["id"], "role": _role(stored), **known}
+    message = checked(text=data["content"], more=more, **found)
+    said, usual = _said(data["content"]), _form(message, _TYPES[message.role], None)
+    if said == _said(usual["data"]["content"]):
+        return message
+    if said == _said(_plain(message, None)["data"]["content"]):
+        return message
+    raise ValueError("somebody has edited it")
+
+
+def _foreign(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:
+    clean = _clean(stored)
+    data = stored.get("data") if isinstance(stored, Mapping) else None
+    if not isinstance(data, Mapping) or "type" not in stored:  # another form that one may have
+        return Message(**{**response_fields(clean), **known})
+    message = _read(clean, known)
+    usual = _form(message, str(stored["type"]), None)
+    theirs = {
+        key: value
+        for key, value in data.items()
+        if key not in ("id", "type") and not _same(value, usual["data"].get(key, False))
+    }
+    if stored["type"] != _TYPES[message.role]:
+        theirs["type"] = stored["type"]
+    if not theirs:
+        return message
+    kept = {**(message.structured_data or {}), _THEIRS: _dumped(theirs)}
+    return message.changed(structured_data=kept)
+
+
+def _dumped(theirs: dict[str, Any]) -> str:
+    return json.dumps(dict(sorted(theirs.items())))
+
+
+def _read(stored: Stored, known: dict[str, Any]) -> Message:
+    data = stored["data"]
+    if stored.get("type") == "chat":
+        data = {**data, "role": _role(stored)}
+    try:
+        more = data.get("additional_kwargs") or {}
+        more = {key: value for key, value in more.items() if key not in _FIELDS}
+        return Message(**{**_fields(stored, data, more), **known})
+    except (AttributeError, MessageError):  # these are anybody's, in any shape: kept, not read
+        return Message(**{**_fields(stored, data, {}), **known})
+
+
+def _fields(stored: Stored, data: Any, more: dict[str, Any]) -> dict[str, Any]:
+    return response_fields({**stored, "data": {**data, "additional_kwargs": more}})
+
+
+def _plain(message: Message, encode_image: Callable[[str], str] | None) -> Stored:
+    """LangChain's form of a message, as it was there if it comes from there."""
+    usual = _form(message, _TYPES[message.role], encode_image)
+    theirs = _theirs(message)
+    if not theirs:
+        return usual
+    kind = str(theirs.get("type", usual["type"]))
+    stored = {"type": kind, "data": _form(message, kind, encode_image)["data"] | theirs}
+    if theirs.keys() <= _SILENT or _says(stored, message):
+        return stored
+    return usual  # the message was changed since
+
+
+def _with_ours(stored: Stored, message: Message) -> Stored:
+    ours, data = extras(message), stored["data"]
+    if message.content != data["content"]:
+        ours["content"] = message.content
+    more = {**data["additional_kwargs"], _OURS: dump_json(ours)}
+    return {**stored, "data": {**data, "additional_kwargs": more}}
+
+
+def _theirs(message: Message) -> dict[str, Any]:
+    """The fields that LangChain had in another form than the usual one."""
+    kept = (message.structured_data or {}).get(_THEIRS)
+    try:
+        theirs = json.loads(kept) if isinstance(kept, str) else {}
+    except ValueError:
+        return {}
+    if not isinstance(theirs, dict):
+        return {}
+    shaped = all(isinstance(theirs.get(name, {}), dict) for name in _DICTS)
+    return theirs if shaped else {}
+
+
+def _is_bare(message: Message) -> bool:
+    """Whether it is words and no more, of which LangChain's form surely says all.
+
+    A conversation is sent anew at every turn, and nearly all of it is such.
+    """
+    more, theirs = extras(message), _theirs(message)
+    said_of_it = more.get("structured_data") == {_THEIRS: _dumped(theirs)}
+    if theirs and said_of_it and theirs.keys() <= _SILENT and all(theirs.values()):
+        del more["structured_data"]
+    return not more and message.role != "tool" and not _UNKEPT.search(str(message.content))
+
+
+def _says(stored: Stored, message: Message) -> bool:
+    """Whether a stored form is read as this very message."""
+    try:
+        read = _foreign(stored, {"message_id": message.message_id})
+    except (KeyError, TypeError, ValueError):
+        return False
+    return replace(read, created_at=message.created_at) == message
+
+
+def _form(message: Message, kind: str, encode_image: Callable[[str], str] | None) -> Stored:
+    """The usual form of a message of this kind."""
+    content = message.to_wire(encode_image)["content"]
+    data: dict[str, Any] = {
+        "content": "" if content is None else content,
+        "additional_kwargs": {},
+        "response_metadata": {},
+        "type": kind,
+        "name": message.name,
+        "id": message.message_id,
+    }
+    more = message.structured_data or {}
+    if kind == "ai":
+        data |= _calls(message.tool_calls)
+    elif kind == "tool":
+        data |= {
+            "tool_call_id": message.answered_call_id() or "",
+            "artifact": more.get("artifact"),
+            "status": "error" if more.get("status") == "error" else "success",
+        }
+    elif kind == "chat":
+        data["role"] = message.role
+    return {"type": kind, "data": data}
+
+
+def _calls(calls: Any) -> dict[str, Any]:
+    good: list[dict[str, Any]] = []
+    bad: list[dict[str, Any]] = []
+    for call in calls:
+        arguments = _arguments(call)
+        if arguments is None:
+            bad.append({
+                "name": call.name, "args": call.arguments, "id": call.call_id,
+                "error": None, "type": "invalid_tool_call",
+            })  # fmt: skip
+        else:
+            good.append({
+                "name": call.name, "args": arguments, "id": call.call_id, "type": "tool_call",
+            })  # fmt: skip
+    return {"tool_calls": good, "invalid_tool_calls": bad, "usage_metadata": None}
+
+
+def _arguments(call: ToolCallMsg) -> dict[str, Any] | None:
+    try:
+        arguments = json.loads(call.arguments or "{}")
+        dump_json(arguments).encode()
+    except (ValueError, RecursionError):  # ValueError: also NaN and lone surrogates
+        return None
+    if not isinstance(arguments, dict) or "\\u0000" in call.arguments:
+        return None  # PostgreSQL's jsonb refuses NUL
+    return arguments
+
+
+def _role(stored: Mapping[str, Any]) -> str:
+    """The role of a stored message; that of a chat message may be any word."""
+    kind = str(stored["type"])
+    named = str(stored["data"].get("role")) if kind == "chat" else kind
+    return _ROLES.get(re.sub(r"(Message)?(Chunk)?$", "", named).lower(), "user")
+
+
+def _said(content: Any) -> Any:
+    """The texts of LangChain's content. Its numbers may come back from jsonb in another form."""
+    if isinstance(content, str):
+        return _clean(content)
+    return [_clean(part.get("text") if isinstance(part, dict) else part) for part in content]
+
+
+def _same(value: Any, usual: Any) -> bool:
+    """Equality that tells 1 from True and from 1.0, as JSON does."""
+    if usual is False and value in (None, False):
+        return True
+    return value == usual and json.dumps(value, sort_keys=True) == json.dumps(usual, sort_keys=True)
+
+
+def _clean(value: Any, depth: int = 0) -> Any:
+    """The same without what no store keeps; that stays in the other form."""
+    if depth > _TOO_DEEP:
+        raise MessageError(f"message is nested more than {_TOO_DEEP} levels deep")
+    if isinstance(value, str):
+        return _UNKEPT.sub("\ufffd", value)
+    if isinstance(value, float) and value - value != 0:
+        return str(value)
+    if isinstance(value, Mapping):
+        return {_clean(key, depth): _clean(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(item, depth + 1) for item in value]
+    return value
+
+
+def _storable(stored: Stored) -> bool:
+    """Whether every database takes it as JSON."""
+    try:
+        check_json(stored, "message", MessageError)
+    except MessageError:
+        return False
+    return True

@@ -1,0 +1,304 @@
+"""Messages: what was said, exactly as it was said."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from typing import Any, Self, TypeVar
+
+from memorist.errors import MessageError
+from memorist.records.ids import check_moment, new_id, now
+from memorist.records.text import check_json, check_key, check_text, dump_json
+from memorist.records.wire import response_fields
+
+_DATA_URL = re.compile(r"data:[\w.+/-]+;base64,")
+_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}")  # bytes as text: nobody reads them
+ROLES = ("user", "assistant", "system", "tool")
+
+Content = str | dict[str, Any] | list[Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallMsg:
+    """A model's request to run a tool; `arguments` is the JSON text as the model wrote it."""
+
+    id: str
+    call_id: str
+    type: str
+    name: str
+    arguments: str
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            check_text(getattr(self, item.name), f"tool_calls.{item.name}", MessageError)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read a call in our own form or in OpenAI's, LangChain's, Anthropic's or Gemini's."""
+        inner = data.get("function") or data.get("custom") or data
+        if not isinstance(inner, Mapping) or "name" not in inner:
+            raise MessageError("tool_calls holds a call without a name")
+        arguments: Any = next(
+            (inner[key] for key in ("arguments", "args", "input") if inner.get(key) is not None), {}
+        )
+        if not isinstance(arguments, str):
+            arguments = dump_json(check_json(arguments, "tool_calls.arguments", MessageError))
+        call_id = data.get("call_id") or data.get("id") or f"call_{new_id()}"
+        kind = data.get("type", "function")
+        return cls(
+            id=data.get("id") or call_id,
+            call_id=call_id,
+            type="function" if kind in ("tool_call", "tool_use", "function_call") else kind,
+            name=inner["name"],
+            arguments=arguments,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The call as a chat-completions API takes it."""
+        if self.type == "custom":  # its input is free text, not JSON
+            inner = {"name": self.name, "input": self.arguments}
+            return {"id": self.call_id, "type": self.type, "custom": inner}
+        return {
+            "id": self.call_id,
+            "type": self.type,
+            "function": {"name": self.name, "arguments": self.arguments},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCallMsg:
+    """A request to invoke another agent."""
+
+    agent_name: str
+    request: Any
+
+    def __post_init__(self) -> None:
+        check_text(self.agent_name, "agent_calls.agent_name", MessageError)
+        request = check_json(self.request, "agent_calls.request", MessageError)
+        object.__setattr__(self, "request", request)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        if "agent_name" not in data:
+            raise MessageError("agent_calls holds a call without an agent_name")
+        return cls(agent_name=data["agent_name"], request=data.get("request"))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"agent_name": self.agent_name, "request": self.request}
+
+
+@dataclass(frozen=True)
+class MessageContent:
+    """Deprecated: put the dict itself into `Message.content`."""
+
+    thought: str | None = None
+    next_action: str | None = None
+    action_input: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        warnings.warn(
+            "MessageContent is deprecated; pass a dict as Message.content",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a conversation, validated when it is made.
+
+    `images` holds paths, http(s) URLs or data URLs as given; see `to_wire`. `unfinished` says
+    that more was to come: the message is being streamed, or its writer did not live to end it.
+    """
+
+    role: str
+    content: Content = None
+    message_id: str = field(default_factory=new_id)
+    name: str | None = None
+    tool_calls: Sequence[ToolCallMsg] = ()
+    agent_calls: Sequence[AgentCallMsg] = ()
+    structured_data: dict[str, Any] | None = None
+    images: Sequence[str] = ()
+    tool_call_id: str | None = None
+    created_at: datetime = field(default_factory=now)
+    unfinished: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        if self.role not in ROLES:
+            raise MessageError(f"role must be one of {', '.join(ROLES)}")
+        put(self, "role", ROLES[ROLES.index(self.role)])
+        put(self, "content", _check_content(self.content))
+        put(self, "message_id", check_key(self.message_id, "message_id", MessageError))
+        if not self.message_id:
+            raise MessageError("message_id is empty")
+        if self.name is not None:
+            put(self, "name", check_text(self.name, "name", MessageError))
+        if self.tool_call_id is not None:
+            call_id = check_text(self.tool_call_id, "tool_call_id", MessageError)
+            put(self, "tool_call_id", call_id)
+        if self.tool_calls != ():
+            put(self, "tool_calls", _calls(self.tool_calls, ToolCallMsg, "tool_calls"))
+        if self.agent_calls != ():
+            put(self, "agent_calls", _calls(self.agent_calls, AgentCallMsg, "agent_calls"))
+        if self.images != ():
+            put(self, "images", _check_images(self.images))
+        if self.structured_data is not None:
+            if not isinstance(self.structured_data, Mapping):
+                raise MessageError("structured_data must be a dict")
+            data = check_json(self.structured_data, "structured_data", MessageError)
+            put(self, "structured_data", data)
+        put(self, "created_at", check_moment(self.created_at, "created_at", MessageError))
+        if type(self.unfinished) is not bool:
+            raise MessageError(f"unfinished must be a bool, got {type(self.unfinished).__name__}")
+
+    @property
+    def text(self) -> str:
+        """What a person would read: the content, then the calls it makes."""
+        if type(self.content) is str and not self.tool_calls and not self.agent_calls:
+            return self.content
+        parts = [readable(self.content)] if self.content else []
+        parts += [f"{call.name} {call.arguments}" for call in self.tool_calls]
+        parts += [f"{call.agent_name} {readable(call.request)}" for call in self.agent_calls]
+        return "\n".join(parts)
+
+    @classmethod
+    def from_response_dict(cls, response: Any, **overrides: Any) -> Message:
+        """Make a message of a provider's reply: OpenAI, Anthropic, Gemini or LangChain."""
+        return cls(**{**response_fields(response), **overrides})
+
+    def to_wire(self, encode_image: Callable[[str], str] | None = None) -> dict[str, Any]:
+        """The dict a chat model's API takes. Images stay as given unless an encoder is passed."""
+        wire: dict[str, Any] = {"role": self.role, "content": self._wire_content(encode_image)}
+        if self.name is not None:
+            wire["name"] = self.name
+        if self.tool_calls:
+            wire["tool_calls"] = [call.to_dict() for call in self.tool_calls]
+        if self.role == "tool" and (call_id := self.answered_call_id()) is not None:
+            wire["tool_call_id"] = call_id
+        return wire
+
+    def answered_call_id(self) -> str | None:
+        """The id of the tool call this answers, also where it came inside JSON content."""
+        if self.tool_call_id is not None:
+            return self.tool_call_id
+        content: Any = self.content
+        if isinstance(content, str) and content.lstrip().startswith("{"):
+            try:
+                content = json.loads(content)
+            except (ValueError, RecursionError):
+                return None
+        if not isinstance(content, dict):
+            return None
+        try:
+            return check_text(content.get("tool_call_id"), "tool_call_id", MessageError)
+        except MessageError:
+            return None
+
+    def _wire_content(self, encode_image: Callable[[str], str] | None) -> Any:
+        content = dump_json(self.content) if isinstance(self.content, dict) else self.content
+        if isinstance(content, list):
+            content = check_json(content, "content")  # a copy: what readers do to it is theirs
+        if not self.images:
+            # A model's API takes null only beside tool calls.
+            return "" if content is None and not self.tool_calls else content
+        parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else []
+        if isinstance(content, list):
+            parts.extend(content)
+        for image in self.images:
+            url = encode_image(image) if encode_image else image
+            parts.append({"type": "image_url", "image_url": {"url": url}})
+        return parts
+
+    def changed(self, **changes: Any) -> Message:
+        """A copy with some fields replaced; unknown fields raise `MessageError`."""
+        known = {item.name for item in fields(self)}
+        for name in changes:
+            if name not in known or name == "message_id":
+                raise MessageError(f"{name} is not a field of a message that can be changed")
+        return replace(self, **changes)
+
+
+_Call = TypeVar("_Call", ToolCallMsg, AgentCallMsg)
+
+
+def extract_action_from_message(message: Message) -> dict[str, Any] | None:
+    """What the message asks for: call_tool, invoke_agent, final_response, or nothing."""
+    if message.tool_calls:
+        calls = [call.to_dict() for call in message.tool_calls]
+        return {"next_action": "call_tool", "action_input": {"tool_calls": calls}}
+    if message.agent_calls:
+        agents = [call.to_dict() for call in message.agent_calls]
+        return {"next_action": "invoke_agent", "action_input": {"agent_calls": agents}}
+    content = message.content
+    if isinstance(content, dict) and content.get("next_action") in (
+        "call_tool",
+        "invoke_agent",
+        "final_response",
+    ):
+        action_input = content.get("action_input")
+        return {"next_action": content["next_action"], "action_input": action_input or {}}
+    if message.role == "assistant" and content:
+        return {"next_action": "final_response", "action_input": {"response": content}}
+    return None
+
+
+def readable(value: Any) -> str:
+    """The words in a JSON value, without its punctuation and without encoded images."""
+    if isinstance(value, str):
+        return "" if _DATA_URL.match(value) or _ENCODED.fullmatch(value) else value
+    if isinstance(value, dict):
+        words = [readable(item) for key, item in value.items() if key != "type" or len(value) == 1]
+        return " ".join(filter(None, words))
+    if isinstance(value, list):
+        return " ".join(filter(None, (readable(item) for item in value)))
+    return "" if value is None else str(value)
+
+
+def _check_content(content: Any) -> Content:
+    if isinstance(content, str):
+        return check_text(content, "content", MessageError)
+    if content is None:
+        return None
+    if isinstance(content, MessageContent):
+        content = content.to_dict()
+    if isinstance(content, Mapping):
+        checked: dict[str, Any] = check_json(content, "content", MessageError)
+        return checked
+    if isinstance(content, list) and all(isinstance(part, str | Mapping) for part in content):
+        parts: list[Any] = check_json(content, "content", MessageError)
+        return parts
+    raise MessageError(
+        f"content must be text, a dict or a list of content parts, got {type(content).__name__}"
+    )
+
+
+def _calls(calls: Any, kind: type[_Call], field_name: str) -> tuple[_Call, ...]:
+    if calls is None:
+        return ()
+    if not isinstance(calls, list | tuple):
+        raise MessageError(f"{field_name} must be a list, got {type(calls).__name__}")
+    made: list[_Call] = []
+    for call in calls:
+        if isinstance(call, kind):
+            made.append(call)
+        elif isinstance(call, Mapping):
+            made.append(kind.from_dict(call))
+        else:
+            raise MessageError(f"{field_name} holds a {type(call).__name__}; give dicts")
+    return tuple(made)
+
+
+def _check_images(images: Any) -> tuple[str, ...]:
+    if images is None:
+        return ()
+    if not isinstance(images, list | tuple):
+        raise MessageError(f"images must be a list, got {type(images).__name__}")
+    return tuple(check_text(image, "images", MessageError) for image in images)

@@ -1,0 +1,225 @@
+"""Questions and answers: what recall is asked, finds and confesses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal, NamedTuple, TypedDict, cast, get_args
+
+from memorist.errors import InvalidError
+from memorist.records.ids import check_moment
+from memorist.records.message import ROLES
+from memorist.records.scope import Scope
+from memorist.records.text import check_key
+
+HitKind = Literal["message", "memory", "fact", "note", "article", "entry"]
+
+
+class Only(TypedDict, total=False):
+    """What recall may be narrowed by; `Filters` says what each means."""
+
+    kind: str | tuple[str, ...]
+    category: str | tuple[str, ...]
+    role: str | tuple[str, ...]
+    tags: str | tuple[str, ...]
+    after: datetime
+    before: datetime
+    as_of: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """Which records may be found: those that meet every condition.
+
+    Categories and tags are what memories have, and a memory must carry all the tags; roles
+    are what messages have. `after` and `before` bound when it was said, both included;
+    `as_of` is a `before` that reads well: said until then, and still holding. `records` are the
+    ids of what may be found, where that is known.
+    """
+
+    kinds: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    after: datetime | None = None
+    before: datetime | None = None
+    records: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, only: Only) -> Filters:
+        """The filters that keyword arguments ask for, checked."""
+        given = cast(dict[str, Any], only)
+        if unknown := given.keys() - Only.__annotations__.keys():
+            raise InvalidError(f"recall cannot be narrowed by {', '.join(sorted(unknown))}")
+        moments = {
+            name: check_moment(given[name], name, InvalidError)
+            for name in ("after", "before", "as_of")
+            if given.get(name) is not None
+        }
+        ends = [moments[name] for name in ("before", "as_of") if name in moments]
+        return cls(
+            kinds=_names(given.get("kind"), "kind", get_args(HitKind)),
+            categories=_names(given.get("category"), "category"),
+            roles=_names(given.get("role"), "role", ROLES),
+            tags=_names(given.get("tags"), "tags"),
+            after=moments.get("after"),
+            before=min(ends, default=None),
+        )
+
+
+NO_FILTERS = Filters()
+
+
+def _names(given: Any, field: str, known: tuple[str, ...] | None = None) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else given or ()
+    if not isinstance(names, tuple | list):
+        raise InvalidError(f"{field} must be a name or several, got {type(given).__name__}")
+    for name in names:
+        check_key(name, field, InvalidError)
+        if known and name not in known:
+            raise InvalidError(f"{field} must be one of {', '.join(known)}")
+    return tuple(names)
+
+
+def check_deadline(deadline_ms: object) -> None:
+    """Refuse what is no time to wait for."""
+    if deadline_ms is not None and not (isinstance(deadline_ms, int | float) and deadline_ms > 0):
+        raise InvalidError("deadline_ms must be a number above 0, or None to wait")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A question, where to look for its answer, and how long."""
+
+    scope: Scope
+    question: str
+    now: datetime
+    limit: int = 10
+    deadline_ms: float | None = 50.0
+    filters: Filters = NO_FILTERS
+
+
+class Found(NamedTuple):
+    """What one channel of a store found: a passage, and how well it fits.
+
+    `full` is what its score would be if it had the very words asked for, where it has their kin.
+    """
+
+    passage: int
+    score: float
+    full: float = 0.0
+
+
+class Passage(NamedTuple):
+    """A span of a message or of something derived: what ranking knows of it.
+
+    `said_at` is in microseconds since 1970; `source` is the one message that something was
+    derived from; `outdated` says that what a message tells was overtaken. A tuple of what the
+    database gives, since hundreds are made for every question.
+    """
+
+    id: int
+    kind: HitKind
+    record: int | str
+    start: int
+    stop: int
+    said_at: int
+    session: Any = None
+    previous: int | None = None
+    role: str | None = None
+    speaker: str | None = None
+    importance: float | None = None
+    own: float = 0.0
+    asks: bool = False
+    source: int | None = None
+    outdated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A passage with its words and the id of the record they are from."""
+
+    passage: int
+    kind: HitKind
+    id: str
+    text: str
+    start: int
+    created_at: datetime
+    session_id: str | None = None
+    role: str | None = None
+    speaker: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """Why something was recalled: its place in each channel, and what moved it from there.
+
+    `ranks` and `scores` are the channels' own, `parts` is what each of them and each boost
+    added to the hit's score; `start` and `stop` say which span of the record was found.
+    """
+
+    ranks: dict[str, int]
+    scores: dict[str, float]
+    parts: dict[str, float]
+    age: timedelta
+    start: int = 0
+    stop: int = 0
+
+    def __str__(self) -> str:
+        found = [f"{channel} #{rank}" for channel, rank in self.ranks.items()]
+        moved = [name for name, part in self.parts.items() if name not in self.ranks and part > 0]
+        return "; ".join(filter(None, [", ".join(found), ", ".join(moved), _age(self.age)]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One thing recalled, with the id of the record it comes from and its reason."""
+
+    kind: HitKind
+    id: str
+    text: str
+    score: float
+    created_at: datetime
+    why: Why
+    session_id: str | None = None
+    role: str | None = None
+    speaker: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """What was found, how long each channel took, and which gave nothing.
+
+    `late` names the channels that were not done at the deadline, `failed` those that could
+    not do their work, with the reason. Neither keeps the others from answering.
+    """
+
+    hits: tuple[Hit, ...]
+    timings_ms: dict[str, float] = field(default_factory=dict)
+    late: tuple[str, ...] = ()
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What a `forget` removed, counted by kind.
+
+    `residue` is empty when no byte of it is left in the database's files, or when they were
+    not scrubbed. Otherwise it says where copies may remain and what removes them.
+    """
+
+    counts: dict[str, int]
+    residue: str = ""
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+
+def _age(age: timedelta) -> str:
+    seconds = max(age.total_seconds(), 0)
+    for name, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {name}{'s' if count > 1 else ''} ago"
+    return "just now"

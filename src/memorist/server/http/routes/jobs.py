@@ -1,0 +1,44 @@
+"""Jobs: what waits to be thought about, and what was given up."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from memorist.errors import MissingExtraError
+from memorist.records.log import Job
+from memorist.server.http.caller import Asking, User
+from memorist.server.http.examples import AT, SESSION, listed
+from memorist.server.http.pages import Cursor, Limit, Page, page_of
+from memorist.server.http.paths import Parts
+from memorist.server.http.shapes import Scoped
+
+try:
+    from fastapi import APIRouter, Path, Query
+except ImportError as error:
+    raise MissingExtraError("server") from error
+
+router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=Parts)
+JobId = Annotated[int, Path(ge=0, le=2**63 - 1, description="The job's id.", examples=[7])]
+_JOB = Job(
+    id=7, kind="derive", scope=SESSION.scope, first_seq=11, last_seq=12, attempts=5, run_at=AT,
+    error="the model did not answer", dead=True,
+)  # fmt: skip
+
+
+@router.get("", responses=listed(_JOB))
+def list_jobs(
+    caller: Asking, user: User = None,
+    dead: Annotated[
+        bool | None, Query(description="Only those given up, or only those that wait.")
+    ] = None,
+    limit: Limit = 100, cursor: Cursor = None,
+) -> Page[Job]:  # fmt: skip
+    """What waits to be thought about, what was given up, or both, oldest first."""
+    found = caller.memory.jobs(user=caller.user(user), dead=dead)
+    return page_of(found, limit, cursor, lambda job: f"{job.id:020}")
+
+
+@router.post("/{job_id}/retry", status_code=204)
+def retry_job(job_id: JobId, ask: Scoped, caller: Asking) -> None:
+    """Give a job that was given up another life."""
+    caller.memory.retry(job_id, user=caller.user(ask.user))

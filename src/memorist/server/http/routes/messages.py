@@ -1,0 +1,167 @@
+"""Messages: add to a conversation, read it page by page, revise it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from memorist.errors import ConflictError, InvalidError, MissingExtraError, NotFoundError
+from memorist.records.log import LogEntry
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.said import Remembered
+from memorist.server.http.caller import Agent, Asking, SessionId, User
+from memorist.server.http.examples import (
+    MESSAGE,
+    MESSAGE_ID,
+    REMEMBERED,
+    SESSION_ID,
+    listed,
+    shown,
+)
+from memorist.server.http.once import AtMostOnce, Once
+from memorist.server.http.pages import Cursor, Limit, Page, fill, make_cursor, page_of, read_cursor
+from memorist.server.http.paths import Parts
+from memorist.server.http.shapes import Add, AddOne, Revise, Role, Said
+
+try:
+    from fastapi import APIRouter, Path
+    from pydantic import BaseModel
+except ImportError as error:
+    raise MissingExtraError("server") from error
+
+FEW = 16
+router = APIRouter(prefix="/api/messages", tags=["messages"], route_class=Parts)
+MessageId = Annotated[str, Path(description="The message's id.", examples=[MESSAGE_ID])]
+
+
+class Entry(BaseModel):
+    """A message as it is stored: its place in the log, its conversation, where it came from."""
+
+    seq: int
+    session_id: str
+    source: str
+    message: Message
+
+
+ENTRY = Entry(seq=12, session_id=SESSION_ID, source="user", message=MESSAGE)
+
+
+@router.post("", status_code=201, responses=shown(REMEMBERED, 201))
+def add_message(ask: AddOne, caller: Asking, once: AtMostOnce) -> Remembered:
+    """Store a message durably; it can be recalled as soon as this answers.
+
+    With `unfinished` it is begun, and grows by what is appended to it.
+    """
+    return _remember(caller, ask, [ask], once)
+
+
+@router.post("/batch", status_code=201, responses=shown(REMEMBERED, 201))
+def add_messages(ask: Add, caller: Asking, once: AtMostOnce) -> Remembered:
+    """Store messages in order, all or none."""
+    return _remember(caller, ask, ask.messages, once)
+
+
+@router.get("", responses=listed(ENTRY))
+def list_messages(
+    caller: Asking, user: User = None, agent: Agent = None, session: SessionId = None,
+    role: Role | None = None, limit: Limit = 50, cursor: Cursor = None,
+) -> Page[Entry]:  # fmt: skip
+    """The newest messages, oldest of them first; the next page holds those before."""
+    scope = caller.memory.scope(user=caller.user(user), agent=agent, session=session)
+    kept, more = fill(_backwards(caller, scope, _place(cursor), role), limit)
+    return Page(
+        items=[_entry(one) for one in reversed(kept)],
+        next=make_cursor(str(kept[-1].seq)) if more else None,
+    )
+
+
+@router.get("/{message_id}", responses=shown(ENTRY))
+def get_message(
+    message_id: MessageId, caller: Asking, user: User = None, session: SessionId = None
+) -> Entry:
+    """One message."""
+    scope = caller.memory.scope(user=caller.user(user), session=session)
+    return _entry(the_message(caller, scope, message_id))
+
+
+@router.put("/{message_id}", responses=shown(ENTRY))
+def revise_message(message_id: MessageId, ask: Revise, caller: Asking) -> Entry:
+    """Let a message say something else; what it said stays among its revisions."""
+    scope = caller.memory.scope(user=caller.user(ask.user), agent=ask.agent, session=ask.session)
+    held = the_message(caller, scope, message_id)
+    given = {"message_id": message_id, "created_at": held.message.created_at}
+    caller.memory.store.revise(scope, ask.message(**given))
+    caller.memory.wake()
+    return _entry(the_message(caller, scope, message_id))
+
+
+@router.get("/{message_id}/revisions", responses=listed(MESSAGE))
+def list_revisions(
+    message_id: MessageId, caller: Asking, user: User = None, session: SessionId = None,
+    limit: Limit = 100, cursor: Cursor = None,
+) -> Page[Message]:  # fmt: skip
+    """What a message said before, oldest first."""
+    scope = caller.memory.scope(user=caller.user(user), session=session)
+    the_message(caller, scope, message_id)
+    found = list(enumerate(caller.memory.store.revisions(scope, message_id)))
+    page = page_of(found, limit, cursor, lambda one: f"{one[0]:010}")
+    return Page(items=[message for _, message in page.items], next=page.next)
+
+
+def the_message(caller: Asking, scope: Scope, message_id: str) -> LogEntry:
+    """The one message with this id in the scope."""
+    found = caller.memory.store.find(scope, [message_id])
+    if not found:
+        raise NotFoundError("no message with this id for this user")
+    if len(found) > 1:
+        raise ConflictError("several sessions hold a message with this id; name the session")
+    return found[0]
+
+
+def _remember(caller: Asking, ask: Add | AddOne, said: list[Said], once: Once) -> Remembered:
+    user = caller.user(ask.user)
+    scope = caller.memory.scope(user=user)
+
+    def remember() -> Remembered:
+        ids = (once.id(scope, number) for number in range(len(said)))
+        messages = [
+            one.message(**({"message_id": id_} if id_ else {}))
+            for one, id_ in zip(said, ids, strict=True)
+        ]
+        session = ask.session
+        if session is None and once.key is not None:  # where it was stored, if it was
+            stored = caller.memory.store.find(scope, [one.message_id for one in messages])
+            session = stored[0].session_id if stored else None
+        return caller.memory.remember(
+            messages, user=user, agent=ask.agent, session=session, source=ask.source
+        )
+
+    return once.do(caller.memory, scope, ask, remember, Remembered)
+
+
+def _backwards(
+    caller: Asking, scope: Scope, before: int | None, role: str | None
+) -> Iterator[LogEntry]:
+    """The messages before a place, newest first; a few at a time, as each may be long."""
+    while True:
+        found = caller.memory.store.history(scope, last=FEW, before=before, role=role)
+        yield from reversed(found)
+        if len(found) < FEW:
+            return
+        before = found[0].seq
+
+
+def _place(cursor: str | None) -> int | None:
+    place = read_cursor(cursor)
+    if place is None:
+        return None
+    if not place.isascii() or not place.isdigit() or len(place) > 18:
+        raise InvalidError("cursor is none that a page gave")
+    return int(place)
+
+
+def _entry(entry: LogEntry) -> Entry:
+    return Entry(
+        seq=entry.seq, session_id=entry.session_id, source=entry.source, message=entry.message
+    )

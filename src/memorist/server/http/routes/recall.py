@@ -1,0 +1,25 @@
+"""Recall: what is remembered that bears on a question."""
+
+from __future__ import annotations
+
+from memorist.errors import MissingExtraError
+from memorist.records.query import Recall
+from memorist.server.http.caller import Asking
+from memorist.server.http.examples import RECALL, shown
+from memorist.server.http.shapes import RecallAsk
+
+try:
+    from fastapi import APIRouter
+except ImportError as error:
+    raise MissingExtraError("server") from error
+
+router = APIRouter(prefix="/api", tags=["recall"])
+
+
+@router.post("/recall", responses=shown(RECALL))
+def recall(ask: RecallAsk, caller: Asking) -> Recall:
+    """What bears on the question, best first, each with its reason; late channels are named."""
+    return caller.memory.recall(
+        ask.question, user=caller.user(ask.user), agent=ask.agent, session=ask.session,
+        limit=ask.limit, deadline_ms=ask.deadline_ms, **ask.only(),
+    )  # fmt: skip

@@ -1,0 +1,133 @@
+"""Indexing in a transaction: messages and derived records become passages that can be found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from memorist.records.ids import from_micros
+from memorist.records.manner import Manner, manner_of
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.records.text import fold, passages
+from memorist.store.bm25 import PIECES
+from memorist.store.engine import Db, one
+from memorist.store.queue import enqueue
+from memorist.store.sessions import find_by
+
+DAY = 86_400_000_000  # microseconds
+NOTHING = [(0, 0)]
+# A transcript's line: one to three capitalised words, a colon, and what was said.
+_SPOKEN = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): \S")
+_MONTHS = (
+    "January February March April May June July August September October November December"
+).split()
+
+
+class Piece(NamedTuple):
+    """A span of a text, and the words that find it."""
+
+    start: int
+    stop: int
+    words: str
+
+
+def speaker_of(message: Message) -> str | None:
+    """Who speaks: the message's name, or the one a transcript's line begins with."""
+    if message.name:
+        return message.name
+    if ": " in message.text[:96] and (found := _SPOKEN.match(message.text)):
+        name = found[1]
+        return name if all(part[0].isupper() for part in name.split()) else None
+    return None
+
+
+def said_in(text: str) -> list[tuple[int, int]]:
+    """The spans of a message in which something is said.
+
+    One that says nothing keeps an empty span, which no search finds: what it says later, if it
+    grows or is revised, must not get the ids of what it said before.
+    """
+    spans = [(start, stop) for start, stop in passages(text) if text[start:stop].strip()]
+    return spans or NOTHING
+
+
+@lru_cache(maxsize=1_024)
+def date_words(day: int) -> str:
+    """A day since 1970 as people write it, so that its words find what was said on it."""
+    moment = from_micros(day * DAY)
+    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
+
+
+def index_messages(
+    db: Db,
+    owner: str,
+    messages: Sequence[tuple[int, Message, int]],
+    *,
+    agent: str,
+    session: Any,
+    first_piece: int = 0,
+) -> None:
+    """Make messages, given with their place and moment, findable by their words."""
+    rows, speakers = [], set()
+    for seq, message, created_at in messages:
+        speaker, text = speaker_of(message), message.text
+        manner = manner_of(text) if message.role == "user" else Manner()
+        spans = said_in(text)
+        about = f"{speaker or ''} {date_words(created_at // DAY)} " if spans != NOTHING else ""
+        if speaker:
+            speakers.add(speaker)
+        for piece, (start, stop) in enumerate(spans):
+            rows.append({
+                "owner": owner, "kind": "message", "agent": agent, "session": session,
+                "view_id": None, "id": seq * PIECES + first_piece + piece, "start_at": start,
+                "stop_at": stop, "created_at": created_at, "role": message.role,
+                "speaker": speaker, "own": manner.own, "asks": int(manner.asks),
+                "words": text[start:stop] if piece else f"{about}{text[start:stop]}",
+            })  # fmt: skip
+    db.add_passages(rows)
+    if speakers:
+        db.many("add_speaker", [{"owner": owner, "speaker": name} for name in sorted(speakers)])
+
+
+def link_fact(db: Db, owner: str, fact: str, ends: Sequence[str]) -> None:
+    """Make a fact findable from the things it is about."""
+    names = {" ".join(fold(end).split())[:200] for end in ends} - {""}
+    db.many("add_entity", [{"owner": owner, "fact": fact, "name": name} for name in sorted(names)])
+
+
+def index_view(
+    db: Db, scope: Scope, kind: str, view_id: str, text: str, created_at: int, now: int
+) -> None:
+    """Make something derived findable by its words, and queue it for its vector."""
+    pieces = [Piece(start, stop, text[start:stop]) for start, stop in passages(text)]
+    index_pieces(db, scope, kind, view_id, pieces, created_at, now)
+
+
+def index_pieces(
+    db: Db,
+    scope: Scope,
+    kind: str,
+    view_id: str,
+    pieces: Sequence[Piece],
+    created_at: int,
+    now: int,
+) -> None:
+    """The same for what was cut into pieces already; each is found by the words it is given."""
+    pieces = [piece for piece in pieces if piece.words.strip()]
+    if not pieces:
+        return
+    home = scope.session and one(db.rows("find_session", **find_by(scope)))
+    shared = {
+        "owner": scope.owner, "kind": kind, "agent": scope.agent or "",
+        "session": home[0] if home else None, "view_id": view_id, "created_at": created_at,
+        "role": None, "speaker": None, "own": 0.0, "asks": 0,
+    }  # fmt: skip
+    ids = db.next_view_passages(len(pieces))
+    db.add_passages([
+        {**shared, "id": id_, "start_at": start, "stop_at": stop, "words": words}
+        for id_, (start, stop, words) in zip(ids, pieces, strict=True)
+    ])  # fmt: skip
+    enqueue(db, scope.owner, "vectors", min(ids), max(ids), now)

@@ -1,0 +1,389 @@
+-- The log, its views and its queue; the SQLite migration of the same number says what is what.
+-- `owner` is the hash of tenant and user (records/scope.py). It leads every key, so that each
+-- table can be partitioned by its hash, or distributed by it, as it stands.
+
+CREATE TABLE owners (
+  owner uuid PRIMARY KEY,
+  tenant text NOT NULL,
+  user_id text NOT NULL,
+  created_at bigint NOT NULL
+);
+
+-- Which owner a session's UUID belongs to, over all owners: `chat_message_history` is read and
+-- written by programs that know nothing but that UUID, so two users must never share one.
+CREATE TABLE session_uuids (
+  key uuid PRIMARY KEY,
+  owner uuid NOT NULL
+);
+
+CREATE TABLE sessions (
+  owner uuid NOT NULL,
+  key uuid NOT NULL,
+  session_hash text NOT NULL,
+  session_id text NOT NULL,
+  agent_name text NOT NULL,
+  created_at bigint NOT NULL,
+  PRIMARY KEY (owner, session_hash)
+);
+CREATE UNIQUE INDEX sessions_by_key ON sessions (owner, key);
+
+CREATE TABLE user_agent_active_sessions (
+  owner uuid NOT NULL,
+  user_id text NOT NULL,
+  agent_name text NOT NULL,
+  active_session_id text NOT NULL,
+  last_active_at bigint NOT NULL,
+  created_at bigint NOT NULL,
+  PRIMARY KEY (owner, agent_name)
+);
+
+-- The table that langchain-postgres reads and writes, which may be there already, with more
+-- columns. Rows of sessions that Memorist has not been told of belong to nobody (the nil owner).
+CREATE SEQUENCE message_seq;
+CREATE TABLE IF NOT EXISTS chat_message_history (
+  id serial PRIMARY KEY,
+  session_id uuid NOT NULL,
+  message jsonb NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+ALTER TABLE chat_message_history
+  ADD COLUMN owner uuid,
+  ADD COLUMN message_id text,
+  ADD COLUMN role text,
+  ADD COLUMN source text,
+  ALTER COLUMN id TYPE bigint,
+  ALTER COLUMN id SET DEFAULT nextval('message_seq'),
+  DROP CONSTRAINT chat_message_history_pkey;
+DROP SEQUENCE IF EXISTS chat_message_history_id_seq;
+SELECT setval('message_seq', coalesce(max(id), 0) + 1, false) FROM chat_message_history;
+
+CREATE FUNCTION role_of(message jsonb) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE message ->> 'type'
+    WHEN 'ai' THEN 'assistant' WHEN 'AIMessageChunk' THEN 'assistant'
+    WHEN 'tool' THEN 'tool' WHEN 'function' THEN 'tool' WHEN 'system' THEN 'system'
+    ELSE 'user' END
+$$;
+CREATE FUNCTION id_of(message jsonb) RETURNS text LANGUAGE sql VOLATILE AS $$
+  SELECT CASE WHEN octet_length(message #>> '{data,id}') BETWEEN 1 AND 1000
+    THEN message #>> '{data,id}' ELSE gen_random_uuid()::text END
+$$;
+UPDATE chat_message_history SET
+  owner = '00000000-0000-0000-0000-000000000000', message_id = id_of(message),
+  role = role_of(message), source = role_of(message);
+UPDATE chat_message_history m SET message_id = gen_random_uuid()::text
+WHERE EXISTS (
+  SELECT FROM chat_message_history e
+  WHERE e.session_id = m.session_id AND e.message_id = m.message_id AND e.id < m.id);
+ALTER TABLE chat_message_history
+  ALTER COLUMN owner SET NOT NULL,
+  ALTER COLUMN message_id SET NOT NULL,
+  ALTER COLUMN role SET NOT NULL,
+  ALTER COLUMN source SET NOT NULL,
+  ADD PRIMARY KEY (owner, id);
+CREATE INDEX IF NOT EXISTS idx_chat_message_history_session_id ON chat_message_history (session_id);
+CREATE INDEX messages_by_session ON chat_message_history (owner, session_id, id);
+CREATE UNIQUE INDEX messages_by_id ON chat_message_history (owner, message_id, session_id);
+
+CREATE TABLE message_revisions (
+  id bigint GENERATED ALWAYS AS IDENTITY,
+  owner uuid NOT NULL,
+  message bigint NOT NULL,
+  replaced_at bigint NOT NULL,
+  role text NOT NULL,
+  created_at timestamptz NOT NULL,
+  body jsonb NOT NULL,
+  PRIMARY KEY (owner, message, id)
+);
+
+CREATE SEQUENCE view_passage_seq INCREMENT -1 MAXVALUE -1;
+CREATE TABLE passages (
+  owner uuid NOT NULL,
+  id bigint NOT NULL,
+  kind text NOT NULL,
+  agent_name text NOT NULL,
+  session_id uuid,
+  view_id text,
+  start_at integer NOT NULL,
+  stop_at integer NOT NULL,
+  created_at bigint NOT NULL,
+  words tsvector NOT NULL,
+  PRIMARY KEY (owner, id)
+);
+CREATE INDEX passages_by_view ON passages (owner, view_id) WHERE view_id IS NOT NULL;
+
+-- English stems and no stop words, as the SQLite index has it.
+CREATE TEXT SEARCH DICTIONARY memorist_stem (TEMPLATE = snowball, LANGUAGE = english);
+CREATE TEXT SEARCH CONFIGURATION memorist (COPY = simple);
+ALTER TEXT SEARCH CONFIGURATION memorist
+  ALTER MAPPING FOR asciiword, word, numword, hword, asciihword, numhword,
+    hword_asciipart, hword_part, hword_numpart WITH memorist_stem;
+
+-- Arrays of real: pgvector takes them where it is there, and nothing changes where it is not.
+CREATE TABLE vectors (
+  owner uuid NOT NULL,
+  embedder text NOT NULL,
+  passage bigint NOT NULL,
+  embedding real[] NOT NULL,
+  PRIMARY KEY (owner, embedder, passage)
+);
+CREATE INDEX vectors_by_passage ON vectors (owner, passage);
+
+CREATE TABLE embedders (
+  owner uuid NOT NULL,
+  embedder text NOT NULL,
+  dimensions integer NOT NULL,
+  PRIMARY KEY (owner, embedder)
+);
+
+CREATE TABLE memory_items (
+  owner uuid NOT NULL,
+  id text NOT NULL,
+  agent_name text NOT NULL,
+  session_id text,
+  text text NOT NULL,
+  kind text NOT NULL,
+  category text NOT NULL,
+  importance double precision NOT NULL,
+  tags text NOT NULL,
+  tier text NOT NULL,
+  source text NOT NULL,
+  created_at bigint NOT NULL,
+  uses bigint NOT NULL,
+  used_at bigint,
+  expires_at bigint,
+  ended_at bigint,
+  superseded_by text,
+  reason text,
+  PRIMARY KEY (owner, id)
+);
+
+CREATE TABLE facts (
+  owner uuid NOT NULL,
+  id text NOT NULL,
+  agent_name text NOT NULL,
+  session_id text,
+  topic text NOT NULL,
+  subject text NOT NULL,
+  predicate text NOT NULL,
+  object text NOT NULL,
+  valid_from bigint,
+  valid_to bigint,
+  known_from bigint NOT NULL,
+  known_to bigint,
+  confidence double precision NOT NULL,
+  source text NOT NULL,
+  superseded_by text,
+  reason text,
+  PRIMARY KEY (owner, id)
+);
+CREATE INDEX facts_by_topic ON facts (owner, topic);
+
+CREATE TABLE view_sources (
+  owner uuid NOT NULL,
+  view text NOT NULL,
+  message_id text NOT NULL,
+  PRIMARY KEY (owner, view, message_id)
+);
+CREATE INDEX views_by_message ON view_sources (owner, message_id);
+
+CREATE TABLE agent_long_term_memory (
+  owner uuid NOT NULL,
+  user_id text NOT NULL,
+  agent_name text NOT NULL,
+  id text NOT NULL,
+  version integer NOT NULL,
+  notes text NOT NULL,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  PRIMARY KEY (owner, agent_name)
+);
+
+CREATE TABLE note_versions (
+  owner uuid NOT NULL,
+  agent_name text NOT NULL,
+  version integer NOT NULL,
+  notes text NOT NULL,
+  created_at bigint NOT NULL,
+  PRIMARY KEY (owner, agent_name, version)
+);
+
+CREATE TABLE jobs (
+  owner uuid NOT NULL,
+  id bigint GENERATED ALWAYS AS IDENTITY,
+  kind text NOT NULL,
+  session_id uuid NOT NULL,
+  first_seq bigint NOT NULL,
+  last_seq bigint NOT NULL,
+  attempts integer NOT NULL,
+  run_at bigint NOT NULL,
+  lease text,
+  error text,
+  dead integer NOT NULL,
+  PRIMARY KEY (owner, id)
+);
+CREATE INDEX jobs_waiting ON jobs (id) WHERE dead = 0;
+CREATE INDEX jobs_by_session ON jobs (owner, session_id);
+
+-- As `fold` in records/text.py, for rows that come from elsewhere.
+CREATE FUNCTION folded(said text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT regexp_replace(regexp_replace(replace(normalize(regexp_replace(
+    normalize(lower(said), NFKD), '[\u0300-\u036f]', '', 'g'), NFC), 'ß', 'ss'),
+    '[!-/:-@\[-`{-~]+', ' ', 'g'),
+    '([\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])', ' \1 ', 'g')
+$$;
+
+-- Make a message that came from elsewhere findable, and queue it to be thought about.
+CREATE FUNCTION take_in(for_owner uuid, session uuid, seq bigint, message jsonb, at timestamptz)
+RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  content jsonb := message #> '{data,content}';
+  said text := coalesce(CASE jsonb_typeof(content)
+    WHEN 'array' THEN (SELECT string_agg(coalesce(part ->> 'text', part #>> '{}'), ' ')
+                       FROM jsonb_array_elements(content) part)
+    ELSE content #>> '{}' END, '');
+  micros bigint := (extract(epoch FROM at) * 1000000)::bigint;
+  size integer := 20000;
+BEGIN
+  INSERT INTO passages (owner, id, kind, agent_name, session_id, start_at, stop_at, created_at, words)
+  SELECT for_owner, seq * 1048576 + piece, 'message', s.agent_name, session,
+    piece * size, CASE WHEN piece = 0 AND length(said) <= size THEN 2147483647
+                       ELSE (piece + 1) * size END, micros,
+    to_tsvector('memorist', folded(substr(said, piece * size + 1, size)))
+  FROM sessions s, generate_series(0, greatest(0, (length(said) - 1) / size)) piece
+  WHERE s.owner = for_owner AND s.key = session;
+  INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
+  VALUES (for_owner, 'derive', session, seq, seq, 0,
+          (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0);
+END $$;
+
+-- A row from langchain-postgres brings a session UUID and a message; the rest is filled in here.
+CREATE FUNCTION fill_in() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended(NEW.session_id::text, 0));
+  NEW.owner := coalesce(owner_of_session(NEW.session_id), '00000000-0000-0000-0000-000000000000');
+  -- As every write of ours does: a forget of this owner waits, or is waited for.
+  PERFORM pg_advisory_xact_lock_shared(hashtextextended(replace(NEW.owner::text, '-', ''), 1));
+  NEW.id := nextval('message_seq');
+  NEW.message_id := id_of(NEW.message);
+  NEW.role := role_of(NEW.message);
+  NEW.source := NEW.role;
+  PERFORM FROM chat_message_history m
+  WHERE m.owner = NEW.owner AND m.message_id = NEW.message_id AND m.session_id = NEW.session_id;
+  IF FOUND THEN
+    RETURN NULL;  -- the same message again is the same message
+  END IF;
+  IF NEW.owner <> '00000000-0000-0000-0000-000000000000' THEN
+    PERFORM take_in(NEW.owner, NEW.session_id, NEW.id, NEW.message, NEW.created_at);
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER fill_in BEFORE INSERT ON chat_message_history
+  FOR EACH ROW WHEN (NEW.owner IS NULL) EXECUTE FUNCTION fill_in();
+
+CREATE FUNCTION owner_of_session(wanted uuid) RETURNS uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+  SELECT owner FROM session_uuids WHERE key = wanted
+$$;
+
+-- One row for each write a process has under way at a time. It changes with the write, so that
+-- a process which lost the answer to its COMMIT can tell whether it was done.
+CREATE TABLE memorist_writes (
+  client uuid PRIMARY KEY,
+  number bigint NOT NULL,
+  used_at timestamptz NOT NULL
+);
+
+-- A session's rows carry its own id where that is a UUID nobody else has taken, and one made
+-- from owner and id otherwise.
+CREATE FUNCTION claim_session_uuid(for_owner uuid, named text) RETURNS uuid
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+  chosen uuid;
+BEGIN
+  IF named ~ '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' THEN
+    chosen := named::uuid;
+    PERFORM pg_advisory_xact_lock(hashtextextended(named, 0));  -- a row may be on its way in
+    INSERT INTO session_uuids VALUES (chosen, for_owner) ON CONFLICT DO NOTHING;
+    IF owner_of_session(chosen) = for_owner THEN
+      RETURN chosen;
+    END IF;
+  END IF;
+  chosen := substr(encode(sha256(convert_to(for_owner || '/' || named, 'UTF8')), 'hex'), 1, 32)::uuid;
+  INSERT INTO session_uuids VALUES (chosen, for_owner) ON CONFLICT DO NOTHING;
+  IF owner_of_session(chosen) <> for_owner THEN  -- somebody foresaw it and took it
+    chosen := gen_random_uuid();
+    INSERT INTO session_uuids VALUES (chosen, for_owner);
+  END IF;
+  RETURN chosen;
+END $$;
+
+CREATE FUNCTION release_session_uuid() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+  DELETE FROM session_uuids WHERE key = OLD.key AND owner = OLD.owner;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER release_session_uuid AFTER DELETE ON sessions
+  FOR EACH ROW EXECUTE FUNCTION release_session_uuid();
+
+-- Messages that waited for their session to become known become its owner's.
+CREATE FUNCTION adopt() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  waiting record;
+BEGIN
+  PERFORM set_config('memorist.adopting', NEW.key::text, true);
+  FOR waiting IN
+    UPDATE chat_message_history SET owner = NEW.owner
+    WHERE session_id = NEW.key AND owner = '00000000-0000-0000-0000-000000000000'
+    RETURNING *
+  LOOP
+    PERFORM take_in(NEW.owner, NEW.key, waiting.id, waiting.message, waiting.created_at);
+  END LOOP;
+  PERFORM set_config('memorist.adopting', '', true);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER adopt AFTER INSERT ON sessions FOR EACH ROW EXECUTE FUNCTION adopt();
+
+CREATE FUNCTION message_gone() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  DELETE FROM passages
+  WHERE owner = OLD.owner AND id BETWEEN OLD.id * 1048576 AND OLD.id * 1048576 + 1048575;
+  DELETE FROM message_revisions WHERE owner = OLD.owner AND message = OLD.id;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER message_gone AFTER DELETE ON chat_message_history
+  FOR EACH ROW EXECUTE FUNCTION message_gone();
+
+CREATE FUNCTION passage_gone() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+  DELETE FROM vectors WHERE owner = OLD.owner AND passage = OLD.id;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER passage_gone AFTER DELETE ON passages
+  FOR EACH ROW EXECUTE FUNCTION passage_gone();
+
+-- Row-level security: a query that forgets its WHERE still sees one owner's rows, and none
+-- where no owner was set. The queue's three tables, which hold no words, open to a worker.
+DO $$
+DECLARE
+  guarded text;
+  mine text := $q$ (owner = nullif(current_setting('memorist.owner', true), '')::uuid) $q$;
+  worker text := $q$ (current_setting('memorist.worker', true) = 'on') $q$;
+BEGIN
+  FOREACH guarded IN ARRAY ARRAY[
+    'owners', 'sessions', 'user_agent_active_sessions', 'chat_message_history',
+    'message_revisions', 'passages', 'vectors', 'embedders', 'memory_items', 'facts',
+    'view_sources', 'agent_long_term_memory', 'note_versions', 'jobs']
+  LOOP
+    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', guarded);
+    EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', guarded);
+    EXECUTE format('CREATE POLICY own_rows ON %I USING %s WITH CHECK %s', guarded, mine, mine);
+  END LOOP;
+  EXECUTE 'CREATE POLICY worker ON jobs USING ' || worker || ' WITH CHECK ' || worker;
+  EXECUTE 'CREATE POLICY worker ON owners FOR SELECT USING ' || worker;
+  EXECUTE 'CREATE POLICY worker ON sessions FOR SELECT USING ' || worker;
+END $$;
+CREATE POLICY adoption ON chat_message_history USING (
+  owner = '00000000-0000-0000-0000-000000000000'
+  AND session_id::text = current_setting('memorist.adopting', true));
+ALTER TABLE session_uuids ENABLE ROW LEVEL SECURITY;

@@ -1,0 +1,183 @@
+-- SQL that only PostgreSQL speaks.
+
+-- name: @message
+m.id, m.source, m.message_id, m.role,
+(extract(epoch FROM m.created_at) * 1000000)::bigint, m.message
+
+-- name: keep_revision
+INSERT INTO message_revisions (owner, message, replaced_at, role, created_at, body)
+SELECT m.owner, m.id, :now, m.role, m.created_at, m.message FROM chat_message_history m
+WHERE m.owner = :owner AND m.id = :seq
+
+-- name: @revised
+m.id, m.source, m.message_id, r.role,
+(extract(epoch FROM r.created_at) * 1000000)::bigint, r.body
+
+-- name: @real
+double precision
+
+-- name: @skip_locked
+FOR UPDATE SKIP LOCKED
+
+-- name: @for_update
+FOR UPDATE
+
+-- name: @stamp
+to_timestamp(CAST(:created_at AS bigint) / 1000000)
+  + mod(CAST(:created_at AS bigint), 1000000) * interval '1 microsecond'
+
+-- name: add_counter
+INSERT INTO memorist_writes (client, number, used_at) VALUES (:client, 0, now())
+ON CONFLICT DO NOTHING
+
+-- Locked, since the transaction that counts may still be on its way.
+-- name: read_counter
+SELECT number FROM memorist_writes WHERE client = :client FOR UPDATE
+
+-- name: lock_session
+SELECT key, agent_name, created_at, pg_advisory_xact_lock(hashtextextended(key::text, 0))
+FROM sessions WHERE owner = :owner AND session_hash = :session_hash
+
+-- name: create_session
+INSERT INTO sessions (owner, key, session_hash, session_id, agent_name, created_at)
+VALUES (:owner, claim_session_uuid(:owner, :session_id), :session_hash, :session_id, :agent, :now)
+ON CONFLICT (owner, session_hash) DO NOTHING
+RETURNING key
+
+-- name: next_seqs
+SELECT nextval('message_seq') FROM generate_series(1, :count)
+
+-- name: next_view_passages
+SELECT nextval('view_passage_seq') FROM generate_series(1, :count)
+
+-- name: append_message
+INSERT INTO chat_message_history
+  (id, owner, session_id, message_id, role, source, created_at, message)
+VALUES (:seq, :owner, :session, :message_id, :role, :source, @stamp, CAST(:message AS jsonb))
+ON CONFLICT DO NOTHING
+
+-- name: rewrite_message
+UPDATE chat_message_history
+SET role = :role, created_at = @stamp, message = CAST(:message AS jsonb)
+WHERE owner = :owner AND id = :seq
+
+-- name: add_passage
+WITH passage AS (
+  INSERT INTO passages
+    (id, owner, kind, agent_name, session_id, view_id, start_at, stop_at, created_at, role, speaker,
+     own, asks)
+  VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :created_at, :role,
+    :speaker, :own, :asks))
+INSERT INTO passage_words (owner, id, words)
+VALUES (:owner, :id, CAST(:words AS bigint[]))
+
+-- name: places
+SELECT w.number, word_places(CAST(:owner AS uuid), ARRAY[w.word], ARRAY[w.stem], :most)
+FROM unnest(CAST(:words AS text[]), CAST(:stems AS text[])) WITH ORDINALITY AS w (word, stem, number)
+
+-- name: count_records
+SELECT count(*) + (SELECT coalesce(sum(pieces), 0) FROM articles WHERE owner = :owner)
+  + (SELECT coalesce(sum(pieces), 0) FROM entries WHERE owner = :owner)
+FROM chat_message_history WHERE owner = :owner
+
+-- A message from elsewhere whose length is not known counts as one of middling length.
+-- name: record_lengths
+SELECT k, l.length FROM unnest(CAST(:records AS bigint[])) k, LATERAL (
+  SELECT max(CASE WHEN p.stop_at = 2147483647 THEN p.start_at + 200 ELSE p.stop_at END
+    - CASE WHEN p.id < 0 THEN p.start_at ELSE 0 END) AS length
+  FROM passages p
+  WHERE p.owner = :owner AND p.id >= CASE WHEN k > 0 THEN k * 1048576 ELSE k END
+    AND p.id < CASE WHEN k > 0 THEN k * 1048576 + 1048576 ELSE k + 1 END) l
+WHERE l.length IS NOT NULL
+
+-- name: allowed
+SELECT array_send(array_agg(p.id)) FROM passages p @passage_joins
+WHERE p.owner = :owner AND @passage_filter AND @filters
+
+-- name: newest
+SELECT p.id FROM passages p @passage_joins
+WHERE p.owner = :owner AND p.id > 0 AND p.start_at = 0 AND @says_something AND @passage_filter
+  AND @filters
+ORDER BY p.id DESC LIMIT :limit
+
+-- As PostgreSQL sends them, which numpy reads at once.
+-- name: vectors
+SELECT v.passage, array_send(v.embedding::real[]) FROM vectors v
+WHERE v.owner = :owner AND v.embedder = :embedder
+
+-- name: vectors_of
+SELECT v.passage, array_send(v.embedding::real[]) FROM vectors v
+WHERE v.owner = :owner AND v.embedder = :embedder AND v.passage IN (:allowed*)
+
+-- name: @has_tags
+i.tags::jsonb ?& CAST(:tags AS text[])
+
+-- name: @cited_messages
+chat_message_history m ON m.owner = :owner AND m.message_id = v.message_id
+
+-- Looked up one by one, which PostgreSQL does for what is lateral and offset: it takes what is found
+-- for hundreds of times as many, and would read all that the user has.
+-- name: linked
+WITH near AS MATERIALIZED (
+  SELECT DISTINCT n.fact FROM unnest(CAST(:names AS text[])) AS e (name) CROSS JOIN LATERAL (
+    SELECT fact FROM entities WHERE owner = :owner AND name = e.name OFFSET 0) AS n
+  WHERE @is_no_hub
+), shared AS MATERIALIZED (
+  SELECT DISTINCT n.name FROM near CROSS JOIN LATERAL (
+    SELECT name FROM entities WHERE owner = :owner AND fact = near.fact OFFSET 0) AS n
+), beyond AS (
+  SELECT DISTINCT n.fact FROM shared e CROSS JOIN LATERAL (
+    SELECT fact FROM entities WHERE owner = :owner AND name = e.name OFFSET 0) AS n
+  WHERE @is_no_hub
+), facts_found AS MATERIALIZED (
+  SELECT fact, 1.0 AS score FROM near UNION ALL SELECT fact, 0.5 FROM beyond
+)
+SELECT passage, max(score) FROM (
+  SELECT p.id AS passage, f.score FROM facts_found f CROSS JOIN LATERAL (
+    SELECT id FROM passages WHERE owner = :owner AND view_id = f.fact OFFSET 0) AS p
+  UNION ALL
+  SELECT p.id, f.score * 0.8 FROM facts_found f CROSS JOIN LATERAL (
+    SELECT first.id FROM facts k
+    JOIN view_sources v ON v.owner = :owner AND v.view = k.id
+    JOIN @cited_messages
+    CROSS JOIN LATERAL (
+      SELECT id FROM passages WHERE owner = :owner AND start_at = 0
+        AND id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575
+      ORDER BY id LIMIT 1) AS first
+    WHERE k.owner = :owner AND k.id = f.fact AND k.known_to IS NULL AND k.valid_to IS NULL
+    OFFSET 0) AS p
+) AS found
+GROUP BY passage ORDER BY 2 DESC, 1 DESC LIMIT :limit
+
+-- Who deletes the passage at this moment waits, and then takes its vector along.
+-- name: put_vector
+INSERT INTO vectors (owner, passage, embedder, @vector_columns)
+SELECT p.owner, p.id, :embedder, @vector_values FROM passages p
+WHERE p.owner = :owner AND p.id = :passage
+FOR KEY SHARE OF p
+ON CONFLICT DO NOTHING
+
+-- name: @vector_columns
+embedding
+
+-- name: @vector_values
+CAST(:embedding AS real[])
+
+-- name: @nearest
+SELECT passage, 1 - coalesce(nullif(distance, 'NaN'), 1) FROM (
+  SELECT v.passage, v.embedding::vector <=> CAST(:vector AS vector) AS distance
+  FROM vectors v WHERE v.owner = :owner AND v.embedder = :embedder
+
+-- name: @nearest_first
+) AS measured
+ORDER BY coalesce(nullif(distance, 'NaN'), 1), passage DESC LIMIT :limit
+
+-- name: nearest
+@nearest @nearest_first
+
+-- name: nearest_of
+@nearest AND v.passage IN (:allowed*) @nearest_first
+
+-- name: delete_silent_speakers
+DELETE FROM speakers WHERE owner = :owner AND speaker NOT IN (
+  SELECT p.speaker FROM passages p WHERE p.owner = :owner AND p.speaker IS NOT NULL)

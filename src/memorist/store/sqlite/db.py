@@ -1,0 +1,201 @@
+"""A SQLite transaction as the shared logic sees it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from memorist.records.message import Message
+from memorist.records.text import dump_json
+from memorist.store import codec
+from memorist.store.base import Term
+from memorist.store.engine import Row, load_queries
+from memorist.store.vectors import Shelves, code_of, pack_vector
+from memorist.store.words import stems, term_stem
+
+if TYPE_CHECKING:
+    from memorist.store.bm25 import Ids
+
+MAX_PLACES = 16_000  # of words read for one question
+COUNT_SECONDS = 30.0  # for how long a count is good
+WORTH_KEEPING = 1_000
+MAX_COUNTS = 1_000
+
+QUERIES = load_queries("sqlite", r"IN (SELECT value FROM json_each(:\1))")
+
+
+def _picker(sql: str) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    """Picks a statement's values in the order it names them: binding by place is faster."""
+    names = list(dict.fromkeys(re.findall(r":(\w+)", sql)))
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda values: (values[names[0]],) if names else ()
+
+
+_PICK = {name: _picker(sql) for name, sql in QUERIES.items()}
+
+
+class SqliteDb:
+    """Named queries on one connection."""
+
+    def __init__(self, connection: apsw.Connection, shelves: Shelves) -> None:
+        self.connection = connection
+        self._shelves = shelves
+        self._counts: dict[str, tuple[float, int]] = {}
+
+    def rows(self, query: str, **values: Any) -> list[Row]:
+        return self._run(query, values).fetchall()
+
+    def run(self, query: str, **values: Any) -> int:
+        self._run(query, values)
+        return self.connection.changes()
+
+    def many(self, query: str, values: Iterable[dict[str, Any]]) -> int:
+        before = self.connection.total_changes()
+        self.connection.executemany(QUERIES[query], map(_PICK[query], values))
+        return self.connection.total_changes() - before
+
+    def _run(self, query: str, values: dict[str, Any]) -> apsw.Cursor:
+        for name, value in values.items():
+            if type(value) is list:
+                values[name] = json.dumps(value)
+        return self.connection.execute(QUERIES[query], _PICK[query](values))
+
+    def next_seqs(self, count: int) -> Sequence[int]:
+        first: int = self.rows("next_seq")[0][0]
+        return range(first, first + count)
+
+    def next_view_passages(self, count: int) -> Sequence[int]:
+        first: int = self.rows("next_view_passage")[0][0]
+        return range(first, first - count, -1)
+
+    def add_passages(self, rows: Sequence[dict[str, Any]]) -> None:
+        self.many("add_passage", rows)
+        for row in rows:
+            row["words"] = all_spelled(row["owner"], row["words"])
+        self.many("index_passage", rows)
+
+    def pack(self, message: Message) -> dict[str, Any]:
+        text = message.content if isinstance(message.content, str) else None
+        more = codec.extras(message)
+        return {"content": text, "extras": dump_json(more) if more else None}
+
+    def unpack(self, row: Row) -> Message:
+        extras = row[6]
+        return codec.join(row[2], row[3], row[4], row[5], json.loads(extras) if extras else None)
+
+    def places(self, owner: str, terms: Sequence[Term], *, every: bool = False) -> dict[Term, Ids]:
+        words = {spelled(owner, term_stem(term)): term for term in terms}
+        if every or self.count_records(owner) * len(words) <= MAX_PLACES:
+            found = self._read("places", words)
+        else:
+            found = self._places_of_rarest(words)
+        return {words[word]: places for word, places in found.items()}
+
+    def few_places(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
+        words = {spelled(owner, stem): stem for stem in stems}
+        found = self._read("holders", words, most + 1)
+        return {words[word]: places for word, places in found.items() if len(places) <= most}
+
+    def _read(self, query: str, words: Collection[str], most: int = -1) -> dict[str, Ids]:
+        rows = self.rows(query, words=list(words), most=most) if words else []
+        return dict(zip(words, [_numbers(joined) for (joined,) in rows], strict=True))
+
+    def _places_of_rarest(self, words: Collection[str]) -> dict[str, Ids]:
+        """Of words that stand in few places; what is left out stands nearly everywhere.
+
+        Where they are few, they are read and not counted first: both take about as long. Where
+        they are many, it tells little how often one stands in a passage, and is not asked for.
+        """
+        unknown = [word for word in words if self._known_count(word) is None]
+        read = self._read("places", unknown, WORTH_KEEPING + 1)
+        few = {word: places for word, places in read.items() if len(places) <= WORTH_KEEPING}
+        counted = [
+            (len(few[word]) if word in few else self._counted("count_places", term=word), word)
+            for word in words
+        ]
+        chosen: list[str] = []
+        total = 0
+        for count, word in sorted(counted):
+            total += count
+            if chosen and total > MAX_PLACES:
+                break
+            chosen.append(word)
+        many = self._read("holders", [word for word in chosen if word not in few])
+        return {word: few[word] if word in few else many[word] for word in chosen}
+
+    def count_records(self, owner: str) -> int:
+        return self._counted("count_records", owner=owner)
+
+    def _counted(self, query: str, **value: str) -> int:
+        """A count, remembered for a while if it was long in counting."""
+        [key] = value.values()
+        if (known := self._known_count(key)) is not None:
+            return known
+        rows = self.rows(query, **value)
+        count = int(rows[0][0]) if rows else 0
+        if count > WORTH_KEEPING:
+            if len(self._counts) >= MAX_COUNTS:
+                self._counts.clear()
+            self._counts[key] = time.monotonic(), count
+        return count
+
+    def _known_count(self, key: str) -> int | None:
+        at, count = self._counts.get(key, (-COUNT_SECONDS, 0))
+        return count if time.monotonic() < at + COUNT_SECONDS else None
+
+    def lengths(self, owner: str, records: list[int]) -> dict[int, int]:
+        [(lengths,)] = self.rows("record_lengths", owner=owner, records=records)
+        return dict(zip(records, json.loads(lengths), strict=True))
+
+    def allowed(self, conditions: dict[str, Any]) -> Ids:
+        return _numbers(self.rows("allowed", **conditions)[0][0])
+
+    def nearest(
+        self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
+    ) -> list[tuple[int, float]]:
+        return self._shelves.search(self, (owner, embedder), vector, limit, allowed)
+
+    def count_vectors(self, key: tuple[str, str]) -> int:
+        return int(self.rows("count_vectors", owner=key[0], embedder=key[1])[0][0])
+
+    def vectors_since(self, key: tuple[str, str], last: int, coded: bool) -> list[Row]:
+        query = "codes_since" if coded else "vectors_since"
+        return self.rows(query, owner=key[0], embedder=key[1], last=last)
+
+    def vectors_of(self, key: tuple[str, str], passages: list[int]) -> list[Row]:
+        return self.rows("vectors_of", owner=key[0], embedder=key[1], passages=passages)
+
+    def vectors_there(self, key: tuple[str, str], passages: list[int]) -> set[int]:
+        rows = self.rows("vectors_there", embedder=key[1], passages=passages)
+        return {passage for (passage,) in rows}
+
+    def vector(self, values: Sequence[float]) -> dict[str, Any]:
+        packed = pack_vector(values)
+        return {"embedding": packed, "code": code_of(packed)}
+
+
+def all_spelled(owner: str, text: str) -> str:
+    """The stems of a text as `spelled` has them, in one go where all of them are plain."""
+    found = stems(text)
+    if not found or not text.isascii():
+        return " ".join([spelled(owner, word) for word in found])
+    return owner[:12] + f" {owner[:12]}".join(found)
+
+
+def spelled(owner: str, word: str) -> str:
+    """A word as one user's: led by a part of the owner, in letters that FTS5 leaves alone."""
+    return f"{owner[:12]}{word}" if word.isascii() else f"{owner[:12]}0x{word.encode().hex()}"
+
+
+def _numbers(joined: str | None) -> Ids:
+    """The numbers of a list that SQLite joined by commas: faster than a row for each."""
+    import numpy as np
+
+    return np.fromstring(joined or "", np.int64, sep=",")

@@ -1,0 +1,193 @@
+"""A LangChain chat model that says what a test tells it to, and keeps what it was asked.
+
+    model = ScriptedChatModel([{"name": "recall", "args": {"query": "city"}}, "In Berlin."])
+    agent = create_agent(model, tools=[recall])
+    agent.invoke({"messages": "Where does Ada live?"})
+    assert model.prompts[0].tools[0]["function"]["name"] == "recall"
+
+`replies` is given one by one, or is a function of the messages. A reply is a text; a tool call
+{"name": …, "args": …}, with an "id" if it matters, or a list of them; an `AIMessage`, or a dict
+with "content" and whatever else one has; an exception, which is raised; `Cut`; or a function of
+the messages that returns any of these.
+
+With `max_input_tokens`, a longer prompt is refused as a provider would, and no reply is used up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memorist.errors import InvalidError, MissingExtraError
+from memorist.testing.plain_counter import PlainCounter
+
+try:
+    from langchain_core.callbacks import CallbackManagerForLLMRun
+    from langchain_core.exceptions import ContextOverflowError
+    from langchain_core.language_models import BaseChatModel, LanguageModelInput
+    from langchain_core.language_models.model_profile import ModelProfile
+    from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_messages
+    from langchain_core.messages.ai import UsageMetadata
+    from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+    from langchain_core.runnables import Runnable
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+    from pydantic import ConfigDict, Field, PrivateAttr
+except ImportError as error:
+    raise MissingExtraError("langchain") from error
+
+from memorist.testing.script import Cut, Script, chunks
+
+__all__ = ["Cut", "Prompt", "ScriptedChatModel", "ScriptedOverflowError"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What the model was asked: messages, tools in OpenAI's form, other options, and its size."""
+
+    messages: list[BaseMessage]
+    tools: list[dict[str, Any]]
+    options: dict[str, Any]
+    tokens: int
+
+
+class ScriptedOverflowError(ContextOverflowError):
+    """The prompt is longer than the window; says so as OpenAI does."""
+
+    code = "context_length_exceeded"
+    status_code = 400
+
+    def __init__(self, tokens: int, max_tokens: int) -> None:
+        super().__init__(
+            f"Error code: 400 - This model's maximum context length is {max_tokens} tokens. "
+            f"However, your messages resulted in {tokens} tokens. Please reduce the length of "
+            "the messages. (context_length_exceeded)"
+        )
+
+
+class ScriptedChatModel(BaseChatModel):
+    """A chat model with a script; see the module.
+
+    `overflow` makes the error for a prompt of more than `max_input_tokens`, from its size and the
+    limit. `counter` may be Memorist's own (`memorist.context.tokens.Counter`); the default never
+    counts more than that.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    replies: Any = Field(default=(), exclude=True, repr=False)
+    model: str = "scripted"
+    max_input_tokens: int | None = None
+    overflow: Callable[[int, int], BaseException] = Field(
+        default=ScriptedOverflowError, exclude=True, repr=False
+    )
+    counter: Any = Field(default=None, exclude=True, repr=False)
+
+    _script: Script = PrivateAttr()
+    _prompts: list[Prompt] = PrivateAttr(default_factory=list)
+
+    def __init__(self, replies: Any = (), **fields: Any) -> None:
+        if isinstance(replies, str):
+            raise InvalidError("replies is a list of replies, or a function of the messages")
+        fields["replies"] = replies
+        super().__init__(**fields)
+        self._script = Script(replies)
+        self.counter = self.counter or PlainCounter()
+
+    @property
+    def prompts(self) -> list[Prompt]:
+        """Every prompt so far, also those that were refused; bound copies share the list."""
+        return self._prompts
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"model": self.model}
+
+    def _resolve_model_profile(self) -> ModelProfile | None:
+        if self.max_input_tokens is None:
+            return None
+        return ModelProfile(max_input_tokens=self.max_input_tokens, tool_calling=True)
+
+    def bind_tools(
+        self, tools: Sequence[Any], *, tool_choice: Any = None, **options: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """The model with tools, which each prompt then names."""
+        schemas = [convert_to_openai_tool(tool) for tool in tools]
+        chosen = {"tool_choice": tool_choice} if tool_choice is not None else {}
+        return self.bind(tools=schemas, **chosen, **options)
+
+    def get_num_tokens(self, text: str) -> int:
+        """The tokens of a text, counted offline."""
+        return PlainCounter().texts([text])
+
+    def get_num_tokens_from_messages(
+        self, messages: list[BaseMessage], tools: Sequence[Any] | None = None
+    ) -> int:
+        """The tokens of a prompt: its messages and its tools."""
+        schemas = [convert_to_openai_tool(tool) for tool in tools or ()]
+        counted: int = self.counter.wires(convert_to_openai_messages(messages))
+        return counted + int(self.counter.tools(schemas))
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **options: Any,
+    ) -> ChatResult:
+        said = self._reply(messages, stop, options)
+        if isinstance(said, Cut):
+            raise said.error
+        return ChatResult(generations=[ChatGeneration(message=said)])
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **options: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        said = self._reply(messages, stop, options)
+        whole = AIMessage(said.text) if isinstance(said, Cut) else said
+        for chunk in chunks(whole, last=not isinstance(said, Cut)):
+            if run_manager is not None:
+                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+            yield chunk
+        if isinstance(said, Cut):
+            raise said.error
+
+    def _reply(
+        self, messages: list[BaseMessage], stop: list[str] | None, options: dict[str, Any]
+    ) -> AIMessage | Cut:
+        """The next reply of the script, or the error that it or the prompt's length is."""
+        tools = list(options.get("tools") or ())
+        others = {key: value for key, value in options.items() if key != "tools"}
+        if stop:
+            others["stop"] = stop
+        tokens = self.get_num_tokens_from_messages(messages, tools)
+        self._prompts.append(Prompt(list(messages), tools, others, tokens))
+        if self.max_input_tokens is not None and tokens > self.max_input_tokens:
+            raise self.overflow(tokens, self.max_input_tokens)
+        said = self._script.next(messages)
+        return said if isinstance(said, Cut) else self._priced(said, tokens)
+
+    def _priced(self, said: AIMessage, tokens: int) -> AIMessage:
+        """A copy, so that the script's own message stays as it is, with what it cost."""
+        texts = [str(said.text), *(json.dumps(call["args"]) for call in said.tool_calls)]
+        answered = PlainCounter().texts(texts)
+        usage = UsageMetadata(
+            input_tokens=tokens, output_tokens=answered, total_tokens=tokens + answered
+        )
+        finish = "tool_calls" if said.tool_calls else "stop"
+        about = {"model_name": self.model, "finish_reason": finish, **said.response_metadata}
+        return said.model_copy(
+            update={
+                "usage_metadata": said.usage_metadata or usage,
+                "response_metadata": about,
+            }
+        )

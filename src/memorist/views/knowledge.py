@@ -1,0 +1,217 @@
+"""KGMemory: what was said, as facts an agent reads as model-ready dicts."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, Unpack
+
+from memorist.errors import BadAnswerError, InvalidError, MessageError, ProviderError
+from memorist.life import Told
+from memorist.lifecycle.thinking import DEFAULT_THINKING, Policy, Thinking
+from memorist.memory import Memory
+from memorist.records.change import Retract
+from memorist.records.fact import Fact
+from memorist.records.log import Job
+from memorist.records.message import ROLES, Message
+from memorist.records.query import Recall
+from memorist.views.conversation import BaseMemory, ConversationMemory, Wire
+
+LOOK_EVERY_S = 0.02
+RESET_PATIENCE_S = 5.0
+TRIPLE = ("subject", "predicate", "object")
+
+
+class KGMemory(BaseMemory):
+    """Facts (subject, predicate, object) about what was said; the words behind them are kept.
+
+    Facts are found in the background by the `model`, or by rules where there is none. They
+    belong to the user and agent: other objects that name the same ones share them, also in
+    other processes, and what no agent in particular was told is seen by all. Without a `memory`
+    all lives and dies with this object; close it then.
+
+        with KGMemory(description="You are a travel agent") as memory:
+            memory.extract_and_update_from_text("I moved to Berlin.")
+            memory.add_fact("Paris", "is capital of", "France")
+            print(memory.retrieve_all())
+    """
+
+    def __init__(
+        self,
+        model: Any = None,
+        description: str | None = None,
+        *,
+        memory: Memory | None = None,
+        user: str = "me",
+        agent: str = "",
+        session: str | None = None,
+    ) -> None:
+        if memory is None:
+            memory = self._own = Memory(":memory:", thinking=_thinking_of(model))
+        elif model is not None:
+            raise InvalidError("the memory has its model: Memory(thinking=Thinking(model=…))")
+        shared = (memory.thinking or DEFAULT_THINKING).policy.shared
+        self._memory = memory
+        self._home = memory.scope(user=user, agent="" if shared else agent)
+        self._said = ConversationMemory(
+            description, memory=memory, user=user, agent=agent, session=session
+        )
+
+    @property
+    def session_id(self) -> str:
+        return self._said.session_id
+
+    def add(self, message: Message | None = None, **fields: Any) -> str:
+        """Store what was said, durably, and return its id; its facts follow in the background."""
+        return self._said.add(message, **fields)
+
+    def add_fact(
+        self,
+        subject: str,
+        predicate: str,
+        object: str,
+        *,
+        role: str = "user",
+        **told: Unpack[Told],
+    ) -> str:
+        """Add a fact as told by `role`; return its id, or that of the fact that says so already.
+
+        `told` is as for `Memory.add_fact`. Where it would change what somebody more trusted
+        said, nothing is added and the id is empty.
+        """
+        told.setdefault("source", role)
+        home = self._home
+        return self._memory.add_fact(
+            subject, predicate, object, user=home.user, agent=home.agent, **told
+        )
+
+    def extract_and_update_from_text(
+        self, text: str, role: str = "user", timeout_s: float = 60.0
+    ) -> list[Wire]:
+        """Store a text, wait until it was thought about, and return the facts it states.
+
+        The text is kept whatever happens: `BadAnswerError` says that the model gave no usable
+        answer, `ProviderError` that there was none in time and the text still waits for one.
+        """
+        message_id = self.add(role=role, content=text)
+        self._wait_for(message_id, timeout_s)
+        return [_fact_to_dict(fact) for fact in self._facts() if message_id in fact.sources]
+
+    def update(self, message_id: str, **fields: Any) -> None:
+        """Change what a fact states, or fields of a message; what it said before is kept.
+
+        A changed message is thought about again; a changed fact keeps answering to its old id.
+        """
+        fact = self._fact(message_id)
+        if fact is None:
+            self._said.update(message_id, **fields)
+            return
+        if wrong := sorted(fields.keys() - set(TRIPLE)):
+            raise MessageError(f"{', '.join(wrong)} is not a field of a fact that can be changed")
+        self._memory.change_fact(fact.id, user=self._home.user, **fields)
+
+    def retrieve_all(self) -> list[Wire]:
+        """The system message, then the facts that hold, in the order they were learnt."""
+        return [*self._said.retrieve_by_role("system"), *map(_fact_to_dict, self._facts())]
+
+    def retrieve_recent(self, n: int = 1) -> list[Wire]:
+        """The `n` facts learnt last, oldest first."""
+        if n < 0:
+            raise InvalidError("n must not be negative")
+        return [_fact_to_dict(fact) for fact in self._facts()[-n:]] if n else []
+
+    def retrieve_by_id(self, message_id: str) -> Wire | None:
+        """The fact with this id, or the one in its place; or the message with it, as said."""
+        fact = self._fact(message_id)
+        return self._said.retrieve_by_id(message_id) if fact is None else _fact_to_dict(fact)
+
+    def retrieve_by_role(self, role: str) -> list[Wire]:
+        """The facts told by this role."""
+        return [wire for wire in self.retrieve_all() if wire["role"] == role]
+
+    def recall(self, question: str, limit: int = 10, deadline_ms: float | None = 50.0) -> Recall:
+        """The facts that bear on a question, by words, by meaning and by what they link to."""
+        home = self._home
+        return self._memory.recall(
+            question, user=home.user, agent=home.agent, limit=limit, deadline_ms=deadline_ms,
+            kind="fact",
+        )  # fmt: skip
+
+    def remove(self, message_id: str) -> bool:
+        """Take a fact back, or forget a message with all that was derived from it."""
+        fact = self._fact(message_id)
+        if fact is None:
+            return self._said.remove(message_id)
+        self._memory.retract(fact.id, user=self._home.user, reason="removed")
+        return True
+
+    def reset(self) -> None:
+        """Take back all facts of this user and agent, and begin a new session.
+
+        The system message stays. The log keeps what was said, and the past what was believed.
+        """
+        deadline = time.monotonic() + RESET_PATIENCE_S
+        while self._jobs() and time.monotonic() < deadline:  # else they would come afterwards
+            time.sleep(LOOK_EVERY_S)
+        home = self._home
+        seen = self._memory.as_of(user=home.user, agent=home.agent)
+        own = [fact.id for fact in seen if (fact.scope.agent or "") == home.agent]
+        self._memory.store.apply(home, [Retract(id=id_, reason="reset") for id_ in own])
+        self._said.reset()
+
+    def _facts(self) -> list[Fact]:
+        return self._memory.facts(user=self._home.user, agent=self._home.agent)
+
+    def _fact(self, id_: str) -> Fact | None:
+        """The fact that this id leads to: its own, or the last that took its place."""
+        facts = {fact.id: fact for fact in self._facts()}
+        passed: set[str] = set()
+        while id_ not in facts and id_ not in passed:
+            passed.add(id_)
+            found = self._memory.store.records(self._home, [id_])
+            id_ = (found[0].superseded_by if found else None) or id_
+        return facts.get(id_)
+
+    def _jobs(self, dead: bool | None = False) -> list[Job]:
+        """What of this session waits to be thought about."""
+        here = self._memory.scope(user=self._home.user, session=self.session_id)
+        return self._memory.store.jobs(here, dead=dead)
+
+    def _wait_for(self, message_id: str, timeout_s: float) -> None:
+        [entry] = self._memory.store.find(self._home.whole_user(), [message_id])
+        deadline = time.monotonic() + timeout_s
+        while mine := [
+            job for job in self._jobs(None) if job.first_seq <= entry.seq <= job.last_seq
+        ]:
+            if mine[0].dead:
+                raise BadAnswerError(f"the text is kept, but no facts were found: {mine[0].error}")
+            if time.monotonic() >= deadline:
+                raise ProviderError(f"no facts in {timeout_s:g} s; the text is kept and waits")
+            time.sleep(LOOK_EVERY_S)
+
+
+def _thinking_of(model: Any) -> Thinking:
+    """A memory for facts keeps all there are, not the few that a chat should leave behind."""
+    policy = Policy(share=math.inf)
+    if model is None:
+        return Thinking(policy=policy)
+    from memorist.providers.open_chat import as_chat_model  # here: `import memorist` stays light
+
+    return Thinking(model=as_chat_model(model), policy=policy)
+
+
+def _role_of(fact: Fact) -> str:
+    """The role whose words a fact goes back to; a web page is read by a tool."""
+    return fact.source if fact.source in ROLES else {"import": "user"}.get(fact.source, "tool")
+
+
+def _fact_to_dict(fact: Fact) -> Wire:
+    predicate = fact.predicate.replace("_", " ")
+    return {
+        "role": _role_of(fact),
+        "content": f"{fact.subject} {predicate} {fact.object}",
+        "id": fact.id,
+        "subject": fact.subject,
+        "predicate": fact.predicate,
+        "object": fact.object,
+    }

@@ -1,0 +1,239 @@
+"""Library: a shelf of articles that an agent reads from, and cites."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memorist.context.documents.chunks import chunks
+from memorist.context.documents.reading import Files, find_files, read_document
+from memorist.errors import InvalidError, MissingExtraError, NotFoundError
+from memorist.memory import Memory
+from memorist.records.article import Article, Card, Shelved
+from memorist.records.query import Filters, Forgotten, Hit
+from memorist.records.scope import Scope
+
+if TYPE_CHECKING:
+    from memorist.context.documents.excerpts import Retrieved
+    from memorist.context.quote import Quote
+    from memorist.context.tokens import Counter
+
+WINDOW = 262_144  # tokens
+TOP_K = 5
+RECALL_MS = 50.0
+DEADLINE_MS = 1_000.0  # where nobody else has a part of the time
+PASSAGES = 12  # looked for, for each article that is wanted
+JOINTS = 8  # tokens that texts may take more together than alone
+
+Progress = Callable[[int, int, str], None]
+"""Told of each file: how many are done, of how many, and its uri."""
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+log = logging.getLogger("memorist")
+
+
+@dataclass(slots=True)
+class Ingested:
+    """What came of files, by their uris. `failed` and `notes` give reasons, `skipped` are of
+    kinds that are not read, `duplicates` say what another article says already.
+    """
+
+    added: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    duplicates: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+
+
+def shelf(tenant: str, name: str) -> Scope:
+    """The scope of a shelf that all users of a tenant share: an owner of its own, and no user's."""
+    return Scope(tenant=f"{tenant}/library", user=name)
+
+
+class Library:
+    """A shelf of articles: files are read in once, found by words and meaning, and quoted.
+
+        library = Library(memory, "handbook")
+        library.ingest("docs")
+        for found in library.retrieve("How long may I return it?", window=8_000):
+            print(found.citation, found.text)
+
+    With a name it is shared by all users of the tenant; `user` has the user's own instead.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        name: str = "library",
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+    ) -> None:
+        self._memory = memory
+        if user is None:
+            self.scope = shelf(memory.tenant, name)
+        else:
+            self.scope = memory.scope(user=user, agent=agent)
+
+    def add(self, title: str, text: str, uri: str = "") -> Shelved:
+        """Store a text in hand, in the place of the one with the same uri, if there is one."""
+        shelved = self._put(Article(scope=self.scope, title=title, text=text, uri=uri))
+        self._memory.wake()
+        return shelved
+
+    def articles(self) -> list[Card]:
+        """What is on the shelf, by uri and title."""
+        return self._memory.store.articles(self.scope)
+
+    def get(self, id: str) -> Article:
+        """An article with its text."""
+        found = self._memory.store.read_articles(self.scope, [id])
+        if not found:
+            raise NotFoundError("no article with this id on this shelf")
+        return found[0]
+
+    def remove(self, id: str) -> Forgotten:
+        """Take an article off the shelf. Its bytes go with the next `Memory.scrub`."""
+        self.get(id)
+        return self._memory.store.forget(self.scope, record_id=id)
+
+    def ingest(
+        self, paths: Paths, *, prune: bool = False, progress: Progress | None = None
+    ) -> Ingested:
+        """Read files and folders in: Markdown, text, HTML, and PDF with the extra `pdf`.
+
+        Each article is durable before the next is read, and what is there already is left as it
+        is: after a crash, run it again. With `prune`, what came from the folders and is no longer
+        in them is removed.
+        """
+        files = find_files(_paths(paths))
+        done = Ingested(skipped=files.skipped, failed=dict(files.failed))
+        known = {card.uri: card for card in self.articles()}
+        if prune:
+            done.removed = self._prune(files, known)
+        for number, (uri, path) in enumerate(files.paths.items(), start=1):
+            if uri not in done.failed:
+                self._ingest(uri, path, known.get(uri), done)
+            if progress is not None:
+                progress(number, len(files.paths), uri)
+        if done.changed:  # what was a duplicate of an older version is one no more
+            for uri in done.duplicates[:]:
+                done.duplicates.remove(uri)
+                self._ingest(uri, files.paths[uri], None, done)
+        if done.added or done.changed:
+            self._memory.wake()
+        return done
+
+    def retrieve(
+        self,
+        query: str,
+        top_k: int = TOP_K,
+        reserved_tokens: int = 0,
+        *,
+        window: int = WINDOW,
+        model: str = "",
+        deadline_ms: float | None = DEADLINE_MS,
+    ) -> list[Retrieved]:
+        """The articles that bear on a question, whole or in passages, as far as they fit.
+
+        They take at most what `window` has left after `reserved_tokens`, which the conversation
+        needs, and the question; tokens are those of `model`. The best comes first.
+        """
+        _check(query, top_k, reserved_tokens, window)
+        from memorist.context.tokens import Counter  # here: `import memorist` stays light
+        from memorist.providers.tokenizer import tokenizer_for
+
+        counter = Counter(tokenizer_for(model))
+        left = max(window - reserved_tokens - counter.text(query), 0)
+        hits = self._search(query, top_k, deadline_ms) if left else {}
+        found = self._fit(hits, left, counter)
+        log.info(
+            "articles: window %d, reserved %d, left %d, used %d by %d articles, %d of them whole%s",
+            window, reserved_tokens, left, sum(it.tokens for it in found), len(found),
+            sum(it.whole for it in found), "" if left else ": the window is full",
+        )  # fmt: skip
+        return found
+
+    def quotes(self, question: str, max_tokens: int, counter: Counter) -> list[Quote]:
+        """What of the shelf bears on a question and fits, to be quoted in a context."""
+        from memorist.context.assemble import ARTICLES_INTRO, QUESTION_INTRO
+
+        frame = counter.text(f"{ARTICLES_INTRO}\n\n{QUESTION_INTRO}\n") + JOINTS
+        left = max(max_tokens - frame, 0)
+        hits = self._search(question, TOP_K, RECALL_MS) if left else {}
+        return [it.quote for it in self._fit(hits, left, counter)]
+
+    def _fit(
+        self, hits: Mapping[str, Sequence[Hit]], left: int, counter: Counter
+    ) -> list[Retrieved]:
+        from memorist.context.documents.excerpts import fit
+
+        return fit(hits, self._memory.store.read_articles(self.scope, list(hits)), left, counter)
+
+    def _search(self, query: str, top_k: int, deadline_ms: float | None) -> dict[str, list[Hit]]:
+        """The passages found, by the article they are of; the best article first."""
+        answer = self._memory.search(
+            self.scope, query, limit=top_k * PASSAGES, deadline_ms=deadline_ms,
+            filters=Filters(kinds=("article",)),
+        )  # fmt: skip
+        grouped: defaultdict[str, list[Hit]] = defaultdict(list)
+        for hit in answer.hits:
+            if hit.id in grouped or len(grouped) < top_k:
+                grouped[hit.id].append(hit)
+        return grouped
+
+    def _put(self, article: Article, known: Card | None = None) -> Shelved:
+        if known and (known.title, known.digest) == (article.title, article.digest):
+            return Shelved(known.id, "unchanged")
+        if not article.text.strip():
+            raise InvalidError("the text of an article is empty; there is nothing to find in it")
+        return self._memory.store.put_article(article, chunks(article.text))
+
+    def _ingest(self, uri: str, path: Path, known: Card | None, done: Ingested) -> None:
+        """Read one file in; whatever is wrong with it is noted, and the others go on."""
+        try:
+            document = read_document(path)
+            title, text = document.title, document.text
+            shelved = self._put(Article(scope=self.scope, title=title, text=text, uri=uri), known)
+        except (InvalidError, MissingExtraError) as error:
+            done.failed[uri] = str(error)
+            return
+        if document.note:
+            done.notes[uri] = document.note
+        kept = {
+            "added": done.added, "changed": done.changed, "unchanged": done.unchanged,
+            "duplicate": done.duplicates,
+        }  # fmt: skip
+        kept[shelved.change].append(uri)
+
+    def _prune(self, files: Files, known: dict[str, Card]) -> list[str]:
+        """Remove what came from folders that could be read, and lies there no longer."""
+        folders, there = tuple(files.folders), {*files.paths, *files.skipped}
+        gone = [uri for uri in known if uri.startswith(folders) and uri not in there]
+        for uri in gone:
+            self.remove(known[uri].id)
+        return gone
+
+
+def _paths(paths: Paths) -> list[Path]:
+    if isinstance(paths, str | os.PathLike):
+        paths = [paths]
+    return [Path(path) for path in paths]
+
+
+def _check(query: str, top_k: int, reserved_tokens: int, window: int) -> None:
+    if not isinstance(query, str):
+        raise InvalidError(f"query must be a string, got {type(query).__name__}")
+    for name, value, least in (
+        ("top_k", top_k, 1), ("reserved_tokens", reserved_tokens, 0), ("window", window, 1),
+    ):  # fmt: skip
+        if not isinstance(value, int) or value < least:
+            raise InvalidError(f"{name} must be a whole number, at least {least}")
