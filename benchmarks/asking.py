@@ -98,12 +98,7 @@ def ask(memory: Memory, clock: Clock, question: Question, **asked: Any) -> Answe
     recall = memory.recall(question.text, user=question.user, limit=DEPTH, **asked)
     took_ms = (time.perf_counter() - started) * 1_000
     return Answer(
-        question,
-        found_in(recall),
-        took_ms,
-        recall.timings_ms,
-        recall.late,
-        tuple(recall.failed),
+        question, found_in(recall), took_ms, recall.timings_ms, recall.late, tuple(recall.failed)
     )
 
 

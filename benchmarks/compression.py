@@ -24,12 +24,12 @@ from benchmarks.metrics import interval
 from benchmarks.report import Grid, publish, short
 from memorist import Message
 from memorist.context.compression.compress import Compress, compress
-from memorist.context.compression.pieces import pieces
 from memorist.context.tokens import Counter
+from memorist.language.pieces import pieces
+from memorist.language.stems import stems
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.log import LogEntry
 from memorist.records.scope import Scope
-from memorist.store.words import stems
 
 SHARE = 10  # the summary has one of so many tokens
 AIM = 0.60

@@ -28,7 +28,7 @@ from benchmarks.metrics import interval, percentiles
 from benchmarks.recall import LOADERS, ROOT, Bench, prepare
 from benchmarks.report import Grid, publish, quality_grid, short
 from benchmarks.scoring import SCHEMES, Row
-from memorist import Memory, Message, MemoristError
+from memorist import MemoristError, Memory, Message
 from memorist.context.tokens import Counter
 from memorist.context.window import Window
 from memorist.providers.tokenizer import tokenizer_for

@@ -133,9 +133,15 @@ class Figures:
 
 # The labels were written before the rules, and name some predicates in other words.
 OTHER_WORDS = {
-    "job": "works as", "spouse": "married to", "pet": "has pet", "child": "has child",
-    "son": "has child", "daughter": "has child", "manager": "has boss", "birthday": "born on",
-}  # fmt: skip
+    "job": "works as",
+    "spouse": "married to",
+    "pet": "has pet",
+    "child": "has child",
+    "son": "has child",
+    "daughter": "has child",
+    "manager": "has boss",
+    "birthday": "born on",
+}
 
 
 def _named(predicate: str) -> str:

@@ -13,8 +13,12 @@ from memorist import Message
 
 SOURCE = "https://github.com/snap-research/LoCoMo (CC BY-NC 4.0: evaluation only)"
 KINDS = {
-    1: "1 multi-hop", 2: "2 temporal", 3: "3 open-domain", 4: "4 single-hop", 5: "5 adversarial",
-}  # fmt: skip
+    1: "1 multi-hop",
+    2: "2 temporal",
+    3: "3 open-domain",
+    4: "4 single-hop",
+    5: "5 adversarial",
+}
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 
 

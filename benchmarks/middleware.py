@@ -18,7 +18,7 @@ from langchain_core.messages import HumanMessage
 
 from benchmarks.scale_corpus import Corpus
 from memorist import Memory
-from memorist.agent.middleware import MemoristMiddleware
+from memorist.agents.middleware import MemoristMiddleware
 from memorist.testing.scripted import ScriptedChatModel
 
 CORPUS = Corpus()

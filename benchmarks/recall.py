@@ -32,7 +32,7 @@ from benchmarks.report import (
 )
 from benchmarks.scoring import SCHEMES, Row, rows_of
 from benchmarks.verdict import ablation_grid, headline_grid, means_of
-from memorist import Memory, MemoristError
+from memorist import MemoristError, Memory
 
 ROOT = Path(__file__).parent.parent
 LOADERS: dict[str, Callable[[Path], Dataset]] = {

@@ -68,19 +68,26 @@ def space_grid(found: Sequence[Found]) -> Grid:
     """Filling, the first recall, memory and disk."""
     lines: list[tuple[str, ...]] = []
     for one in found:
-        lines.append((
-            name_of(one),
-            f"{one['remember_per_s']:,.0f}",
-            f"{one['vectors_per_s']:,.0f}",
-            f"{one['fill_s']:,.1f}",
-            f"{one['cold_ms']:,.0f}",
-            f"{one['cold_bytes'] / one['size']:,.0f}" if one["layout"] == "one user" else "",
-            f"{one['bytes'] / one['size']:,.0f}",
-        ))  # fmt: skip
+        lines.append(
+            (
+                name_of(one),
+                f"{one['remember_per_s']:,.0f}",
+                f"{one['vectors_per_s']:,.0f}",
+                f"{one['fill_s']:,.1f}",
+                f"{one['cold_ms']:,.0f}",
+                f"{one['cold_bytes'] / one['size']:,.0f}" if one["layout"] == "one user" else "",
+                f"{one['bytes'] / one['size']:,.0f}",
+            )
+        )
     columns = (
-        "store", "remembered/s", "vectors/s", "fill s", "first recall ms",
-        "RAM bytes/vector", "disk bytes/memory",
-    )  # fmt: skip
+        "store",
+        "remembered/s",
+        "vectors/s",
+        "fill s",
+        "first recall ms",
+        "RAM bytes/vector",
+        "disk bytes/memory",
+    )
     return Grid("Filling, first recall, space", columns, lines)
 
 
@@ -89,14 +96,16 @@ def plain_grid(found: Sequence[Found]) -> Grid:
     lines: list[tuple[str, ...]] = []
     for one in found:
         engine, matrix, words = (one[key]["p50"] for key in ("engine", "numpy_ms", "fts5_ms"))
-        lines.append((
-            name_of(one),
-            f"{engine:.2f}",
-            f"{matrix:.2f}",
-            f"{words:.2f}",
-            f"{engine / (matrix + words):.2f}",
-            f"{one['vector_recall@10']:.3f}",
-        ))  # fmt: skip
+        lines.append(
+            (
+                name_of(one),
+                f"{engine:.2f}",
+                f"{matrix:.2f}",
+                f"{words:.2f}",
+                f"{engine / (matrix + words):.2f}",
+                f"{one['vector_recall@10']:.3f}",
+            )
+        )
     columns = ("p50, milliseconds", "engine", "numpy dot, top 10", "FTS5 bm25, OR",
                "engine / both", "vector recall@10")  # fmt: skip
     return Grid("Beside the plain ways", columns, lines)

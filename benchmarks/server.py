@@ -110,9 +110,12 @@ def running(*command: str) -> Iterator[str]:
     known = {name: value for name, value in os.environ.items() if not name.startswith("MEMORIST_")}
     start = [sys.executable, "-m", *command]
     with subprocess.Popen(
-        start, text=True, env=known, stdout=subprocess.PIPE,
+        start,
+        text=True,
+        env=known,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # it tells of each late recall; we count them
-    ) as child:  # fmt: skip
+    ) as child:
         try:
             assert child.stdout is not None
             lines = (line.split() for line in child.stdout)
@@ -235,9 +238,14 @@ def show_most(most: dict[str, Took], options: argparse.Namespace) -> None:
     for name, took in most.items():
         ratio = took.per_s / most["empty"].per_s
         table.add_row(
-            name, f"{took.per_s:,.0f}", f"{took.ms(50):.1f}", f"{took.ms(99):.1f}",
-            str(len(took.errors)), _late(took), f"{ratio:.3f}",
-        )  # fmt: skip
+            name,
+            f"{took.per_s:,.0f}",
+            f"{took.ms(50):.1f}",
+            f"{took.ms(99):.1f}",
+            str(len(took.errors)),
+            _late(took),
+            f"{ratio:.3f}",
+        )
     console.print(table)
 
 
@@ -250,9 +258,15 @@ def show_held(held: list[Held], options: argparse.Namespace) -> None:
         times = [f"{one.took.ms(percent):.1f}" for percent in (50, 95, 99)]
         health = [f"{one.health.ms(percent):.1f}" for percent in (50, 99)]
         table.add_row(
-            one.name, f"{one.rate:,.1f}", f"{len(one.took.seconds):,}", str(len(one.took.errors)),
-            _late(one.took), *times, "yes" if one.good(options.seconds) else "no", *health,
-        )  # fmt: skip
+            one.name,
+            f"{one.rate:,.1f}",
+            f"{len(one.took.seconds):,}",
+            str(len(one.took.errors)),
+            _late(one.took),
+            *times,
+            "yes" if one.good(options.seconds) else "no",
+            *health,
+        )
     console.print(table)
     for wrong in {error for one in held for error in (*one.took.errors, *one.health.errors)}:
         console.print(wrong, markup=False)

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from memorist import Memory
-from memorist.lifecycle.thinking import Thinking
+from memorist.lifecycle.settings import Thinking
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.testing.model_server import FAILURES, ModelServer
 

@@ -7,7 +7,7 @@ MODEL=openai:gpt-5-mini python examples/agent_with_memory.py
 import os
 
 from memorist import Memory
-from memorist.agent.react import ReactAgent
+from memorist.agents.react import ReactAgent
 from memorist.testing.scripted import ScriptedChatModel
 
 

@@ -12,9 +12,9 @@ from langchain_core.messages import HumanMessage
 from langgraph.graph import END, START, StateGraph
 
 from memorist import Memory
-from memorist.integrations.mcp_manager import McpManager
-from memorist.integrations.revise import ReviseNode, ReviseState
-from memorist.server.mcp import build_server
+from memorist.agents.mcp_manager import McpManager
+from memorist.agents.revise import ReviseNode, ReviseState
+from memorist.server.mcp.server import build_server
 from memorist.testing.scripted import ScriptedChatModel
 
 SAID = ("I moved to Berlin in March.", "I never eat peanuts.", "What did I tell you?")

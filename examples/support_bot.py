@@ -8,9 +8,9 @@ import json
 import os
 
 from memorist import Library, Memory
-from memorist.agent.react import ReactAgent, Response, Token, ToolStarted
-from memorist.agent.toolbox import Toolbox
-from memorist.agent.tools import memory_tools
+from memorist.agents.react import ReactAgent, Response, Token, ToolStarted
+from memorist.agents.toolbox import Toolbox
+from memorist.agents.tools import memory_tools
 from memorist.testing.scripted import ScriptedChatModel
 
 ARTICLES = {

@@ -14,12 +14,12 @@ from memorist.errors import (
     ImageError,
     InvalidError,
     LeaseLostError,
+    MemoristError,
     MessageError,
     MissingExtraError,
     NotFoundError,
     ProviderError,
     RateLimitedError,
-    MemoristError,
     RecordError,
     SchemaError,
     ScopeError,
@@ -34,7 +34,7 @@ from memorist.errors import (
 )
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.retention import Retention
-from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.lifecycle.settings import Policy, Thinking
 from memorist.memory import Memory, open_store
 from memorist.providers.chat_model import ChatModel, Reply
 from memorist.providers.embedder import Embedder
@@ -55,6 +55,7 @@ from memorist.records.change import (
 )
 from memorist.records.fact import Fact
 from memorist.records.hold import Hold
+from memorist.records.inputs import Remembered
 from memorist.records.log import Appended, Job, LogEntry
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import (
@@ -79,7 +80,6 @@ from memorist.records.query import (
 from memorist.records.scope import Scope
 from memorist.records.session import Session
 from memorist.records.summary import Summary
-from memorist.said import Remembered
 from memorist.store.base import Store
 from memorist.store.sqlite.store import SqliteStore
 from memorist.stream import Stream
@@ -87,8 +87,8 @@ from memorist.stream import Stream
 if typing.TYPE_CHECKING:
     from memorist.aio import AsyncChat, AsyncMemory, AsyncStream
     from memorist.aio_views import AsyncLibrary, AsyncNotebook
+    from memorist.client import Client
     from memorist.context.compression.compress import Compression
-    from memorist.remote.client import Client
     from memorist.views.conversation import BaseMemory, ConversationMemory
     from memorist.views.knowledge import KGMemory
     from memorist.views.library import Library
@@ -139,6 +139,7 @@ __all__ = [
     "Library",
     "LogEntry",
     "Match",
+    "MemoristError",
     "Memory",
     "MemoryItem",
     "MemoryManager",
@@ -160,7 +161,6 @@ __all__ = [
     "RateLimitedError",
     "Recall",
     "Receipt",
-    "MemoristError",
     "RecordError",
     "Reinforce",
     "Remembered",
@@ -203,7 +203,7 @@ _WHEN_ASKED_FOR = {
     "AsyncNotebook": "memorist.aio_views",
     "AsyncStream": "memorist.aio",
     "BaseMemory": "memorist.views.conversation",
-    "Client": "memorist.remote.client",
+    "Client": "memorist.client",
     "Compression": "memorist.context.compression.compress",
     "ConversationMemory": "memorist.views.conversation",
     "KGMemory": "memorist.views.knowledge",

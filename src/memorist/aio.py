@@ -13,18 +13,18 @@ from memorist.aio_life import AsyncLife, in_thread
 from memorist.chat import Chat
 from memorist.context.window import Context, Window
 from memorist.contexts import Given
-from memorist.lifecycle.thinking import Thinking
+from memorist.lifecycle.settings import Thinking
 from memorist.memory import Memory
 from memorist.providers.embedder import Embedder
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
 from memorist.records.ids import now
+from memorist.records.inputs import UNSET, Remembered, Said, What
 from memorist.records.log import Source
 from memorist.records.message import Message
 from memorist.records.query import NO_FILTERS, Filters, Forgotten, Only, Recall
 from memorist.records.scope import Scope
 from memorist.records.session import Session
 from memorist.records.summary import Summary
-from memorist.said import UNSET, Remembered, Said, What
 from memorist.store.base import Store
 from memorist.stream import Stream
 
@@ -141,9 +141,8 @@ class AsyncMemory(AsyncLife):
         clock: Callable[[], datetime] = now,
     ) -> None:
         self._memory = Memory(
-            store, tenant=tenant, embedder=embedder, ranking=ranking,
-            thinking=thinking, clock=clock,
-        )  # fmt: skip
+            store, tenant=tenant, embedder=embedder, ranking=ranking, thinking=thinking, clock=clock
+        )
 
     def of_tenant(self, tenant: str) -> AsyncMemory:
         other = object.__new__(type(self))

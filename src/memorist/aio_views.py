@@ -34,12 +34,7 @@ class AsyncNotebook:
 
     @classmethod
     async def open(
-        cls,
-        memory: AsyncMemory,
-        *,
-        user: str,
-        agent: str | None = None,
-        max_chars: int = MAX_CHARS,
+        cls, memory: AsyncMemory, *, user: str, agent: str | None = None, max_chars: int = MAX_CHARS
     ) -> Self:
         """The notes of a user and agent."""
         call = partial(Notebook, memory._memory, max_chars=max_chars)

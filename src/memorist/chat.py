@@ -84,23 +84,27 @@ class Chat:
         """Search this user's memory with this agent, over all their sessions."""
         scope = self.session.scope
         return self._memory.recall(
-            question, user=scope.user, agent=scope.agent, limit=limit, deadline_ms=deadline_ms,
+            question,
+            user=scope.user,
+            agent=scope.agent,
+            limit=limit,
+            deadline_ms=deadline_ms,
             **only,
-        )  # fmt: skip
+        )
 
     def context(
-        self,
-        question: str | Message,
-        *,
-        max_tokens: int | None = None,
-        **given: Unpack[Given],
+        self, question: str | Message, *, max_tokens: int | None = None, **given: Unpack[Given]
     ) -> Context:
         """This conversation, and what is remembered for the question, filled to `max_tokens`."""
         scope = self.session.scope
         return self._memory.context(
-            question, user=scope.user, agent=scope.agent, session=scope.session,
-            max_tokens=max_tokens, **given,
-        )  # fmt: skip
+            question,
+            user=scope.user,
+            agent=scope.agent,
+            session=scope.session,
+            max_tokens=max_tokens,
+            **given,
+        )
 
     def compress(self, window: Window | None = None) -> Compression | None:
         """Have all but the last messages stand as a summary now; see `Memory.compress`."""

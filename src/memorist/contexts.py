@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from memorist import metrics
 from memorist.context.window import Context, Window
 from memorist.errors import InvalidError, ProviderError
-from memorist.lifecycle.thinking import Thinking
+from memorist.lifecycle.settings import Thinking
 from memorist.providers.chat_model import ChatModel, Reply, estimate_tokens_of
 from memorist.records.message import Message
 from memorist.records.query import Recall, check_deadline
@@ -20,10 +20,10 @@ from memorist.records.text import check_text
 from memorist.store.base import Store
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
+    from memorist.context.builder import Shelf
     from memorist.context.compression.compress import Compression
     from memorist.context.compression.summarizer import Summarizer
     from memorist.context.tokens import Counter
-    from memorist.request import Shelf
 
 MOST_COUNTERS = 16
 AT_THE_EDGE = 1_000  # messages that are looked at for calls whose results must stay with them
@@ -68,7 +68,7 @@ class Contexts:
         and shared out; `library` is where articles are quoted from. What cannot be read is left
         out, and the receipt says so.
         """
-        from memorist.request import Request
+        from memorist.context.builder import Request
 
         if unknown := given.keys() - Given.__annotations__.keys():
             raise TypeError(f"context takes no {', '.join(sorted(unknown))}")
@@ -82,9 +82,14 @@ class Contexts:
         scope = self.scope(user=user, agent=agent, session=session)
         asked = question if isinstance(question, Message) else Message("user", question)
         request = Request(
-            store=self.store, search=self.search, summarizer=self._open_summarizer, scope=scope,
-            window=window, counter=self._counter(window), given=given,
-        )  # fmt: skip
+            store=self.store,
+            search=self.search,
+            summarizer=self._open_summarizer,
+            scope=scope,
+            window=window,
+            counter=self._counter(window),
+            given=given,
+        )
         return request.answer(asked)
 
     def compress(
@@ -155,8 +160,9 @@ class Budgeted:
         self._model = model
         self._store = store
         self._limits = {
-            "max_calls": thinking.calls_per_hour, "max_tokens": thinking.tokens_per_hour,
-        }  # fmt: skip
+            "max_calls": thinking.calls_per_hour,
+            "max_tokens": thinking.tokens_per_hour,
+        }
 
     def complete(
         self,

@@ -155,6 +155,6 @@ class ConfigError(MemoristError):
 class MissingExtraError(MemoristError, ImportError):
     """An optional part is not installed."""
 
-    def __init__(self, extra: str) -> None:
+    def __init__(self, extra: str, distribution: str = "memorist") -> None:
         self.extra = extra
-        super().__init__(f'this needs an optional part: pip install "memorist[{extra}]"')
+        super().__init__(f'this needs an optional part: pip install "{distribution}[{extra}]"')

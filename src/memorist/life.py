@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from memorist.errors import InvalidError, NotFoundError
 from memorist.lifecycle.candidate import Candidate, Claim
-from memorist.lifecycle.thinking import DEFAULT_THINKING, Thinking
+from memorist.lifecycle.settings import DEFAULT_THINKING, Thinking
 from memorist.records.change import Add, Change, Reinforce, Retract, Supersede
 from memorist.records.fact import Fact, topic_of
 from memorist.records.hold import Hold, HoldKind
@@ -96,8 +96,7 @@ class Life:
         check_text(text, "text")
         given: dict[str, Any] = {"sources": (), **about}
         candidate = judged(
-            Candidate(text=text, said_at=self._clock(), **given),
-            policy=self._thinking.policy,
+            Candidate(text=text, said_at=self._clock(), **given), policy=self._thinking.policy
         )
         changes = self._keep(self.scope(user=user, agent=agent, session=session), candidate)
         return _first_id(changes)
@@ -158,14 +157,22 @@ class Life:
             check_text(said, name)
         scope, now = self.scope(user=user, agent=agent), self._clock()
         claim = Claim(
-            subject=subject, predicate=predicate, object=object,
-            valid_from=told.get("valid_from"), valid_to=told.get("valid_to"),
-            single=told.get("single", False), ends=told.get("ends", False),
-        )  # fmt: skip
+            subject=subject,
+            predicate=predicate,
+            object=object,
+            valid_from=told.get("valid_from"),
+            valid_to=told.get("valid_to"),
+            single=told.get("single", False),
+            ends=told.get("ends", False),
+        )
         candidate = Candidate(
-            text="", said_at=now, source=told.get("source", "user"), claims=(claim,),
-            sources=tuple(told.get("sources", ())), corrects=told.get("corrects", False),
-        )  # fmt: skip
+            text="",
+            said_at=now,
+            source=told.get("source", "user"),
+            claims=(claim,),
+            sources=tuple(told.get("sources", ())),
+            corrects=told.get("corrects", False),
+        )
         return _first_id(self._keep(scope, candidate))
 
     def change_fact(self, id: str, *, user: str, **triple: Unpack[Triple]) -> str:
@@ -216,8 +223,9 @@ class Life:
         items = self.store.items(scope, current=False)
         return audit(
             [item for item in items if item.ended_at is None],
-            self.store.facts(scope, valid_at=now), now=now,
-        )  # fmt: skip
+            self.store.facts(scope, valid_at=now),
+            now=now,
+        )
 
     def hold(
         self,

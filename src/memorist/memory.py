@@ -18,16 +18,17 @@ from memorist.config import Settings
 from memorist.context.window import Window
 from memorist.contexts import Contexts
 from memorist.errors import ConfigError, InvalidError, MissingExtraError
+from memorist.language.synonyms import kin_of
 from memorist.life import Life
-from memorist.lifecycle.thinking import DEFAULT_THINKING, Thinking
+from memorist.lifecycle.settings import DEFAULT_THINKING, Thinking
 from memorist.providers.embedder import Embedder
-from memorist.providers.kin import kin_of
 from memorist.providers.minilm import MiniLM
 from memorist.recall.fusion import DEFAULT_RANKING, Period, Ranking
 from memorist.recall.indexer import Indexer
 from memorist.recall.lexical import no_kin
 from memorist.recall.search import Searcher
 from memorist.records.ids import new_id, now
+from memorist.records.inputs import UNSET, Remembered, Said, What, as_messages
 from memorist.records.log import Source
 from memorist.records.message import Message
 from memorist.records.query import (
@@ -42,13 +43,12 @@ from memorist.records.query import (
 from memorist.records.scope import Scope, check_tenant
 from memorist.records.session import Session
 from memorist.records.text import check_text
-from memorist.said import UNSET, Remembered, Said, What, as_messages
 from memorist.store.background import Courtesy
 from memorist.store.base import Store
 from memorist.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
-    from memorist.lifecycle.dates import Span
+    from memorist.language.dates import Span
     from memorist.lifecycle.worker import Worker
 
 
@@ -94,9 +94,12 @@ class Memory(Life, Contexts):
         self.embedder = open_embedder(settings.embedder) if embedder is UNSET else embedder
         self._clock = clock
         self._searcher = Searcher(
-            store=store, embedder=self.embedder, ranking=ranking,
-            kin_of=no_kin if self.embedder is None else kin_of, time_asked_about=time_asked_about,
-        )  # fmt: skip
+            store=store,
+            embedder=self.embedder,
+            ranking=ranking,
+            kin_of=no_kin if self.embedder is None else kin_of,
+            time_asked_about=time_asked_about,
+        )
         self._courtesy = Courtesy()
         self.thinking = open_thinking(settings) if thinking is UNSET else thinking
         self._worker = self._open_worker()
@@ -239,9 +242,13 @@ class Memory(Life, Contexts):
     ) -> Recall:
         """`recall`, for those who have a scope in hand."""
         query = Query(
-            scope=scope, question=question, now=self._clock(), limit=limit,
-            deadline_ms=deadline_ms, filters=filters,
-        )  # fmt: skip
+            scope=scope,
+            question=question,
+            now=self._clock(),
+            limit=limit,
+            deadline_ms=deadline_ms,
+            filters=filters,
+        )
         if self._indexer is not None:
             self._indexer.start()
         _dates()
@@ -320,9 +327,11 @@ class Memory(Life, Contexts):
         for name, id_ in what.items():
             check_text(id_, name)
         gone = self.store.forget(
-            self.scope(user=user, **where), message_id=what.get("message"),
-            record_id=what.get("memory"), source=what.get("source"),
-        )  # fmt: skip
+            self.scope(user=user, **where),
+            message_id=what.get("message"),
+            record_id=what.get("memory"),
+            source=what.get("source"),
+        )
         self.wake()
         return replace(gone, residue=self.store.scrub()) if scrub else gone
 
@@ -374,7 +383,7 @@ def open_store(url: str, durability: str = "full", clock: Callable[[], datetime]
 
 def open_client(url: str, options: Mapping[str, Any]) -> Any:
     """A client of the server at an address, with the key in MEMORIST_KEY."""
-    from memorist.remote.client import Client
+    from memorist.client import Client
 
     usual = (None, UNSET, DEFAULT_RANKING, now)
     if "key" in options:
@@ -388,9 +397,11 @@ def waiting(store: Store, embedder: Embedder | None = None) -> dict[str, int]:
     """How many jobs of each kind wait or are worked on, of all users."""
     own = () if embedder is None else (f"vectors:{embedder.name}",)
     kinds = {
-        "embed": ("embed",), "vectors": ("vectors", *own), "derive": ("derive",),
+        "embed": ("embed",),
+        "vectors": ("vectors", *own),
+        "derive": ("derive",),
         "summarize": ("summarize",),
-    }  # fmt: skip
+    }
     return {name: store.backlog(those) for name, those in kinds.items()}
 
 
@@ -425,7 +436,7 @@ def time_asked_about(question: str, now: datetime) -> Period | None:
 @cache
 def _dates() -> Callable[..., list[Span]]:
     """What finds dates: read once in a process, and before the time of a search is counted."""
-    from memorist.lifecycle.dates import find_dates  # here: `import memorist` stays light
+    from memorist.language.dates import find_dates  # here: `import memorist` stays light
 
     find_dates("today", now())
     return find_dates

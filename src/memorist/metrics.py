@@ -85,20 +85,28 @@ INSTRUMENTS = (
         "memorist.compression.saved", "counter", "{token}", "tokens that summaries saved", _MAKER
     ),
     Instrument(
-        "memorist.compression.fallbacks", "counter", "{fallback}",
+        "memorist.compression.fallbacks",
+        "counter",
+        "{fallback}",
         "summaries made by extraction since the model failed",
     ),
     Instrument(
-        "memorist.jobs", "counter", "{job}", "jobs that were done, or failed and wait or are dead",
+        "memorist.jobs",
+        "counter",
+        "{job}",
+        "jobs that were done, or failed and wait or are dead",
         _JOB | {"result": ("done", "failed")},
     ),
     Instrument("memorist.queue.depth", "gauge", "{job}", "jobs that wait or are worked on", _JOB),
     Instrument(
-        "memorist.model.calls", "counter", "{call}", "questions to a chat model",
+        "memorist.model.calls",
+        "counter",
+        "{call}",
+        "questions to a chat model",
         _TASK | {"result": ("answered", "unusable", "failed")},
     ),
     Instrument("memorist.model.tokens", "counter", "{token}", "tokens that models took", _TASK),
-)  # fmt: skip
+)
 
 
 class Registry:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Self
 
-from memorist.errors import ConflictError, MessageError, NotFoundError, MemoristError
+from memorist.errors import ConflictError, MemoristError, MessageError, NotFoundError
 from memorist.records.message import Message
 from memorist.records.text import check_text
 

@@ -10,7 +10,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from memorist.store.postgres.store import PostgresStore
 from memorist.store.sqlite.store import SqliteStore
-from memorist.testing.machine import StoreMachine
+from tests.conformance.machine import StoreMachine
 from tests.support.postgres import Server
 
 LONG = bool(os.environ.get("MEMORIST_PROVE"))

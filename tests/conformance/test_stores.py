@@ -16,7 +16,7 @@ from memorist.store.sql_store import SqlStore
 from memorist.store.sqlite import db
 from memorist.store.sqlite.engine import SqliteEngine
 from memorist.store.sqlite.store import SqliteStore
-from memorist.testing import StoreConformance
+from tests.conformance.conformance import StoreConformance
 from tests.support.postgres import Server
 
 

@@ -20,7 +20,7 @@ from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.sql_store import SqlStore
 from memorist.store.sqlite.store import SqliteStore
-from memorist.testing.worlds import worded
+from tests.conformance.worlds import worded
 
 SCOPE = Scope(user="ada", agent="tutor", session="crash")
 USER = SCOPE.whole_user()

@@ -52,9 +52,11 @@ class Load:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Let all come to an end; what one of them found wrong is raised here."""
         self.over.set()
         for found in [job.exception() for job in self._jobs]:

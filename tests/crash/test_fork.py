@@ -56,8 +56,11 @@ with PostgresStore(sys.argv[1]) as store:
 def test_parent_and_forked_child_both_write_to_postgres(postgres_url: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", POSTGRES_SCENE, postgres_url],
-        capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     assert done.stdout.split() == ["42"]
     with psycopg.connect(postgres_url) as connection:
         counted = connection.execute("SELECT number FROM memorist_writes ORDER BY 1").fetchall()

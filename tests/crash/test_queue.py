@@ -35,9 +35,7 @@ class Clock:
         self.moment += timedelta(seconds=seconds)
 
 
-def test_jobs_of_killed_workers_come_back_after_their_lease_and_are_done_once(
-    target: str,
-) -> None:
+def test_jobs_of_killed_workers_come_back_after_their_lease_and_are_done_once(target: str) -> None:
     fill(target, KILLS)
     doomed = ready_workers(target, KILLS, lease_seconds=1.5, hold_seconds=60)
     for worker in doomed:

@@ -44,9 +44,7 @@ def test_eight_threads_share_one_store_object(target: str) -> None:
         assert own == [message.message_id for k in range(60) for message in batch(name, k)]
 
 
-def test_a_file_that_another_process_is_just_creating_is_not_called_foreign(
-    tmp_path: Path,
-) -> None:
+def test_a_file_that_another_process_is_just_creating_is_not_called_foreign(tmp_path: Path) -> None:
     files = 100
     creator = start("creator", tmp_path, files)
     for number in range(files):

@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memorist.lifecycle.policy import classify
-from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.lifecycle.settings import Policy, Thinking
 from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
 from memorist.records.ids import now

@@ -22,9 +22,14 @@ def run(name: str, home: Path, **environment: str) -> str:
     kept = {name: value for name, value in os.environ.items() if "MEMORIST" not in name}
     kept.pop("MODEL", None)
     done = subprocess.run(
-        [sys.executable, "-W", "error", EXAMPLES / name], cwd=home, capture_output=True, text=True,
-        check=False, timeout=120, env=kept | dict.fromkeys(PLACE, str(home)) | environment,
-    )  # fmt: skip
+        [sys.executable, "-W", "error", EXAMPLES / name],
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=kept | dict.fromkeys(PLACE, str(home)) | environment,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

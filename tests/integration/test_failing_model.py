@@ -12,7 +12,7 @@ import pytest
 
 from memorist import Memory
 from memorist.lifecycle import worker as working
-from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.lifecycle.settings import Policy, Thinking
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.records.log import MAX_ATTEMPTS
 from memorist.testing.model_server import FAILURES, ModelServer
@@ -58,9 +58,13 @@ def _short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
 def thinking_with(server: ModelServer, calls: int = CALLS) -> Thinking:
     model = OpenAIChat("any", url=server.url, max_bytes=1_000_000)
     return Thinking(
-        model=model, timeout_s=0.5, calls_per_hour=calls, tokens_per_hour=TOKENS,
-        policy=Policy(share=1.0, alike=1.01), max_tokens=400,
-    )  # fmt: skip
+        model=model,
+        timeout_s=0.5,
+        calls_per_hour=calls,
+        tokens_per_hour=TOKENS,
+        policy=Policy(share=1.0, alike=1.01),
+        max_tokens=400,
+    )
 
 
 def wait_for(memory: Memory, clock: Clock, seconds: float) -> None:

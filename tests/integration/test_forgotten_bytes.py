@@ -34,10 +34,13 @@ def fill(memory: Memory, chance: random.Random, sessions: int) -> None:
             memory.remember(messages, user=user, session=str(session))
     scope = memory.scope(user="gone", session="0")
     word = "zqcanary in a view"
-    memory.store.apply(scope, [
-        Add(MemoryItem(scope=scope, text=word, tags=("zqcanarytag",))),
-        Add(Fact(scope=scope, subject=word, predicate="is", object="zqcanaryobject")),
-    ])  # fmt: skip
+    memory.store.apply(
+        scope,
+        [
+            Add(MemoryItem(scope=scope, text=word, tags=("zqcanarytag",))),
+            Add(Fact(scope=scope, subject=word, predicate="is", object="zqcanaryobject")),
+        ],
+    )
     memory.store.write_note(scope, f"# {word}", base_version=0)
     memory.store.write_note(scope, f"# {word} again", base_version=1)
     first = memory.history(user="gone", session="0")[0]

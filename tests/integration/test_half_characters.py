@@ -15,11 +15,11 @@ from llama_index.core.base.llms.types import ChatMessage
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 
 from memorist import Memory
-from memorist.integrations.adk import MemoristSessionService
-from memorist.integrations.autogen import MemoristMemory as AutogenMemory
-from memorist.integrations.llama_index import MemoristMemory as LlamaMemory
-from memorist.integrations.pydantic_ai import MemoristMemory as PydanticMemory
-from memorist.server.mcp import build_server
+from memorist.server.mcp.server import build_server
+from memorist_adapters.adk import MemoristSessionService
+from memorist_adapters.autogen import MemoristMemory as AutogenMemory
+from memorist_adapters.llama_index import MemoristMemory as LlamaMemory
+from memorist_adapters.pydantic_ai import MemoristMemory as PydanticMemory
 from tests.support.revising import NOTHING, run
 
 HALF = "gulls \ud83d and \x00 boats"

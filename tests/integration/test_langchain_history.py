@@ -30,11 +30,11 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_postgres import PostgresChatMessageHistory
 
 from memorist import HeldError, InvalidError, Memory, MessageError, ScopeError, StoreError
-from memorist.integrations.langchain import MemoristChatMessageHistory
+from memorist.agents.langchain import MemoristChatMessageHistory
 
 pytestmark = pytest.mark.filterwarnings(
     r"ignore:(The class )?.?(InMemoryChatMessageHistory|RunnableWithMessageHistory|"
-    r"ConversationBufferWindowMemory).? (is|was) deprecated",
+    r"ConversationBufferWindowMemory).? (is|was) deprecated"
 )
 TURN: list[BaseMessage] = [
     SystemMessage("Be kind.", id="s1"),
@@ -74,8 +74,10 @@ class HistoryContract:
         history.add_ai_message("Hello")
         history.add_message(HumanMessage("Bye"))
         assert [(it.type, it.content) for it in history.messages] == [
-            ("human", "Hi"), ("ai", "Hello"), ("human", "Bye"),
-        ]  # fmt: skip
+            ("human", "Hi"),
+            ("ai", "Hello"),
+            ("human", "Bye"),
+        ]
         assert str(history) == "Human: Hi\nAI: Hello\nHuman: Bye"
 
     def test_adding_nothing_changes_nothing(self, open: Open) -> None:
@@ -240,8 +242,13 @@ class OurContract(HistoryContract):
         chain.invoke({"question": "Sure?"}, config)
         assert seen[1] == ["I am Ada", "Hello Ada", "Who am I?"]
         assert contents(open("talk")) == [
-            "I am Ada", "Hello Ada", "Who am I?", "Ada", "Sure?", "Yes",
-        ]  # fmt: skip
+            "I am Ada",
+            "Hello Ada",
+            "Who am I?",
+            "Ada",
+            "Sure?",
+            "Yes",
+        ]
 
     def test_in_langchain_classic_it_is_under_chat_history_too(self, open: Open) -> None:
         window = ConversationBufferWindowMemory(
@@ -251,8 +258,9 @@ class OurContract(HistoryContract):
             window.save_context({"input": f"in {number}"}, {"output": f"out {number}"})
         loaded = window.load_memory_variables({})["chat_history"]
         assert [(type(it), it.content) for it in loaded] == [
-            (HumanMessage, "in 2"), (AIMessage, "out 2"),
-        ]  # fmt: skip
+            (HumanMessage, "in 2"),
+            (AIMessage, "out 2"),
+        ]
         assert len(open("talk").messages) == 6
 
 

@@ -61,8 +61,13 @@ def test_what_langchain_writes_memorist_reads_with_its_tool_calls(
     langchain(connection, chat.id).add_messages(TURN)
     read = chat.history()
     assert [message.role for message in read] == [
-        "system", "user", "assistant", "tool", "tool", "user",
-    ]  # fmt: skip
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "user",
+    ]
     assert read[1].content == "Weather in Zürich?"
     assert (read[1].message_id, read[1].name) == ("h1", "Ada")
     assert [(call.name, call.call_id) for call in read[2].tool_calls] == [
@@ -70,8 +75,11 @@ def test_what_langchain_writes_memorist_reads_with_its_tool_calls(
         ("clock", "c2"),
     ]
     assert read[3].to_wire() == {
-        "role": "tool", "content": "rain", "name": "weather", "tool_call_id": "c1",
-    }  # fmt: skip
+        "role": "tool",
+        "content": "rain",
+        "name": "weather",
+        "tool_call_id": "c1",
+    }
     assert read[5].text == "Umbrella then?"
 
 
@@ -95,9 +103,12 @@ def test_what_langchain_writes_is_found_by_stem_speaker_date_and_how_often_it_sa
 ) -> None:
     chat = memory.session(user="ada")
     said = [
-        "added to the international university", "Новая столица", "我三月搬到了柏林",
-        "ship, ship, ship", "one ship among other things here",
-    ]  # fmt: skip
+        "added to the international university",
+        "Новая столица",
+        "我三月搬到了柏林",
+        "ship, ship, ship",
+        "one ship among other things here",
+    ]
     langchain(connection, chat.id).add_messages([HumanMessage(it, name="Zoë") for it in said])
     connection.execute(
         f"INSERT INTO {TABLE} (created_at, session_id, message) VALUES (%s, %s, %s)",

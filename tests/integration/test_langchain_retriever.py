@@ -17,12 +17,15 @@ from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from memorist import Library, Memory
-from memorist.integrations.langchain import MemoristRetriever
+from memorist.agents.langchain import MemoristRetriever
 
 SAID = [
-    "I moved to Berlin in March.", "In Berlin I have a garden.", "Berlin is cold in winter.",
-    "My sister lives in Berlin too.", "I play the oboe.",
-]  # fmt: skip
+    "I moved to Berlin in March.",
+    "In Berlin I have a garden.",
+    "Berlin is cold in winter.",
+    "My sister lives in Berlin too.",
+    "I play the oboe.",
+]
 
 
 @pytest.fixture(scope="module")

@@ -21,10 +21,10 @@ from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
 
 from memorist import InvalidError, Library, Memory, Window
-from memorist.agent.described import NAMES
-from memorist.agent.messages import from_langchain
-from memorist.agent.toolbox import Toolbox
-from memorist.agent.tools import NOTHING, memory_tools
+from memorist.agents.messages import from_langchain
+from memorist.agents.tool_schema import NAMES
+from memorist.agents.toolbox import Toolbox
+from memorist.agents.tools import NOTHING, memory_tools
 from memorist.context.tokens import Counter
 from memorist.testing.scripted import ScriptedChatModel
 
@@ -240,7 +240,7 @@ def test_a_model_sees_a_description_of_every_tool_and_argument(box: Toolbox) -> 
 def test_without_langchain_the_cure_is_named() -> None:
     code = (
         "import sys; sys.modules['langchain'] = None\n"
-        "try: import memorist.agent.tools\n"
+        "try: import memorist.agents.tools\n"
         "except ImportError as error: print(type(error).__name__, error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

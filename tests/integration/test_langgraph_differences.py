@@ -33,8 +33,8 @@ from langgraph.store.postgres import PostgresStore
 from langgraph.store.sqlite import SqliteStore
 
 from memorist import Memory
+from memorist.agents.langgraph import MemoristStore
 from memorist.errors import InvalidError
-from memorist.integrations.langgraph import MemoristStore
 from memorist.records.entry import Search
 from tests.support.postgres import Server
 
@@ -72,9 +72,11 @@ def stores(vector_server: Server, tmp_path_factory: pytest.TempPathFactory) -> I
             for where in (path, vector_server.create_database("langgraph_ours"))
         ]
         yield {
-            "memory": TidyMemory(), "sqlite": sqlite, "postgres": postgres,
+            "memory": TidyMemory(),
+            "sqlite": sqlite,
+            "postgres": postgres,
             **dict(zip(OURS, ours, strict=True)),
-        }  # fmt: skip
+        }
 
 
 # What all of them agree on.
@@ -84,9 +86,12 @@ paths = st.lists(labels, max_size=3).map(tuple)
 keys = st.sampled_from(["k", "K", "key two", "ключ", ""])
 texts = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=9)
 leaves = (
-    st.none() | st.booleans() | texts | st.integers(-(2**53), 2**53)
+    st.none()
+    | st.booleans()
+    | texts
+    | st.integers(-(2**53), 2**53)
     | st.integers(-999, 999).map(lambda whole: whole / 8)
-)  # fmt: skip
+)
 anything = st.recursive(
     leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3)
 )
@@ -192,10 +197,15 @@ def found_by(store: BaseStore, where: dict[str, Any]) -> str:
     """The keys that a filter finds among values of many kinds, or the error's kind."""
     root = next(_roots)
     kinds: dict[str, dict[str, Any]] = {
-        "a": {"n": 1, "m": {"x": 1, "y": 2}}, "b": {"n": True}, "c": {"n": None}, "d": {},
-        "e": {"n": "10"}, "f": {"n": 10}, "g": {"m.x": 1},
+        "a": {"n": 1, "m": {"x": 1, "y": 2}},
+        "b": {"n": True},
+        "c": {"n": None},
+        "d": {},
+        "e": {"n": "10"},
+        "f": {"n": 10},
+        "g": {"m.x": 1},
         "h": {"n": 9, "m": [1, {"x": 1, "y": 2}]},
-    }  # fmt: skip
+    }
     for key, value in kinds.items():
         store.put((root,), key, value)
     try:
@@ -207,17 +217,17 @@ def found_by(store: BaseStore, where: dict[str, Any]) -> str:
 
 FILTERS: list[tuple[dict[str, Any], tuple[str, str, str, str]]] = [
     # filter                      memory        sqlite        postgres      ours
-    ({"n": 1},                    ("ab",         "ab",         "a",          "a")),
-    ({"n": True},                 ("ab",         "ab",         "b",          "b")),
-    ({"n": None},                 ("cdg",        "cdg",        "c",          "cdg")),
-    ({"n": {"$ne": 1}},           ("cdefgh",     "efh",        "bcefh",      "bcdefgh")),
-    ({"m": {"x": 1}},             ("a",          "ValueError", "ValueError", "a")),
-    ({"m.x": 1},                  ("g",          "a",          "g",          "g")),
-    ({"m": [1, {"x": 1}]},        ("h",          "",           "",           "h")),
-    ({"n": {"$gt": 8}},           ("TypeError",  "efh",        "bh",         "fh")),
-    ({"n": {"$lt": "2"}},         ("TypeError",  "abefh",      "aef",        "e")),
-    ({"n": {"$in": [1]}},         ("ValueError", "ValueError", "ValueError", "ValueError")),
-]  # fmt: skip
+    ({"n": 1}, ("ab", "ab", "a", "a")),
+    ({"n": True}, ("ab", "ab", "b", "b")),
+    ({"n": None}, ("cdg", "cdg", "c", "cdg")),
+    ({"n": {"$ne": 1}}, ("cdefgh", "efh", "bcefh", "bcdefgh")),
+    ({"m": {"x": 1}}, ("a", "ValueError", "ValueError", "a")),
+    ({"m.x": 1}, ("g", "a", "g", "g")),
+    ({"m": [1, {"x": 1}]}, ("h", "", "", "h")),
+    ({"n": {"$gt": 8}}, ("TypeError", "efh", "bh", "fh")),
+    ({"n": {"$lt": "2"}}, ("TypeError", "abefh", "aef", "e")),
+    ({"n": {"$in": [1]}}, ("ValueError", "ValueError", "ValueError", "ValueError")),
+]
 
 
 @pytest.mark.parametrize(("where", "expected"), FILTERS, ids=[str(it) for it, _ in FILTERS])

@@ -24,8 +24,8 @@ from langgraph.store.base import GetOp, Op, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 
 from memorist import Memory
+from memorist.agents.langgraph import MemoristStore, texts_of
 from memorist.errors import HeldError, InvalidError
-from memorist.integrations.langgraph import MemoristStore, texts_of
 from memorist.records.hold import Hold
 from memorist.testing.scripted import ScriptedChatModel
 
@@ -64,8 +64,10 @@ class TestSearch:
     ) -> None:
         filled(store, memory)
         for query, key in {
-            "What animal does she keep?": "pet", "peanuts": "food", "the capital of Germany": "home"
-        }.items():  # fmt: skip
+            "What animal does she keep?": "pet",
+            "peanuts": "food",
+            "the capital of Germany": "home",
+        }.items():
             found = store.search(ADA, query=query)
             assert found[0].key == key
             assert {item.key for item in found} == SAID.keys()
@@ -101,8 +103,9 @@ class TestSearch:
             store.put(ADA, "home", {"text": "Berlin"})
             found = store.search(ADA, query="Rex the dog barks")
             assert [(item.key, item.score is None) for item in found] == [
-                ("pet", False), ("home", True)
-            ]  # fmt: skip
+                ("pet", False),
+                ("home", True),
+            ]
             assert len(store.search(("crowd", "3"), query="Rex", limit=1_000)) == 286
 
     def test_what_was_put_this_moment_is_found(self, store: MemoristStore) -> None:
@@ -117,10 +120,11 @@ class TestSearch:
         assert embedder is not None
         official = InMemoryStore(
             index={
-                "dims": 384, "fields": ["text", "tags[*]"],
+                "dims": 384,
+                "fields": ["text", "tags[*]"],
                 "embed": lambda texts: [list(map(float, row)) for row in embedder.embed(texts)],
             }
-        )  # fmt: skip
+        )
         ours = MemoristStore(memory, "fields", fields=["text", "tags[*]"], deadline_ms=None)
         for store in (official, ours):
             store.put(ADA, "text", {"text": "a dog barks", "other": "piano"})
@@ -175,8 +179,10 @@ class TestTimesToLive:
                 assert store.get(ADA, "got") is not None
                 assert len(store.search(ADA, filter={"key": "searched"})) == 1
             assert {item.key for item in store.search(ADA, refresh_ttl=False)} == {
-                "got", "searched", "ever"
-            }  # fmt: skip
+                "got",
+                "searched",
+                "ever",
+            }
             watch.wait(9.9)
             assert store.get(ADA, "got", refresh_ttl=False) is not None
             watch.wait(0.1)
@@ -214,9 +220,7 @@ class TestOperations:
         assert (got.value, len(found), put) == ({"n": 1}, 20, None)
         assert store.get(ADA, "k") is None
 
-    def test_a_batch_with_something_wrong_in_it_changes_nothing(
-        self, store: MemoristStore
-    ) -> None:
+    def test_a_batch_with_something_wrong_in_it_changes_nothing(self, store: MemoristStore) -> None:
         wrong: list[Any] = [PutOp(ADA, "b", {"x": {1}}), SearchOp(ADA, {"n": {"$in": []}}), "op"]
         for op in wrong:
             with pytest.raises(InvalidError):
@@ -276,10 +280,7 @@ class Seen(TypedDict):
 class TestInLangGraph:
     @pytest.mark.filterwarnings("ignore:Importing Send from langgraph:DeprecationWarning")
     def test_langmem_remembers_and_finds_in_it(self, store: MemoristStore, memory: Memory) -> None:
-        from langmem import (  # type: ignore[import-untyped]
-            create_manage_memory_tool,
-            create_search_memory_tool,
-        )
+        from langmem import create_manage_memory_tool, create_search_memory_tool  # type: ignore[import-untyped]
 
         namespace = ("memories", "{langgraph_user_id}")
         manage = create_manage_memory_tool(namespace, store=store)
@@ -335,7 +336,7 @@ class TestInLangGraph:
 WRITER = """
 import sys
 from memorist import Memory
-from memorist.integrations.langgraph import MemoristStore
+from memorist.agents.langgraph import MemoristStore
 
 url, name = sys.argv[1:]
 with Memory(url, embedder=None, thinking=None) as memory:
@@ -388,7 +389,7 @@ def test_without_langgraph_the_import_names_its_cure() -> None:
 import sys
 sys.modules["langgraph.store.base"] = None
 try:
-    import memorist.integrations.langgraph
+    import memorist.agents.langgraph
 except ImportError as error:
     print(type(error).__name__, error)
 """

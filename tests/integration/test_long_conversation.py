@@ -14,8 +14,8 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from memorist import Memory, ProviderError, Thinking, Window
-from memorist.agent.middleware import OVERFLOW, MemoristMiddleware
-from memorist.agent.summary import NOTHING, MemoristSummarizer
+from memorist.agents.middleware import OVERFLOW, MemoristMiddleware
+from memorist.agents.summary import NOTHING, MemoristSummarizer
 from memorist.context.tokens import Counter
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.testing.scripted import ScriptedChatModel, ScriptedOverflowError
@@ -60,13 +60,20 @@ class Boat:
         self.small = ScriptedChatModel(self.reply, max_input_tokens=SMALL, counter=counter)
         self.large = ScriptedChatModel(answer, max_input_tokens=8_000, counter=counter)
         self.middleware = MemoristMiddleware(
-            memory, user="ada", agent="mate", larger_model=self.large, deadline_ms=None,
+            memory,
+            user="ada",
+            agent="mate",
+            larger_model=self.large,
+            deadline_ms=None,
             window=Window(max_tokens=SMALL, answer_tokens=100, model="gpt-4o"),
-        )  # fmt: skip
+        )
         self.agent: Any = create_agent(
-            self.small, [weather], system_prompt="You are the mate of a boat.",
-            middleware=[self.middleware], checkpointer=saver,
-        )  # fmt: skip
+            self.small,
+            [weather],
+            system_prompt="You are the mate of a boat.",
+            middleware=[self.middleware],
+            checkpointer=saver,
+        )
 
     def reply(self, messages: list[BaseMessage]) -> Any:
         if messages[-1].text == said(MOVES_AT):
@@ -129,9 +136,12 @@ def test_our_summariser_serves_langchains_own_middleware(tmp_path: Path) -> None
     with Memory(tmp_path / "memory.db", embedder=None) as memory:
         model = ScriptedChatModel(answer)
         summarization = SummarizationMiddleware(
-            model, trigger=("messages", 12), keep=("messages", 4),
-            trim_tokens_to_summarize=None, summarizer=MemoristSummarizer(memory),
-        )  # fmt: skip
+            model,
+            trigger=("messages", 12),
+            keep=("messages", 4),
+            trim_tokens_to_summarize=None,
+            summarizer=MemoristSummarizer(memory),
+        )
         ours = MemoristMiddleware(memory, user="ada", session="voyage", agent="mate")
         both: list[Any] = [ours, summarization]
         agent: Any = create_agent(model, [weather], middleware=both, checkpointer=InMemorySaver())

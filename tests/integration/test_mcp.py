@@ -24,10 +24,10 @@ from mcp.shared.memory import create_connected_server_and_client_session
 from pydantic import AnyUrl
 
 from memorist import Library, Memory, Notebook, Thinking, __version__
-from memorist.agent.described import NAMES
+from memorist.agents.tool_schema import NAMES
 from memorist.providers.chat_model import Reply
 from memorist.server import mcp as server_module
-from memorist.server.mcp import build_server
+from memorist.server.mcp.server import build_server
 from memorist.testing.scripted import ScriptedChatModel
 from tests.support.mcp_servers import (
     command,
@@ -131,20 +131,31 @@ def test_every_tool_works_and_its_result_has_the_shape_it_promised(memory: Memor
         "remember": {"content": '{"json": ["stays", "text"]}'},
         "recall": {"query": "json", "limit": 1},
         "store_session_message": {
-            "session_id": "s1", "message_type": "humanmessage", "role": "user", "content": "Hello.",
-            "importance_score": 0.7, "message_id": "m1",
+            "session_id": "s1",
+            "message_type": "humanmessage",
+            "role": "user",
+            "content": "Hello.",
+            "importance_score": 0.7,
+            "message_id": "m1",
         },
         "store_concept": kept,
         "store_episode": kept | {"content": "On Monday the build broke for an hour."},
-        "store_fact": {"content": "Ada speaks German.", "subject": "Ada", "predicate": "speaks",
-                       "object": "German"},
+        "store_fact": {
+            "content": "Ada speaks German.",
+            "subject": "Ada",
+            "predicate": "speaks",
+            "object": "German",
+        },
         "store_procedure": kept | {"content": "First run make lint, then run make test."},
         "store_working_memory": kept | {"content": "Waiting for the review of the pull request."},
         "summarize_session": {"session_id": "s1", "force_update": True},
         "manage_long_term_memory": {"operation": "append", "content": '{"also": "text"}'},
-        "retrieve_context": {"query": "How long may I return it?", "top_k": 1,
-                             "reserved_tokens": 100},
-    }  # fmt: skip
+        "retrieve_context": {
+            "query": "How long may I return it?",
+            "top_k": 1,
+            "reserved_tokens": 100,
+        },
+    }
     results: dict[str, Any] = {}
 
     async def talk(session: ClientSession) -> None:
@@ -156,8 +167,10 @@ def test_every_tool_works_and_its_result_has_the_shape_it_promised(memory: Memor
     assert results.keys() == set(NAMES)
     assert results["recall"]["found"][0]["text"] == '{"json": ["stays", "text"]}'
     assert results["store_session_message"] == {
-        "message_id": "m1", "session_id": "s1", "stored": True,
-    }  # fmt: skip
+        "message_id": "m1",
+        "session_id": "s1",
+        "stored": True,
+    }
     assert results["store_fact"]["fact_id"]
     assert results["summarize_session"]["messages"] == 1
     assert results["retrieve_context"]["found"][0]["citation"] == "Returns (returns.md)"
@@ -250,9 +263,13 @@ class SlowModel:
     name = "slow"
 
     def complete(
-        self, messages: Sequence[Mapping[str, str]], *, max_tokens: int, timeout_s: float,
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        timeout_s: float,
         schema: Mapping[str, Any] | None = None,
-    ) -> Reply:  # fmt: skip
+    ) -> Reply:
         time.sleep(0.5)
         return Reply("## Request and intent\n- Swans were seen.", 10, 10)
 
@@ -359,9 +376,11 @@ def test_nothing_but_the_protocol_is_written_to_standard_output(
 def test_an_agent_uses_the_tools_through_langchains_adapters(python: str, tmp_path: Path) -> None:
     said = {"content": "I moved to Berlin in March."}
     script = [
-        {"name": "remember", "args": said}, {"name": "recall", "args": {"query": "Berlin"}},
-        {"name": "recall", "args": {"query": "Berlin", "limit": 0.5}}, "In Berlin.",
-    ]  # fmt: skip
+        {"name": "remember", "args": said},
+        {"name": "recall", "args": {"query": "Berlin"}},
+        {"name": "recall", "args": {"query": "Berlin", "limit": 0.5}},
+        "In Berlin.",
+    ]
 
     async def run() -> list[Any]:
         server = over_stdio(python, tmp_path / "a.db", "--user", "ada")
@@ -389,9 +408,13 @@ def test_the_second_sdk_talks_to_this_server_and_to_its_own(tmp_path: Path) -> N
         script = Path(__file__).parents[1] / "support" / "mcp_client_two.py"
         where = [str(tmp_path / f"{Path(server).parts[-3]}.db"), *command(server, "--user", "ada")]
         done = subprocess.run(
-            [sdk_two(), script, *where], capture_output=True, text=True, timeout=120, check=False,
+            [sdk_two(), script, *where],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
             env=environment(tmp_path / "unused.db"),
-        )  # fmt: skip
+        )
         assert done.returncode == 0, done.stderr
         assert done.stdout.split() == ["auto", "legacy", "here"]
 
@@ -401,7 +424,7 @@ def test_the_command_line_starts_without_the_sdk() -> None:
         "import sys; sys.modules['mcp'] = None\n"
         "import memorist.cli.main\n"
         "assert not {'langchain', 'langchain_core', 'pydantic'} & sys.modules.keys()\n"
-        "try: import memorist.server.mcp\n"
+        "try: import memorist.server.mcp.server\n"
         "except ImportError as error: print(type(error).__name__, error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

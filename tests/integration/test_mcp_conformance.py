@@ -47,9 +47,14 @@ def around(tools: Path, **more: str) -> dict[str, str]:
 
 def run(tools: Path, name: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(tools / "node_modules" / ".bin" / name), *arguments], cwd=tools, text=True,
-        env=around(tools, **more), capture_output=True, timeout=300, check=False,
-    )  # fmt: skip
+        [str(tools / "node_modules" / ".bin" / name), *arguments],
+        cwd=tools,
+        text=True,
+        env=around(tools, **more),
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
 
 
 def test_the_conformance_suite_passes_but_for_what_is_explained(
@@ -58,9 +63,16 @@ def test_the_conformance_suite_passes_but_for_what_is_explained(
     module = "tests.support.mcp_conformance"
     with serving_elsewhere(python_with(sdk), tmp_path / "a.db", module) as url:
         done = run(
-            tools, "conformance", "server", "--url", url, "--suite", "all",
-            "--expected-failures", str(EXPECTED),
-        )  # fmt: skip
+            tools,
+            "conformance",
+            "server",
+            "--url",
+            url,
+            "--suite",
+            "all",
+            "--expected-failures",
+            str(EXPECTED),
+        )
     assert done.returncode == 0, done.stdout
     totals = re.search(r"Total: (\d+) passed, (\d+) failed", done.stdout)
     assert totals

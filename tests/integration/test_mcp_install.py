@@ -85,12 +85,18 @@ AT_URL: dict[Client, dict[str, Any]] = {
     "claude-desktop": {
         "command": "npx",
         "args": [
-            "-y", "mcp-remote", f"{URL}/mcp", "--transport", "http-only", "--allow-http",
-            "--header", "Authorization:${MEMORIST_AUTHORIZATION}",
+            "-y",
+            "mcp-remote",
+            f"{URL}/mcp",
+            "--transport",
+            "http-only",
+            "--allow-http",
+            "--header",
+            "Authorization:${MEMORIST_AUTHORIZATION}",
         ],
         "env": {"MEMORIST_AUTHORIZATION": f"Bearer {KEY}"},
     },
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -137,10 +143,12 @@ def test_a_project_has_a_file_of_its_own(client: str, home: Path) -> None:
 
 
 EXISTING: Mapping[str, Any] = {
-    "numStartups": 12, "theme": "dunkel – größer", "projects": {"/x": {"mcpServers": {"a": {}}}},
+    "numStartups": 12,
+    "theme": "dunkel – größer",
+    "projects": {"/x": {"mcpServers": {"a": {}}}},
     "mcpServers": {"other": {"command": "x", "args": []}, "memorist": {"command": "old"}},
     "last": None,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("indent", [2, 4, "\t", None])
@@ -216,10 +224,8 @@ def test_a_link_stays_a_link_and_no_copy_is_overwritten(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [
-        ("emacs",), (), ("cursor", "--url", "ftp://x"), ("cursor", "--url", URL, "--user", "ada"),
-    ],
-)  # fmt: skip
+    [("emacs",), (), ("cursor", "--url", "ftp://x"), ("cursor", "--url", URL, "--user", "ada")],
+)
 def test_a_wrong_command_says_what_is_wrong(options: tuple[str, ...]) -> None:
     assert install(*options).exit_code == 2
 

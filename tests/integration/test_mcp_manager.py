@@ -21,10 +21,10 @@ from mcp import StdioServerParameters
 from mcp.shared.memory import create_connected_server_and_client_session
 
 from memorist import Memory
+from memorist.agents.mcp_manager import McpManager
+from memorist.agents.revise import ReviseNode
 from memorist.errors import InvalidError, StoreUnavailableError
-from memorist.integrations.mcp_manager import McpManager
-from memorist.integrations.revise import ReviseNode
-from memorist.server.mcp import build_server
+from memorist.server.mcp.server import build_server
 from memorist.testing.scripted import ScriptedChatModel
 from tests.support.mcp_servers import command, environment, over_stdio, sdk_two
 from tests.support.revising import NOTHING, SECRET, call, run, stored, talk
@@ -181,8 +181,10 @@ def died(tmp_path: Path, kill: Callable[[ReviseNode, int], Awaitable[Any]]) -> l
         async with McpManager(server) as manager:
             node = ReviseNode(manager)
             return [
-                await node.execute(talk(1)), await kill(node, pid()), await node.execute(talk(3)),
-            ]  # fmt: skip
+                await node.execute(talk(1)),
+                await kill(node, pid()),
+                await node.execute(talk(3)),
+            ]
 
     return asyncio.run(main())
 
@@ -259,9 +261,7 @@ def test_a_start_that_hangs_is_given_up_and_tried_anew(tmp_path: Path) -> None:
     """Also where whoever waited for it has less patience than the manager."""
     server, _ = started(tmp_path)
     line = f"test -e {tmp_path}/second || {{ touch {tmp_path}/second; exec sleep 60; }}; "
-    told = StdioServerParameters(
-        command="sh", args=["-c", line + server.args[1]], env=server.env
-    )  # fmt: skip
+    told = StdioServerParameters(command="sh", args=["-c", line + server.args[1]], env=server.env)
 
     async def main() -> list[dict[str, Any]]:
         async with McpManager(told, timeout_s=1) as manager:
@@ -279,7 +279,7 @@ ON_SDK_TWO = """
 import sys
 from mcp import StdioServerParameters
 from memorist import Memory
-from memorist.server.mcp import build_server
+from memorist.server.mcp.server import build_server
 from memorist.testing.scripted import ScriptedChatModel
 from tests.support.revising import call, run, talk
 with Memory(":memory:", embedder=None, thinking=None) as memory:
@@ -297,8 +297,11 @@ def test_it_works_on_the_second_sdk(tmp_path: Path) -> None:
     python = sdk_two()
     done = subprocess.run(
         [python, "-c", ON_SDK_TWO, *command(python, "--db", str(tmp_path / "a.db"))],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
         env=environment(tmp_path / "a.db", PYTHONPATH=str(Path(__file__).parents[2])),
-    )  # fmt: skip
+    )
     assert done.stdout.split("\n") == ["['store_fact'] ", "stored", ""], done.stderr
     assert len(history(tmp_path)) == 5

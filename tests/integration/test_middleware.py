@@ -21,7 +21,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from memorist import Memory, Notebook, Window
-from memorist.agent.middleware import NEAR, OVERFLOW, MemoristMiddleware
+from memorist.agents.middleware import NEAR, OVERFLOW, MemoristMiddleware
 from memorist.context.tokens import Counter
 from memorist.errors import StoreUnavailableError
 from memorist.providers.tokenizer import tokenizer_for
@@ -187,8 +187,10 @@ def test_the_log_gives_back_what_the_state_has_lost(memory: Memory) -> None:
     say(first, "I am Ada.")
     say(talker(memory, model), "Who am I?")  # with a new checkpointer, as in a new process
     assert [message.text for message in model.prompts[1].messages[1:]] == [
-        "I am Ada.", "Hello Ada.", "Who am I?",
-    ]  # fmt: skip
+        "I am Ada.",
+        "Hello Ada.",
+        "Who am I?",
+    ]
     model = ScriptedChatModel(["No idea."])
     say(talker(memory, model, restore=False), "Who am I?")
     assert len(model.prompts[0].messages) == 2
@@ -465,12 +467,13 @@ def test_an_image_and_a_reply_in_parts_come_back_as_they_were(memory: Memory) ->
     talker(memory, model).invoke({"messages": [HumanMessage(parts)]}, THREAD)
     say(talker(memory, model), "What was it?")
     assert [message.content for message in model.prompts[1].messages[1:3]] == [
-        parts, [{"type": "text", "text": "I see."}],
-    ]  # fmt: skip
+        parts,
+        [{"type": "text", "text": "I see."}],
+    ]
 
 
 def test_importing_it_without_langchain_names_the_cure() -> None:
-    code = "import sys; sys.modules['langchain'] = None; import memorist.agent.middleware"
+    code = "import sys; sys.modules['langchain'] = None; import memorist.agents.middleware"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert 'pip install "memorist[agents]"' in done.stderr
 

@@ -13,7 +13,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from memorist import Memory
-from memorist.agent.middleware import MemoristMiddleware
+from memorist.agents.middleware import MemoristMiddleware
 from memorist.testing.scripted import ScriptedChatModel
 
 THREAD: Any = {"configurable": {"thread_id": "talk"}}
@@ -65,9 +65,7 @@ def test_a_caller_who_keeps_no_tools_has_the_conversation_stored_once(memory: Me
     assert sent == ["a", "One.", "b", "Two.", "c"]
 
 
-def test_a_caller_who_drops_a_question_that_failed_has_the_rest_stored_once(
-    memory: Memory,
-) -> None:
+def test_a_caller_who_drops_a_question_that_failed_has_the_rest_stored_once(memory: Memory) -> None:
     agent = talker(memory, ScriptedChatModel(["One.", RuntimeError("no"), "Three."]))
     before = [("user", "a"), ("assistant", "One.")]
     agent.invoke({"messages": before[:1]}, THREAD)

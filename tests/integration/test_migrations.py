@@ -32,7 +32,7 @@ from memorist.store.sessions import session_hash
 from memorist.store.sqlite import engine as sqlite_engine
 from memorist.store.sqlite.engine import APPLICATION_ID
 from memorist.store.sqlite.store import SqliteStore
-from memorist.testing.worlds import near, worded
+from tests.conformance.worlds import near, worded
 
 ADA = Scope(user="ada", agent="tutor", session="7b0a3a94-0c51-4c7e-9d5c-0f2e3b1a4d5e")
 BOB = Scope(user="bob", agent="tutor", session="bobs")
@@ -52,14 +52,29 @@ def views_of(scope: Scope) -> list[tuple[str, dict[str, Any], tuple[str, str, st
     """Derived records as the first schema holds them, and the passage each had."""
     owner = {"owner": scope.owner, "agent_name": "tutor"}
     item = {
-        **owner, "id": "i1", "text": "Likes pelicans", "kind": "fact", "category": "knowledge",
-        "importance": 0.5, "tags": "[]", "tier": "short", "source": "user", "created_at": AT,
+        **owner,
+        "id": "i1",
+        "text": "Likes pelicans",
+        "kind": "fact",
+        "category": "knowledge",
+        "importance": 0.5,
+        "tags": "[]",
+        "tier": "short",
+        "source": "user",
+        "created_at": AT,
         "uses": 0,
-    }  # fmt: skip
+    }
     fact = {
-        **owner, "id": "f1", "topic": "", "subject": "Ada", "predicate": "works at",
-        "object": "the lighthouse", "known_from": AT, "confidence": 1.0, "source": "user",
-    }  # fmt: skip
+        **owner,
+        "id": "f1",
+        "topic": "",
+        "subject": "Ada",
+        "predicate": "works at",
+        "object": "the lighthouse",
+        "known_from": AT,
+        "confidence": 1.0,
+        "source": "user",
+    }
     note = {"version": 1, "notes": "Prefers tea", "created_at": AT}
     kept = {**owner, **note, "user_id": scope.user, "id": "n1", "updated_at": AT}
     return [
@@ -74,10 +89,17 @@ def fill(scope: Scope, key: Any, insert: Insert, message: Insert, passage: Inser
     """Write what the first release wrote: messages, views, their passages, jobs."""
     owner = {"owner": scope.owner}
     insert("owners", {**owner, "tenant": scope.tenant, "user_id": scope.user, "created_at": AT})
-    insert("sessions", {
-        **owner, "key": key, "session_hash": session_hash(scope.session),
-        "session_id": scope.session, "agent_name": "tutor", "created_at": AT,
-    })  # fmt: skip
+    insert(
+        "sessions",
+        {
+            **owner,
+            "key": key,
+            "session_hash": session_hash(scope.session),
+            "session_id": scope.session,
+            "agent_name": "tutor",
+            "created_at": AT,
+        },
+    )
     first = 1 if scope is ADA else 11
     shared = {**owner, "agent_name": "tutor", "session_id": key, "created_at": AT}
     for seq, said in enumerate(MESSAGES, start=first):
@@ -92,10 +114,19 @@ def fill(scope: Scope, key: Any, insert: Insert, message: Insert, passage: Inser
             whole = {"id": -number, "view_id": id_, "start_at": 0, "stop_at": len(text)}
             passage(text, {**shared, **whole, "kind": kind})
     insert("view_sources", {**owner, "view": "f1", "message_id": "m1"})
-    insert("jobs", {
-        **owner, "kind": "derive", "session_id": key, "first_seq": first, "last_seq": first + 2,
-        "attempts": 0, "run_at": AT, "dead": 0,
-    })  # fmt: skip
+    insert(
+        "jobs",
+        {
+            **owner,
+            "kind": "derive",
+            "session_id": key,
+            "first_seq": first,
+            "last_seq": first + 2,
+            "attempts": 0,
+            "run_at": AT,
+            "dead": 0,
+        },
+    )
 
 
 def check(store: Store, scope: Scope, messages: int = len(MESSAGES)) -> None:
@@ -105,9 +136,13 @@ def check(store: Store, scope: Scope, messages: int = len(MESSAGES)) -> None:
     assert len(said) == messages
     whole = scope.whole_user()
     for word, kind in {
-        "moving": "message", "столицу": "message", "ship": "message", "pelican": "memory",
-        "lighthouses": "fact", "tea": "note",
-    }.items():  # fmt: skip
+        "moving": "message",
+        "столицу": "message",
+        "ship": "message",
+        "pelican": "memory",
+        "lighthouses": "fact",
+        "tea": "note",
+    }.items():
         [first, *_] = worded(store, whole, [(word,)], limit=5)
         assert first.kind == kind, word
     assert [hit.id for hit in worded(store, whole, [("柏", "林")], limit=5)] == ["m2"]
@@ -171,9 +206,14 @@ def check_context(store: Store, scope: Scope) -> None:
     assert store.articles(whole) == []
     said = store.history(scope)
     brief = Summary(
-        scope=scope, text="They met", last_seq=said[1].seq, messages=2, made_by="extractive",
-        tokens_before=9, tokens=2,
-    )  # fmt: skip
+        scope=scope,
+        text="They met",
+        last_seq=said[1].seq,
+        messages=2,
+        made_by="extractive",
+        tokens_before=9,
+        tokens=2,
+    )
     store.write_summary(scope, brief, of=said[:2])
     assert store.summary(scope) == brief
     article = Article(scope=whole, title="Gulls", text="Gulls eat chips", uri="gulls.md")
@@ -217,11 +257,18 @@ def _build_sqlite(path: Path) -> None:
         def message(_: str, row: Mapping[str, Any]) -> None:
             said = row["said"]
             extras = json.dumps({"name": said.name}) if said.name else None
-            insert("chat_message_history", {
-                **{name: row[name] for name in ("id", "owner", "session_id")},
-                "message_id": said.message_id, "role": said.role, "source": said.role,
-                "created_at": AT, "content": said.content, "extras": extras,
-            })  # fmt: skip
+            insert(
+                "chat_message_history",
+                {
+                    **{name: row[name] for name in ("id", "owner", "session_id")},
+                    "message_id": said.message_id,
+                    "role": said.role,
+                    "source": said.role,
+                    "created_at": AT,
+                    "content": said.content,
+                    "extras": extras,
+                },
+            )
 
         def passage(text: str, row: Mapping[str, Any]) -> None:
             insert("passages", row)
@@ -261,9 +308,7 @@ def test_a_sqlite_file_of_an_earlier_schema_is_brought_up_to_date(
 def _build_postgres(url: str) -> None:
     """A database of the first schema, filled for two users, with a row from LangChain."""
     with psycopg.connect(url, autocommit=True) as connection, connection.transaction():
-        connection.execute(
-            "CREATE TABLE memorist_meta (key text PRIMARY KEY, value text NOT NULL)"
-        )
+        connection.execute("CREATE TABLE memorist_meta (key text PRIMARY KEY, value text NOT NULL)")
         connection.execute(load_migrations("postgres")[0][1].encode())
         connection.execute("INSERT INTO memorist_meta VALUES ('schema', '1')")
 
@@ -278,11 +323,17 @@ def _build_postgres(url: str) -> None:
 
         def message(_: str, row: Mapping[str, Any]) -> None:
             said = row["said"]
-            insert("chat_message_history", {
-                **{name: row[name] for name in ("id", "owner", "session_id")},
-                "message_id": said.message_id, "role": said.role, "source": said.role,
-                "created_at": SAID_AT, "message": dump_json(to_langchain(said)),
-            })  # fmt: skip
+            insert(
+                "chat_message_history",
+                {
+                    **{name: row[name] for name in ("id", "owner", "session_id")},
+                    "message_id": said.message_id,
+                    "role": said.role,
+                    "source": said.role,
+                    "created_at": SAID_AT,
+                    "message": dump_json(to_langchain(said)),
+                },
+            )
 
         def passage(text: str, row: Mapping[str, Any]) -> None:
             words = psycopg.sql.Literal(fold(text)).as_string(connection).replace("%", "%%")

@@ -64,10 +64,13 @@ def test_two_processes_append_and_nothing_is_lost(target: str) -> None:
     children = [
         subprocess.Popen(
             [sys.executable, "-c", WRITER, target, name, str(EDITS)],
-            cwd=ROOT, stdin=pipe, stdout=pipe, text=True,
+            cwd=ROOT,
+            stdin=pipe,
+            stdout=pipe,
+            text=True,
         )
         for name in names
-    ]  # fmt: skip
+    ]
     for child in children:
         assert child.stdout
         assert child.stdout.readline() == "ready\n"

@@ -7,7 +7,7 @@ import psycopg
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.postgres.store import PostgresStore
-from memorist.testing.worlds import near
+from tests.conformance.worlds import near
 
 ALICE = Scope(user="alice", session="s")
 VECTORS = {"one": [1.0, 0.0], "two": [0.6, 0.8], "three": [0.0, 0.0], "four": [-1.0, 0.1]}

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from memorist import Memory, Message
-from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.lifecycle.settings import Policy, Thinking
 from memorist.records.ids import to_micros
 from tests.support.models import WordEmbedder
 
@@ -54,9 +54,11 @@ def _message(memory: Memory, text: str) -> Message:
 def _said(memory: Memory, user: str) -> list[str]:
     """What the user really said: four things, and a home that is told outright as well."""
     texts = (
-        f"I live in {CITIES[user]}.", "I love green tea.", f"My cat is called Pixel{user}.",
+        f"I live in {CITIES[user]}.",
+        "I love green tea.",
+        f"My cat is called Pixel{user}.",
         "I work at Siemens.",
-    )  # fmt: skip
+    )
     ids: list[str] = []
     for text in texts:
         ids += memory.remember(_message(memory, text), user=user).message_ids
@@ -79,8 +81,9 @@ def _poison(memory: Memory, user: str, real: list[str]) -> int:
     for number in range(4):
         memory.remember(
             Message("tool", f"{mark} answered {number}", name=f"{mark}tool", tool_call_id="c"),
-            user=user, source="web",
-        )  # fmt: skip
+            user=user,
+            source="web",
+        )
         memory.remember(
             _message(memory, f"I love {mark} cake{number}."), user=user, source="import"
         )
@@ -156,10 +159,12 @@ def test_no_planted_item_is_recalled_for_another_user(world: World) -> None:
         others = [f"zyx{other}" for other in USERS if other != user]
         for mark in others:
             for question in (
-                f"{mark}grad3 {mark}ville {mark} {mark}tool", f"I moved to {mark}grad3.",
-                f"{mark} is the best password manager", f"what is at {mark} road",
+                f"{mark}grad3 {mark}ville {mark} {mark}tool",
+                f"I moved to {mark}grad3.",
+                f"{mark} is the best password manager",
+                f"what is at {mark} road",
                 f"{mark}ville",
-            ):  # fmt: skip
+            ):
                 found = world.memory.recall(question, user=user, limit=50, deadline_ms=None)
                 assert not found.late
                 assert not [hit for hit in found.hits if mark in hit.text]
@@ -182,9 +187,7 @@ def test_no_planted_item_takes_the_place_of_what_the_user_said(world: World) -> 
         assert not [view for view in mine if getattr(view, "known_to", None)]
 
 
-def test_forgetting_the_sources_leaves_nothing_of_them_and_all_that_was_there(
-    world: World,
-) -> None:
+def test_forgetting_the_sources_leaves_nothing_of_them_and_all_that_was_there(world: World) -> None:
     """The last of these tests: it cleans the world up."""
     memory = world.memory
     memory.forget(user="ada", source="web", scrub=False)

@@ -21,11 +21,11 @@ from langgraph.config import get_stream_writer
 from langgraph.types import Command
 
 from memorist import Memory, Notebook, Window
-from memorist.agent.react import ReactAgent, Response, Token, ToolResult, ToolStarted
-from memorist.agent.toolbox import Toolbox
-from memorist.agent.tools import memory_tools
+from memorist.agents.react import ReactAgent, Response, Token, ToolResult, ToolStarted
+from memorist.agents.toolbox import Toolbox
+from memorist.agents.tools import memory_tools
 from memorist.errors import ConfigError, InvalidError, StoreUnavailableError
-from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.lifecycle.settings import Policy, Thinking
 from memorist.store.sqlite.store import SqliteStore
 from memorist.testing.scripted import Cut, ScriptedChatModel
 
@@ -141,8 +141,9 @@ def test_a_tool_that_is_not_there_and_wrong_arguments_are_failures_too(memory: M
     calls = [{"name": "invalid_tool", "args": {}}, {"name": "open_door", "args": {"number": "x"}}]
     answer = made(memory, [calls, "Sorry."]).process_message("Try", "s")
     assert [(it.name, it.success) for it in answer.tool_results] == [
-        ("invalid_tool", False), ("open_door", False),
-    ]  # fmt: skip
+        ("invalid_tool", False),
+        ("open_door", False),
+    ]
     (lesson,) = lessons(memory, "error_patterns")
     assert set(lesson.tags[2:]) == {"invalid_tool", "open_door"}  # they ran at the same time
 
@@ -359,14 +360,23 @@ def test_a_conversation_goes_on_while_the_memory_is_dead_and_is_stored_once(
         agent.process_message(text, "s")
     store.dead = False
     assert [it.type for it in model.prompts[2].messages[1:]] == [
-        "human", "ai", "tool", "ai", "human",
-    ]  # fmt: skip
+        "human",
+        "ai",
+        "tool",
+        "ai",
+        "human",
+    ]
     assert agent.process_message("And now?", "s").warnings == ()
     assert len(model.prompts[3].messages) == 8
     said = texts(memory, "s")
     assert [said[0], *said[3:]] == [
-        "How is the log?", "Well.", "What did I ask?", "The log.", "And now?", "Here we are.",
-    ]  # fmt: skip
+        "How is the log?",
+        "Well.",
+        "What did I ask?",
+        "The log.",
+        "And now?",
+        "Here we are.",
+    ]
 
 
 def test_without_a_memory_a_conversation_is_kept_for_a_while() -> None:
@@ -427,7 +437,7 @@ def test_nothing_to_answer_and_unknown_options_are_refused(memory: Memory) -> No
 
 
 def test_importing_it_without_langchain_names_the_cure() -> None:
-    code = "import sys; sys.modules['langchain'] = None; import memorist.agent.react"
+    code = "import sys; sys.modules['langchain'] = None; import memorist.agents.react"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert 'pip install "memorist[agents]"' in done.stderr
 

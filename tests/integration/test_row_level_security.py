@@ -21,7 +21,7 @@ from memorist.records.scope import Scope
 from memorist.records.summary import Summary
 from memorist.store.postgres.db import word_keys
 from memorist.store.postgres.store import PostgresStore
-from memorist.testing.worlds import worded
+from tests.conformance.worlds import worded
 
 ALICE = Scope(user="alice", session="s")
 BOB = Scope(user="bob", session="s")
@@ -50,9 +50,14 @@ def url(postgres_url: str) -> Iterator[str]:
             store.exchange(scope.whole_user(), [], [kept])
             [entry] = store.history(scope)
             brief = Summary(
-                scope=scope, text="secret", last_seq=entry.seq, messages=1, made_by="extractive",
-                tokens_before=1, tokens=1,
-            )  # fmt: skip
+                scope=scope,
+                text="secret",
+                last_seq=entry.seq,
+                messages=1,
+                made_by="extractive",
+                tokens_before=1,
+                tokens=1,
+            )
             store.write_summary(scope, brief, of=[entry])
             [passage, *_] = store.unembedded(scope, "e", limit=9)
             store.put_vectors(scope, "e", {passage: [1.0]})
@@ -175,9 +180,7 @@ def test_an_ordinary_user_without_rights_to_make_roles_is_bound_by_force(postgre
         assert connection.execute("SELECT * FROM chat_message_history").fetchall() == []
 
 
-def test_a_user_above_row_level_security_who_cannot_step_down_is_refused(
-    postgres_url: str,
-) -> None:
+def test_a_user_above_row_level_security_who_cannot_step_down_is_refused(postgres_url: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("CREATE ROLE above LOGIN PASSWORD 'above' BYPASSRLS")
         connection.execute("GRANT CREATE, USAGE ON SCHEMA public TO above")

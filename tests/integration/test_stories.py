@@ -11,7 +11,7 @@ import pytest
 
 from memorist import Memory, Message
 from memorist.errors import ConflictError
-from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.lifecycle.settings import Policy, Thinking
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.lives import DAY, NEW_YEAR, Clock, Life, Lives
 
@@ -312,9 +312,15 @@ def test_strangers_cannot_overthrow_what_she_said(ada: Life, source: Any) -> Non
     ada.says("I no longer live in Munich.", source=source)
     for corrects, ends, city in ((0, 0, "Minsk"), (1, 0, "Minsk"), (0, 1, "Munich")):
         ada.memory.add_fact(
-            "user", "lives in", city, user="ada", single=True, source=source,
-            corrects=bool(corrects), ends=bool(ends),
-        )  # fmt: skip
+            "user",
+            "lives in",
+            city,
+            user="ada",
+            single=True,
+            source=source,
+            corrects=bool(corrects),
+            ends=bool(ends),
+        )
     assert ada.now() == ada.then() == ["Munich"]
 
 

@@ -42,9 +42,13 @@ def an_api(folder: Path, **options: Any) -> Iterator[Api]:
             return stack.enter_context(httpx.Client(base_url=url, headers=headers, timeout=30))
 
         yield Api(
-            memory, url, client("default", "ada"), client("default", "eve"),
-            client("default", None), client("other", None),
-        )  # fmt: skip
+            memory,
+            url,
+            client("default", "ada"),
+            client("default", "eve"),
+            client("default", None),
+            client("other", None),
+        )
 
 
 def post(client: httpx.Client, path: str, *, status: int = 200, **body: Any) -> Any:

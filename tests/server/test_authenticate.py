@@ -57,9 +57,13 @@ def ask(
         return {"type": "http.request", "body": b""}
 
     scope = {
-        "type": "http", "path": path, "method": "GET", "state": {"request_id": "r1"},
-        "headers": [(b"authorization", header.encode("latin-1")) for header in headers], **more,
-    }  # fmt: skip
+        "type": "http",
+        "path": path,
+        "method": "GET",
+        "state": {"request_id": "r1"},
+        "headers": [(b"authorization", header.encode("latin-1")) for header in headers],
+        **more,
+    }
     asyncio.run(Authenticate(app, guard)(scope, receive, send))
     return (reached[0] if reached else None), sent
 
@@ -101,11 +105,29 @@ def test_what_is_public_is_anybodys(store: Store, path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "", "//", "/health/", "/Health", "/health/x", "/healthx", "/web", "/web/../api/recall",
-        "/web/..", "/web/x/../../api", "/web/..\\api", "/api", "/api/chat", "/mcp", "/metrics",
-        "/docs", "/ready\n", "/openapi.json/", "/./health", "/nowhere", "http://x/health",
+        "",
+        "//",
+        "/health/",
+        "/Health",
+        "/health/x",
+        "/healthx",
+        "/web",
+        "/web/../api/recall",
+        "/web/..",
+        "/web/x/../../api",
+        "/web/..\\api",
+        "/api",
+        "/api/chat",
+        "/mcp",
+        "/metrics",
+        "/docs",
+        "/ready\n",
+        "/openapi.json/",
+        "/./health",
+        "/nowhere",
+        "http://x/health",
     ],
-)  # fmt: skip
+)
 def test_all_else_is_not(store: Store, path: str) -> None:
     assert not let_in(Guard(store), path)
 

@@ -134,9 +134,16 @@ def test_a_key_says_whose_memory_it_is_and_an_admin_names_the_user(memory: Memor
 
 @pytest.mark.parametrize(
     "body",
-    [{}, {"message": ""}, {"message": "  \n"}, {"message": 7}, {"message": "a\x00b"},
-     {"message": "a\ud800b"}, {"message": "a", "session": "b"}],
-)  # fmt: skip
+    [
+        {},
+        {"message": ""},
+        {"message": "  \n"},
+        {"message": 7},
+        {"message": "a\x00b"},
+        {"message": "a\ud800b"},
+        {"message": "a", "session": "b"},
+    ],
+)
 def test_what_is_no_message_is_refused_and_nothing_is_stored(
     body: dict[str, Any], client: httpx.Client, memory: Memory
 ) -> None:

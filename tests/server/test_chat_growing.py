@@ -15,7 +15,7 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
 
 from memorist import Memory
-from memorist.agent.react import ReactAgent, Recalled, Response, Token
+from memorist.agents.react import ReactAgent, Recalled, Response, Token
 from memorist.errors import StoreUnavailableError
 from memorist.records.message import Message
 from memorist.records.scope import Scope
@@ -121,8 +121,9 @@ def test_a_reply_that_breaks_off_stays_unfinished_and_the_next_turn_shows_it(
     with pytest.raises(ConnectionError):
         list(agent.stream("Tell me", "s"))
     assert [(it.text, it.unfinished) for it in log(memory)] == [
-        ("Tell me", False), ("The first half", True),
-    ]  # fmt: skip
+        ("Tell me", False),
+        ("The first half", True),
+    ]
     list(agent.stream("Go on", "s"))
     assert [it.text for it in log(memory)] == ["Tell me", "The first half", "Go on", "Whole."]
     shown = [str(message.text) for message in model.prompts[-1].messages]
@@ -145,8 +146,9 @@ def test_a_reply_that_breaks_off_again_and_again_grows_in_its_one_place(memory: 
     model._go_on.set()
     run.join(30)
     assert [(it.text, it.unfinished) for it in log(memory)] == [
-        ("Count", False), ("one two three four five", False),
-    ]  # fmt: skip
+        ("Count", False),
+        ("one two three four five", False),
+    ]
 
 
 def test_a_whole_reply_is_never_begun_anew(memory: Memory) -> None:
@@ -162,8 +164,11 @@ def test_a_reply_with_calls_has_both_and_results_follow(memory: Memory) -> None:
     list(agent.stream("What is there?", "s"))
     asked, called, result, answer = log(memory)
     assert [it.role for it in (asked, called, result, answer)] == [
-        "user", "assistant", "tool", "assistant",
-    ]  # fmt: skip
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
     assert (called.content, called.tool_calls[0].name) == ("Let me see.", "look")
     assert not any(it.unfinished for it in log(memory))
     assert answer.text == "Nothing there."
@@ -198,8 +203,11 @@ def test_where_the_store_is_away_the_agent_answers_and_all_is_stored_when_it_is_
         store.away = False
         list(agent.stream("Second?", "s"))
         assert [it.text for it in log(memory)] == [
-            "First?", "First answer.", "Second?", "Second answer.",
-        ]  # fmt: skip
+            "First?",
+            "First answer.",
+            "Second?",
+            "Second answer.",
+        ]
 
 
 def test_whoever_stops_listening_leaves_what_had_been_said(memory: Memory) -> None:

@@ -15,15 +15,15 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from memorist import Memory
-from memorist.agent.react import Token
+from memorist.agents.react import Token
 from memorist.config import Settings
 from memorist.errors import ConfigError, MissingExtraError
 from memorist.records.message import Message
-from memorist.server.asked import Asked
 from memorist.server.auth import Guard
 from memorist.server.chat import Chats, ChatSettings
 from memorist.server.chat_model import open_langchain_model
 from memorist.server.http.app import build_app
+from memorist.server.question import Asked
 from memorist.testing.model_server import Dropped, ModelServer
 from tests.server.test_chat import JSON, events, read_events, say
 from tests.support.http_server import serving
@@ -45,9 +45,13 @@ def server() -> Iterator[ModelServer]:
 
 def chat_of(server: ModelServer) -> ChatOpenAI:
     return ChatOpenAI(
-        model="stub", base_url=server.url, api_key="x", timeout=2, max_retries=0,  # type: ignore
+        model="stub",
+        base_url=server.url,
+        api_key="x",  # type: ignore
+        timeout=2,
+        max_retries=0,
         use_responses_api=False,
-    )  # fmt: skip
+    )
 
 
 @contextmanager
@@ -107,15 +111,27 @@ def test_the_agent_looks_things_up_and_the_conversation_goes_on(
         told = events(client, "Where is my bike?")
         names = [name for name, _ in told]
         assert names == [
-            "session", "memory", "tool_started", "tool_result", "token", "token", "receipt", "done",
-        ]  # fmt: skip
+            "session",
+            "memory",
+            "tool_started",
+            "tool_result",
+            "token",
+            "token",
+            "receipt",
+            "done",
+        ]
         assert dict(told)["tool_result"]["name"] == "recall"
         assert dict(told)["tool_result"]["success"]
         whole = say(client, "And now?", session_id=dict(told)["session"]["session_id"])
     assert (whole["message"], whole["confirmed"]) == ("Still none.", True)
     assert [it.role for it in log(memory)] == [
-        "user", "assistant", "tool", "assistant", "user", "assistant",
-    ]  # fmt: skip
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+        "assistant",
+    ]
     said = [one["content"] for one in server.requests[-1].body["messages"]]
     assert said[-2:] == ["No idea.", "And now?"]
 
@@ -180,9 +196,10 @@ def test_a_client_that_leaves_ends_the_work_and_what_was_said_is_stored(
                 if "word3" in text:
                     break
         heard = "".join(
-            data["text"] for name, data in read_events(text.rpartition("\n\n")[0])
+            data["text"]
+            for name, data in read_events(text.rpartition("\n\n")[0])
             if name == "token"
-        )  # fmt: skip
+        )
         until(lambda: len(log(memory)) == 2 and log(memory)[1].text.startswith(heard))
         time.sleep(0.5)
         left = log(memory)[1]
@@ -254,7 +271,9 @@ def test_a_model_that_cannot_be_opened_says_how_it_could_be(
     with pytest.raises(ConfigError) as told:
         open_langchain_model(Settings(url=":memory:", model=name))
     cures = {
-        "gpt-5": "MEMORIST_MODEL_URL", "nobody:gpt-5": "nobody",
-        "mistralai:large": "langchain-mistralai", "openai:gpt-5": "MEMORIST_MODEL_KEY",
-    }  # fmt: skip
+        "gpt-5": "MEMORIST_MODEL_URL",
+        "nobody:gpt-5": "nobody",
+        "mistralai:large": "langchain-mistralai",
+        "openai:gpt-5": "MEMORIST_MODEL_KEY",
+    }
     assert cures[name] in str(told.value)

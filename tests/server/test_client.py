@@ -30,7 +30,7 @@ from memorist import (
     UnauthorizedError,
     Window,
 )
-from memorist.integrations.langgraph import MemoristStore
+from memorist.agents.langgraph import MemoristStore
 from tests.support.http_server import Served
 
 LOOK = ToolCallMsg("c1", "c1", "function", "look", '{"a": 1}')

@@ -14,9 +14,12 @@ PUBLIC = {"/health", "/ready"}
 KEPT = ("messages", "facts", "notes", "articles", "holds")
 # Where a body needs one of several fields.
 ONE_OF: dict[str, dict[str, Any]] = {
-    "ChatAsk": {"message": "x"}, "ChangeFact": {"object": "x"}, "Forget": {"everything": True},
-    "MakeKey": {"user": "ada"}, "WriteNotes": {"base_version": 0},
-}  # fmt: skip
+    "ChatAsk": {"message": "x"},
+    "ChangeFact": {"object": "x"},
+    "Forget": {"everything": True},
+    "MakeKey": {"user": "ada"},
+    "WriteNotes": {"base_version": 0},
+}
 
 Operation = tuple[str, str, dict[str, Any]]
 

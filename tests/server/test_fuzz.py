@@ -43,10 +43,11 @@ def make_keys(database: Path) -> Keyring:
         users = [keys.create(tenant="default", user=user) for user in ("fuzz", "alice ", "%")]
         users.append(keys.create(tenant="other", user="canary"))
         return Keyring(
-            [one.text for one in users], keys.create(tenant="default", user=None).text,
+            [one.text for one in users],
+            keys.create(tenant="default", user=None).text,
             keys.create(tenant="default", user="cage").text,
             [keys.create(tenant="default", user="spare").record.id for _ in range(9)],
-        )  # fmt: skip
+        )
 
 
 def furnish(client: httpx.Client, word: str) -> dict[str, list[str]]:
@@ -62,9 +63,14 @@ def furnish(client: httpx.Client, word: str) -> dict[str, list[str]]:
     for number in range(6):
         about = f"{word} number {number}"
         add(
-            "message_id", "/api/messages", role="user", content=f"I moved to Berlin, {about}.",
-            message_id=f"m{number}", session=f"s{number % 2}", unfinished=number % 2 == 0,
-        )  # fmt: skip
+            "message_id",
+            "/api/messages",
+            role="user",
+            content=f"I moved to Berlin, {about}.",
+            message_id=f"m{number}",
+            session=f"s{number % 2}",
+            unfinished=number % 2 == 0,
+        )
         add("memory_id", "/api/memories", text=f"Likes tea, {about}.")
         add("fact_id", "/api/facts", subject="Ada", predicate=f"likes {number}", object=about)
         add("article_id", "/api/articles", title=about, text=f"# Returns\n\nWithin {about} days.")
@@ -96,9 +102,13 @@ def fuzzing(folder: Path) -> Iterator[tuple[Fuzzed, World, httpx.Client]]:
             furnish(canary, SECRET)
             document = fuzzer.get("/openapi.json").json()
             world = World(
-                operations_of(document), document["components"]["schemas"], keys.users,
-                keys.admin, ids, f"127.0.0.1:{server.port}",
-            )  # fmt: skip
+                operations_of(document),
+                document["components"]["schemas"],
+                keys.users,
+                keys.admin,
+                ids,
+                f"127.0.0.1:{server.port}",
+            )
             yield server, world, canary
 
 

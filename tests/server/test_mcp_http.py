@@ -23,18 +23,12 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl
 
 from memorist import Memory, Notebook
-from memorist.agent.described import NAMES
+from memorist.agents.tool_schema import NAMES
 from memorist.server import mcp as server_module
-from memorist.server.mcp_http import McpDoor
-from memorist.server.mcp_wire import LONGEST_ID, MOST_BYTES, MOST_DEEP, refusal
+from memorist.server.mcp.http import McpDoor
+from memorist.server.mcp.jsonrpc import LONGEST_ID, MOST_BYTES, MOST_DEEP, refusal
 from tests.support.mcp_fuzz import CALLS
-from tests.support.mcp_http import (
-    ADA,
-    ADMIN,
-    make_app,
-    serving_elsewhere,
-    serving_here,
-)
+from tests.support.mcp_http import ADA, ADMIN, make_app, serving_elsewhere, serving_here
 from tests.support.mcp_servers import (
     environment,
     on_both,
@@ -236,9 +230,11 @@ def test_any_server_answers_any_call(sdk: str, tmp_path: Path) -> None:
     with ExitStack() as stack:
         first, second = (stack.enter_context(serving_elsewhere(python, database)) for _ in "12")
         hello = request(
-            "initialize", protocolVersion="2025-06-18", capabilities={},
+            "initialize",
+            protocolVersion="2025-06-18",
+            capabilities={},
             clientInfo={"name": "test", "version": "1"},
-        )  # fmt: skip
+        )
         assert result(post(first, hello))["serverInfo"]["name"] == "memorist"
         result(post(second, call("remember", content="I live in Berlin.")))
         found = result(post(first, call("recall", query="Berlin")))
@@ -267,9 +263,13 @@ def test_the_second_sdk_talks_to_both_over_http(tmp_path: Path) -> None:
     for sdk in ("1", "2"):
         with serving_elsewhere(python_with(sdk), tmp_path / f"{sdk}.db") as url:
             done = subprocess.run(
-                [sdk_two(), script, "unused", url, ADA["Authorization"]], text=True, timeout=120,
-                capture_output=True, check=False, env=environment(tmp_path / "unused.db"),
-            )  # fmt: skip
+                [sdk_two(), script, "unused", url, ADA["Authorization"]],
+                text=True,
+                timeout=120,
+                capture_output=True,
+                check=False,
+                env=environment(tmp_path / "unused.db"),
+            )
         assert done.returncode == 0, done.stderr
         assert done.stdout.split() == ["auto", "legacy", "here"]
 
@@ -332,9 +332,17 @@ def test_what_is_no_request_is_refused_with_its_reason() -> None:
     good = request("ping")
     wrong: dict[str, Any]
     for wrong in (
-        {"jsonrpc": "1.0"}, {"id": 1.5}, {"id": None}, {"id": True}, {"id": {}}, {"id": 2**63},
-        {"id": "x" * (LONGEST_ID + 1)}, {"method": 1}, {"params": []}, {"params": None},
-    ):  # fmt: skip
+        {"jsonrpc": "1.0"},
+        {"id": 1.5},
+        {"id": None},
+        {"id": True},
+        {"id": {}},
+        {"id": 2**63},
+        {"id": "x" * (LONGEST_ID + 1)},
+        {"method": 1},
+        {"params": []},
+        {"params": None},
+    ):
         assert "not one JSON-RPC" in why(json.dumps(good | wrong).encode())
     for other in ([], [good], "x", None, {}, {"jsonrpc": "2.0", "id": 1, "result": {}}):
         assert "not one JSON-RPC" in why(json.dumps(other).encode())
@@ -367,13 +375,19 @@ def test_errors_and_the_log_repeat_nothing_of_a_request(
 ) -> None:
     caplog.set_level(logging.WARNING)
     for message in (
-        request("SECRET"), request("tools/call", name=["SECRET"]), call("SECRET"),
-        call("recall", query={"SECRET": 1}), call("recall", query="x", SECRET=1),
-        request("prompts/get", name="SECRET"), request("initialize", SECRET="SECRET"),
-        request("logging/setLevel", level="SECRET"), request("completion/complete", ref="SECRET"),
+        request("SECRET"),
+        request("tools/call", name=["SECRET"]),
+        call("SECRET"),
+        call("recall", query={"SECRET": 1}),
+        call("recall", query="x", SECRET=1),
+        request("prompts/get", name="SECRET"),
+        request("initialize", SECRET="SECRET"),
+        request("logging/setLevel", level="SECRET"),
+        request("completion/complete", ref="SECRET"),
         {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": "SECRET"}},
-        {"jsonrpc": "2.0", "SECRET": "SECRET"}, ["SECRET"],
-    ):  # fmt: skip
+        {"jsonrpc": "2.0", "SECRET": "SECRET"},
+        ["SECRET"],
+    ):
         answer = post(url, message)
         assert answer.status_code < 500
         assert "SECRET" not in answer.text

@@ -83,9 +83,12 @@ def test_an_operation_answers_as_the_document_says(
 
     @given(case=schema[path][method.upper()].as_strategy(generation_mode=mode))
     @settings(
-        max_examples=EXAMPLES, deadline=None, database=None, phases=[Phase.generate],
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    )
     def ask(case: Case[Any]) -> None:
         lead_there(case, ids, statuses.total())
         answer = case.call(headers={"Authorization": f"Bearer {key}"}, timeout=20)

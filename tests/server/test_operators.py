@@ -33,8 +33,12 @@ def test_several_processes_do_not_start_on_settings_that_are_wrong(tmp_path: Pat
     environment = {**os.environ, "MEMORIST_EMBEDDER": "none", "MEMORIST_RATE": "fast"}
     done = subprocess.run(
         [*command, "--db", str(tmp_path / "memory.db")],
-        env=environment, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.startswith("ConfigError: MEMORIST_RATE")

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from memorist import Memory, Message
-from memorist.codes import code_of
+from memorist.error_codes import code_of
 from memorist.errors import MemoristError
 from memorist.server.auth import Guard
 from memorist.server.http.app import Limits, build_app
@@ -130,13 +130,17 @@ FILES = ["/etc/passwd", "file:///etc/passwd", "http://169.254.169.254/x.pdf", ""
 def test_files_and_sounds_by_path_or_address_are_refused(served: Served, source: str) -> None:
     client = served.client()
     for part in (
-        {"type": "file", "file": {"file_data": source}}, {"type": "file", "file_id": source},
-        {"type": "file", "file": {"file_id": source}}, {"type": "input_file", "file_url": source},
+        {"type": "file", "file": {"file_data": source}},
+        {"type": "file", "file_id": source},
+        {"type": "file", "file": {"file_id": source}},
+        {"type": "input_file", "file_url": source},
         {"type": "document", "source": {"type": "url", "url": source}},
-        {"type": "audio", "url": source}, {"type": "video_url", "video_url": {"url": source}},
+        {"type": "audio", "url": source},
+        {"type": "video_url", "video_url": {"url": source}},
         {"file_data": {"mime_type": "application/pdf", "file_uri": source}},
-        {"type": "text-plain", "url": source}, {"type": "media", "file_uri": source},
-    ):  # fmt: skip
+        {"type": "text-plain", "url": source},
+        {"type": "media", "file_uri": source},
+    ):
         said = {"role": "user", "content": [part]}
         assert code(client.post("/api/messages", json=said)) == (422, "image"), part
 
@@ -145,22 +149,36 @@ BYTES = "iVBORw0KGgo="
 TAKEN: list[Any] = [
     [{"type": "image", "base64": BYTES, "mime_type": "image/png"}],
     [{"type": "image", "source_type": "base64", "data": BYTES, "mime_type": "image/png"}],
-    [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": BYTES},
-      "cache_control": {"type": "ephemeral", "ttl": "5m"}}],
+    [
+        {
+            "type": "image",
+            "source": {"type": "base64", "media_type": "image/png", "data": BYTES},
+            "cache_control": {"type": "ephemeral", "ttl": "5m"},
+        }
+    ],
     [{"type": "input_image", "image_url": PIXEL, "detail": "low"}],
-    [{"type": "file", "file": {"file_data": f"data:application/pdf;base64,{BYTES}",
-                               "filename": "http.pdf"}}],
+    [
+        {
+            "type": "file",
+            "file": {"file_data": f"data:application/pdf;base64,{BYTES}", "filename": "http.pdf"},
+        }
+    ],
     [{"type": "input_audio", "input_audio": {"data": BYTES, "format": "wav"}}],
     [{"inline_data": {"mime_type": "image/png", "data": BYTES}}],
-    [{"type": "document", "title": "A", "source":
-      {"type": "text", "media_type": "text/plain", "data": "see http://a.example"}}],
+    [
+        {
+            "type": "document",
+            "title": "A",
+            "source": {"type": "text", "media_type": "text/plain", "data": "see http://a.example"},
+        }
+    ],
     [{"type": "text", "text": "http://a.example", "annotations": [{"url": "http://a.example"}]}],
     [{"type": "tool_use", "id": "1", "name": "fetch", "input": {"image_url": "http://a.example"}}],
     [{"type": "tool_result", "tool_use_id": "1", "content": "http://a.example/x.png"}],
     [{"type": "web_search_result", "url": "http://a.example", "title": "A"}],
     ["http://a.example/x.png"],
     {"url": "http://a.example", "file": "a.txt", "parts": [{"source": "web"}]},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("content", TAKEN)
@@ -180,14 +198,19 @@ def test_images_by_path_or_address_are_refused(served: Served, source: str) -> N
     ][0]
     parts: list[Any] = [{"type": "image_url", "image_url": {"url": source}}]
     for said in (
-        {"role": "user", "content": "Look", "images": [source]}, {"role": "user", "content": parts},
+        {"role": "user", "content": "Look", "images": [source]},
+        {"role": "user", "content": parts},
         {"role": "user", "content": [{"type": "image_url", "image_url": source}]},
         {"role": "user", "content": [{"type": "text", "text": "Look"}, *parts]},
-        {"role": "user", "content": parts[0]}, *({"role": "user", "content": [part]} for part in
-        shown_as(source)), {"role": "user", "content": [{"type": "image", "url": source}]},
-        {"role": "user", "content": "Look", "structured_data":
-         {"langchain": json.dumps({"content": shown_as(source)})}},
-    ):  # fmt: skip
+        {"role": "user", "content": parts[0]},
+        *({"role": "user", "content": [part]} for part in shown_as(source)),
+        {"role": "user", "content": [{"type": "image", "url": source}]},
+        {
+            "role": "user",
+            "content": "Look",
+            "structured_data": {"langchain": json.dumps({"content": shown_as(source)})},
+        },
+    ):
         assert code(client.post("/api/messages", json=said)) == (422, "image")
         assert code(client.post("/api/messages/batch", json={"messages": [said]})) == (422, "image")
         assert code(client.put(f"/api/messages/{id_}", json=said)) == (422, "image")
@@ -296,27 +319,59 @@ def asks_with(bad: str) -> list[tuple[str, str, Any, Any]]:
         ("POST", "messages", {"role": "user", "content": [bad]}, said(content=[bad])),
         ("POST", "messages", {"role": "user", "name": bad}, said(name=bad)),
         ("POST", "messages", {"role": "user", "message_id": bad}, said(message_id=bad)),
-        ("POST", "messages", {"role": "user", "structured_data": {bad: 1}},
-         said(structured_data={bad: 1})),
-        ("POST", "messages", {"role": "user", "agent": bad},
-         lambda memory: memory.remember(Message("user", "Hi"), user="ada", agent=bad)),
-        ("POST", "messages", {"role": "user", "session": bad},
-         lambda memory: memory.remember(Message("user", "Hi"), user="ada", session=bad)),
+        (
+            "POST",
+            "messages",
+            {"role": "user", "structured_data": {bad: 1}},
+            said(structured_data={bad: 1}),
+        ),
+        (
+            "POST",
+            "messages",
+            {"role": "user", "agent": bad},
+            lambda memory: memory.remember(Message("user", "Hi"), user="ada", agent=bad),
+        ),
+        (
+            "POST",
+            "messages",
+            {"role": "user", "session": bad},
+            lambda memory: memory.remember(Message("user", "Hi"), user="ada", session=bad),
+        ),
         ("POST", "memories", {"text": bad}, lambda memory: memory.add_memory(bad, user="ada")),
-        ("POST", "memories", {"text": f"{bad} tea", "sources": ["m1"]},
-         lambda memory: memory.add_memory(f"{bad} tea", user="ada", sources=("m1",))),
-        *(("POST", "facts", {**TRIPLE, part: bad, "sources": ["m1"]},
-           lambda memory, part=part: memory.add_fact(*{**TRIPLE, part: bad}.values(), user="ada"))
-          for part in TRIPLE),
+        (
+            "POST",
+            "memories",
+            {"text": f"{bad} tea", "sources": ["m1"]},
+            lambda memory: memory.add_memory(f"{bad} tea", user="ada", sources=("m1",)),
+        ),
+        *(
+            (
+                "POST",
+                "facts",
+                {**TRIPLE, part: bad, "sources": ["m1"]},
+                lambda memory, part=part: memory.add_fact(
+                    *{**TRIPLE, part: bad}.values(), user="ada"
+                ),
+            )
+            for part in TRIPLE
+        ),
         ("POST", "forget", {"memory": bad}, lambda memory: memory.forget(user="ada", memory=bad)),
         ("POST", "forget", {"message": bad}, lambda memory: memory.forget(user="ada", message=bad)),
-        ("POST", "recall", {"question": "q", "session": bad},
-         lambda memory: memory.recall("q", user="ada", session=bad)),
+        (
+            "POST",
+            "recall",
+            {"question": "q", "session": bad},
+            lambda memory: memory.recall("q", user="ada", session=bad),
+        ),
         ("POST", "context", {"question": bad}, lambda memory: memory.context(bad, user="ada")),
-        ("POST", "context", {"question": "q", "system": bad},
-         lambda memory: memory.context("q", user="ada", system=bad)),
+        (
+            "POST",
+            "context",
+            {"question": "q", "system": bad},
+            lambda memory: memory.context("q", user="ada", system=bad),
+        ),
         ("POST", "holds", {"reason": bad}, lambda memory: memory.hold(user="ada", reason=bad)),
-    ]  # fmt: skip
+    ]
 
 
 TRIPLE = {"subject": "Ada", "predicate": "likes", "object": "tea"}

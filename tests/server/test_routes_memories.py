@@ -18,14 +18,24 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 def test_a_memory_that_was_added_is_read_and_listed(api: Api) -> None:
     made = post(
-        api.ada, "/api/memories", status=201, text="Ada sails on Sundays.", agent="mate",
-        kind="procedure", category="hobby", importance=0.9, tags=["sail"], source="assistant",
+        api.ada,
+        "/api/memories",
+        status=201,
+        text="Ada sails on Sundays.",
+        agent="mate",
+        kind="procedure",
+        category="hobby",
+        importance=0.9,
+        tags=["sail"],
+        source="assistant",
         expires_at="2100-01-01T00:00:00+02:00",
-    )  # fmt: skip
+    )
     one = get(api.ada, f"/api/memories/{made['id']}")
     assert (one["text"], one["kind"], one["tags"]) == (
-        "Ada sails on Sundays.", "procedure", ["sail"],
-    )  # fmt: skip
+        "Ada sails on Sundays.",
+        "procedure",
+        ["sail"],
+    )
     assert one["expires_at"] == "2099-12-31T22:00:00Z"
     assert one["source"] == "assistant"
     assert get(api.ada, "/api/memories", agent="mate")["items"] == [one]
@@ -44,9 +54,16 @@ def test_cursors_walk_through_all_memories_exactly_once(api: Api) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/api/memories", "/api/facts", "/api/notes/versions", "/api/articles", "/api/jobs",
-     "/api/holds", "/api/messages"],
-)  # fmt: skip
+    [
+        "/api/memories",
+        "/api/facts",
+        "/api/notes/versions",
+        "/api/articles",
+        "/api/jobs",
+        "/api/holds",
+        "/api/messages",
+    ],
+)
 @pytest.mark.parametrize("cursor", ["é", "_w", "!", "a" * 5_000])
 def test_a_cursor_that_no_page_gave_is_refused(api: Api, path: str, cursor: str) -> None:
     problem = get(api.ada, path, status=422, cursor=cursor)
@@ -90,13 +107,21 @@ def test_another_users_memory_is_as_good_as_none(api: Api) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"text": "x", "importance": 1.5}, {"text": "x", "tags": [7]}, {"text": "a\x00b"},
-        {"text": "a\ud800b"}, {"text": " "}, {"text": "x", "kind": "opinion"}, {"words": "x"},
-        {"text": "x", "expires_at": "2030-01-01T00:00:00"}, {"text": "x", "source": "rumour"},
-        {"text": "x", "expires_at": "0001-01-01T00:00:00+23:00"}, {},
-        {"text": "x", "tags": ["t" * 1_001]}, {"text": "x", "session": "\x00"},
+        {"text": "x", "importance": 1.5},
+        {"text": "x", "tags": [7]},
+        {"text": "a\x00b"},
+        {"text": "a\ud800b"},
+        {"text": " "},
+        {"text": "x", "kind": "opinion"},
+        {"words": "x"},
+        {"text": "x", "expires_at": "2030-01-01T00:00:00"},
+        {"text": "x", "source": "rumour"},
+        {"text": "x", "expires_at": "0001-01-01T00:00:00+23:00"},
+        {},
+        {"text": "x", "tags": ["t" * 1_001]},
+        {"text": "x", "session": "\x00"},
     ],
-)  # fmt: skip
+)
 def test_a_wrong_memory_is_refused_without_its_words(api: Api, wrong: dict[str, object]) -> None:
     import json
 
@@ -111,13 +136,21 @@ def test_a_wrong_memory_is_refused_without_its_words(api: Api, wrong: dict[str, 
 def test_a_fact_takes_the_place_of_the_one_that_held(api: Api) -> None:
     said = {"subject": "Ada", "predicate": "lives in", "single": True, "agent": "facts"}
     post(
-        api.ada, "/api/facts", status=201, **said, object="Munich",
+        api.ada,
+        "/api/facts",
+        status=201,
+        **said,
+        object="Munich",
         valid_from="2020-01-01T00:00:00Z",
-    )  # fmt: skip
+    )
     new = post(
-        api.ada, "/api/facts", status=201, **said, object="Berlin",
+        api.ada,
+        "/api/facts",
+        status=201,
+        **said,
+        object="Berlin",
         valid_from="2026-03-01T00:00:00Z",
-    )["id"]  # fmt: skip
+    )["id"]
     now = get(api.ada, "/api/facts", agent="facts")["items"]
     assert [(one["id"], one["object"]) for one in now] == [(new, "Berlin")]
     then = get(api.ada, "/api/facts", agent="facts", valid="2021-01-01T00:00:00Z")["items"]
@@ -132,9 +165,14 @@ def test_a_fact_takes_the_place_of_the_one_that_held(api: Api) -> None:
 
 def test_a_fact_is_changed_taken_back_and_that_is_undone(api: Api) -> None:
     id_ = post(
-        api.ada, "/api/facts", status=201, subject="Ada", predicate="drives", object="a tram",
+        api.ada,
+        "/api/facts",
+        status=201,
+        subject="Ada",
+        predicate="drives",
+        object="a tram",
         agent="f2",
-    )["id"]  # fmt: skip
+    )["id"]
     changed = api.ada.patch(f"/api/facts/{id_}", json={"object": "a bus"})
     new = changed.json()["id"]
     assert changed.status_code == 200
@@ -149,9 +187,14 @@ def test_a_fact_is_changed_taken_back_and_that_is_undone(api: Api) -> None:
 
 def test_another_users_fact_is_as_good_as_none(api: Api) -> None:
     id_ = post(
-        api.ada, "/api/facts", status=201, subject="Ada", predicate="owns", object="a boat",
+        api.ada,
+        "/api/facts",
+        status=201,
+        subject="Ada",
+        predicate="owns",
+        object="a boat",
         agent="f3",
-    )["id"]  # fmt: skip
+    )["id"]
     get(api.eve, f"/api/facts/{id_}", status=404)
     post(api.eve, f"/api/facts/{id_}/retract", status=404)
     post(api.eve, f"/api/facts/{id_}/undo", status=404)
@@ -162,9 +205,14 @@ def test_another_users_fact_is_as_good_as_none(api: Api) -> None:
 
 def test_an_id_of_a_fact_is_none_of_a_memory(api: Api) -> None:
     id_ = post(
-        api.ada, "/api/facts", status=201, subject="Ada", predicate="eats", object="figs",
+        api.ada,
+        "/api/facts",
+        status=201,
+        subject="Ada",
+        predicate="eats",
+        object="figs",
         agent="f4",
-    )["id"]  # fmt: skip
+    )["id"]
     get(api.ada, f"/api/memories/{id_}", status=404)
     assert api.ada.delete(f"/api/memories/{id_}").status_code == 404
 

@@ -13,7 +13,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from memorist.server.http import pages, sse
+from memorist.server.http import pagination as pages
+from memorist.server.http import sse
 from tests.server.api import Api, an_api, get, post, walk
 
 
@@ -167,8 +168,9 @@ def test_a_finished_message_is_told_at_once(api: Api) -> None:
     made = post(api.ada, "/api/messages", status=201, role="user", content="Hi", session="s7")
     id_ = made["message_ids"][0]
     assert events(api.ada, id_) == [
-        ("text", {"text": "Hi", "at": 0}), ("finished", {"message_id": id_, "chars": 2}),
-    ]  # fmt: skip
+        ("text", {"text": "Hi", "at": 0}),
+        ("finished", {"message_id": id_, "chars": 2}),
+    ]
     assert events(api.ada, id_, at=1)[0] == ("text", {"text": "i", "at": 1})
     again = api.ada.get(f"/api/messages/{id_}/updates", headers={"Last-Event-ID": "2"})
     assert [name for name, _ in read_events(again.text)] == ["finished"]

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from memorist.integrations.langgraph import MemoristStore
+from memorist.agents.langgraph import MemoristStore
 from memorist.records.entry import Namespaces, Search
-from memorist.server.http import once
+from memorist.server.http import idempotency as once
 from tests.server.api import Api, an_api, get, post
 
 

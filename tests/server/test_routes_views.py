@@ -128,11 +128,16 @@ def test_a_shared_shelf_is_read_by_all_and_written_by_an_admin(api: Api) -> None
 def test_cursors_walk_through_all_articles_exactly_once(api: Api) -> None:
     ids = {
         post(
-            api.ada, "/api/articles", status=201, title="T", text=f"text {n}", agent="lib",
+            api.ada,
+            "/api/articles",
+            status=201,
+            title="T",
+            text=f"text {n}",
+            agent="lib",
             uri="u" * 3_000 + str(n),
         )["id"]
         for n in range(5)
-    }  # fmt: skip
+    }
     found = [one["id"] for one in walk(api.ada, "/api/articles", 2, agent="lib")]
     assert sorted(found) == sorted(ids)
 
@@ -140,9 +145,15 @@ def test_cursors_walk_through_all_articles_exactly_once(api: Api) -> None:
 def test_a_context_holds_what_is_remembered_and_a_receipt(api: Api) -> None:
     post(api.ada, "/api/messages", status=201, role="user", content="I keep bees.", session="c1")
     made = post(
-        api.ada, "/api/context", question="What do I keep?", session="c1", max_tokens=2_000,
-        system="Be kind.", tools=[{"type": "function", "function": {"name": "t"}}], library=True,
-    )  # fmt: skip
+        api.ada,
+        "/api/context",
+        question="What do I keep?",
+        session="c1",
+        max_tokens=2_000,
+        system="Be kind.",
+        tools=[{"type": "function", "function": {"name": "t"}}],
+        library=True,
+    )
     assert made["messages"][0]["content"].startswith("Be kind.")
     assert "I keep bees." in str(made["messages"])
     receipt = made["receipt"]
@@ -155,11 +166,19 @@ def test_a_context_holds_what_is_remembered_and_a_receipt(api: Api) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"max_tokens": 2**64}, {"max_tokens": 0}, {"images": ["/etc/passwd"]}, {"notes": 2},
-        {"images": ["http://127.0.0.1/x.png"]}, {"deadline_ms": 0}, {"max_tokens": 1},
-        {"answer_tokens": 9_000}, {"question": "\x00"}, {"tools": [7]}, {"keep_last": -1},
+        {"max_tokens": 2**64},
+        {"max_tokens": 0},
+        {"images": ["/etc/passwd"]},
+        {"notes": 2},
+        {"images": ["http://127.0.0.1/x.png"]},
+        {"deadline_ms": 0},
+        {"max_tokens": 1},
+        {"answer_tokens": 9_000},
+        {"question": "\x00"},
+        {"tools": [7]},
+        {"keep_last": -1},
     ],
-)  # fmt: skip
+)
 def test_a_window_that_cannot_be_is_refused(api: Api, wrong: dict[str, Any]) -> None:
     post(api.ada, "/api/context", status=422, **{"question": "Who am I?", **wrong})
 
@@ -203,9 +222,12 @@ def test_what_waits_is_told_to_those_whose_it_is(tmp_path: Path) -> None:
         for n in range(2):
             post(api.ada, "/api/messages", status=201, role="user", content="x", session=f"b{n}")
         asked: list[tuple[httpx.Client, dict[str, Any], int]] = [
-            (api.eve, {}, 1), (api.ada, {}, 2), (api.admin, {}, 3), (api.admin, {"user": "ada"}, 2),
+            (api.eve, {}, 1),
+            (api.ada, {}, 2),
+            (api.admin, {}, 3),
+            (api.admin, {"user": "ada"}, 2),
             (api.stranger, {"user": "ada"}, 0),
-        ]  # fmt: skip
+        ]
         for client, query, wanted in asked:
             told = get(client, "/api/waiting", **query)["waiting"]
             assert told == {"embed": wanted, "vectors": 0, "derive": 0, "summarize": 0}
@@ -256,11 +278,17 @@ def test_forgetting_is_told_what_and_counts_it(api: Api) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {}, {"session": None}, {"message": None}, {"everything": False}, {"agent": None},
-        {"everything": True, "session": "s"}, {"source": "rumour"}, {"sesion": "s"},
+        {},
+        {"session": None},
+        {"message": None},
+        {"everything": False},
+        {"agent": None},
+        {"everything": True, "session": "s"},
+        {"source": "rumour"},
+        {"sesion": "s"},
         {"user": "eve", "everything": True},
     ],
-)  # fmt: skip
+)
 def test_a_slip_never_empties_a_memory(api: Api, wrong: dict[str, Any]) -> None:
     post(api.ada, "/api/messages", status=201, role="user", content="stays", session="f2")
     answer = api.ada.post("/api/forget", json=wrong)

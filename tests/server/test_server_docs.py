@@ -28,9 +28,12 @@ def test_the_lines_of_python_work(served: Served) -> None:
     [code] = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code.replace("http://127.0.0.1:7077", served.url)],
-        env={**os.environ, "MEMORIST_KEY": served.key("me")}, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+        env={**os.environ, "MEMORIST_KEY": served.key("me")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "I moved to Berlin in March. No more Munich commutes!\n"
 

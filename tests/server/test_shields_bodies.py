@@ -13,10 +13,10 @@ import time
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from memorist.server.http.bodies import SMALL, STEP, Bodies, Pace, is_json
-from memorist.server.http.identify import Identify
+from memorist.server.http.asgi import values
+from memorist.server.http.body_limit import SMALL, STEP, Bodies, Pace, is_json
+from memorist.server.http.request_id import Identify
 from memorist.server.http.room import Room
-from memorist.server.http.wire import values
 from memorist.server.principal import Principal
 from tests.support.shields import (
     Answer,
@@ -55,9 +55,15 @@ def code_of(received: bytes) -> str:
 
 @pytest.mark.parametrize(
     "kind",
-    ["application/json", "Application/JSON", "application/json; charset=utf-8",
-     'application/json;charset="UTF-8"', "application/merge-patch+json", "application/json ;"],
-)  # fmt: skip
+    [
+        "application/json",
+        "Application/JSON",
+        "application/json; charset=utf-8",
+        'application/json;charset="UTF-8"',
+        "application/merge-patch+json",
+        "application/json ;",
+    ],
+)
 def test_json_is_taken(kind: str) -> None:
     answer = post(b"{}", (b"content-type", kind.encode()))
     assert (answer.status, answer.body) == (200, b"{}")
@@ -65,11 +71,21 @@ def test_json_is_taken(kind: str) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    ["", "text/plain", "text/json", "application/x-www-form-urlencoded", "multipart/form-data",
-     "application/jsonx", "application/json; charset=utf-16", "application/json, text/plain",
-     "text/plain; a=application/json", "application/+json", "application/json; charset=utf-8; x=y",
-     "application/xml+json+x"],
-)  # fmt: skip
+    [
+        "",
+        "text/plain",
+        "text/json",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "application/jsonx",
+        "application/json; charset=utf-16",
+        "application/json, text/plain",
+        "text/plain; a=application/json",
+        "application/+json",
+        "application/json; charset=utf-8; x=y",
+        "application/xml+json+x",
+    ],
+)
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "GET"])
 def test_other_kinds_of_body_are_refused(kind: str, method: str) -> None:
     scope = request((b"content-type", kind.encode()), method=method)
@@ -260,10 +276,7 @@ def test_large_bodies_beyond_the_room_wait_and_then_are_told_to_retry(chunked: b
     app = Bodies(echo, room=Room(size, patience_s=0.2), most_bytes=3 * SMALL)
     body = b"1" * (2 * SMALL)
     said = CHUNKED if chunked else f"Content-Length: {len(body)}"
-    with (
-        serving(app) as port,
-        socket.create_connection(("127.0.0.1", port), timeout=5) as holder,
-    ):
+    with serving(app) as port, socket.create_connection(("127.0.0.1", port), timeout=5) as holder:
         holder.sendall(head("POST", TYPE, f"Content-Length: {len(body)}") + body[:-1])
         wait_until(lambda: app.room.free < size)
         rest = chunk(body) + b"0\r\n\r\n" if chunked else body
@@ -299,10 +312,7 @@ def test_one_caller_leaves_room_for_the_others() -> None:
     app = Bodies(echo, most_bytes=8 * STEP, room=Room(32 * STEP, patience_s=0.2))
     large = b"1" * (8 * STEP)
     said = f"Content-Length: {len(large)}"
-    with (
-        serving(known) as port,
-        socket.create_connection(("127.0.0.1", port), timeout=5) as holder,
-    ):
+    with serving(known) as port, socket.create_connection(("127.0.0.1", port), timeout=5) as holder:
         holder.sendall(head("POST", TYPE, said, "Name: eve") + large[:-1])
         wait_until(lambda: app.room.free == 24 * STEP)
         assert status_of(raw(port, head("POST", TYPE, said, "Name: eve"), large)) == 503

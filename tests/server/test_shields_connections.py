@@ -70,10 +70,7 @@ def test_a_head_that_trickles_is_closed_though_it_never_stops() -> None:
 
 
 def test_silent_connections_give_way_to_others() -> None:
-    with (
-        serving(hello, http=Hasty, limit_concurrency=20) as port,
-        connected(port, 20) as silent,
-    ):
+    with serving(hello, http=Hasty, limit_concurrency=20) as port, connected(port, 20) as silent:
         assert status_of(raw(port, head("GET"))) == 503
         for connection in silent:
             read_all(connection)
@@ -92,10 +89,7 @@ def test_an_answer_may_take_longer_than_a_head() -> None:
 
 
 def test_a_connection_that_is_kept_waits_for_the_next_request_but_not_for_half_of_one() -> None:
-    with (
-        serving(hello, http=Hasty, timeout_keep_alive=30) as port,
-        connected(port) as [connection],
-    ):
+    with serving(hello, http=Hasty, timeout_keep_alive=30) as port, connected(port) as [connection]:
         connection.sendall(OPEN)
         answer(connection)
         time.sleep(0.6)  # longer than a head may take

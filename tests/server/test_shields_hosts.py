@@ -36,16 +36,50 @@ def test_our_own_names_are_answered(host: str) -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        "", " ", "evil.com", "evil@localhost", "localhost@evil.com", "user:pw@localhost",
-        "localhost.evil.com", "evil.localhost", "localhost.", "localhost:", "localhost:x",
-        "localhost:-1", "localhost:65536", "localhost:80:80", "localhost:8000@evil.com",
-        "localhost/evil", "localhost\\evil", "localhost#", "localhost?x", "localhost,evil.com",
-        "localhost evil.com", "localhost\t", "127.1", "2130706433", "0x7f.1", "0.0.0.0",
-        "127.0.0.1.nip.io", "[::1", "::1", "[::1].evil.com", "[::1]evil", "[::ffff:127.0.0.1]",
-        "[::1%25eth0]", "[::]", "[]", "l\u00f6calhost", "\u24d1ocalhost", "localhost\x00",
-        "one.example.com", "one.example.com:8444", "x.memory.example.com", "*",
+        "",
+        " ",
+        "evil.com",
+        "evil@localhost",
+        "localhost@evil.com",
+        "user:pw@localhost",
+        "localhost.evil.com",
+        "evil.localhost",
+        "localhost.",
+        "localhost:",
+        "localhost:x",
+        "localhost:-1",
+        "localhost:65536",
+        "localhost:80:80",
+        "localhost:8000@evil.com",
+        "localhost/evil",
+        "localhost\\evil",
+        "localhost#",
+        "localhost?x",
+        "localhost,evil.com",
+        "localhost evil.com",
+        "localhost\t",
+        "127.1",
+        "2130706433",
+        "0x7f.1",
+        "0.0.0.0",
+        "127.0.0.1.nip.io",
+        "[::1",
+        "::1",
+        "[::1].evil.com",
+        "[::1]evil",
+        "[::ffff:127.0.0.1]",
+        "[::1%25eth0]",
+        "[::]",
+        "[]",
+        "l\u00f6calhost",
+        "\u24d1ocalhost",
+        "localhost\x00",
+        "one.example.com",
+        "one.example.com:8444",
+        "x.memory.example.com",
+        "*",
     ],
-)  # fmt: skip
+)
 def test_every_other_name_is_misdirected(host: str) -> None:
     assert status((b"host", host.encode())) == 421
 
@@ -85,20 +119,41 @@ def test_an_address_is_the_same_however_it_is_written(address: object, port: int
 
 @pytest.mark.parametrize(
     "text",
-    [APP, APP.upper(), "http://localhost", "http://localhost:3000", "http://[::1]:9",
-     "https://127.0.0.1", "http://memory.example.com:81"],
-)  # fmt: skip
+    [
+        APP,
+        APP.upper(),
+        "http://localhost",
+        "http://localhost:3000",
+        "http://[::1]:9",
+        "https://127.0.0.1",
+        "http://memory.example.com:81",
+    ],
+)
 def test_known_origins_may_ask(text: str) -> None:
     assert status((b"host", b"memory.example.com:81"), origin(text)) == 200
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "null", "https://evil.com", "http://localhost.evil.com", "http://evil@localhost",
-     "http://localhost/", "http://app.example.com", APP + ":444", APP + ".evil.com",
-     "file://", "localhost", "//localhost", "ftp://localhost", "http://memory.example.com",
-     "http://localhost http://evil.com", "javascript://localhost"],
-)  # fmt: skip
+    [
+        "",
+        "null",
+        "https://evil.com",
+        "http://localhost.evil.com",
+        "http://evil@localhost",
+        "http://localhost/",
+        "http://app.example.com",
+        APP + ":444",
+        APP + ".evil.com",
+        "file://",
+        "localhost",
+        "//localhost",
+        "ftp://localhost",
+        "http://memory.example.com",
+        "http://localhost http://evil.com",
+        "javascript://localhost",
+    ],
+)
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
 def test_other_origins_may_not(text: str, method: str) -> None:
     answer = call(OURS, request(LOCAL, origin(text), PREFLIGHT, method=method))
@@ -145,16 +200,20 @@ def test_a_preflight_of_a_configured_origin_is_answered_narrowly() -> None:
     assert answer.all(b"access-control-allow-credentials") == []
     assert answer.all(b"vary") == [b"Origin"]
     assert {
-        "Authorization", "Content-Type", "Idempotency-Key", "If-Match", "Last-Event-ID",
-    } <= listed(answer, b"access-control-allow-headers")  # fmt: skip
+        "Authorization",
+        "Content-Type",
+        "Idempotency-Key",
+        "If-Match",
+        "Last-Event-ID",
+    } <= listed(answer, b"access-control-allow-headers")
 
 
 def test_only_a_configured_origin_may_read_the_answer() -> None:
     answer = call(OURS, request(LOCAL, origin(APP)))
     assert answer.all(b"access-control-allow-origin") == [APP.encode()]
-    assert {
-        "ETag", "Idempotency-Replayed", "Retry-After", "X-Request-Id",
-    } <= listed(answer, b"access-control-expose-headers")  # fmt: skip
+    assert {"ETag", "Idempotency-Replayed", "Retry-After", "X-Request-Id"} <= listed(
+        answer, b"access-control-expose-headers"
+    )
     for headers in ([LOCAL], [LOCAL, origin("http://localhost:3000")]):
         answer = call(OURS, request(*headers, PREFLIGHT, method="OPTIONS"))
         assert answer.body == b"hello"  # the app's own answer, without a grant
@@ -208,10 +267,15 @@ def test_an_origin_that_cannot_be_one_is_a_wrong_setting(origins: list[str]) -> 
 
 @pytest.mark.parametrize(
     "lines",
-    [b"Host: localhost\r\nHost: evil.com", b"X: y", b"Host: evil.com",
-     b"Host: localhost\r\n evil.com", b"Host : localhost",
-     b"Host: evil.com\r\nX-Forwarded-Host: localhost"],
-)  # fmt: skip
+    [
+        b"Host: localhost\r\nHost: evil.com",
+        b"X: y",
+        b"Host: evil.com",
+        b"Host: localhost\r\n evil.com",
+        b"Host : localhost",
+        b"Host: evil.com\r\nX-Forwarded-Host: localhost",
+    ],
+)
 @pytest.mark.parametrize("version", [b"1.1", b"1.0"])
 def test_raw_heads_with_odd_hosts_never_reach_the_app(lines: bytes, version: bytes) -> None:
     with serving(Hosts(hello)) as port:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
 
-from memorist.server.http.identify import Identify, request_id
+from memorist.server.http.request_id import Identify, request_id
 from tests.support.shields import call, head, hello, raw, request, serving, status_of
 
 CANARY = "the-canary-sang"

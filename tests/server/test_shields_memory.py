@@ -20,8 +20,8 @@ MIB = 1024 * 1024
 TYPE = "Content-Type: application/json"
 SERVER = """
 import asyncio, json, sys, uvicorn
-from memorist.server.http.bodies import Bodies
-from memorist.server.http.identify import Identify
+from memorist.server.http.body_limit import Bodies
+from memorist.server.http.request_id import Identify
 
 async def app(scope, receive, send):
     message = await receive()

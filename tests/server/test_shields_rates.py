@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memorist import SqliteStore
 from memorist.server.auth import Keys
-from memorist.server.http.rates import (
+from memorist.server.http.rate_limit import (
     Bucket,
     Buckets,
     FailedLogins,
@@ -196,11 +196,19 @@ def test_what_is_no_key_is_not_looked_up_once_too_many_failed() -> None:
 @pytest.mark.parametrize(
     ("shown", "good"),
     [
-        ([KEY], True), ([KEY.replace(b"Bearer ", b"bearer  ")], True), ([b"Bearer a.b-_.c"], True),
-        ([KEY, KEY], False), ([], False), ([b""], False), ([KEY + b"A"], False), ([b"mk_"], False),
-        ([b"Basic " + KEY], False), ([b"Bearer a.b"], False), ([b"Bearer " + b"x" * 90], False),
+        ([KEY], True),
+        ([KEY.replace(b"Bearer ", b"bearer  ")], True),
+        ([b"Bearer a.b-_.c"], True),
+        ([KEY, KEY], False),
+        ([], False),
+        ([b""], False),
+        ([KEY + b"A"], False),
+        ([b"mk_"], False),
+        ([b"Basic " + KEY], False),
+        ([b"Bearer a.b"], False),
+        ([b"Bearer " + b"x" * 90], False),
     ],
-)  # fmt: skip
+)
 def test_one_key_or_token_looks_good(shown: list[bytes], good: bool) -> None:
     assert looks_good(request(*((b"Authorization", one) for one in shown))) is good
 

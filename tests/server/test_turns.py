@@ -21,7 +21,14 @@ from memorist.aio_life import in_thread
 from memorist.errors import ProviderError
 from memorist.server.auth import Guard
 from memorist.server.http.app import Limits, build_app
-from memorist.server.http.turns import FOR_ADMINS, FOR_STREAMS, IN_LINE, MOST, Threads, Turns
+from memorist.server.http.concurrency_limit import (
+    FOR_ADMINS,
+    FOR_STREAMS,
+    IN_LINE,
+    MOST,
+    Threads,
+    Turns,
+)
 from memorist.server.principal import Principal
 from tests.support.http_server import Served, serving
 from tests.support.shields import Answer, call, hello, request
@@ -104,9 +111,11 @@ def test_who_hangs_up_has_no_room_for_more_until_the_work_is_done(tmp_path: Path
         def summarize(number: int) -> None:
             named = {"session_id": f"s{number}", "user_id": "eve"}
             told = {
-                "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "tools/call",
                 "params": {"name": "summarize_session", "arguments": named},
-            }  # fmt: skip
+            }
             with suppress(httpx.ReadTimeout):
                 eve.post("/mcp", headers=MCP, json=told, timeout=1)
 

@@ -154,8 +154,10 @@ class _Maker:
             ("leave", _head(method, target, chunked) + b"ffffffffffffffffffff\r\n" + body),
             ("leave", _head(method, target, [*chunked, ("Content-Length", length)]) + body),
             ("broken", _head(method, target, [*headers, *TWO_LENGTHS]) + body),
-            *(("broken", _head(method, target, [*headers, ("Content-Length", bad)]) + body)
-              for bad in (b"-1", b"+2", b"1e3", b"9" * 30, b"0x2", b"", b"\xb2")),
+            *(
+                ("broken", _head(method, target, [*headers, ("Content-Length", bad)]) + body)
+                for bad in (b"-1", b"+2", b"1e3", b"9" * 30, b"0x2", b"", b"\xb2")
+            ),
             ("broken", head.replace(b"HTTP/1.1", b"HTTP/1.0") + body),
             ("broken", head.replace(b"HTTP/1.1", b"HTTP/9.9") + body),
             ("broken", head.replace(b" HTTP/1.1", b"") + body),
@@ -168,7 +170,7 @@ class _Maker:
             ("broken", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + head),
             ("broken", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
             ("broken", self.chance.randbytes(200) + b"\r\n\r\n"),
-        ]  # fmt: skip
+        ]
         return self.chance.choice(ways)
 
     def _target(self) -> str:

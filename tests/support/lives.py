@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memorist import Memory, Message
-from memorist.lifecycle.thinking import Thinking
+from memorist.lifecycle.settings import Thinking
 
 DAY = timedelta(days=1)
 NEW_YEAR = datetime(2026, 1, 1, 12, tzinfo=UTC)

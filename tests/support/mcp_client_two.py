@@ -17,7 +17,7 @@ from mcp import Client, StdioServerParameters  # type: ignore[attr-defined]
 from mcp.client.streamable_http import streamable_http_client
 
 from memorist import Memory
-from memorist.server.mcp import build_server
+from memorist.server.mcp.server import build_server
 
 
 async def talk(client: Any, told: dict[str, str]) -> None:

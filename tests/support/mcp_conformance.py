@@ -17,8 +17,8 @@ from mcp.types import AudioContent, EmbeddedResource, ImageContent, TextContent
 
 from memorist import Memory
 from memorist.server.http.hosts import Hosts
-from memorist.server.mcp_http import McpDoor
-from memorist.server.mcp_shim import Context, ToolError
+from memorist.server.mcp.http import McpDoor
+from memorist.server.mcp.shim import Context, ToolError
 from tests.support.mcp_http import main, make_app
 
 
@@ -26,10 +26,14 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
     return len(data).to_bytes(4) + kind + data + zlib.crc32(kind + data).to_bytes(4)
 
 
-PIXEL = b"".join((
-    b"\x89PNG\r\n\x1a\n", _chunk(b"IHDR", bytes((0, 0, 0, 1, 0, 0, 0, 1, 8, 2, 0, 0, 0))),
-    _chunk(b"IDAT", zlib.compress(bytes(4))), _chunk(b"IEND", b""),
-))  # fmt: skip
+PIXEL = b"".join(
+    (
+        b"\x89PNG\r\n\x1a\n",
+        _chunk(b"IHDR", bytes((0, 0, 0, 1, 0, 0, 0, 1, 8, 2, 0, 0, 0))),
+        _chunk(b"IDAT", zlib.compress(bytes(4))),
+        _chunk(b"IEND", b""),
+    )
+)
 SILENCE = b"RIFF$\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00" + bytes(20)
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -111,11 +115,16 @@ def json_schema_2020_12_tool(name: str = "", address: Any = None) -> str:
 
 
 TOOLS = {
-    test_simple_text: [], test_image_content: [], test_audio_content: [],
-    test_embedded_resource: [], test_multiple_content_types: [], test_tool_with_logging: [],
-    test_tool_with_progress: [], test_error_handling: [],
+    test_simple_text: [],
+    test_image_content: [],
+    test_audio_content: [],
+    test_embedded_resource: [],
+    test_multiple_content_types: [],
+    test_tool_with_logging: [],
+    test_tool_with_progress: [],
+    test_error_handling: [],
     json_schema_2020_12_tool: ["name", "address"],
-}  # fmt: skip
+}
 
 
 def static_text() -> str:
@@ -176,9 +185,11 @@ def add_fixtures(server: Any) -> None:
     server.resource("test://watched-resource", mime_type="text/plain")(watched_resource)
     server.resource("test://template/{id}/data", mime_type="application/json")(template)
     for prompt in (
-        test_simple_prompt, test_prompt_with_arguments, test_prompt_with_embedded_resource,
+        test_simple_prompt,
+        test_prompt_with_arguments,
+        test_prompt_with_embedded_resource,
         test_prompt_with_image,
-    ):  # fmt: skip
+    ):
         server.prompt()(prompt)
 
 

@@ -21,7 +21,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from memorist import Memory
-from memorist.server.mcp_http import McpDoor
+from memorist.server.mcp.http import McpDoor
 from tests.support.mcp_servers import environment
 
 ROOT = str(Path(__file__).parents[2])

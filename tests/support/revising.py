@@ -9,8 +9,8 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage
 
 from memorist import Memory
-from memorist.integrations.mcp_manager import McpManager, McpResult
-from memorist.integrations.revise import ReviseNode
+from memorist.agents.mcp_manager import McpManager, McpResult
+from memorist.agents.revise import ReviseNode
 
 SECRET = "swordfish"
 NOTHING = {

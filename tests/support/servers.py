@@ -29,10 +29,14 @@ class ServerProcess:
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed when all are ended
         self._url = ""
         self.child = subprocess.Popen(
-            [*command, "--db", target, "--user", "ada", *options], cwd=ROOT, text=True,
-            env=_environment(settings), stdout=subprocess.PIPE, stderr=self._errors,
+            [*command, "--db", target, "--user", "ada", *options],
+            cwd=ROOT,
+            text=True,
+            env=_environment(settings),
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
             start_new_session=True,  # a group of its own, to be ended as one
-        )  # fmt: skip
+        )
         _started.append(self)
 
     @property

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memorist import Message
-from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.lifecycle.settings import Policy, Thinking
 from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
 from memorist.records.log import Source

@@ -23,8 +23,12 @@ def test_the_page_prints_what_it_says(tmp_path: Path) -> None:
     promised = re.findall(r"print\(.*\)  # (.+)$", "".join(BLOCKS), flags=re.MULTILINE)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", "".join(BLOCKS)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == promised
     assert len(promised) == 4
@@ -35,8 +39,12 @@ def test_the_commands_of_the_page_work(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.delenv("MEMORIST_TENANT", raising=False)
     commands = re.findall(r"^\$ memorist (keys .*)$", PAGE, flags=re.MULTILINE)
     assert [command.split()[1] for command in commands] == [
-        "create", "create", "list", "revoke", "rotate",
-    ]  # fmt: skip
+        "create",
+        "create",
+        "list",
+        "revoke",
+        "rotate",
+    ]
 
     def run(command: str) -> str:
         done = CliRunner().invoke(app, shlex.split(command))

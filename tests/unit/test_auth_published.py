@@ -127,10 +127,7 @@ def test_an_issuer_that_is_away_is_not_taken_for_a_wrong_token(
 
 
 def test_one_fetches_and_nobody_waits_for_it(clock: Clock) -> None:
-    with (
-        socket.create_server(("127.0.0.1", 0)) as hung,
-        ThreadPoolExecutor() as pool,
-    ):
+    with socket.create_server(("127.0.0.1", 0)) as hung, ThreadPoolExecutor() as pool:
         url = f"http://127.0.0.1:{hung.getsockname()[1]}/keys"
         trusted = JwtTokens(verifiers=Published(url, clock=clock))
         first = pool.submit(trusted.read, by_kid("one"))

@@ -53,11 +53,18 @@ def test_a_public_key_checks_what_its_private_half_signed(algorithm: str) -> Non
 @pytest.mark.parametrize(
     ("scope", "admin"),
     [
-        ("memorist:admin", True), ("openid memorist:admin", True), (["memorist:admin"], True),
-        ("memorist:administrator", False), ("xmemorist:admin", False), ("", False), (None, False),
-        ([["memorist:admin"]], False), ({"memorist:admin": 1}, False), (7, False),
+        ("memorist:admin", True),
+        ("openid memorist:admin", True),
+        (["memorist:admin"], True),
+        ("memorist:administrator", False),
+        ("xmemorist:admin", False),
+        ("", False),
+        (None, False),
+        ([["memorist:admin"]], False),
+        ({"memorist:admin": 1}, False),
+        (7, False),
     ],
-)  # fmt: skip
+)
 def test_a_scope_makes_an_admin(scope: Any, admin: bool) -> None:
     who = tokens().read(signed(scope=scope))
     assert (who.admin, who.user, who.name) == (admin, None if admin else "ada", "ada")
@@ -145,12 +152,29 @@ def test_keys_that_a_token_brings_along_are_not_used() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"exp": ...}, {"exp": None}, {"exp": "soon"}, {"exp": []}, {"exp": 1}, {"exp": -1},
-        {"sub": ...}, {"sub": None}, {"sub": ""}, {"sub": 7}, {"sub": ["ada"]}, {"sub": "a\x00b"},
-        {"tenant": None}, {"tenant": ""}, {"tenant": 7}, {"tenant": ["a"]}, {"tenant": "a\x00b"},
-        {"tenant": "a/library"}, {"nbf": "x"}, {"iat": "x"}, {"aud": {"a": 1}},
+        {"exp": ...},
+        {"exp": None},
+        {"exp": "soon"},
+        {"exp": []},
+        {"exp": 1},
+        {"exp": -1},
+        {"sub": ...},
+        {"sub": None},
+        {"sub": ""},
+        {"sub": 7},
+        {"sub": ["ada"]},
+        {"sub": "a\x00b"},
+        {"tenant": None},
+        {"tenant": ""},
+        {"tenant": 7},
+        {"tenant": ["a"]},
+        {"tenant": "a\x00b"},
+        {"tenant": "a/library"},
+        {"nbf": "x"},
+        {"iat": "x"},
+        {"aud": {"a": 1}},
     ],
-)  # fmt: skip
+)
 def test_claims_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
     payload = {**claims(), **wrong}
     payload = {name: value for name, value in payload.items() if value is not ...}
@@ -171,10 +195,18 @@ def test_odd_json_in_a_token_with_a_right_signature_is_refused() -> None:
 PIECE = st.one_of(
     st.text("abcXYZ019-_=", max_size=12),
     st.binary(max_size=12).map(coded),
-    st.dictionaries(st.sampled_from(["alg", "kid", "typ", "crit", "b64"]),
-                    st.one_of(st.none(), st.integers(), st.text(), st.booleans(),
-                              st.lists(st.text(), max_size=2), st.just("HS256"))).map(coded),
-)  # fmt: skip
+    st.dictionaries(
+        st.sampled_from(["alg", "kid", "typ", "crit", "b64"]),
+        st.one_of(
+            st.none(),
+            st.integers(),
+            st.text(),
+            st.booleans(),
+            st.lists(st.text(), max_size=2),
+            st.just("HS256"),
+        ),
+    ).map(coded),
+)
 
 
 @given(st.lists(PIECE, max_size=5).map(".".join))
@@ -217,18 +249,23 @@ def _weak() -> str:
 @pytest.mark.parametrize(
     "key",
     [
-        "short", "x" * 31, "-----BEGIN PUBLIC KEY-----\nnonsense\n-----END PUBLIC KEY-----",
-        _weak(), pem(ec.generate_private_key(ec.SECP384R1())), pem(dsa.generate_private_key(1024)),
+        "short",
+        "x" * 31,
+        "-----BEGIN PUBLIC KEY-----\nnonsense\n-----END PUBLIC KEY-----",
+        _weak(),
+        pem(ec.generate_private_key(ec.SECP384R1())),
+        pem(dsa.generate_private_key(1024)),
         RSA.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         ).decode(),
-        RSA.public_key().public_bytes(
-            serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
-        ).decode(),
+        RSA.public_key()
+        .public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+        .decode(),
     ],
     ids=["short", "31", "nonsense", "1024 bits", "P-384", "DSA", "private", "ssh"],
-)  # fmt: skip
+)
 def test_a_key_that_cannot_protect_is_refused_without_being_repeated(key: str) -> None:
     with pytest.raises(ConfigError, match="MEMORIST_JWT_KEY") as caught:
         tokens(key)

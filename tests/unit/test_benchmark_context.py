@@ -26,10 +26,15 @@ SAID = {
     "m3": Message("user", "It rains today.", message_id="m3"),
 }
 ASKED = Question(
-    id="q1", user="ada", text="Which colour is the kayak?", kind="4 single-hop",
-    turns=frozenset({"m1"}), user_turns=frozenset({"m1"}), sessions=frozenset({"s"}),
+    id="q1",
+    user="ada",
+    text="Which colour is the kayak?",
+    kind="4 single-hop",
+    turns=frozenset({"m1"}),
+    user_turns=frozenset({"m1"}),
+    sessions=frozenset({"s"}),
     asked_at=datetime(2030, 1, 1, tzinfo=UTC),
-)  # fmt: skip
+)
 TALK = {
     "sample_id": "talk",
     "conversation": {

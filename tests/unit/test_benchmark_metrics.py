@@ -238,8 +238,10 @@ def test_locomo_rows_pool_four_categories_and_keep_the_adversarial_apart() -> No
     assert score_locomo(first, hits)["sR@5"] == 0.5
     rows = rows_of(SCHEMES["locomo"][0], [answer(first, hits), answer(second, hits)])
     assert [(row.label, row.count) for row in rows] == [
-        ("categories 1–4", 1), ("1 multi-hop", 1), ("5 adversarial", 1),
-    ]  # fmt: skip
+        ("categories 1–4", 1),
+        ("1 multi-hop", 1),
+        ("5 adversarial", 1),
+    ]
     assert [row.means["R@10"] for row in rows] == [0.5, 0.5, 0]
     assert rows[0].intervals["MRR"] == (1, 1)
 
@@ -249,11 +251,17 @@ def test_a_few_questions_keep_the_shares_of_their_kinds() -> None:
     kinds = ["a"] * 6 + ["b"] * 3
     questions = [
         Question(
-            id=str(n), user="u", text="", kind=kind, turns=model.turns, user_turns=model.turns,
-            sessions=model.sessions, asked_at=model.asked_at,
+            id=str(n),
+            user="u",
+            text="",
+            kind=kind,
+            turns=model.turns,
+            user_turns=model.turns,
+            sessions=model.sessions,
+            asked_at=model.asked_at,
         )
         for n, kind in enumerate(kinds)
-    ]  # fmt: skip
+    ]
     assert [question.id for question in stratified(questions, 3)] == ["0", "1", "6"]
     assert stratified(questions, None) == questions
 

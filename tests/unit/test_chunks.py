@@ -13,11 +13,34 @@ from memorist.context.documents.html_text import html_to_text
 from memorist.records.article import Chunk
 from memorist.records.text import PASSAGE_CHARS
 
-LINES = st.sampled_from([
-    "# One", "## Two", "### Three ###", "Setext", "=====", "---", "```", "~~~~", "    indented",
-    "- item", "1. item", "> quoted", "", "", "word " * 30, "x" * 1_500, "| a | b |", "<!--", "-->",
-    "title: x", "...", "我三月搬到了柏林。" * 40, "\ttab", "\r",
-])  # fmt: skip
+LINES = st.sampled_from(
+    [
+        "# One",
+        "## Two",
+        "### Three ###",
+        "Setext",
+        "=====",
+        "---",
+        "```",
+        "~~~~",
+        "    indented",
+        "- item",
+        "1. item",
+        "> quoted",
+        "",
+        "",
+        "word " * 30,
+        "x" * 1_500,
+        "| a | b |",
+        "<!--",
+        "-->",
+        "title: x",
+        "...",
+        "我三月搬到了柏林。" * 40,
+        "\ttab",
+        "\r",
+    ]
+)
 TEXTS = st.one_of(st.text(max_size=3_000), st.lists(LINES, max_size=60).map("\n".join))
 
 
@@ -110,19 +133,53 @@ def test_a_menu_that_never_closes_does_not_swallow_the_page() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from([
-    "<p>", "</p>", "<h2>", "</h2>", "<li>", "<pre>", "</pre>", "<tr>", "<td>", "</tr>", "</table>",
-    "<nav>", "</nav>", "<script>", "</script>", "<!--", "-->", "<![CDATA[", "]]>", "<br/>", "&amp;",
-    "&#0;", "word ", "\n", "<", "\"'", "<title>", "</title>", "<p a='", "<!x",
-]), max_size=30))  # fmt: skip
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "<p>",
+                "</p>",
+                "<h2>",
+                "</h2>",
+                "<li>",
+                "<pre>",
+                "</pre>",
+                "<tr>",
+                "<td>",
+                "</tr>",
+                "</table>",
+                "<nav>",
+                "</nav>",
+                "<script>",
+                "</script>",
+                "<!--",
+                "-->",
+                "<![CDATA[",
+                "]]>",
+                "<br/>",
+                "&amp;",
+                "&#0;",
+                "word ",
+                "\n",
+                "<",
+                "\"'",
+                "<title>",
+                "</title>",
+                "<p a='",
+                "<!x",
+            ]
+        ),
+        max_size=30,
+    )
+)
 def test_no_page_is_too_broken_to_be_read(parts: list[str]) -> None:
     _, text = html_to_text("".join(parts))
     assert "".join(texts(text)) == text
 
 
-@pytest.mark.parametrize("page", [
-    "<!--", "<a ", "</", "<?", "<![CDATA[", "<!doctype ", "<td>", "<svg></nav>", "<a b='",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "page", ["<!--", "<a ", "</", "<?", "<![CDATA[", "<!doctype ", "<td>", "<svg></nav>", "<a b='"]
+)
 def test_no_page_takes_long(page: str) -> None:
     began = time.process_time()
     html_to_text(f"{page * 40_000} words")

@@ -46,10 +46,15 @@ def test_without_a_shelf_they_are_the_users_own_and_recalled(run: Run) -> None:
 
 
 def test_what_fails_is_told_and_is_the_exit_code(run: Run, docs: Path) -> None:
-    fill(docs, {
-        "a.png": "", "broken.pdf": "secret", "empty.md": "",
-        "old.txt": "Käse und Brot".encode("latin-1"),
-    })  # fmt: skip
+    fill(
+        docs,
+        {
+            "a.png": "",
+            "broken.pdf": "secret",
+            "empty.md": "",
+            "old.txt": "Käse und Brot".encode("latin-1"),
+        },
+    )
     done = run("ingest", "docs", "nowhere.md")
     assert (done.returncode, done.stdout) == (1, b"3 added, 1 skipped, 3 failed\n")
     told = done.stderr.decode()

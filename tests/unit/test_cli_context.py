@@ -257,8 +257,9 @@ def test_calls_images_and_names_are_told_in_a_line(run: Run, memory: Memory) -> 
             Message("tool", "11 °C", tool_call_id="c1"),
             Message("assistant", "Yes.", name="tutor"),
         ],
-        user="me", session="photos",
-    )  # fmt: skip
+        user="me",
+        session="photos",
+    )
     said = worked(run("--session", "photos", "--system", ""))
 
     assert f"(an image, {len(PIXEL)} characters)\n  (the image https://example.org/x.png)\n" in said
@@ -278,8 +279,9 @@ def test_what_was_said_cannot_steer_the_terminal_nor_forge_a_message(
             Message("assistant", tool_calls=[call]),
             Message("tool", STEERING + forged, tool_call_id=id_),
         ],
-        user="me", session="evil",
-    )  # fmt: skip
+        user="me",
+        session="evil",
+    )
     Notebook(memory, user="me").write(STEERING + forged)
     Library(memory, "shelf").add(STEERING, f"live {STEERING}{forged}", f"uri {STEERING}")
     said = worked(run("--session", "evil", "--library", "shelf", "--system", STEERING + forged))

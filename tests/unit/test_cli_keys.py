@@ -103,9 +103,13 @@ def test_the_tenant_is_that_of_the_environment(
 
 @pytest.mark.parametrize(
     ("said", "meant"),
-    [("90d", timedelta(days=90)), ("24h", timedelta(hours=24)), ("5m", timedelta(minutes=5)),
-     ("2w", timedelta(weeks=2))],
-)  # fmt: skip
+    [
+        ("90d", timedelta(days=90)),
+        ("24h", timedelta(hours=24)),
+        ("5m", timedelta(minutes=5)),
+        ("2w", timedelta(weeks=2)),
+    ],
+)
 def test_a_key_expires_when_it_was_told_to(run: Run, said: str, meant: timedelta) -> None:
     worked(run("create", "--user", "ada", "--expires", said))
     [key] = listed(run)

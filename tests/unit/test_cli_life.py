@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from memorist import Fact, HeldError, InvalidError, Memory, MemoryItem, NotFoundError, SqliteStore
-from memorist.cli import show
+from memorist.cli import common as show
 from memorist.cli.main import app
 from memorist.cli.worker import Shift
 from memorist.records.change import Add
@@ -163,10 +163,14 @@ def test_facts_are_shown_as_of_a_moment_and_as_far_as_was_known(run: Run, memory
 
     def moved(city: str, since: int, learnt: int) -> Fact:
         return Fact(
-            scope=ME, subject="Ada", predicate="lives_in", object=city,
-            valid_from=new_year(since), known_from=new_year(learnt),
+            scope=ME,
+            subject="Ada",
+            predicate="lives_in",
+            object=city,
+            valid_from=new_year(since),
+            known_from=new_year(learnt),
             valid_to=new_year(2022) if city == "Munich" else None,
-        )  # fmt: skip
+        )
 
     facts = (moved("Munich", 2015, 2016), moved("Berlin", 2022, 2023))
     memory.store.apply(ME, [Add(fact) for fact in facts])

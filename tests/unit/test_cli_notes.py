@@ -82,8 +82,11 @@ def test_notes_are_those_of_the_user_and_agent_named(run: Run, db: Path) -> None
     assert json.loads(worked(run("--json"))) is None
     shown = json.loads(worked(run("-u", "ada", "-a", "tutor", "--json")))
     assert {name: shown[name] for name in ("version", "text", "user", "agent")} == {
-        "version": 1, "text": "hers", "user": "ada", "agent": "tutor",
-    }  # fmt: skip
+        "version": 1,
+        "text": "hers",
+        "user": "ada",
+        "agent": "tutor",
+    }
     with Memory(db, embedder=None, thinking=None) as memory:
         assert Notebook(memory, user="ada", agent="tutor").read() == "hers"
 

@@ -9,16 +9,9 @@ from typing import Any
 
 import pytest
 
-from memorist import (
-    AsyncMemory,
-    InvalidError,
-    Memory,
-    Message,
-    StoreUnavailableError,
-    WindowError,
-)
+from memorist import AsyncMemory, InvalidError, Memory, Message, StoreUnavailableError, WindowError
 from memorist.context.window import Context, Window
-from memorist.lifecycle.thinking import Thinking
+from memorist.lifecycle.settings import Thinking
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.store.sqlite.store import SqliteStore
 from memorist.testing.model_server import FAILURES, ModelServer
@@ -136,8 +129,9 @@ def test_older_turns_become_a_summary_that_the_next_one_extends(memory: Memory) 
     assert len(second.message_ids) == 60
     assert context.messages[0]["content"].startswith("## Предыдущее обсуждение / Previous")
     assert [one.id for one in memory.summaries(user="ada", session=chat.id)] == [
-        second.summary.id, first.summary.id,
-    ]  # fmt: skip
+        second.summary.id,
+        first.summary.id,
+    ]
     assert len(chat.history()) == 120  # the log keeps every turn
 
 
@@ -172,8 +166,9 @@ def test_a_prompt_that_is_given_takes_the_place_of_the_sessions_own(memory: Memo
     chat.add("system", "You are a pirate.")
     chat.add("user", "hello")
     assert said(chat.context("so?", system="Be brief."))[:2] == [
-        ("system", "Be brief."), ("user", "hello"),
-    ]  # fmt: skip
+        ("system", "Be brief."),
+        ("user", "hello"),
+    ]
     assert said(chat.context("so?", system="")) == [("user", "hello"), ("user", "so?")]
 
 
@@ -198,8 +193,9 @@ def test_another_agents_session_is_as_good_as_none(memory: Memory) -> None:
     context = memory.context("so?", user="ada", agent="tutor", session=coach.id)
     assert said(context) == [("user", "so?")]
     assert said(memory.context("so?", user="ada", agent="coach", session=coach.id))[0] == (
-        "user", "a secret between us",
-    )  # fmt: skip
+        "user",
+        "a secret between us",
+    )
 
 
 def test_a_result_that_comes_after_its_call_was_summarised_is_quoted(memory: Memory) -> None:

@@ -24,8 +24,12 @@ def test_the_page_about_contexts_says_what_happens(tmp_path: Path) -> None:
     assert len(BLOCKS) > 5
     done = subprocess.run(
         [sys.executable, "-c", "".join(code for code, _ in BLOCKS)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [line for block in BLOCKS for line in promised(*block)]
 

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memorist.context.assemble import Assembly, Draft, Material
+from memorist.context.chat_format import wire_of
 from memorist.context.quote import Quote
 from memorist.context.receipt import parts_of
 from memorist.context.tokens import Counter
 from memorist.context.turns import blocks_of
 from memorist.context.window import Context, Receipt, Window
-from memorist.context.wires import wire_of
 from memorist.errors import WindowError
 from memorist.providers.tokenizer import Encoding, Estimate
 from memorist.records.log import LogEntry
@@ -88,17 +88,26 @@ def windows(draw: st.DrawFn) -> Window:
     size = draw(st.one_of(st.integers(1_000, 4_000), st.integers(4_000, 1_000_000)))
     share = st.floats(0, 1)
     return Window(
-        max_tokens=size, answer_tokens=draw(st.integers(0, size // 3)), notes=draw(share),
-        memories=draw(share), articles=draw(share), keep_last=draw(st.integers(0, 6)),
+        max_tokens=size,
+        answer_tokens=draw(st.integers(0, size // 3)),
+        notes=draw(share),
+        memories=draw(share),
+        articles=draw(share),
+        keep_last=draw(st.integers(0, 6)),
         summary_tokens=draw(st.integers(1, 1_000)),
-    )  # fmt: skip
+    )
 
 
 def summary_of(text: str, counter: Counter) -> Summary:
     return Summary(
-        scope=Scope(user="ada", session="s"), text=text, last_seq=1, messages=1,
-        made_by="extractive", tokens_before=1, tokens=counter.text(text),
-    )  # fmt: skip
+        scope=Scope(user="ada", session="s"),
+        text=text,
+        last_seq=1,
+        messages=1,
+        made_by="extractive",
+        tokens_before=1,
+        tokens=counter.text(text),
+    )
 
 
 def quoting(found: Sequence[Quote], counter: Counter) -> Any:
@@ -126,12 +135,14 @@ def materials(draw: st.DrawFn, counter: Counter) -> Material:
     return Material(
         question=question,
         system=draw(st.sampled_from(["", "Be kind.", "A {long_term_memory_notes} b"])),
-        tools=[TOOL] * draw(st.integers(0, 3)), note=draw(texts),
+        tools=[TOOL] * draw(st.integers(0, 3)),
+        note=draw(texts),
         summary=summary_of(summary, counter) if summary else None,
-        blocks=blocks_of(entries, counter)[0], older=draw(st.booleans()),
+        blocks=blocks_of(entries, counter)[0],
+        older=draw(st.booleans()),
         memories=draw(st.lists(quotes, max_size=30)),
         articles=draw(st.one_of(st.none(), shelves)),
-    )  # fmt: skip
+    )
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
@@ -192,9 +203,12 @@ def test_the_last_messages_go_before_memories_and_articles(data: st.DataObject) 
 
 def context_of(draft: Draft, window: Window, counter: Counter) -> Context:
     receipt = Receipt(
-        window=window.max_tokens, answer=window.answer_tokens, counted_by=counter.name,
-        exact=counter.exact, parts=parts_of(draft, counter),
-    )  # fmt: skip
+        window=window.max_tokens,
+        answer=window.answer_tokens,
+        counted_by=counter.name,
+        exact=counter.exact,
+        parts=parts_of(draft, counter),
+    )
     return Context(messages=draft.messages(), receipt=receipt, tools=draft.material.tools)
 
 
@@ -219,12 +233,14 @@ def test_blocks_keep_calls_beside_their_results_wherever_these_came() -> None:
         Message("tool", "first", tool_call_id="1"),
         Message("tool", "nobody asked", tool_call_id="3"),
         Message("assistant", ""),
-    ]  # fmt: skip
+    ]
     entries = [LogEntry(seq, "s", "user", one) for seq, one in enumerate(said, start=1)]
     blocks, odd = blocks_of(entries, counter)
     assert [[says(wire) for wire in block.wires] for block in blocks] == [
-        ["find it"], ["", "first", "second"], ["hurry"],
+        ["find it"],
+        ["", "first", "second"],
+        ["hurry"],
         ["A tool's result, quoted:\n> nobody asked"],
-    ]  # fmt: skip
+    ]
     assert blocks[-1].role == "user"
     assert odd == [said[6].message_id]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memorist.lifecycle.dates import find_dates, resolve
+from memorist.language.dates import find_dates, resolve
 
 SUNDAY = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

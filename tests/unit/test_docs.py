@@ -55,9 +55,13 @@ def test_the_page_about_running_it_says_what_happens(
     page = (ROOT / "docs" / "running.md").read_text()
     [code] = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     done = subprocess.run(
-        [sys.executable, "-c", code], env=empty_home, cwd=tmp_path, capture_output=True, text=True,
+        [sys.executable, "-c", code],
+        env=empty_home,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
         check=True,
-    )  # fmt: skip
+    )
     assert done.stdout == "1 []\n\n"
 
 

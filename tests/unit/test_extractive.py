@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from memorist.context.compression.extractive import extract
 from memorist.context.compression.parts import TITLES, Line, Part, parse, plain, render
-from memorist.context.compression.pieces import pieces
 from memorist.context.compression.weigh import read, weigh
 from memorist.context.tokens import Counter
+from memorist.language.pieces import pieces
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.log import LogEntry
 from memorist.records.message import Message
@@ -250,8 +250,12 @@ def test_sentences_end_where_they_end() -> None:
         "I met J. Smith on 3. May at 5.30 p.m. in Bonn. He paid 2.5 %! And then? 好的。再见；是的"
     )
     assert [one.strip() for one in pieces(said)][-5:] == [
-        "He paid 2.5 %!", "And then?", "好的。", "再见；", "是的",
-    ]  # fmt: skip
+        "He paid 2.5 %!",
+        "And then?",
+        "好的。",
+        "再见；",
+        "是的",
+    ]
     assert next(iter(pieces(said))).startswith("I met J. Smith on 3. May at 5.30")
     assert "".join(pieces("Look:\n```\nx = 1\n```\n")).strip() == "Look:"
 
@@ -311,11 +315,13 @@ def test_a_talk_without_words_still_has_a_summary() -> None:
 
 def test_a_thousand_messages_take_no_time_to_speak_of() -> None:
     chat = [
-        Message("user" if n % 2 else "assistant",
-                f"On day {n} I saw bird {n % 97} near the lake. It sang for {n} minutes, I think.",
-                created_at=AT + timedelta(minutes=n))
+        Message(
+            "user" if n % 2 else "assistant",
+            f"On day {n} I saw bird {n % 97} near the lake. It sang for {n} minutes, I think.",
+            created_at=AT + timedelta(minutes=n),
+        )
         for n in range(1_000)
-    ]  # fmt: skip
+    ]
     entries = talk(*chat)
     told(entries)
     began = time.process_time()

@@ -68,11 +68,17 @@ def test_every_filter_holds_for_every_hit(memory: Memory) -> None:
             message = Message(role, f"tea {role} {scope.agent}", created_at=MARCH + day * DAY)
             store.append(scope, [message])
     items = [
-        MemoryItem(scope=tutor, text="tea item", category="drinks", tags=("hot", "green"),
-                   created_at=MARCH),
-        MemoryItem(scope=ADA, text="cold tea item", category="drinks", tags=("cold",),
-                   created_at=MARCH + DAY),
-    ]  # fmt: skip
+        MemoryItem(
+            scope=tutor, text="tea item", category="drinks", tags=("hot", "green"), created_at=MARCH
+        ),
+        MemoryItem(
+            scope=ADA,
+            text="cold tea item",
+            category="drinks",
+            tags=("cold",),
+            created_at=MARCH + DAY,
+        ),
+    ]
     store.apply(ADA, [*map(Add, items)])
     store.write_note(ADA.within(agent="tutor"), "tea note", base_version=0)
     assert memory.catch_up(30) == 0
@@ -90,11 +96,14 @@ def test_every_filter_holds_for_every_hit(memory: Memory) -> None:
     assert found(tags=["green", "cold"]) == set()
     assert found(kind="message", session="c", before=MARCH) == {"tea user coach"}
     assert found(kind=("message", "memory"), as_of=MARCH, agent="tutor") == {
-        "tea user tutor", "tea item"
-    }  # fmt: skip
+        "tea user tutor",
+        "tea item",
+    }
     assert found(after=MARCH + DAY, before=MARCH + DAY) == {
-        "tea assistant tutor", "tea assistant coach", "cold tea item"
-    }  # fmt: skip
+        "tea assistant tutor",
+        "tea assistant coach",
+        "cold tea item",
+    }
     assert found(kind="fact") == found(category="unheard of") == set()
     assert found(role="user", category="drinks") == set()
 
@@ -118,10 +127,15 @@ def test_a_small_set_is_found_among_thousands_that_fit_better(memory: Memory) ->
 
 def test_a_small_set_of_links_is_found_among_many(memory: Memory) -> None:
     facts = [
-        Fact(scope=ADA, subject="Ada", predicate="knows", object=f"person {number}",
-             known_from=MARCH if number < 24 else MARCH - DAY)
+        Fact(
+            scope=ADA,
+            subject="Ada",
+            predicate="knows",
+            object=f"person {number}",
+            known_from=MARCH if number < 24 else MARCH - DAY,
+        )
         for number in range(25)
-    ]  # fmt: skip
+    ]
     memory.store.apply(ADA, [*map(Add, facts)])
     filters = Filters(before=MARCH - DAY)
     assert len(memory.store.match_links(ADA, ["ada"], limit=3, filters=filters)) == 1

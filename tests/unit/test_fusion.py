@@ -18,8 +18,12 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NOBODY = Asked(frozenset(), "nobody")
 QUIET = replace(
     Ranking(**{part.name: 0 for part in fields(Ranking) if part.name != "reranker"}),  # type: ignore[arg-type]
-    words=1.0, meaning=1.0, links=1.0, short_chars=300, half_life_days=30.0,
-)  # fmt: skip
+    words=1.0,
+    meaning=1.0,
+    links=1.0,
+    short_chars=300,
+    half_life_days=30.0,
+)
 Finds = dict[str, list[Found]]
 
 
@@ -33,10 +37,17 @@ def passage(
     speaker: str | None = None,
 ) -> Passage:
     return Passage(
-        id=id_, kind="message", record=id_ if record is None else record, start=0, stop=stop,
-        said_at=to_micros(NOW), session=session, previous=previous, role="assistant",
+        id=id_,
+        kind="message",
+        record=id_ if record is None else record,
+        start=0,
+        stop=stop,
+        said_at=to_micros(NOW),
+        session=session,
+        previous=previous,
+        role="assistant",
         speaker=speaker,
-    )  # fmt: skip
+    )
 
 
 def ranked(
@@ -232,8 +243,12 @@ FOUND = st.dictionaries(
 def worlds(draw: st.DrawFn) -> list[Passage]:
     return [
         Passage(
-            id=id_, kind=draw(st.sampled_from(["message", "memory"])), record=id_ // 2, start=0,
-            stop=draw(st.integers(0, 5_000)), said_at=to_micros(NOW - timedelta(days=id_)),
+            id=id_,
+            kind=draw(st.sampled_from(["message", "memory"])),
+            record=id_ // 2,
+            start=0,
+            stop=draw(st.integers(0, 5_000)),
+            said_at=to_micros(NOW - timedelta(days=id_)),
             session=draw(st.sampled_from([None, "a", "b"])),
             role=draw(st.sampled_from([None, "user"])),
             previous=draw(st.sampled_from([None, id_ // 2 - 1])),
@@ -241,7 +256,7 @@ def worlds(draw: st.DrawFn) -> list[Passage]:
             importance=draw(st.sampled_from([None, 0.0, 1.0])),
         )
         for id_ in draw(st.sets(IDS))
-    ]  # fmt: skip
+    ]
 
 
 @settings(max_examples=100, deadline=None)
@@ -272,9 +287,14 @@ def test_every_record_found_is_ranked_once_with_parts_that_make_its_score(
 
 def derived(id_: int, source: int | None) -> Passage:
     return Passage(
-        id=id_, kind="memory", record=f"m{id_}", start=0, stop=20, said_at=to_micros(NOW),
+        id=id_,
+        kind="memory",
+        record=f"m{id_}",
+        start=0,
+        stop=20,
+        said_at=to_micros(NOW),
         source=source,
-    )  # fmt: skip
+    )
 
 
 def test_what_was_derived_from_one_message_stands_for_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memorist.lifecycle.grounding import Ground, is_grounded, is_hostile
+from memorist.language.grounding import Ground, is_grounded, is_hostile
 
 
 @pytest.mark.parametrize(

@@ -116,9 +116,7 @@ def test_memories_facts_and_notes_get_vectors_too(store: SqliteStore) -> None:
     assert meant(store, embedder, "violins") == ["a note on violins"]
 
 
-def test_a_messages_job_is_thought_about_next_and_a_views_job_is_done(
-    store: SqliteStore,
-) -> None:
+def test_a_messages_job_is_thought_about_next_and_a_views_job_is_done(store: SqliteStore) -> None:
     say(store, "one", "two")
     fill_views(store)
     assert Counter(job.kind for job in store.jobs(USER)) == {"embed": 2, "vectors": 3}

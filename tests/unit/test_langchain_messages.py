@@ -27,10 +27,10 @@ from langchain_core.messages import (
 from langchain_core.messages.ai import UsageMetadata
 
 from memorist import Message, MessageError
-from memorist.agent.messages import from_langchain, to_langchain
+from memorist.agents.messages import from_langchain, to_langchain
 from memorist.store.postgres.langchain import from_langchain as from_row
 from memorist.store.postgres.langchain import to_langchain as to_row
-from memorist.testing.worlds import rich_messages
+from tests.conformance.worlds import rich_messages
 
 TEXT = st.text(max_size=8)  # NUL too, as tools send it
 JSON = st.recursive(
@@ -49,19 +49,10 @@ BLOCK = st.one_of(
 CONTENT = TEXT | st.lists(BLOCK, max_size=3)
 CALL_ID = st.none() | st.sampled_from(["c1", "c2", ""])
 CALLS = st.lists(st.fixed_dictionaries({"name": TEXT, "args": OBJECT, "id": CALL_ID}), max_size=2)
-BROKEN = st.fixed_dictionaries({
-    "type": st.just("invalid_tool_call"), "name": TEXT, "args": TEXT, "id": CALL_ID, "error": TEXT,
-})  # fmt: skip
-NAMES = [
-    "content",
-    "name",
-    "id",
-    "tool_calls",
-    "function_call",
-    "memorist",
-    "langchain",
-    "refusal",
-]
+BROKEN = st.fixed_dictionaries(
+    {"type": st.just("invalid_tool_call"), "name": TEXT, "args": TEXT, "id": CALL_ID, "error": TEXT}
+)
+NAMES = ["content", "name", "id", "tool_calls", "function_call", "memorist", "langchain", "refusal"]
 COMMON: dict[str, Any] = {
     "content": CONTENT,
     "id": st.none() | st.sampled_from(["run--1", "ä", "m 2"]),
@@ -70,25 +61,33 @@ COMMON: dict[str, Any] = {
     "response_metadata": OBJECT,
 }
 USAGE: UsageMetadata = {
-    "input_tokens": 3, "output_tokens": 4, "total_tokens": 7,
+    "input_tokens": 3,
+    "output_tokens": 4,
+    "total_tokens": 7,
     "input_token_details": {"cache_read": 1},
-}  # fmt: skip
+}
 ANY_MESSAGE = st.one_of(
     st.builds(HumanMessage, **COMMON),
     st.builds(SystemMessage, **COMMON),
     st.builds(
-        AIMessage, **COMMON, tool_calls=CALLS, invalid_tool_calls=st.lists(BROKEN, max_size=1),
+        AIMessage,
+        **COMMON,
+        tool_calls=CALLS,
+        invalid_tool_calls=st.lists(BROKEN, max_size=1),
         usage_metadata=st.none() | st.just(USAGE),
     ),
     st.builds(
-        ToolMessage, **COMMON, tool_call_id=TEXT, artifact=JSON,
+        ToolMessage,
+        **COMMON,
+        tool_call_id=TEXT,
+        artifact=JSON,
         status=st.sampled_from(["success", "error"]),
     ),
     st.builds(
         ChatMessage, **COMMON, role=st.sampled_from(["user", "system", "developer", "judge", ""])
     ),
     st.builds(FunctionMessage, **{**COMMON, "name": TEXT}),
-)  # fmt: skip
+)
 
 
 def written(message: BaseMessage) -> tuple[type, str]:
@@ -239,8 +238,9 @@ def test_images_are_shown_to_a_model_as_the_encoder_gives_them() -> None:
     message = Message("user", "Look", images=["cat.png"])
     shown = to_langchain(message, lambda path: f"data:image/png;base64,{path}")
     assert shown.content[1] == {
-        "type": "image_url", "image_url": {"url": "data:image/png;base64,cat.png"},
-    }  # fmt: skip
+        "type": "image_url",
+        "image_url": {"url": "data:image/png;base64,cat.png"},
+    }
     assert from_langchain(shown).images == ("cat.png",)
 
 
@@ -250,7 +250,7 @@ def test_what_is_no_message_is_refused_without_quoting_it(message: Any) -> None:
         from_langchain(message)
 
 
-@pytest.mark.parametrize("module", ["memorist.agent.messages", "memorist.integrations.langchain"])
+@pytest.mark.parametrize("module", ["memorist.agents.messages", "memorist.agents.langchain"])
 def test_without_langchain_the_import_names_the_cure(module: str) -> None:
     code = (
         "import sys; sys.modules['langchain_core'] = None\n"

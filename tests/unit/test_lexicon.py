@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memorist.lifecycle.lexicon import (
-    LANGUAGES,
-    category_of,
-    language,
-    languages_of,
-    tags_of,
-)
+from memorist.language.lexicon import LANGUAGES, category_of, language, languages_of, tags_of
 
 
 @pytest.mark.parametrize(

@@ -129,10 +129,17 @@ def test_a_copy_is_kept_when_what_it_copied_changes_after_it(
 
 
 def test_what_fails_is_told_and_stops_nothing(library: Library, tmp_path: Path) -> None:
-    folder = fill(tmp_path / "docs", {
-        "a.pdf": b"%PDF-1.4 secret", "b.md": "", "c.txt": b"\x00\x01\x02" * 99, "d.md": "Of gulls",
-        "e.txt": "Käse und Brot".encode("cp1252"), "f.png": b"",
-    })  # fmt: skip
+    folder = fill(
+        tmp_path / "docs",
+        {
+            "a.pdf": b"%PDF-1.4 secret",
+            "b.md": "",
+            "c.txt": b"\x00\x01\x02" * 99,
+            "d.md": "Of gulls",
+            "e.txt": "Käse und Brot".encode("cp1252"),
+            "f.png": b"",
+        },
+    )
     done = library.ingest([folder, tmp_path / "nowhere"])
     assert done.added == ["docs/d.md", "docs/e.txt"]
     assert set(done.failed) == {"docs/a.pdf", "docs/b.md", "docs/c.txt", "nowhere"}
@@ -382,14 +389,23 @@ def test_articles_never_take_a_token_too_many(
     hits = {
         article.id: [
             Hit(
-                kind="article", id=article.id, text="", score=data.draw(st.floats(-1, 2)),
-                created_at=now(), why=Why(ranks={}, scores={}, parts={}, age=now() - now(),
-                start=data.draw(st.integers(0, len(article.text)))),
+                kind="article",
+                id=article.id,
+                text="",
+                score=data.draw(st.floats(-1, 2)),
+                created_at=now(),
+                why=Why(
+                    ranks={},
+                    scores={},
+                    parts={},
+                    age=now() - now(),
+                    start=data.draw(st.integers(0, len(article.text))),
+                ),
             )
             for _ in range(data.draw(st.integers(1, 3)))
         ]
         for article in articles
-    }  # fmt: skip
+    }
     found = fit(hits, articles, left, COUNTER)
     assert COUNTER.text(prompt(found)) <= left
     by_id = {article.id: article.text for article in articles}

@@ -11,7 +11,7 @@ import pytest
 from memorist.errors import InvalidError
 from memorist.lifecycle.maintenance import plan
 from memorist.lifecycle.retention import Retention
-from memorist.lifecycle.thinking import Policy, Thinking
+from memorist.lifecycle.settings import Policy, Thinking
 from memorist.records.change import Expire, Promote
 from memorist.records.hold import Hold
 from memorist.records.memory_item import MemoryItem
@@ -70,9 +70,12 @@ RULES = {
     "half-life": Retention(min_importance=0.3, half_life=30 * DAY),
 }
 KEPT = {
-    "age": {"new"}, "count": {"heavy", "fixed"}, "category": {"old", "heavy", "new"},
-    "importance": {"heavy", "fixed"}, "half-life": {"heavy", "fixed", "new"},
-}  # fmt: skip
+    "age": {"new"},
+    "count": {"heavy", "fixed"},
+    "category": {"old", "heavy", "new"},
+    "importance": {"heavy", "fixed"},
+    "half-life": {"heavy", "fixed", "new"},
+}
 
 
 @pytest.mark.parametrize("rule", RULES)

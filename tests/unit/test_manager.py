@@ -109,8 +109,12 @@ def test_the_page_about_memories_says_what_happens(tmp_path: Path) -> None:
     assert len(blocks) > 5
     done = subprocess.run(
         [sys.executable, "-c", "".join(blocks)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     promised = re.findall(r"^print\(.*  # (.+)$", "".join(blocks), flags=re.MULTILINE)
     assert done.stdout.splitlines() == promised

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memorist.records.manner import Manner, manner_of
+from memorist.language.signals import Manner, manner_of
 
 OWN = 1 / 7
 DEFINITE = 2 / 7

@@ -17,9 +17,15 @@ from memorist.lifecycle.mem0_export import parse_mem0, read_mem0
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 TEA: dict[str, Any] = {
-    "id": "1f0c", "memory": "Likes green tea", "hash": "9d", "user_id": "ada", "score": 0.3,
-    "metadata": {"kind": "drink"}, "created_at": "2026-02-01T09:30:00-08:00", "updated_at": None,
-}  # fmt: skip
+    "id": "1f0c",
+    "memory": "Likes green tea",
+    "hash": "9d",
+    "user_id": "ada",
+    "score": 0.3,
+    "metadata": {"kind": "drink"},
+    "created_at": "2026-02-01T09:30:00-08:00",
+    "updated_at": None,
+}
 OAT = TEA | {"id": "2f0c", "memory": "Takes oat milk"}
 OPEN_MEMORY = {
     "user": {"id": "u"},
@@ -48,15 +54,21 @@ def zipped(name: str, content: bytes) -> bytes:
         [TEA, OAT],
         [{"results": [TEA]}, {"results": [TEA, OAT]}],  # pages that overlap
         {"memories": [TEA, OAT]},
-        {"result": {"points": [{"id": 1, "payload": {"data": TEA["memory"]}},
-                               {"id": 2, "payload": {"data": OAT["memory"]}}]}},
+        {
+            "result": {
+                "points": [
+                    {"id": 1, "payload": {"data": TEA["memory"]}},
+                    {"id": 2, "payload": {"data": OAT["memory"]}},
+                ]
+            }
+        },
         f"{json.dumps(TEA)}\n\n{json.dumps(OAT)}\n".encode(),
         f"{json.dumps([TEA])}\n{json.dumps([OAT])}".encode(),
         json.dumps([TEA, OAT], indent=2).encode("utf-8-sig"),
         gzip.compress(f"{json.dumps(TEA)}\n{json.dumps(OAT)}".encode()),
         zipped("a/memories.json", json.dumps({"memories": [TEA, OAT]}).encode()),
     ],
-)  # fmt: skip
+)
 def test_every_form_of_an_export_is_read(export: Any) -> None:
     assert texts(export) == ["Likes green tea", "Takes oat milk"]
 

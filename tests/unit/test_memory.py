@@ -21,11 +21,11 @@ from memorist import (
     Chat,
     ConfigError,
     InvalidError,
+    MemoristError,
     Memory,
     Message,
     MessageError,
     NotFoundError,
-    MemoristError,
     ScopeError,
     StoreUnavailableError,
 )

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src" / "memorist"
-ROOMS = ("agent", "integrations", "server")
+ROOMS = ("agents", "server")
 FILES = [path for room in ROOMS for path in sorted((SOURCE / room).rglob("*.py"))]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 
@@ -151,21 +151,15 @@ def test_the_extra_that_a_module_names_brings_all_that_was_missing(path: Path) -
 
 def test_every_framework_of_the_extras_was_kept_out() -> None:
     """Else the tests above would prove nothing."""
-    assert optional() >= {
-        "agents", "autogen_core", "google.adk", "langchain", "langchain_core", "langgraph",
-        "llama_index", "mcp", "pydantic", "pydantic_ai",
-    }  # fmt: skip
+    assert optional() >= {"langchain", "langchain_core", "langgraph", "mcp", "pydantic"}
 
 
 def test_the_stand_ins_for_models_want_no_pytest() -> None:
     script = (
         "import sys; sys.modules['pytest'] = sys.modules['hypothesis'] = None\n"
-        "import memorist.testing.model_server, memorist.testing.scripted\n"
-        "import memorist.testing\n"
-        "try: memorist.testing.StoreConformance\n"
-        "except ImportError: print('pytest')"
+        "import memorist.testing.model_server, memorist.testing.scripted"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
-    assert (done.stdout, done.stderr) == ("pytest\n", "")
+    assert (done.stdout, done.stderr) == ("", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memorist.recall.names import asked_about, in_first_person, role_asked_about
+from memorist.language.names import asked_about, in_first_person, role_asked_about
 
 SPEAKERS = ["Ada", "Caroline", "James", "Mary Jane", "Jean-Luc", "Łukasz", "C++", "D.J. (the king)"]
 

@@ -263,11 +263,18 @@ def test_notes_that_grow_too_long_are_refused_with_a_cure(new: Open) -> None:
 @pytest.mark.parametrize(
     ("method", "arguments"),
     [
-        ("append", [None]), ("append", [" \n"]), ("prepend", [""]), ("write", [b"x"]),
-        ("write", ["\x00"]), ("append", ["\ud800"]), ("delete_section", [None]),
-        ("replace_section", ["A", None]), ("delete_section", [""]), ("write", ["x", "secret"]),
+        ("append", [None]),
+        ("append", [" \n"]),
+        ("prepend", [""]),
+        ("write", [b"x"]),
+        ("write", ["\x00"]),
+        ("append", ["\ud800"]),
+        ("delete_section", [None]),
+        ("replace_section", ["A", None]),
+        ("delete_section", [""]),
+        ("write", ["x", "secret"]),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_text_is_refused(new: Open, method: str, arguments: list[Any]) -> None:
     with pytest.raises(InvalidError) as refused:
         getattr(new(), method)(*arguments)
@@ -293,15 +300,17 @@ def test_the_tool_does_all_seven_operations(new: Open) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["erase secret"], ", ".join(OPERATIONS)), ([None], "the operation is one of"),
-        (["append"], "append needs content"), (["overwrite"], "overwrite needs content"),
+        (["erase secret"], ", ".join(OPERATIONS)),
+        ([None], "the operation is one of"),
+        (["append"], "append needs content"),
+        (["overwrite"], "overwrite needs content"),
         (["delete_section_by_header"], "needs section_header"),
         (["replace_section_by_header", None, "secret"], "needs content"),
         (["delete_all_notes", None, "secret"], "delete_all_notes takes no section_header"),
         (["append", "text", "secret"], "append takes no section_header"),
         (["delete_section_by_header", "secret", "A"], "takes no content"),
     ],
-)  # fmt: skip
+)
 def test_the_tool_says_what_is_wrong_and_repeats_nothing(
     new: Open, arguments: list[Any], says: str
 ) -> None:
@@ -324,8 +333,12 @@ def test_the_page_about_notes_says_what_happens(tmp_path: Path) -> None:
     assert len(blocks) > 3
     done = subprocess.run(
         [sys.executable, "-c", "".join(blocks)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     promised = re.findall(r"print\(.*\)\s+# (.+)$", "".join(blocks), flags=re.MULTILINE)
     assert done.stdout.splitlines() == promised

@@ -150,10 +150,7 @@ def test_chat_openai_reads_structured_output(serve: Any) -> None:
 def test_langchain_embeddings_are_the_same_for_the_same_text(serve: Any) -> None:
     server = serve()
     model = OpenAIEmbeddings(
-        model="any",
-        base_url=server.url,
-        api_key=SecretStr("k"),
-        check_embedding_ctx_length=False,
+        model="any", base_url=server.url, api_key=SecretStr("k"), check_embedding_ctx_length=False
     )
     one, same, near, far = model.embed_documents(
         ["the red boat", "the red boat", "the red car", "quantum mechanics"]
@@ -291,11 +288,7 @@ def test_what_memorist_counts_as_fitting_is_not_refused(serve: Any) -> None:
     wires: Any = [{"role": "user", "content": "words of many kinds 我三月 " * 20}]
     most = counter.wires(wires) + counter.tools([SCHEMA])
     server = serve(["fits"], limit=Limit(most))
-    answer = client_of(server).chat.completions.create(
-        model="any",
-        messages=wires,
-        tools=[SCHEMA],
-    )
+    answer = client_of(server).chat.completions.create(model="any", messages=wires, tools=[SCHEMA])
     assert answer.choices[0].message.content == "fits"
 
 

@@ -18,7 +18,7 @@ from memorist.lifecycle.policy import (
     should_promote,
     surplus,
 )
-from memorist.lifecycle.thinking import DEFAULT_POLICY, Policy
+from memorist.lifecycle.settings import DEFAULT_POLICY, Policy
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
@@ -105,9 +105,14 @@ def test_tool_calls_make_it_task_history_unless_words_say_more() -> None:
 
 def test_each_category_weighs_what_the_specification_says() -> None:
     weights = {
-        "error_patterns": 0.8, "code_context": 0.7, "solutions": 0.8, "user_preferences": 0.6,
-        "task_history": 0.6, "knowledge": 0.5, "anything else": 0.5,
-    }  # fmt: skip
+        "error_patterns": 0.8,
+        "code_context": 0.7,
+        "solutions": 0.8,
+        "user_preferences": 0.6,
+        "task_history": 0.6,
+        "knowledge": 0.5,
+        "anything else": 0.5,
+    }
     assert {name: importance_of(name) for name in weights} == weights
 
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from memorist import Memory, Message, Recall
-from memorist.recall.crew import Crew
+from memorist.recall.daemon_pool import Crew
 from memorist.recall.indexer import Indexer
 from memorist.recall.search import Searcher
 from memorist.records.ids import new_id, now
 from memorist.records.query import Filters, Query
 from memorist.store.sqlite.store import SqliteStore
-from memorist.testing.recall_worlds import Lookup, World, searches, worlds
-from memorist.testing.worlds import ODD_TEXTS
+from tests.conformance.recall_worlds import Lookup, World, searches, worlds
+from tests.conformance.worlds import ODD_TEXTS
 from tests.support.models import WordEmbedder
 
 LONG = bool(os.environ.get("MEMORIST_PROVE"))
@@ -46,9 +46,13 @@ def test_every_hit_is_the_users_own_and_passes_and_every_word_is_found(
         pass
     searcher = Searcher(store=store, embedder=embedder, crew=CREW, models=CREW)
     query = Query(
-        scope=world.scope(asked), question="an apple for Ada?", now=now(), limit=1_000,
-        deadline_ms=None, filters=Filters.of(asked.only),
-    )  # fmt: skip
+        scope=world.scope(asked),
+        question="an apple for Ada?",
+        now=now(),
+        limit=1_000,
+        deadline_ms=None,
+        filters=Filters.of(asked.only),
+    )
     found = searcher.search(query)
     allowed = world.allowed(asked)
     assert (found.late, found.failed) == ((), {})

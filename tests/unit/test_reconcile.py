@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from memorist.errors import ConflictError
 from memorist.lifecycle.candidate import Candidate, Claim
-from memorist.lifecycle.draft import Draft
 from memorist.lifecycle.keep import keep, known_of
+from memorist.lifecycle.pending_changes import Draft
 from memorist.lifecycle.reconcile import Known, reconcile, undo
-from memorist.lifecycle.thinking import DEFAULT_POLICY
+from memorist.lifecycle.settings import DEFAULT_POLICY
 from memorist.records.change import Add, Change, Expire, Reinforce, Restore, Retract, Supersede
 from memorist.records.fact import Fact
 from memorist.records.ids import new_id
@@ -167,8 +167,9 @@ def test_undoing_takes_back_the_last_that_happened() -> None:
     assert undo(fact, [], now) == [Retract(id=fact.id, reason="undone", at=now)]
     ended = replace(fact, valid_to=now, ended_at=now, superseded_by="next")
     assert undo(ended, [], now) == [
-        Retract(id="next", reason="undone", at=now), Restore(id=fact.id, reason="undone"),
-    ]  # fmt: skip
+        Retract(id="next", reason="undone", at=now),
+        Restore(id=fact.id, reason="undone"),
+    ]
     span = replace(fact, valid_to=now)
     assert undo(span, [], now) == [Retract(id=fact.id, reason="undone", at=now)]
     assert undo(fact, [ended], now)[1:] == [Restore(id=ended.id, reason="undone")]
@@ -185,9 +186,12 @@ def tellings(draw: st.DrawFn) -> Candidate:
     several = draw(st.integers(1, 2))
     claims = [_claim(draw(CITIES), since, ends=draw(st.booleans())) for _ in range(several)]
     return _told(
-        *claims, day=said, corrects=draw(st.booleans()), text=draw(st.sampled_from(["", "Home"])),
+        *claims,
+        day=said,
+        corrects=draw(st.booleans()),
+        text=draw(st.sampled_from(["", "Home"])),
         source=draw(st.sampled_from(["user", "user", "web"])),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module")

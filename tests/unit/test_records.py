@@ -22,10 +22,31 @@ ADA = Scope(user="ada")
 NAIVE = datetime(2026, 3, 1)
 HOSTILE_TEXTS = ("a\x00b", "a\ud83db")
 HOSTILE_IDS = [
-    "*", "%", "_", "?", "alice", "alice ", " alice", "alice\n", "Alice", "a/b", "a/../b", "..",
-    "", "default", "null", "None", "0", "'; DROP TABLE messages; --", "ａｌｉｃｅ",
-    "e\u0301", "\u00e9", "x" * 4_096, "x" * 4_095, "🧠" * 1_024,
-]  # fmt: skip
+    "*",
+    "%",
+    "_",
+    "?",
+    "alice",
+    "alice ",
+    " alice",
+    "alice\n",
+    "Alice",
+    "a/b",
+    "a/../b",
+    "..",
+    "",
+    "default",
+    "null",
+    "None",
+    "0",
+    "'; DROP TABLE messages; --",
+    "ａｌｉｃｅ",
+    "e\u0301",
+    "\u00e9",
+    "x" * 4_096,
+    "x" * 4_095,
+    "🧠" * 1_024,
+]
 
 
 def day(number: int) -> datetime:
@@ -136,11 +157,7 @@ def test_a_fact_reads_as_a_sentence() -> None:
 
 @pytest.mark.parametrize(
     ("subject", "predicate"),
-    [
-        ("ada", "LIVES IN"),
-        (" Ada ", "lives\u00a0 \n in"),
-        ("ADA", "lives\tin"),
-    ],
+    [("ada", "LIVES IN"), (" Ada ", "lives\u00a0 \n in"), ("ADA", "lives\tin")],
 )
 def test_facts_about_the_same_thing_share_a_topic(subject: str, predicate: str) -> None:
     assert fact(subject=subject, predicate=predicate).topic == fact(object="Munich").topic

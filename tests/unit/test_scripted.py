@@ -261,10 +261,15 @@ def test_what_memorist_counts_as_fitting_is_not_refused() -> None:
         {"role": "system", "content": "Be kind. 我三月搬到了柏林"},
         {"role": "user", "content": [{"type": "text", "text": "look"}], "name": "ada"},
         {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]},
-        {"role": "assistant", "content": None, "tool_calls": [
-            {"id": "1", "function": {"name": "recall", "arguments": '{"query": "x"}'}}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "1", "function": {"name": "recall", "arguments": '{"query": "x"}'}}
+            ],
+        },
         {"role": "tool", "content": "42", "tool_call_id": "1"},
-    ]  # fmt: skip
+    ]
     model = ScriptedChatModel(["a"])
     model.bind_tools([recall]).invoke("hi")
     tools = model.prompts[0].tools

@@ -15,7 +15,7 @@ import pytest
 from memorist import InvalidError, Memory, Message, ProviderError, StoreError
 from memorist.providers.embedder import Embedder
 from memorist.recall import search
-from memorist.recall.crew import Crew
+from memorist.recall.daemon_pool import Crew
 from memorist.recall.fusion import Ranking
 from memorist.recall.search import Searcher
 from memorist.records.ids import now

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from memorist.recall.crew import Crew, Task
+from memorist.recall.daemon_pool import Crew, Task
 from memorist.recall.search import Searcher
 from memorist.records.ids import now
 from memorist.records.message import Message

@@ -94,14 +94,31 @@ def test_the_offsets_lead_to_header_body_and_end() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "#no space", "    # indented", "\t# indented", "\\# escaped", "####### seven", "> # quoted",
-        "- # in a list", "- a\n\n  # in a list", "1. a\n\n   # in a list",
+        "#no space",
+        "    # indented",
+        "\t# indented",
+        "\\# escaped",
+        "####### seven",
+        "> # quoted",
+        "- # in a list",
+        "- a\n\n  # in a list",
+        "1. a\n\n   # in a list",
         "- ```\n  # in a fence\n  ```",
-        "<!--\n\n# in a comment\n\n-->", "<pre>\n# raw\n\n# raw\n</pre>", "<div>\n# html\n</div>",
-        "text\n\n---", "---", "- a\n---", "> a\n===", "```\n# open to the end", "``` \n~~~\n# a",
-        "````\n```\n# a\n```\n# b\n````", "[a]: /url\n---", '[a]: <u> "t"\n[b]: /u\n===', "\n===\n",
+        "<!--\n\n# in a comment\n\n-->",
+        "<pre>\n# raw\n\n# raw\n</pre>",
+        "<div>\n# html\n</div>",
+        "text\n\n---",
+        "---",
+        "- a\n---",
+        "> a\n===",
+        "```\n# open to the end",
+        "``` \n~~~\n# a",
+        "````\n```\n# a\n```\n# b\n````",
+        "[a]: /url\n---",
+        '[a]: <u> "t"\n[b]: /u\n===',
+        "\n===\n",
     ],
-)  # fmt: skip
+)
 def test_what_only_looks_like_a_header_is_none(text: str) -> None:
     assert sections(text) == []
 
@@ -109,16 +126,28 @@ def test_what_only_looks_like_a_header_is_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "level", "title"),
     [
-        ("#", 1, ""), ("## ##", 2, ""), ("   ### a", 3, "a"), ("# a \t b # ", 1, "a b"),
+        ("#", 1, ""),
+        ("## ##", 2, ""),
+        ("   ### a", 3, "a"),
+        ("# a \t b # ", 1, "a b"),
         ("# a#", 1, "a#"),
-        ("#\ta", 1, "a"), ("# a \\#", 1, "a \\#"), ("a\n  b\n----", 2, "a b"), ("a\n=", 1, "a"),
-        ("<!-- x -->\n# a", 1, "a"), ("<?\n?>\n# a", 1, "a"), ("text\n# a", 1, "a"),
+        ("#\ta", 1, "a"),
+        ("# a \\#", 1, "a \\#"),
+        ("a\n  b\n----", 2, "a b"),
+        ("a\n=", 1, "a"),
+        ("<!-- x -->\n# a", 1, "a"),
+        ("<?\n?>\n# a", 1, "a"),
+        ("text\n# a", 1, "a"),
         ("- x\n# a", 1, "a"),
-        ("> x\n# a", 1, "a"), ("``` `\n# a", 1, "a"), ("[a]: /u\nb\n===", 1, "b"),
+        ("> x\n# a", 1, "a"),
+        ("``` `\n# a", 1, "a"),
+        ("[a]: /u\nb\n===", 1, "b"),
         ("    code\n# a", 1, "a"),
-        ("<div>\n\n# a", 1, "a"), ("-\n\n  # a", 1, "a"), ("~~~\n~~~~\n# a", 1, "a"),
+        ("<div>\n\n# a", 1, "a"),
+        ("-\n\n  # a", 1, "a"),
+        ("~~~\n~~~~\n# a", 1, "a"),
     ],
-)  # fmt: skip
+)
 def test_headers_in_all_their_spellings_are_found(text: str, level: int, title: str) -> None:
     assert outline(text) == [(level, title)]
 
@@ -163,12 +192,20 @@ def test_a_text_is_open_where_code_or_html_is(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        ">" * 60_000, "- " * 30_000 + "a", "#" * 60_000, "<a " + "b " * 30_000, "[" * 60_000,
-        " " * 60_000 + "a", "1. " * 20_000, '[a]: /u "' * 6_000 + "\n===", "# a\n" * 15_000,
-        "* " * 200_000 + "a", "[a]: b\n" * 100_000 + "===",
+        ">" * 60_000,
+        "- " * 30_000 + "a",
+        "#" * 60_000,
+        "<a " + "b " * 30_000,
+        "[" * 60_000,
+        " " * 60_000 + "a",
+        "1. " * 20_000,
+        '[a]: /u "' * 6_000 + "\n===",
+        "# a\n" * 15_000,
+        "* " * 200_000 + "a",
+        "[a]: b\n" * 100_000 + "===",
     ],
     ids=lambda text: text[:5],
-)  # fmt: skip
+)
 def test_no_text_takes_long(text: str) -> None:
     began = time.process_time()
     sections(text)

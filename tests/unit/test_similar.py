@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memorist.lifecycle.similar import alike, contains
+from memorist.language.likeness import alike, contains
 
 DUPLICATE = 0.8
 

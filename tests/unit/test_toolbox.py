@@ -20,8 +20,8 @@ from memorist import (
     Thinking,
     Window,
 )
-from memorist.agent.described import NAMES, described
-from memorist.agent.toolbox import (
+from memorist.agents.tool_schema import NAMES, described
+from memorist.agents.toolbox import (
     LONGEST_QUESTION,
     LONGEST_SAID,
     MOST_ARTICLES,
@@ -30,7 +30,8 @@ from memorist.agent.toolbox import (
     Toolbox,
 )
 from memorist.errors import MemoristError, StoreError
-from memorist.server.http import shapes, shapes_views
+from memorist.server.http import schemas as shapes
+from memorist.server.http import schemas_views as shapes_views
 from memorist.server.http.app import Limits
 from tests.support.models import HungEmbedder
 
@@ -139,9 +140,14 @@ def test_a_message_is_stored_word_for_word_with_what_was_told_of_it(
     memory: Memory, box: Toolbox
 ) -> None:
     done = box.store_session_message(
-        "s2", "ada", "human", '{"a": [1,  2]}\n', importance_score=0.4,
-        message_type="humanmessage", message_id="m1",
-    )  # fmt: skip
+        "s2",
+        "ada",
+        "human",
+        '{"a": [1,  2]}\n',
+        importance_score=0.4,
+        message_type="humanmessage",
+        message_id="m1",
+    )
     assert done == {"message_id": "m1", "session_id": "s2", "stored": True}
     [message] = memory.history(user="ada", session="s2")
     assert (message.role, message.content) == ("user", '{"a": [1,  2]}\n')
@@ -154,8 +160,10 @@ def test_a_message_with_an_id_is_stored_once_whoever_stored_it(
     calls = [{"id": "c1", "name": "search", "args": {"q": "swans"}}]
     memory.remember(
         Message("assistant", "Let me look.", message_id="m1", tool_calls=calls),  # type: ignore[arg-type]
-        user="ada", agent="tutor", session="s1",
-    )  # fmt: skip
+        user="ada",
+        agent="tutor",
+        session="s1",
+    )
     for _ in range(2):
         again = box.store_session_message("s1", "ada", "ai", "Let me look.", message_id="m1")
         assert again["stored"] is False
@@ -289,22 +297,33 @@ def test_bad_input_is_refused_in_words_that_repeat_none_of_it(
         ("remember", {"content": "a" * (LONGEST_SAID + 1)}, "8388608 at most"),
         ("store_episode", {"content": "a" * (LONGEST_QUESTION + 1)}, "200000 at most"),
         ("store_episode", {"content": "We met.", "tags": ["a"] * 1_001}, "may be 1000"),
-        ("manage_long_term_memory", {"operation": "append", "content": "a" * (LONGEST_SAID + 1)},
-         "8388608 at most"),
+        (
+            "manage_long_term_memory",
+            {"operation": "append", "content": "a" * (LONGEST_SAID + 1)},
+            "8388608 at most",
+        ),
         (
             "store_fact",
-            {"content": "So.", "subject": "a" * (LONGEST_QUESTION + 1), "predicate": "is",
-             "object": "so"},
+            {
+                "content": "So.",
+                "subject": "a" * (LONGEST_QUESTION + 1),
+                "predicate": "is",
+                "object": "so",
+            },
             "200000 at most",
         ),
         (
             "store_session_message",
-            {"session_id": "s1", "user_id": "ada", "role": "user",
-             "content": "a" * (LONGEST_SAID + 1)},
+            {
+                "session_id": "s1",
+                "user_id": "ada",
+                "role": "user",
+                "content": "a" * (LONGEST_SAID + 1),
+            },
             "8388608 at most",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_is_too_much_is_refused_with_the_bound(
     memory: Memory, box: Toolbox, tool: str, arguments: dict[str, Any], bound: str
 ) -> None:
@@ -325,10 +344,13 @@ def test_the_bounds_are_those_of_http(box: Toolbox) -> None:
 def test_every_result_is_plain_json(box: Toolbox) -> None:
     say(box, 6)
     results = [
-        box.recall("swans"), box.remember("hello"), box.store_fact("Swans are white."),
-        box.summarize_session("s1", "ada"), box.manage_long_term_memory(),
+        box.recall("swans"),
+        box.remember("hello"),
+        box.store_fact("Swans are white."),
+        box.summarize_session("s1", "ada"),
+        box.manage_long_term_memory(),
         box.retrieve_context("swans"),
-    ]  # fmt: skip
+    ]
     assert json.loads(json.dumps(results)) == results
 
 
@@ -340,9 +362,14 @@ def test_every_tool_and_argument_is_described_for_a_model() -> None:
         assert all(argument.about.endswith((".", "`.")) for argument in tool.arguments)
     message = {it.name: it.default for it in tools["store_session_message"].arguments}
     assert message == {
-        "session_id": ..., "user_id": ..., "role": ..., "content": ..., "importance_score": 0.7,
-        "message_type": "", "message_id": "",
-    }  # fmt: skip
+        "session_id": ...,
+        "user_id": ...,
+        "role": ...,
+        "content": ...,
+        "importance_score": 0.7,
+        "message_type": "",
+        "message_id": "",
+    }
 
 
 def test_what_was_remembered_becomes_a_memory_in_the_background() -> None:

@@ -22,9 +22,13 @@ def _call(*names: str) -> Message:
 
 def _answer(name: str, content: Any = "done", *, named: bool = True, **told: Any) -> Message:
     return Message(
-        "tool", content, name=name if named else None, tool_call_id=f"call_{name}",
-        structured_data=told or None, created_at=SAID_AT,
-    )  # fmt: skip
+        "tool",
+        content,
+        name=name if named else None,
+        tool_call_id=f"call_{name}",
+        structured_data=told or None,
+        created_at=SAID_AT,
+    )
 
 
 def _log(messages: Sequence[Message], source: str | None = None) -> list[LogEntry]:
@@ -164,7 +168,7 @@ def test_forgetting_what_was_not_thought_about_yet_teaches_nothing_twice() -> No
 
 
 def _worker(memory: Memory) -> Any:
-    from memorist.lifecycle.thinking import Thinking
+    from memorist.lifecycle.settings import Thinking
     from memorist.lifecycle.worker import Worker
 
     return Worker(memory.store, Thinking(), kinds=("embed", "derive"))

@@ -348,9 +348,7 @@ def test_langchain_keeps_invalid_tool_calls_beside_the_valid_ones() -> None:
 
 def test_langchain_prefers_the_strings_and_the_order_that_openai_sent() -> None:
     sent = CHAT["choices"][0]["message"]["tool_calls"]
-    message = lc.AIMessage(
-        content="", additional_kwargs={"tool_calls": sent, "memorist": {"x": 1}}
-    )
+    message = lc.AIMessage(content="", additional_kwargs={"tool_calls": sent, "memorist": {"x": 1}})
     assert len(message.tool_calls) == len(message.invalid_tool_calls) - 1 == 1  # it parted them
     for form in langchain_forms(message):
         assert read(form).to_wire()["tool_calls"] == sent

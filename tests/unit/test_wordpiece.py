@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from memorist.providers.minilm_files import data_folder, read_pieces
+from memorist.language.minilm_files import data_folder, read_pieces
 from memorist.providers.wordpiece import WordPiece, split
 
 # Made with Hugging Face's tokenizers 0.23.3 and the tokenizer.json of all-MiniLM-L6-v2.

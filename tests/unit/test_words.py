@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
+from memorist.language.stems import _stem, stem, stems, term_stem
 from memorist.recall.graph import MAX_NAMES, names_in
 from memorist.recall.lexical import MAX_TERMS, terms_of
 from memorist.records.text import fold
-from memorist.store.words import _stem, stem, stems, term_stem
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ import pytest
 from memorist import Memory, Message, ToolCallMsg
 from memorist.errors import LeaseLostError
 from memorist.lifecycle import worker as working
-from memorist.lifecycle.thinking import Policy
+from memorist.lifecycle.settings import Policy
 from memorist.lifecycle.worker import JOBS, LEASE_SECONDS
 from memorist.providers.chat_model import Reply
 from memorist.records.log import Job
-from memorist.store import leases
+from memorist.store import lease_renewal as leases
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.thinking import (
     ADA,
@@ -237,9 +237,7 @@ def test_a_small_correction_of_a_message_shows_in_its_memory(store: SqliteStore)
     assert texts(store) == [right]
 
 
-def test_a_message_revised_into_nothing_worth_keeping_leaves_no_memory(
-    store: SqliteStore,
-) -> None:
+def test_a_message_revised_into_nothing_worth_keeping_leaves_no_memory(store: SqliteStore) -> None:
     worker = worker_of(store)
     [id_] = say(store, "I live in Munich.")
     finish(worker)

@@ -11,8 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from memorist.cli.ingest import ShelfName, open_library
-from memorist.cli.show import (
+from memorist.cli.common import (
     AsJson,
     Database,
     User,
@@ -25,6 +24,7 @@ from memorist.cli.show import (
     print_json,
     short,
 )
+from memorist.cli.ingest import ShelfName, open_library
 from memorist.errors import InvalidError
 from memorist.records.article import Card
 from memorist.views.library import Library
@@ -82,9 +82,12 @@ def _table(cards: list[Card]) -> Table:
     table.add_column("characters", style="dim", justify="right")
     for card in cards:
         table.add_row(
-            Text(short(card.id)), moment(card.created_at), Text(harmless(card.title)),
-            Text(harmless(card.uri)), f"{card.chars:,}",
-        )  # fmt: skip
+            Text(short(card.id)),
+            moment(card.created_at),
+            Text(harmless(card.title)),
+            Text(harmless(card.uri)),
+            f"{card.chars:,}",
+        )
     return table
 
 

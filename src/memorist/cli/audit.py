@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from memorist.cli.show import AsJson, Database, User, console, errors, harmless, open_memory
+from memorist.cli.common import AsJson, Database, User, console, errors, harmless, open_memory
 from memorist.lifecycle.audit import KINDS, Audit, AuditKind, AuditSettings, Finding
 from memorist.lifecycle.audit import audit as judge
 from memorist.lifecycle.mem0_export import read_mem0
@@ -94,9 +94,12 @@ def _table(found: Audit) -> Table:
         style = _STYLES.get(kind, "cyan") if count else "dim"
         bar = "█" * (max(round(share * BAR_CHARS), 1) if count else 0)
         table.add_row(
-            Text(kind, style=style), Text(str(count)), Text(f"{share:.1%}"),
-            Text(bar.ljust(BAR_CHARS, "·"), style=style), Text(_examples(found, kind), style="dim"),
-        )  # fmt: skip
+            Text(kind, style=style),
+            Text(str(count)),
+            Text(f"{share:.1%}"),
+            Text(bar.ljust(BAR_CHARS, "·"), style=style),
+            Text(_examples(found, kind), style="dim"),
+        )
     return table
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from memorist.cli.show import Database, console, open_quietly
+from memorist.cli.common import Database, console, open_quietly
 from memorist.errors import ConfigError
 from memorist.store.sqlite.store import SqliteStore
 

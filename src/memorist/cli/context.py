@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from memorist.cli.show import (
+from memorist.cli.common import (
     Agent,
     AsJson,
     Database,
@@ -39,9 +39,10 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 INDENT = "  "
 LEAST_ROOM = 10
 UNITS = {
-    "history": ("message", "messages"), "memories": ("memory", "memories"),
+    "history": ("message", "messages"),
+    "memories": ("memory", "memories"),
     "articles": ("article", "articles"),
-}  # fmt: skip
+}
 COLOURS = {"system": "magenta", "user": "cyan", "assistant": "green", "tool": "yellow"}
 TIMES = {"total": "recall"}  # of which the others are parts
 DEFAULT = Window()
@@ -102,9 +103,14 @@ def context(
         memory.catch_up(CATCH_UP_SECONDS)  # what was just stored has no vector yet
         memory.store = cast(Store, _Untouched(memory.store))
         made = memory.context(
-            question, user=scope.user, agent=scope.agent, session=scope.session,
-            window=Window(max_tokens=max_tokens, model=model), deadline_ms=deadline, **given,
-        )  # fmt: skip
+            question,
+            user=scope.user,
+            agent=scope.agent,
+            session=scope.session,
+            window=Window(max_tokens=max_tokens, model=model),
+            deadline_ms=deadline,
+            **given,
+        )
     if as_json:
         print_json(_plain(made))
     else:
@@ -232,6 +238,8 @@ def _confess(receipt: Receipt) -> None:
 
 def _plain(made: Context) -> dict[str, Any]:
     receipt = {
-        **dataclasses.asdict(made.receipt), "used": made.receipt.used, "left": made.receipt.left,
-    }  # fmt: skip
+        **dataclasses.asdict(made.receipt),
+        "used": made.receipt.used,
+        "left": made.receipt.left,
+    }
     return {"messages": made.messages, "receipt": receipt}

@@ -11,11 +11,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from memorist.cli.common import Database, console, harmless, open_memory
 from memorist.cli.jobs import dead_jobs
-from memorist.cli.show import Database, console, harmless, open_memory
 from memorist.config import Settings
-from memorist.errors import ProviderError, MemoristError, StoreDamagedError
-from memorist.lifecycle.thinking import DEFAULT_THINKING
+from memorist.errors import MemoristError, ProviderError, StoreDamagedError
+from memorist.lifecycle.settings import DEFAULT_THINKING
 from memorist.memory import Memory
 from memorist.providers.open_chat import open_model
 from memorist.records.ids import new_id

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from memorist.cli.show import (
+from memorist.cli.common import (
     Agent,
     AsJson,
     Database,
@@ -66,9 +66,12 @@ def _table(found: list[Fact]) -> Table:
         table.add_column(name, style="dim" if name != "fact" else "", overflow="fold")
     for fact in found:
         table.add_row(
-            Text(short(fact.id)), Text(harmless(fact.text)), _day(fact.valid_from),
-            _day(fact.valid_to), moment(fact.known_from),
-        )  # fmt: skip
+            Text(short(fact.id)),
+            Text(harmless(fact.text)),
+            _day(fact.valid_from),
+            _day(fact.valid_to),
+            moment(fact.known_from),
+        )
     return table
 
 

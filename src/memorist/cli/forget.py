@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 import typer
 from rich.text import Text
 
-from memorist.cli.show import (
+from memorist.cli.common import (
     Agent,
     AsJson,
     Database,

@@ -11,7 +11,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from memorist.cli.show import (
+from memorist.cli.common import (
     AsJson,
     Database,
     User,

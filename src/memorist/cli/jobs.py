@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from memorist.cli.show import (
+from memorist.cli.common import (
     AsJson,
     Database,
     User,
@@ -88,8 +88,12 @@ def _table(found: list[Job]) -> Table:
     for job in found:
         state = Text("dead", "red") if job.dead else Text("taken" if job.lease else "waiting")
         table.add_row(
-            str(job.id), Text(harmless(job.scope.user)), Text(harmless(job.kind)), state,
-            "" if job.dead else moment(job.run_at), str(job.attempts),
+            str(job.id),
+            Text(harmless(job.scope.user)),
+            Text(harmless(job.kind)),
+            state,
+            "" if job.dead else moment(job.run_at),
+            str(job.attempts),
             Text(harmless(job.error or ""), style="yellow"),
-        )  # fmt: skip
+        )
     return table

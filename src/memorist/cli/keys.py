@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from memorist.cli.show import (
+from memorist.cli.common import (
     AsJson,
     Database,
     console,
@@ -137,9 +137,13 @@ def _table(found: list[ApiKey]) -> Table:
     for key in found:
         whose = "everyone (admin)" if key.user is None else harmless(key.user)
         table.add_row(
-            key.id, Text(whose), Text(harmless(key.label)), moment(key.created_at),
-            "never" if key.expires_at is None else moment(key.expires_at), _state(key, at),
-        )  # fmt: skip
+            key.id,
+            Text(whose),
+            Text(harmless(key.label)),
+            moment(key.created_at),
+            "never" if key.expires_at is None else moment(key.expires_at),
+            _state(key, at),
+        )
     return table
 
 

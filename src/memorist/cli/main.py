@@ -12,6 +12,7 @@ from memorist import __version__
 from memorist.cli.articles import articles
 from memorist.cli.audit import audit
 from memorist.cli.backup import backup
+from memorist.cli.common import errors
 from memorist.cli.context import context
 from memorist.cli.doctor import doctor
 from memorist.cli.facts import facts
@@ -27,7 +28,6 @@ from memorist.cli.notes import notes
 from memorist.cli.recall import recall
 from memorist.cli.remember import remember
 from memorist.cli.serve import serve
-from memorist.cli.show import errors
 from memorist.cli.worker import worker
 from memorist.errors import MemoristError
 

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from memorist.cli.show import (
+from memorist.cli.common import (
     AsJson,
     Database,
     User,
@@ -25,7 +25,7 @@ from memorist.cli.show import (
 )
 from memorist.lifecycle.maintenance import Maintained
 from memorist.lifecycle.retention import Retention
-from memorist.lifecycle.thinking import Thinking
+from memorist.lifecycle.settings import Thinking
 from memorist.memory import Memory
 from memorist.records.change import Expire
 
@@ -63,9 +63,12 @@ def maintain(
     if user is not None and all_users:
         raise typer.BadParameter("give --user or --everyone, not both")
     rule = _retention(
-        category=category, max_age=_days(max_age), max_count=max_count,
-        min_importance=min_importance, half_life=_days(half_life),
-    )  # fmt: skip
+        category=category,
+        max_age=_days(max_age),
+        max_count=max_count,
+        min_importance=min_importance,
+        half_life=_days(half_life),
+    )
     memory, settings = open_memory(db, Thinking(retention=rule))
     with memory:
         who = settings.user if user is None else user
@@ -116,9 +119,10 @@ def _changes(result: Maintained, texts: dict[str, str]) -> Table:
         what, why = _told(change)
         table.add_row(
             Text(what, style="yellow" if what == "expired" else "green"),
-            Text(short(change.id), style="dim"), Text(harmless(texts.get(change.id, ""))),
+            Text(short(change.id), style="dim"),
+            Text(harmless(texts.get(change.id, ""))),
             Text(why, style="dim"),
-        )  # fmt: skip
+        )
     return table
 
 

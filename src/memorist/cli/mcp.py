@@ -11,8 +11,8 @@ import typer
 from rich.text import Text
 
 from memorist.cli import mcp_install
+from memorist.cli.common import Agent, Database, errors
 from memorist.cli.mcp_install import CLIENTS, NAME, Client, Local, Remote
-from memorist.cli.show import Agent, Database, errors
 from memorist.config import Settings, default_path
 from memorist.errors import ConfigError
 from memorist.memory import Memory
@@ -21,10 +21,12 @@ from memorist.records.ids import now
 Whose = Annotated[
     str | None,
     typer.Option(
-        "--user", "-u", envvar="MEMORIST_USER",
+        "--user",
+        "-u",
+        envvar="MEMORIST_USER",
         help="Whose memory. Without one, each call names its user.",
     ),
-]  # fmt: skip
+]
 Owner = Annotated[
     str | None, typer.Option("--user", "-u", help="Whose memory. Default: MEMORIST_USER, or me.")
 ]
@@ -47,7 +49,7 @@ def serve(
     """Serve the memory as MCP tools over standard input and output, until the client leaves."""
     if context.invoked_subcommand is not None:
         return
-    from memorist.server.mcp import build_server  # here: the other commands start without it
+    from memorist.server.mcp.server import build_server  # here: the other commands start without it
 
     agent = agent or Settings.from_environment().agent or None
     with Memory(db) as memory:

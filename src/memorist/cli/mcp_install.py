@@ -152,9 +152,13 @@ def write(file: Path, before: str, after: str, *, now: datetime) -> Path | None:
         kept = _keep(file, now) if file.exists() else None
         mode = file.stat().st_mode & 0o777 if kept else PRIVATE
         with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", errors="backslashreplace",  # half of a character, as it was
-            dir=file.parent, prefix=f".{file.name}.", delete=False,
-        ) as made:  # fmt: skip
+            "w",
+            encoding="utf-8",
+            errors="backslashreplace",  # half of a character, as it was
+            dir=file.parent,
+            prefix=f".{file.name}.",
+            delete=False,
+        ) as made:
             try:
                 made.write(after)
                 made.flush()

@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from memorist.cli.show import (
+from memorist.cli.common import (
     Agent,
     AsJson,
     Database,
@@ -68,9 +68,14 @@ def recall(
     with memory:
         memory.catch_up(CATCH_UP_SECONDS)  # what was just stored has no vector yet
         found = memory.recall(
-            question, user=settings.user if user is None else user, agent=agent, session=session,
-            limit=limit, deadline_ms=deadline, **only,
-        )  # fmt: skip
+            question,
+            user=settings.user if user is None else user,
+            agent=agent,
+            session=session,
+            limit=limit,
+            deadline_ms=deadline,
+            **only,
+        )
     if as_json:
         print(json.dumps([_plain(hit) for hit in found.hits]))
     elif not found.hits:
@@ -111,9 +116,12 @@ def _explain(rank: int, hit: Hit) -> list[Text | Table]:
         place = f"#{hit.why.ranks[name]}" if name in hit.why.ranks else ""
         raw = f"{hit.why.scores[name]:.3f}" if name in hit.why.scores else ""
         table.add_row(
-            Text(name), Text(place, style="dim"), Text(f"{part:+.3f}"),
-            Text(bar, style="cyan" if part >= 0 else "red"), Text(raw, style="dim"),
-        )  # fmt: skip
+            Text(name),
+            Text(place, style="dim"),
+            Text(f"{part:+.3f}"),
+            Text(bar, style="cyan" if part >= 0 else "red"),
+            Text(raw, style="dim"),
+        )
     return [head, Text(f"   {harmless(hit.text)}"), table]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from memorist.cli.show import Agent, Database, SessionId, User, console, harmless, open_quietly
+from memorist.cli.common import Agent, Database, SessionId, User, console, harmless, open_quietly
 from memorist.records.message import Message
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memorist import __version__
-from memorist.cli.show import Database, console
+from memorist.cli.common import Database, console
 from memorist.config import Settings
 from memorist.memory import open_store
 
@@ -32,20 +32,28 @@ Rate = Annotated[float | None, typer.Option(min=0, help="Requests a second of on
 
 
 def serve(
-    host: Host = "127.0.0.1", port: Port = 7077, workers: Workers = 1, user: Whose = None,
-    db: Database = None, auth: Auth = None, allow_host: Names = None, allow_origin: Names = None,
+    host: Host = "127.0.0.1",
+    port: Port = 7077,
+    workers: Workers = 1,
+    user: Whose = None,
+    db: Database = None,
+    auth: Auth = None,
+    allow_host: Names = None,
+    allow_origin: Names = None,
     rate: Rate = None,
-) -> None:  # fmt: skip
+) -> None:
     """Serve the memory over HTTP and MCP, with its worker, until stopped."""
     from memorist.server.run import Address, settled
     from memorist.server.run import serve as listen  # here: the other commands start without it
 
     given: dict[str, Any] = {
-        "url": db, "user": user, "hosts": " ".join(allow_host or ()),
+        "url": db,
+        "user": user,
+        "hosts": " ".join(allow_host or ()),
         "origins": " ".join(allow_origin or ()),
         "auth": None if auth is None else ("on" if auth else "off"),
         "rate": None if rate is None else str(rate),
-    }  # fmt: skip
+    }
     known = Settings.from_environment()
     where = Address(host, port)
     chosen = replace(known, **{name: value for name, value in given.items() if value})
@@ -65,10 +73,13 @@ def _tell(settings: Settings, at: Address) -> None:
         who += "; name the host they call with --allow-host"
     database = "PostgreSQL" if "://" in settings.url else settings.url
     rows = {
-        "page": at.url, "API": f"{at.url}/openapi.json", "MCP": f"{at.url}/mcp",
-        "memory": database, "user": who,
+        "page": at.url,
+        "API": f"{at.url}/openapi.json",
+        "MCP": f"{at.url}/mcp",
+        "memory": database,
+        "user": who,
         "model": settings.model or "none; set MEMORIST_MODEL to let /api/chat answer",
-    }  # fmt: skip
+    }
     console.print(f"[bold]Memorist {__version__}[/bold]", highlight=False)
     for name, value in rows.items():
         console.print(f"  {name:<7}", end="", highlight=False)

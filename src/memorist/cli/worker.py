@@ -14,13 +14,13 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from memorist.cli.common import Database, errors, harmless
 from memorist.cli.jobs import dead_jobs
-from memorist.cli.show import Database, errors, harmless
 from memorist.config import Settings
 from memorist.context.compression.summarizer import Summarizer
 from memorist.contexts import open_summarizer
 from memorist.errors import MemoristError
-from memorist.lifecycle.thinking import DEFAULT_THINKING, Thinking
+from memorist.lifecycle.settings import DEFAULT_THINKING, Thinking
 from memorist.lifecycle.worker import Worker
 from memorist.memory import open_embedder, open_store, waiting
 from memorist.providers.embedder import Embedder

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from memorist.context.wires import Wire
+from memorist.context.chat_format import Wire
 
 _DATA_URL = re.compile(r"data:([\w.+/-]+);base64,(.*)", re.DOTALL)
 _NOT_IN_AN_ID = re.compile(r"[^a-zA-Z0-9_-]")

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
+from memorist.context.chat_format import Wire
 from memorist.context.pack import Packing
 from memorist.context.quote import Quote, block, quoted
 from memorist.context.tokens import Counter
 from memorist.context.turns import Block
 from memorist.context.window import Window
-from memorist.context.wires import Wire
 from memorist.errors import WindowError
 from memorist.records.summary import Summary
 

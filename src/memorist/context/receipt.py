@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memorist.context.assemble import Draft
+from memorist.context.chat_format import Wire
 from memorist.context.quote import Quote
 from memorist.context.tokens import Counter
 from memorist.context.window import Part
-from memorist.context.wires import Wire
 
 NO_ROOM = "no room in the window"
 SHORTENED = "shortened to its share of the window"

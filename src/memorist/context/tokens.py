@@ -39,11 +39,7 @@ class Frame:
 
 # OpenAI documents its own; gpt-oss begins with a prompt of its own besides. Of the others the
 # most that is known: Llama's message, Qwen's reply without thoughts, Claude's prompt for tools.
-_FRAMES = {
-    "o200k_base": Frame(),
-    "cl100k_base": Frame(tool=10),
-    "o200k_harmony": Frame(reply=80),
-}
+_FRAMES = {"o200k_base": Frame(), "cl100k_base": Frame(tool=10), "o200k_harmony": Frame(reply=80)}
 _OTHER_FRAME = Frame(message=4, reply=8, tools=350, is_openai=False)
 
 Pieces = tuple[int, list[str]]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from memorist.context.chat_format import ReadImage, Wire, wire_of
 from memorist.context.quote import quoted
 from memorist.context.tokens import Counter
-from memorist.context.wires import ReadImage, Wire, wire_of
 from memorist.records.log import LogEntry
 from memorist.records.message import Message
 
@@ -77,8 +77,9 @@ def _is_plain(message: Message) -> bool:
         type(content) is str
         and not (message.tool_calls or message.images or message.agent_calls or message.name)
         and message.role != "tool"
-        and bool(content) and not content.isspace()
-    )  # fmt: skip
+        and bool(content)
+        and not content.isspace()
+    )
 
 
 def _closed(block: _Open, counter: Counter) -> Block:

@@ -12,8 +12,8 @@ from memorist.records.query import Recall
 from memorist.records.text import check_text
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
+    from memorist.context.chat_format import Wire
     from memorist.context.compression.compress import Compression
-    from memorist.context.wires import Wire
 
 SUMMARY_PREFIX = "## Предыдущее обсуждение / Previous conversation:"
 
@@ -44,9 +44,12 @@ class Window:
 
     def __post_init__(self) -> None:
         least = {
-            "max_tokens": 1, "answer_tokens": 0, "keep_last": 0, "most_memories": 0,
+            "max_tokens": 1,
+            "answer_tokens": 0,
+            "keep_last": 0,
+            "most_memories": 0,
             "summary_tokens": 1,
-        }  # fmt: skip
+        }
         for name, lowest in least.items():
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < lowest:

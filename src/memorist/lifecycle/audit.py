@@ -14,15 +14,11 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Literal, get_args
 
-from memorist.lifecycle.audit_clashes import (
-    clashing_facts,
-    clashing_statements,
-    single_predicates,
-)
+from memorist.language.dates import resolve
+from memorist.language.secrets import find_secrets
+from memorist.lifecycle.audit_clashes import clashing_facts, clashing_statements, single_predicates
 from memorist.lifecycle.audit_junk import data, injections, junk_of
 from memorist.lifecycle.audit_twins import Twins, find_twins
-from memorist.lifecycle.dates import resolve
-from memorist.lifecycle.secrets import find_secrets
 from memorist.records.fact import Fact
 from memorist.records.ids import check_moment
 from memorist.records.memory_item import MemoryItem, check_share

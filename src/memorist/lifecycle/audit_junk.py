@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from memorist.records.manner import manner_of
+from memorist.language.signals import manner_of
 from memorist.records.text import fold
 
 _LOOK_AT_CHARS = 2_000
@@ -65,7 +65,7 @@ def listed(section: str, name: str) -> frozenset[str]:
 @cache
 def data() -> Mapping[str, Any]:
     """The data file of the audit."""
-    return tomllib.loads((files(__package__) / "words" / "audit.toml").read_text("utf-8"))
+    return tomllib.loads((files("memorist.language") / "words" / "audit.toml").read_text("utf-8"))
 
 
 def _only_asks(text: str) -> bool:

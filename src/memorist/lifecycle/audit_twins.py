@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, combinations, islice
 
+from memorist.language.stems import stem, stems
 from memorist.lifecycle.audit_junk import listed
-from memorist.store.words import stem, stems
 
 _LOOK_AT_CHARS = 2_000
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")

@@ -7,18 +7,31 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
 
+from memorist.language.dates import Span, find_dates
+from memorist.language.lexicon import Language, Rule
+from memorist.language.phrases import objects_of
 from memorist.lifecycle.candidate import Claim
-from memorist.lifecycle.dates import Span, find_dates
-from memorist.lifecycle.lexicon import Language, Rule
-from memorist.lifecycle.phrases import objects_of
 
 # Of these a person has one at a time: a new one takes the place of the old one.
 SINGLE = frozenset(
     (
-        "name", "called", "age", "born on", "birthday", "height", "email", "timezone",
-        "nationality", "native language", "lives in", "works at", "works as", "married to", "diet",
+        "name",
+        "called",
+        "age",
+        "born on",
+        "birthday",
+        "height",
+        "email",
+        "timezone",
+        "nationality",
+        "native language",
+        "lives in",
+        "works at",
+        "works as",
+        "married to",
+        "diet",
     )
-)  # fmt: skip
+)
 _ENDS_AT_PLACES = frozenset(
     ("name", "called", "lives in", "works at", "works as", "studies at", "learns", "married to")
 )

@@ -10,13 +10,13 @@ from memorist import metrics
 from memorist.errors import BadAnswerError, ProviderError
 from memorist.lifecycle import model
 from memorist.lifecycle.candidate import Candidate
-from memorist.lifecycle.draft import Draft
 from memorist.lifecycle.keep import completed, known_of, near
+from memorist.lifecycle.pending_changes import Draft
 from memorist.lifecycle.policy import has_room, judged, refusal
 from memorist.lifecycle.reconcile import Known, reconcile
 from memorist.lifecycle.revised import said_again, unsaid
 from memorist.lifecycle.rules import extract
-from memorist.lifecycle.thinking import Thinking
+from memorist.lifecycle.settings import Thinking
 from memorist.lifecycle.tools import lessons
 from memorist.records.change import Change
 from memorist.records.log import Job, LogEntry
@@ -189,9 +189,12 @@ class Deriver:
         used, result = expected, "failed"  # where nobody tells what a call cost, it may be that
         try:
             found = model.ask(
-                thinking.model, entries, known=known, max_tokens=thinking.max_tokens,
+                thinking.model,
+                entries,
+                known=known,
+                max_tokens=thinking.max_tokens,
                 timeout_s=thinking.timeout_s,
-            )  # fmt: skip
+            )
             used, result = found.input_tokens + found.output_tokens, "answered"
         except BadAnswerError as error:
             used, result = error.tokens or expected, "unusable"

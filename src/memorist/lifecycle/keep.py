@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from memorist.errors import ConflictError, NotFoundError
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.reconcile import Known, has_ended, reconcile, undo
-from memorist.lifecycle.thinking import Policy
+from memorist.lifecycle.settings import Policy
 from memorist.records.change import Change
 from memorist.records.fact import Fact, topic_of
 from memorist.records.memory_item import MemoryItem
@@ -52,9 +52,12 @@ def completed(store: Store, home: Scope, candidate: Candidate) -> Candidate:
     if len({fact.topic for fact in meant}) != 1:
         return candidate  # nobody said so, or it may mean several
     claim = Claim(
-        subject=meant[0].subject, predicate=meant[0].predicate, object=right, single=True,
+        subject=meant[0].subject,
+        predicate=meant[0].predicate,
+        object=right,
+        single=True,
         valid_from=candidate.said_at,
-    )  # fmt: skip
+    )
     return replace(candidate, claims=(claim,))
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from memorist.errors import ConflictError
 from memorist.lifecycle.policy import is_expired, should_promote, surplus
-from memorist.lifecycle.thinking import Thinking
+from memorist.lifecycle.settings import Thinking
 from memorist.records.change import Expire, Promote
 from memorist.records.hold import Hold
 from memorist.records.memory_item import MemoryItem

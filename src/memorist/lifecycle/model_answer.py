@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeVar, get_args
 
 from memorist.errors import RecordError
+from memorist.language.grounding import Ground, is_grounded, is_hostile
+from memorist.language.secrets import find_secrets
 from memorist.lifecycle.candidate import Candidate, Claim
-from memorist.lifecycle.grounding import Ground, is_grounded, is_hostile
-from memorist.lifecycle.secrets import find_secrets
 from memorist.records.log import LogEntry, least_trusted
 from memorist.records.memory_item import Kind
 from memorist.records.text import UNSEEN, check_text, fold, shorten

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from memorist.language.lexicon import category_of, tags_of
+from memorist.language.secrets import find_secrets
 from memorist.lifecycle.candidate import Candidate
-from memorist.lifecycle.lexicon import category_of, tags_of
-from memorist.lifecycle.secrets import find_secrets
-from memorist.lifecycle.thinking import DEFAULT_POLICY, Policy
+from memorist.lifecycle.settings import DEFAULT_POLICY, Policy
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
 

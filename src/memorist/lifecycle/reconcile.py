@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from memorist.language.likeness import alike, contains
 from memorist.lifecycle.candidate import Candidate, Claim
-from memorist.lifecycle.similar import alike, contains
-from memorist.lifecycle.thinking import DEFAULT_POLICY, Policy
+from memorist.lifecycle.settings import DEFAULT_POLICY, Policy
 from memorist.lifecycle.tools import is_lesson
 from memorist.records.change import Add, Change, Expire, Reinforce, Restore, Retract, Supersede
 from memorist.records.fact import FIRST, Fact, topic_of
@@ -126,10 +126,17 @@ def _item(candidate: Candidate, scope: Scope, policy: Policy) -> MemoryItem:
     importance = policy.base_importance if given is None else given
     return MemoryItem(
         id=derived_id("memory", candidate.sources, candidate.text),
-        scope=scope, text=candidate.text, kind=candidate.kind, category=candidate.category,
-        importance=importance, tags=candidate.tags, source=candidate.source,
-        sources=candidate.sources, created_at=candidate.said_at, expires_at=candidate.expires_at,
-    )  # fmt: skip
+        scope=scope,
+        text=candidate.text,
+        kind=candidate.kind,
+        category=candidate.category,
+        importance=importance,
+        tags=candidate.tags,
+        source=candidate.source,
+        sources=candidate.sources,
+        created_at=candidate.said_at,
+        expires_at=candidate.expires_at,
+    )
 
 
 def _claims(
@@ -200,9 +207,14 @@ def _cut(fact: Fact, since: datetime, told: Fact) -> list[Change]:
     if (fact.valid_from or FIRST) < since:
         id_ = derived_id("fact", fact.sources, fact.id, since.isoformat())
         shorter = replace(
-            fact, id=id_, valid_to=since, known_from=told.known_from, superseded_by=told.id,
-            reason=why, ended_at=None,
-        )  # fmt: skip
+            fact,
+            id=id_,
+            valid_to=since,
+            known_from=told.known_from,
+            superseded_by=told.id,
+            reason=why,
+            ended_at=None,
+        )
         changes.append(Add(shorter))
     return changes
 
@@ -249,11 +261,18 @@ def _fact(
 ) -> Fact:
     return Fact(
         id=derived_id("fact", candidate.sources, claim.subject, claim.predicate, claim.object),
-        scope=scope, subject=claim.subject, predicate=claim.predicate, object=claim.object,
-        valid_from=claim.valid_from or candidate.said_at, valid_to=claim.valid_to, known_from=now,
-        said_at=candidate.said_at, source=candidate.source, sources=candidate.sources,
+        scope=scope,
+        subject=claim.subject,
+        predicate=claim.predicate,
+        object=claim.object,
+        valid_from=claim.valid_from or candidate.said_at,
+        valid_to=claim.valid_to,
+        known_from=now,
+        said_at=candidate.said_at,
+        source=candidate.source,
+        sources=candidate.sources,
         memory=memory,
-    )  # fmt: skip
+    )
 
 
 def _open_at(fact: Fact, moment: datetime) -> bool:

@@ -6,10 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
-from memorist.lifecycle.candidate import Candidate
-from memorist.lifecycle.claims import Match, Statement, claims_of, instead_of
-from memorist.lifecycle.dates import Span
-from memorist.lifecycle.lexicon import (
+from memorist.language.dates import Span
+from memorist.language.lexicon import (
     Language,
     Rule,
     category_of,
@@ -18,8 +16,10 @@ from memorist.lifecycle.lexicon import (
     plain,
     tags_of,
 )
-from memorist.lifecycle.secrets import find_secrets
-from memorist.lifecycle.sentences import hide_quotes, said, split
+from memorist.language.secrets import find_secrets
+from memorist.language.sentences import hide_quotes, said, split
+from memorist.lifecycle.candidate import Candidate
+from memorist.lifecycle.claims import Match, Statement, claims_of, instead_of
 from memorist.records.memory_item import Kind
 from memorist.records.message import Message
 

@@ -17,21 +17,21 @@ from memorist.errors import (
     BadAnswerError,
     ConflictError,
     LeaseLostError,
+    MemoristError,
     NotFoundError,
     ProviderError,
-    MemoristError,
     StoreError,
 )
 from memorist.lifecycle.candidate import Candidate
 from memorist.lifecycle.derive import Deriver, Material, OverBudgetError
 from memorist.lifecycle.maintenance import maintain
-from memorist.lifecycle.thinking import Thinking
+from memorist.lifecycle.settings import Thinking
 from memorist.records.ids import now
 from memorist.records.log import Job
 from memorist.records.scope import Scope
 from memorist.store.background import Background, Courtesy
 from memorist.store.base import Store
-from memorist.store.leases import kept
+from memorist.store.lease_renewal import kept
 
 JOBS = 16  # taken at once
 LEASE_SECONDS = 45.0  # renewed while it works: a dead worker's jobs are others' in a minute

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memorist.providers.minilm_files import data_folder, read_pieces
+from memorist.language.minilm_files import data_folder, read_pieces
 
 if TYPE_CHECKING:
     import numpy as np

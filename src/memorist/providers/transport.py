@@ -48,12 +48,7 @@ class Endpoint:
     """An address that takes and gives JSON; the key never shows."""
 
     def __init__(
-        self,
-        url: str,
-        *,
-        api_key: str = "",
-        timeout_s: float = 30.0,
-        max_bytes: int | None = None,
+        self, url: str, *, api_key: str = "", timeout_s: float = 30.0, max_bytes: int | None = None
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:

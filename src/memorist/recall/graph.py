@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memorist.recall.gist import gist
+from memorist.language.shorten import gist
 from memorist.recall.lexical import terms_of
 from memorist.records.query import Found, Query
 from memorist.records.text import fold

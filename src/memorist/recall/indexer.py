@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memorist.errors import DimensionError, LeaseLostError, ProviderError, MemoristError
+from memorist.errors import DimensionError, LeaseLostError, MemoristError, ProviderError
 from memorist.providers.embedder import Embedder
 from memorist.records.log import Job
 from memorist.store.background import Background
 from memorist.store.base import Store
-from memorist.store.leases import kept
+from memorist.store.lease_renewal import kept
 
 if TYPE_CHECKING:
     from memorist.providers.embedder import Vectors

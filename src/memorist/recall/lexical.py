@@ -5,28 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from memorist.recall.gist import ends
+from memorist.language.shorten import ends
+from memorist.language.stems import stem, term_stem
+from memorist.language.stop_words import STOP_WORDS
 from memorist.records.query import Found, Query
 from memorist.records.text import UNSPACED, fold
 from memorist.store.base import Kin, Store, Term
-from memorist.store.words import stem, term_stem
 
 MAX_TERMS = 64
 MAX_KIN = 24  # of all terms, the nearest
 
 KinOf = Callable[[str], Sequence[tuple[str, float]]]
 """The stems of words that mean about what a word does, and how near to 1 each is."""
-
-# fmt: off
-STOP_WORDS = frozenset({
-    "a", "about", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did",
-    "do", "does", "for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if",
-    "in", "into", "is", "it", "its", "me", "my", "no", "not", "of", "on", "or", "our", "s", "she",
-    "should", "so", "t", "than", "that", "the", "their", "them", "then", "there", "these", "they",
-    "this", "to", "us", "was", "we", "were", "what", "when", "where", "which", "who", "whom",
-    "whose", "why", "will", "with", "would", "you", "your",
-})
-# fmt: on
 
 
 def no_kin(word: str) -> Sequence[tuple[str, float]]:

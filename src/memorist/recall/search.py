@@ -13,26 +13,18 @@ from typing import Any
 
 from memorist import metrics
 from memorist.errors import MemoristError
+from memorist.language.names import asked_about, role_asked_about
+from memorist.language.shorten import QUESTION_BYTES, gist
+from memorist.language.stems import stem
 from memorist.providers.embedder import Embedder
-from memorist.recall.crew import Crew, Task
-from memorist.recall.fusion import (
-    DEFAULT_RANKING,
-    DEPTH,
-    Asked,
-    Candidate,
-    Period,
-    Ranking,
-    fuse,
-)
-from memorist.recall.gist import QUESTION_BYTES, gist
+from memorist.recall.daemon_pool import Crew, Task
+from memorist.recall.fusion import DEFAULT_RANKING, DEPTH, Asked, Candidate, Period, Ranking, fuse
 from memorist.recall.graph import find_links
 from memorist.recall.lexical import KinOf, find_words, no_kin
-from memorist.recall.names import asked_about, role_asked_about
 from memorist.recall.recent import find_recent
 from memorist.recall.vector import embed_question, find_meaning
 from memorist.records.query import Found, Hit, Match, Passage, Query, Recall, Why
 from memorist.store.base import Store
-from memorist.store.words import stem
 
 FINISH_SECONDS = 0.008  # kept back from the channels, for ranking and reading
 LATE_HITS = 20  # as many are read when there is no time for more
@@ -180,9 +172,10 @@ class Search:
 
     def _asked(self) -> Asked:
         return Asked(
-            self._names.given(frozenset()), role_asked_about(self._query.question),
+            self._names.given(frozenset()),
+            role_asked_about(self._query.question),
             self._when.given(None),
-        )  # fmt: skip
+        )
 
     def _found(self) -> dict[str, list[Found]]:
         """What the channels that are done have found."""
@@ -217,9 +210,13 @@ class Search:
         """The best of the passages; twice as many, if a reranker will choose among them."""
         ranking = self._tools.ranking
         return fuse(
-            found, passages, ranking, asked=self._asked(), now=self._query.now,
+            found,
+            passages,
+            ranking,
+            asked=self._asked(),
+            now=self._query.now,
             limit=limit * (2 if ranking.reranker else 1),
-        )  # fmt: skip
+        )
 
     def _read(self, ids: Sequence[int]) -> dict[int, Match]:
         return {match.passage: match for match in self._tools.store.read(self._query.scope, ids)}
@@ -269,8 +266,10 @@ class Search:
         if self._failed or (self._late and not hits):
             log.warning(
                 "recall answered with %d hits; late: %s; failed: %s",
-                len(hits), ", ".join(self._late) or "none", self._failed or "none",
-            )  # fmt: skip
+                len(hits),
+                ", ".join(self._late) or "none",
+                self._failed or "none",
+            )
         return Recall(
             hits=hits, timings_ms=self._timings, late=tuple(self._late), failed=self._failed
         )
@@ -324,11 +323,21 @@ def _reason(error: BaseException) -> str:
 
 def _hit(candidate: Candidate, match: Match, query: Query) -> Hit:
     why = Why(
-        ranks=candidate.ranks, scores=candidate.scores, parts=candidate.parts,
-        age=query.now - match.created_at, start=match.start, stop=match.start + len(match.text),
-    )  # fmt: skip
+        ranks=candidate.ranks,
+        scores=candidate.scores,
+        parts=candidate.parts,
+        age=query.now - match.created_at,
+        start=match.start,
+        stop=match.start + len(match.text),
+    )
     return Hit(
-        kind=match.kind, id=match.id, text=match.text, score=candidate.score, why=why,
-        created_at=match.created_at, session_id=match.session_id, role=match.role,
+        kind=match.kind,
+        id=match.id,
+        text=match.text,
+        score=candidate.score,
+        why=why,
+        created_at=match.created_at,
+        session_id=match.session_id,
+        role=match.role,
         speaker=match.speaker,
-    )  # fmt: skip
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from memorist.errors import ProviderError
+from memorist.language.names import in_first_person
+from memorist.language.shorten import gist
 from memorist.providers.embedder import Embedder
-from memorist.recall.gist import gist
-from memorist.recall.names import in_first_person
 from memorist.records.query import Found, Query
 from memorist.store.base import Store
 

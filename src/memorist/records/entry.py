@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memorist.errors import InvalidError, RecordError
+from memorist.records.json_filter import Where, check_where
 from memorist.records.text import MAX_INT_BITS, MAX_JSON_DEPTH, check_key
-from memorist.records.where import Where, check_where
 
 Namespace = tuple[str, ...]
 MAX_TTL = timedelta(days=366_000)

@@ -204,14 +204,19 @@ def _calls(calls: Any) -> dict[str, Any]:
     for call in calls:
         arguments = _arguments(call)
         if arguments is None:
-            bad.append({
-                "name": call.name, "args": call.arguments, "id": call.call_id,
-                "error": None, "type": "invalid_tool_call",
-            })  # fmt: skip
+            bad.append(
+                {
+                    "name": call.name,
+                    "args": call.arguments,
+                    "id": call.call_id,
+                    "error": None,
+                    "type": "invalid_tool_call",
+                }
+            )
         else:
-            good.append({
-                "name": call.name, "args": arguments, "id": call.call_id, "type": "tool_call",
-            })  # fmt: skip
+            good.append(
+                {"name": call.name, "args": arguments, "id": call.call_id, "type": "tool_call"}
+            )
     return {"tool_calls": good, "invalid_tool_calls": bad, "usage_metadata": None}
 
 

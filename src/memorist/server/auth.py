@@ -129,9 +129,14 @@ class Keys:
         id_ = secrets.token_hex(ID_BYTES)
         text = f"mk_{id_}_{secrets.token_urlsafe(SECRET_BYTES)}"
         record = ApiKey(
-            id=id_, tenant=tenant, user=user, label=label, digest=digest_of(text),
-            created_at=created, expires_at=expires,
-        )  # fmt: skip
+            id=id_,
+            tenant=tenant,
+            user=user,
+            label=label,
+            digest=digest_of(text),
+            created_at=created,
+            expires_at=expires,
+        )
         check_tenant(record.tenant)
         self._store.put_key(record)
         return NewKey(record, text)

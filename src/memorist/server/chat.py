@@ -12,21 +12,21 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from memorist.agent.overflow import is_overflow
-from memorist.agent.tool_words import Limit, Question, Recalled
-from memorist.agent.toolbox import Toolbox
+from memorist.agents.overflow import is_overflow
+from memorist.agents.tool_types import Limit, Question, Recalled
+from memorist.agents.toolbox import Toolbox
 from memorist.aio_life import in_thread
 from memorist.config import Settings
 from memorist.context.window import Context, Window
-from memorist.errors import ConflictError, ProviderError, MemoristError, WindowError
+from memorist.errors import ConflictError, MemoristError, ProviderError, WindowError
 from memorist.memory import Memory
 from memorist.providers.images import refuse_image
 from memorist.records.query import Recall
-from memorist.server.asked import Asked, Replied, replied
 from memorist.server.chat_model import open_langchain_model, system_of, window_of
+from memorist.server.question import Asked, Replied, replied
 
 if TYPE_CHECKING:  # LangChain is needed only where there is a model
-    from memorist.agent.react import ReactAgent
+    from memorist.agents.react import ReactAgent
 
 SYSTEM = "You are a helpful assistant with a lasting memory of this user."
 TOOLS = ("recall", "store_fact", "manage_long_term_memory", "retrieve_context")
@@ -98,9 +98,12 @@ class Chats:
         how = self.settings
         try:
             context = asked.chat.context(
-                asked.message, system=how.system, window=how.window, deadline_ms=how.deadline_ms,
+                asked.message,
+                system=how.system,
+                window=how.window,
+                deadline_ms=how.deadline_ms,
                 read_image=refuse_image,
-            )  # fmt: skip
+            )
         except WindowError:
             size = how.window.max_tokens
             raise WindowError(
@@ -153,9 +156,11 @@ class Chats:
                 agent = await in_thread(self._agent, memory, asked.chat.session.scope)
                 answering.set(asked.id)  # of this task, and of all that it starts
                 said = agent.astream(
-                    str(asked.message.content), asked.chat.id, asked_id=asked.id,
+                    str(asked.message.content),
+                    asked.chat.id,
+                    asked_id=asked.id,
                     replied=so_far.number,
-                )  # fmt: skip
+                )
                 async with aclosing(said):
                     async for event in said:
                         await queue.put(event)
@@ -176,25 +181,35 @@ class Chats:
             return self._agents[key]
 
     def _made(self, memory: Memory, scope: Any) -> ReactAgent:
-        from memorist.agent.react import ReactAgent
+        from memorist.agents.react import ReactAgent
 
         return ReactAgent(
-            self.model, memory, user=scope.user, agent=scope.agent,
-            tools=self._tools(memory, scope), system=self.settings.system,
-            window=self.settings.window, deadline_ms=self.settings.deadline_ms, grow=True,
-            tell_recall=True, read_image=refuse_image,
-        )  # fmt: skip
+            self.model,
+            memory,
+            user=scope.user,
+            agent=scope.agent,
+            tools=self._tools(memory, scope),
+            system=self.settings.system,
+            window=self.settings.window,
+            deadline_ms=self.settings.deadline_ms,
+            grow=True,
+            tell_recall=True,
+            read_image=refuse_image,
+        )
 
     def _tools(self, memory: Memory, scope: Any) -> Sequence[Any]:
-        from memorist.agent.tools import memory_tools
+        from memorist.agents.tools import memory_tools
         from memorist.views.library import Library
 
         if not self.settings.tools:
             return ()
         box = ChatTools(
-            memory, user=scope.user, agent=scope.agent, library=Library(memory, user=scope.user),
+            memory,
+            user=scope.user,
+            agent=scope.agent,
+            library=Library(memory, user=scope.user),
             window=self.settings.window,
-        )  # fmt: skip
+        )
         return memory_tools(box, only=self.settings.tools, system=self.settings.system)
 
 

@@ -26,7 +26,7 @@ except ImportError as error:
 from memorist.server.auth import Guard, build_guard
 from memorist.server.chat import Chats
 from memorist.server.http.app import Limits, build_app
-from memorist.server.http.rates import address_of
+from memorist.server.http.rate_limit import address_of
 
 GRACE_S = 10
 KEEP_ALIVE_S = 30
@@ -171,10 +171,19 @@ def serve(
 def configured(app: Any, **options: Any) -> uvicorn.Config:
     """How any app is served here."""
     return uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, proxy_headers=False,
-        ws="none", http=Prompt, timeout_keep_alive=KEEP_ALIVE_S, timeout_worker_healthcheck=60,
-        timeout_graceful_shutdown=GRACE_S, limit_concurrency=MOST_CONNECTIONS, **options,
-    )  # fmt: skip
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        http=Prompt,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_worker_healthcheck=60,
+        timeout_graceful_shutdown=GRACE_S,
+        limit_concurrency=MOST_CONNECTIONS,
+        **options,
+    )
 
 
 def make_app(settings: Settings | None = None) -> Any:
@@ -192,9 +201,11 @@ def _try(settings: Settings) -> None:
 
 def _memory(settings: Settings) -> Memory:
     memory: Memory = Memory(
-        open_store(settings.url, settings.durability), tenant=settings.tenant,
-        embedder=open_embedder(settings.embedder), thinking=open_thinking(settings),
-    )  # fmt: skip
+        open_store(settings.url, settings.durability),
+        tenant=settings.tenant,
+        embedder=open_embedder(settings.embedder),
+        thinking=open_thinking(settings),
+    )
     return memory
 
 
@@ -204,9 +215,10 @@ def _app(settings: Settings, memory: Memory) -> Any:
     else:
         guard = build_guard(memory.store, settings)
     limits = Limits(
-        requests_per_s=_number(settings.rate), hosts=settings.hosts.split(),
+        requests_per_s=_number(settings.rate),
+        hosts=settings.hosts.split(),
         origins=settings.origins.split(),
-    )  # fmt: skip
+    )
     return build_app(memory, guard, limits, chats=Chats.of(settings), owned=True)
 
 

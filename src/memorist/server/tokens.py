@@ -149,19 +149,25 @@ class JwtTokens:
         key, url = settings.jwt_key, settings.jwt_jwks_url
         return cls(
             verifiers=Published(url) if url else OneKey(verifier_of(key)),
-            issuer=settings.jwt_issuer or None, audience=settings.jwt_audience or None,
-            tenant=settings.tenant, tenant_claim=settings.jwt_tenant_claim,
-        )  # fmt: skip
+            issuer=settings.jwt_issuer or None,
+            audience=settings.jwt_audience or None,
+            tenant=settings.tenant,
+            tenant_claim=settings.jwt_tenant_claim,
+        )
 
     def read(self, token: str) -> Principal:
         """Whose token it is; raises UnauthorizedError where it proves nothing."""
         try:
             key, algorithm = self.verifiers.of(token)
             claims = jwt.decode(
-                token, key, algorithms=[algorithm], issuer=self.issuer, audience=self.audience,
+                token,
+                key,
+                algorithms=[algorithm],
+                issuer=self.issuer,
+                audience=self.audience,
                 leeway=LEEWAY_S,
                 options={"require": ["exp", "sub"], "enforce_minimum_key_length": True},
-            )  # fmt: skip
+            )
         except BROKEN as error:
             raise UnauthorizedError(_why(error)) from None  # PyJWT's text may quote the token
         return self._principal(claims)

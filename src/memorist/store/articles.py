@@ -48,10 +48,18 @@ def put_article(db: Db, article: Article, chunks: Sequence[Chunk], now: int) -> 
     db.run("add_owner", owner=scope.owner, tenant=scope.tenant, user_id=scope.user, now=now)
     created_at = to_micros(article.created_at)
     db.run(
-        "put_article", **place, id=id_, uri_hash=uri_hash, uri=article.uri, title=article.title,
-        digest=digest, chars=len(article.text), pieces=len(chunks), created_at=created_at,
+        "put_article",
+        **place,
+        id=id_,
+        uri_hash=uri_hash,
+        uri=article.uri,
+        title=article.title,
+        digest=digest,
+        chars=len(article.text),
+        pieces=len(chunks),
+        created_at=created_at,
         text=article.text,
-    )  # fmt: skip
+    )
     db.run("delete_view_passages", owner=scope.owner, ids=[id_])
     pieces = [Piece(it.start, it.stop, _words(article, it)) for it in chunks]
     index_pieces(db, scope, "article", id_, pieces, created_at, now)

@@ -50,9 +50,14 @@ class Store(Protocol):
         self, scope: Scope, messages: Sequence[Message], *, source: Source | None = None
     ) -> Appended: ...
     def history(
-        self, scope: Scope, *, last: int | None = None, before: int | None = None,
-        after: int | None = None, role: str | None = None,
-    ) -> list[LogEntry]: ...  # fmt: skip
+        self,
+        scope: Scope,
+        *,
+        last: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        role: str | None = None,
+    ) -> list[LogEntry]: ...
     def following(self, scope: Scope, *, after: int, limit: int) -> list[LogEntry]: ...
     def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]: ...
     def revise(self, scope: Scope, message: Message) -> None: ...
@@ -66,18 +71,26 @@ class Store(Protocol):
 
     # Views
     def apply(
-        self, scope: Scope, changes: Sequence[Change], *, done: Job | Sequence[Job] = (),
+        self,
+        scope: Scope,
+        changes: Sequence[Change],
+        *,
+        done: Job | Sequence[Job] = (),
         base_version: int | None = None,
-    ) -> None: ...  # fmt: skip
+    ) -> None: ...
     def version(self, scope: Scope) -> int: ...
     def derived(self, scope: Scope, message_ids: Sequence[str]) -> list[str]: ...
     def superseded_by(self, scope: Scope, id_: str) -> list[MemoryItem | Fact]: ...
     def records(self, scope: Scope, ids: Sequence[str]) -> list[MemoryItem | Fact]: ...
     def items(self, scope: Scope, *, current: bool = True) -> list[MemoryItem]: ...
     def facts(
-        self, scope: Scope, *, topic: str | None = None,
-        valid_at: datetime | None = None, known_at: datetime | None = None,
-    ) -> list[Fact]: ...  # fmt: skip
+        self,
+        scope: Scope,
+        *,
+        topic: str | None = None,
+        valid_at: datetime | None = None,
+        known_at: datetime | None = None,
+    ) -> list[Fact]: ...
     def note(self, scope: Scope, *, version: int | None = None) -> Note | None: ...
     def note_versions(self, scope: Scope) -> list[Note]: ...
     def write_note(self, scope: Scope, text: str, *, base_version: int) -> Note: ...
@@ -102,13 +115,23 @@ class Store(Protocol):
 
     # Search
     def match_text(
-        self, scope: Scope, terms: Sequence[Term], *,
-        kin: Sequence[Kin] = (), limit: int, filters: Filters = NO_FILTERS,
-    ) -> list[Found]: ...  # fmt: skip
+        self,
+        scope: Scope,
+        terms: Sequence[Term],
+        *,
+        kin: Sequence[Kin] = (),
+        limit: int,
+        filters: Filters = NO_FILTERS,
+    ) -> list[Found]: ...
     def match_vector(
-        self, scope: Scope, embedder: str, vector: Sequence[float], *,
-        limit: int, filters: Filters = NO_FILTERS,
-    ) -> list[Found]: ...  # fmt: skip
+        self,
+        scope: Scope,
+        embedder: str,
+        vector: Sequence[float],
+        *,
+        limit: int,
+        filters: Filters = NO_FILTERS,
+    ) -> list[Found]: ...
     def match_links(
         self, scope: Scope, names: Sequence[str], *, limit: int, filters: Filters = NO_FILTERS
     ) -> list[Found]: ...
@@ -121,9 +144,13 @@ class Store(Protocol):
     def unembedded(self, scope: Scope, embedder: str, *, limit: int) -> dict[int, str]: ...
     def waiting(self, embedder: str, job: Job, *, limit: int) -> dict[int, str]: ...
     def put_vectors(
-        self, scope: Scope, embedder: str, vectors: Mapping[int, Sequence[float]], *,
+        self,
+        scope: Scope,
+        embedder: str,
+        vectors: Mapping[int, Sequence[float]],
+        *,
         done: Sequence[Job] = (),
-    ) -> None: ...  # fmt: skip
+    ) -> None: ...
     def unprepared(self, embedder: str, *, limit: int = 100) -> list[Scope]: ...
     def prepare(self, scope: Scope, embedder: str) -> None: ...
 
@@ -139,9 +166,13 @@ class Store(Protocol):
     def retry(self, scope: Scope, job_id: int) -> None: ...
     def users(self, *, after: Scope | None = None, limit: int = 1_000) -> list[Scope]: ...
     def spend(
-        self, *, calls: int, tokens: int, max_calls: int | None = None,
+        self,
+        *,
+        calls: int,
+        tokens: int,
+        max_calls: int | None = None,
         max_tokens: int | None = None,
-    ) -> bool: ...  # fmt: skip
+    ) -> bool: ...
     def spent(self) -> tuple[int, int]: ...
 
     # Keys to the servers
@@ -152,9 +183,13 @@ class Store(Protocol):
 
     # The end
     def forget(
-        self, scope: Scope, *, message_id: str | None = None, record_id: str | None = None,
+        self,
+        scope: Scope,
+        *,
+        message_id: str | None = None,
+        record_id: str | None = None,
         source: str | None = None,
-    ) -> Forgotten: ...  # fmt: skip
+    ) -> Forgotten: ...
     def scrub(self) -> str: ...
     def check(self) -> dict[str, str]: ...
     def close(self) -> None: ...

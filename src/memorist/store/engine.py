@@ -64,12 +64,7 @@ class Db(Protocol):
         """All passages that lie in a scope and pass its filters."""
 
     def nearest(
-        self,
-        owner: str,
-        embedder: str,
-        vector: Sequence[float],
-        limit: int,
-        allowed: Ids | None,
+        self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
     ) -> list[tuple[int, float]]:
         """The passages whose vectors are nearest, with their cosines, best first."""
 

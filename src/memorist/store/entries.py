@@ -24,12 +24,12 @@ from memorist.records.entry import (
     path_of,
 )
 from memorist.records.ids import from_micros
+from memorist.records.json_filter import passes
 from memorist.records.scope import Scope
 from memorist.records.text import dump_json, passages
-from memorist.records.where import passes
 from memorist.store.engine import Db, Row, one
+from memorist.store.holds import check_holds, legal_holds
 from memorist.store.indexing import Piece, index_pieces
-from memorist.store.keeping import check_holds, legal_holds
 
 ALL = 2**31
 SWEPT = 100  # at most, of what is over, with each write
@@ -66,13 +66,15 @@ def exchange(
 
 def refreshed(asks: Sequence[Ask], answers: Sequence[Answer]) -> list[str]:
     """The entries that live longer because they were read."""
-    return sorted({
-        entry.id
-        for ask, found in zip(asks, answers, strict=True)
-        if isinstance(ask, Get | Search) and ask.refresh
-        for entry in found
-        if isinstance(entry, Entry) and entry.expires_at is not None
-    })  # fmt: skip
+    return sorted(
+        {
+            entry.id
+            for ask, found in zip(asks, answers, strict=True)
+            if isinstance(ask, Get | Search) and ask.refresh
+            for entry in found
+            if isinstance(entry, Entry) and entry.expires_at is not None
+        }
+    )
 
 
 def sweep(db: Db, scope: Scope, now: int, limit: int) -> int:
@@ -96,10 +98,18 @@ def _put(db: Db, scope: Scope, put: Put, now: int) -> None:
     before = one(db.rows("lock_entry", owner=scope.owner, id=put.id))
     ttl = None if put.ttl is None else put.ttl // MICROSECOND
     db.run(
-        "put_entry", owner=scope.owner, id=put.id, path=path_of(put.namespace),
-        key=_dump(put.key), value=_dump(put.value), text=text, pieces=len(pieces), now=now,
-        ttl=ttl, expires_at=None if ttl is None else now + ttl,
-    )  # fmt: skip
+        "put_entry",
+        owner=scope.owner,
+        id=put.id,
+        path=path_of(put.namespace),
+        key=_dump(put.key),
+        value=_dump(put.value),
+        text=text,
+        pieces=len(pieces),
+        now=now,
+        ttl=ttl,
+        expires_at=None if ttl is None else now + ttl,
+    )
     if before is None or before[0] != text:
         db.run("delete_view_passages", owner=scope.owner, ids=[put.id])
         index_pieces(db, scope, "entry", put.id, pieces, now, now)
@@ -165,10 +175,13 @@ def _passing(ask: Search, rows: Iterable[Row]) -> Iterator[Row]:
 def _entry(row: Row) -> Entry:
     _, path, key, value, created_at, updated_at, expires_at = row
     return Entry(
-        namespace=namespace_of(path), key=json.loads(key), value=json.loads(value),
-        created_at=from_micros(created_at), updated_at=from_micros(updated_at),
+        namespace=namespace_of(path),
+        key=json.loads(key),
+        value=json.loads(value),
+        created_at=from_micros(created_at),
+        updated_at=from_micros(updated_at),
         expires_at=None if expires_at is None else from_micros(expires_at),
-    )  # fmt: skip
+    )
 
 
 def _dump(value: Any) -> str:

@@ -12,7 +12,7 @@ from memorist.records.ids import to_micros
 from memorist.records.memory_item import MemoryItem
 from memorist.records.scope import Scope
 from memorist.store.engine import Db
-from memorist.store.keeping import check_holds, check_kept, legal_holds
+from memorist.store.holds import check_holds, check_kept, legal_holds
 from memorist.store.queue import enqueue
 from memorist.store.sessions import narrowed
 from memorist.store.views import records, restore
@@ -82,11 +82,7 @@ def _forget_source(db: Db, scope: Scope, source: str, now: int) -> Counter[str]:
 
 
 def _forget_some(
-    db: Db,
-    scope: Scope,
-    messages: Sequence[tuple[Any, ...]],
-    now: int,
-    also: Sequence[str] = (),
+    db: Db, scope: Scope, messages: Sequence[tuple[Any, ...]], now: int, also: Sequence[str] = ()
 ) -> Counter[str]:
     named = {"owner": scope.owner, "seqs": [seq for seq, _ in messages]}
     # A worker that has read it already must not bring it back: it has to read again.
@@ -97,11 +93,7 @@ def _forget_some(
 
 
 def _forget_messages(
-    db: Db,
-    scope: Scope,
-    messages: Sequence[tuple[Any, ...]],
-    now: int,
-    also: Sequence[str] = (),
+    db: Db, scope: Scope, messages: Sequence[tuple[Any, ...]], now: int, also: Sequence[str] = ()
 ) -> Counter[str]:
     """Remove messages and all derived from them; what other messages said is thought anew."""
     owner, seqs = scope.owner, [seq for seq, _ in messages]
@@ -137,11 +129,7 @@ def _forget_derived(db: Db, scope: Scope, views: list[str], now: int) -> Counter
 
 
 def _give_back(
-    db: Db,
-    scope: Scope,
-    old: MemoryItem | Fact,
-    gone: Mapping[str, MemoryItem | Fact],
-    now: int,
+    db: Db, scope: Scope, old: MemoryItem | Fact, gone: Mapping[str, MemoryItem | Fact], now: int
 ) -> None:
     """What a forgotten record replaced holds again, or until that was replaced itself."""
     end = old.valid_to if isinstance(old, Fact) else old.ended_at

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from memorist.language.signals import Manner, manner_of
 from memorist.records.ids import from_micros
-from memorist.records.manner import Manner, manner_of
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.records.text import fold, passages
@@ -80,13 +80,24 @@ def index_messages(
         if speaker:
             speakers.add(speaker)
         for piece, (start, stop) in enumerate(spans):
-            rows.append({
-                "owner": owner, "kind": "message", "agent": agent, "session": session,
-                "view_id": None, "id": seq * PIECES + first_piece + piece, "start_at": start,
-                "stop_at": stop, "created_at": created_at, "role": message.role,
-                "speaker": speaker, "own": manner.own, "asks": int(manner.asks),
-                "words": text[start:stop] if piece else f"{about}{text[start:stop]}",
-            })  # fmt: skip
+            rows.append(
+                {
+                    "owner": owner,
+                    "kind": "message",
+                    "agent": agent,
+                    "session": session,
+                    "view_id": None,
+                    "id": seq * PIECES + first_piece + piece,
+                    "start_at": start,
+                    "stop_at": stop,
+                    "created_at": created_at,
+                    "role": message.role,
+                    "speaker": speaker,
+                    "own": manner.own,
+                    "asks": int(manner.asks),
+                    "words": text[start:stop] if piece else f"{about}{text[start:stop]}",
+                }
+            )
     db.add_passages(rows)
     if speakers:
         db.many("add_speaker", [{"owner": owner, "speaker": name} for name in sorted(speakers)])
@@ -121,13 +132,22 @@ def index_pieces(
         return
     home = scope.session and one(db.rows("find_session", **find_by(scope)))
     shared = {
-        "owner": scope.owner, "kind": kind, "agent": scope.agent or "",
-        "session": home[0] if home else None, "view_id": view_id, "created_at": created_at,
-        "role": None, "speaker": None, "own": 0.0, "asks": 0,
-    }  # fmt: skip
+        "owner": scope.owner,
+        "kind": kind,
+        "agent": scope.agent or "",
+        "session": home[0] if home else None,
+        "view_id": view_id,
+        "created_at": created_at,
+        "role": None,
+        "speaker": None,
+        "own": 0.0,
+        "asks": 0,
+    }
     ids = db.next_view_passages(len(pieces))
-    db.add_passages([
-        {**shared, "id": id_, "start_at": start, "stop_at": stop, "words": words}
-        for id_, (start, stop, words) in zip(ids, pieces, strict=True)
-    ])  # fmt: skip
+    db.add_passages(
+        [
+            {**shared, "id": id_, "start_at": start, "stop_at": stop, "words": words}
+            for id_, (start, stop, words) in zip(ids, pieces, strict=True)
+        ]
+    )
     enqueue(db, scope.owner, "vectors", min(ids), max(ids), now)

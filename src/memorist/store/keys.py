@@ -15,10 +15,17 @@ from memorist.store.engine import Db, Row, one
 def put_key(db: Db, key: ApiKey) -> None:
     """Keep a new key; one that is known already is left as it is."""
     added = db.run(
-        "add_key", id=key.id, tenant_hash=_hash(key.tenant), tenant=key.tenant, user_id=key.user,
-        label=key.label, digest=key.digest, created_at=to_micros(key.created_at),
-        expires_at=_micros(key.expires_at), revoked_at=_micros(key.revoked_at),
-    )  # fmt: skip
+        "add_key",
+        id=key.id,
+        tenant_hash=_hash(key.tenant),
+        tenant=key.tenant,
+        user_id=key.user,
+        label=key.label,
+        digest=key.digest,
+        created_at=to_micros(key.created_at),
+        expires_at=_micros(key.expires_at),
+        revoked_at=_micros(key.revoked_at),
+    )
     if not added and _told(read_key(db, key.id)) != _told(key):
         raise ConflictError("another key has this id; make a new one")
 
@@ -57,10 +64,15 @@ def _told(key: ApiKey | None) -> object:
 def _key(row: Row) -> ApiKey:
     id_, tenant, user, label, digest, created_at, expires_at, revoked_at = row
     return ApiKey(
-        id=id_, tenant=tenant, user=user, label=label, digest=digest,
-        created_at=from_micros(created_at), expires_at=_moment(expires_at),
+        id=id_,
+        tenant=tenant,
+        user=user,
+        label=label,
+        digest=digest,
+        created_at=from_micros(created_at),
+        expires_at=_moment(expires_at),
         revoked_at=_moment(revoked_at),
-    )  # fmt: skip
+    )
 
 
 def _micros(moment: datetime | None) -> int | None:

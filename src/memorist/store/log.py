@@ -206,11 +206,18 @@ def _store(
     for seq, message in zip(places, messages, strict=True):
         created_at = to_micros(message.created_at)
         placed.append((seq, message, created_at))
-        rows.append({
-            "seq": seq, "owner": owner, "session": key, "message_id": message.message_id,
-            "role": message.role, "source": source_of(message, source),
-            "created_at": created_at, **db.pack(message),
-        })  # fmt: skip
+        rows.append(
+            {
+                "seq": seq,
+                "owner": owner,
+                "session": key,
+                "message_id": message.message_id,
+                "role": message.role,
+                "source": source_of(message, source),
+                "created_at": created_at,
+                **db.pack(message),
+            }
+        )
     if db.many("append_message", rows) < len(rows):
         raise RepeatError
     index_messages(db, owner, placed, agent=agent, session=key)

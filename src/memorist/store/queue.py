@@ -22,9 +22,8 @@ def enqueue(
 ) -> None:
     """Queue work on messages, or, by numbers below zero, on passages of derived records."""
     db.run(
-        "enqueue",
-        owner=owner, kind=kind, session=session, first_seq=first, last_seq=last, now=now,
-    )  # fmt: skip
+        "enqueue", owner=owner, kind=kind, session=session, first_seq=first, last_seq=last, now=now
+    )
 
 
 def claim(db: Db, kinds: Sequence[str], limit: int, lease_seconds: float, now: int) -> list[Job]:

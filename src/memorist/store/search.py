@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memorist.errors import DimensionError, RecordError
+from memorist.language.stems import term_stem
 from memorist.records.ids import from_micros, to_micros
 from memorist.records.log import Job
 from memorist.records.query import NO_FILTERS, Filters, Found, Match, Passage
@@ -17,7 +18,6 @@ from memorist.store.bm25 import PIECES, Near
 from memorist.store.engine import Db, Row, one
 from memorist.store.queue import advance
 from memorist.store.sessions import narrowed
-from memorist.store.words import term_stem
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
@@ -29,12 +29,7 @@ FIRST_LOOK = 8  # times as many as wanted are looked at before all that a filter
 
 
 def match_text(
-    db: Db,
-    scope: Scope,
-    terms: Sequence[Term],
-    kin: Sequence[Kin],
-    filters: Filters,
-    limit: int,
+    db: Db, scope: Scope, terms: Sequence[Term], kin: Sequence[Kin], filters: Filters, limit: int
 ) -> list[Found]:
     """The records that hold any of the terms or their kin, best first, each by one passage."""
     asked = {term_stem(term): term for term in map(_folded, terms) if term}
@@ -45,8 +40,9 @@ def match_text(
         it.stem: (numbers[stem], it.worth)
         for it in kin
         if (stem := term_stem(_folded(it.of))) in numbers
-        and asked[stem] in places and it.stem.isalnum()
-    }  # fmt: skip
+        and asked[stem] in places
+        and it.stem.isalnum()
+    }
     near = db.few_places(scope.owner, list(close), FEW_PLACES) if close else {}
     if not places and not near:
         return []
@@ -151,27 +147,49 @@ def conditions(scope: Scope, filters: Filters) -> dict[str, Any]:
     """The values of the filter that every narrowed search shares."""
     return {
         **narrowed(scope),
-        "any_kind": int(not filters.kinds), "kinds": list(filters.kinds),
-        "any_role": int(not filters.roles), "roles": list(filters.roles),
-        "any_record": int(not filters.records), "records": list(filters.records),
-        "any_category": int(not filters.categories), "categories": list(filters.categories),
-        "any_tag": int(not filters.tags), "tags": list(filters.tags),
+        "any_kind": int(not filters.kinds),
+        "kinds": list(filters.kinds),
+        "any_role": int(not filters.roles),
+        "roles": list(filters.roles),
+        "any_record": int(not filters.records),
+        "records": list(filters.records),
+        "any_category": int(not filters.categories),
+        "categories": list(filters.categories),
+        "any_tag": int(not filters.tags),
+        "tags": list(filters.tags),
         "after": -ALL_TIME if filters.after is None else to_micros(filters.after),
         "before": ALL_TIME if filters.before is None else to_micros(filters.before),
-    }  # fmt: skip
+    }
 
 
 def passages(db: Db, scope: Scope, ids: Sequence[int], now: int) -> list[Passage]:
     """What ranking must know of passages; those gone, over, or empty are left out."""
     rows = db.rows("passages_by_id", **narrowed(scope), ids=list(ids), now=now)
-    return [
-        Passage(
-            id_, kind, _record(id_, kind, view), start, stop,
-            said_at, session, previous, role, speaker, importance, own, asks, source, outdated,
+    found = []
+    for row in rows:
+        id_, kind, view, start, stop, said_at, session, role, speaker, own, asks = row[:11]
+        importance, previous, source, outdated = row[11:]
+        record = _record(id_, kind, view)
+        found.append(
+            Passage(
+                id_,
+                kind,
+                record,
+                start,
+                stop,
+                said_at,
+                session,
+                previous,
+                role,
+                speaker,
+                importance,
+                own,
+                asks,
+                source,
+                outdated,
+            )
         )
-        for id_, kind, view, start, stop, said_at, session, role, speaker, own, asks,
-        importance, previous, source, outdated in rows
-    ]  # fmt: skip
+    return found
 
 
 def _record(passage: int, kind: str, view: str | None) -> int | str:
@@ -278,9 +296,15 @@ def _matches(db: Db, scope: Scope, rows: Sequence[Row], now: int) -> list[Match]
         if text is None:
             continue  # its time is over
         match = Match(
-            passage=id_, kind=kind, id=message.message_id if message else view,
-            text=text[start:stop], start=start, created_at=from_micros(created_at),
-            session_id=session_id, role=message.role if message else None, speaker=speaker,
-        )  # fmt: skip
+            passage=id_,
+            kind=kind,
+            id=message.message_id if message else view,
+            text=text[start:stop],
+            start=start,
+            created_at=from_micros(created_at),
+            session_id=session_id,
+            role=message.role if message else None,
+            speaker=speaker,
+        )
         matches.append(match)
     return matches

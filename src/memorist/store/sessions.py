@@ -68,8 +68,12 @@ def open_session(db: Db, scope: Scope, claimed: str | None, now: int) -> Session
     _, agent, created_at = ensure_session(db, scope.within(session=chosen), now)
     db.run(
         "activate_session",
-        owner=scope.owner, user_id=scope.user, agent=agent, session_id=chosen, now=now,
-    )  # fmt: skip
+        owner=scope.owner,
+        user_id=scope.user,
+        agent=agent,
+        session_id=chosen,
+        now=now,
+    )
     found = Scope(user=scope.user, tenant=scope.tenant, agent=agent, session=chosen)
     return Session(scope=found, created_at=from_micros(created_at))
 

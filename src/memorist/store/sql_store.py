@@ -28,7 +28,7 @@ from memorist.store import (
     articles,
     entries,
     forgetting,
-    keeping,
+    holds,
     keys,
     log,
     notes,
@@ -226,18 +226,18 @@ class SqlStore:
 
     def touch(self, scope: Scope, ids: Sequence[str]) -> None:
         now = self._now()
-        self._engine.write(scope.owner, lambda db: keeping.touch(db, scope, ids, now))
+        self._engine.write(scope.owner, lambda db: holds.touch(db, scope, ids, now))
 
     def hold(self, hold: Hold) -> None:
         now = self._now()
-        self._engine.write(hold.scope.owner, lambda db: keeping.hold(db, hold, now))
+        self._engine.write(hold.scope.owner, lambda db: holds.hold(db, hold, now))
 
     def holds(self, scope: Scope) -> list[Hold]:
-        return self._engine.read(scope.owner, lambda db: keeping.holds(db, scope))
+        return self._engine.read(scope.owner, lambda db: holds.holds(db, scope))
 
     def lift(self, scope: Scope, hold_id: str) -> None:
         _check("hold_id", hold_id)
-        self._engine.write(scope.owner, lambda db: keeping.lift(db, scope, hold_id))
+        self._engine.write(scope.owner, lambda db: holds.lift(db, scope, hold_id))
 
     def match_text(
         self,
@@ -375,12 +375,12 @@ class SqlStore:
     ) -> bool:
         now = self._now()
         return self._engine.across_owners(
-            lambda db: keeping.spend(db, calls, tokens, max_calls, max_tokens, now)
+            lambda db: holds.spend(db, calls, tokens, max_calls, max_tokens, now)
         )
 
     def spent(self) -> tuple[int, int]:
         now = self._now()
-        return self._engine.across_owners(lambda db: keeping.spent(db, now))
+        return self._engine.across_owners(lambda db: holds.spent(db, now))
 
     def put_key(self, key: ApiKey) -> None:
         self._engine.write("", lambda db: keys.put_key(db, key))

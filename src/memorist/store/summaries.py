@@ -50,11 +50,20 @@ def write_summary(
     if [entry for entry in stored if entry.seq <= made.last_seq] != list(of):
         raise ConflictError("the messages to be summarised have changed meanwhile; look again")
     db.run(
-        "put_summary", owner=scope.owner, session=key, last_seq=made.last_seq, id=made.id,
-        previous=made.previous, text=made.text, made_by=made.made_by, asked=int(made.asked),
+        "put_summary",
+        owner=scope.owner,
+        session=key,
+        last_seq=made.last_seq,
+        id=made.id,
+        previous=made.previous,
+        text=made.text,
+        made_by=made.made_by,
+        asked=int(made.asked),
         messages=made.messages,
-        tokens_before=made.tokens_before, tokens=made.tokens, now=to_micros(made.created_at),
-    )  # fmt: skip
+        tokens_before=made.tokens_before,
+        tokens=made.tokens,
+        now=to_micros(made.created_at),
+    )
 
 
 def _place_of(db: Db, scope: Scope, previous: str | None) -> int:
@@ -70,7 +79,15 @@ def _place_of(db: Db, scope: Scope, previous: str | None) -> int:
 def _summary(scope: Scope, row: Row) -> Summary:
     id_, previous, text, last_seq, made_by, asked, messages, before, tokens, created_at = row
     return Summary(
-        id=id_, scope=scope, previous=previous, text=text, last_seq=last_seq, made_by=made_by,
-        asked=bool(asked), messages=messages, tokens_before=before, tokens=tokens,
+        id=id_,
+        scope=scope,
+        previous=previous,
+        text=text,
+        last_seq=last_seq,
+        made_by=made_by,
+        asked=bool(asked),
+        messages=messages,
+        tokens_before=before,
+        tokens=tokens,
         created_at=from_micros(created_at),
-    )  # fmt: skip
+    )

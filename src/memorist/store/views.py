@@ -119,28 +119,49 @@ def _add(db: Db, scope: Scope, record: MemoryItem | Fact, now: int) -> None:
     if record.scope.owner != scope.owner:
         raise RecordError("a change may only add records of its own user")
     shared = {
-        "owner": scope.owner, "id": record.id, "agent": record.scope.agent or "",
-        "session_id": record.scope.session, "source": record.source,
-        "superseded_by": record.superseded_by, "reason": record.reason,
-    }  # fmt: skip
+        "owner": scope.owner,
+        "id": record.id,
+        "agent": record.scope.agent or "",
+        "session_id": record.scope.session,
+        "source": record.source,
+        "superseded_by": record.superseded_by,
+        "reason": record.reason,
+    }
     if isinstance(record, Fact):
         kind, created_at = "fact", to_micros(record.known_from)
         added = db.run(
-            "add_fact", **shared, topic=record.topic, subject=record.subject,
-            predicate=record.predicate, object=record.object, confidence=record.confidence,
-            valid_from=_micros(record.valid_from), valid_to=_micros(record.valid_to),
-            known_from=created_at, known_to=_micros(record.known_to),
-            ended_at=_micros(record.ended_at), said_at=_micros(record.said_at),
+            "add_fact",
+            **shared,
+            topic=record.topic,
+            subject=record.subject,
+            predicate=record.predicate,
+            object=record.object,
+            confidence=record.confidence,
+            valid_from=_micros(record.valid_from),
+            valid_to=_micros(record.valid_to),
+            known_from=created_at,
+            known_to=_micros(record.known_to),
+            ended_at=_micros(record.ended_at),
+            said_at=_micros(record.said_at),
             memory=record.memory,
-        )  # fmt: skip
+        )
     else:
         kind, created_at = "memory", to_micros(record.created_at)
         added = db.run(
-            "add_item", **shared, text=record.text, kind=record.kind, category=record.category,
-            importance=record.importance, tags=dump_json(list(record.tags)), tier=record.tier,
-            created_at=created_at, uses=record.uses, used_at=_micros(record.used_at),
-            expires_at=_micros(record.expires_at), ended_at=_micros(record.ended_at),
-        )  # fmt: skip
+            "add_item",
+            **shared,
+            text=record.text,
+            kind=record.kind,
+            category=record.category,
+            importance=record.importance,
+            tags=dump_json(list(record.tags)),
+            tier=record.tier,
+            created_at=created_at,
+            uses=record.uses,
+            used_at=_micros(record.used_at),
+            expires_at=_micros(record.expires_at),
+            ended_at=_micros(record.ended_at),
+        )
     if added:
         _cite(db, scope.owner, record.id, record.sources)
         _index(db, record, kind, created_at, now)
@@ -187,9 +208,12 @@ def _end(
     """End a record, and the memory that states it where it is a fact."""
     by = change.by if isinstance(change, Retract) else None
     values = {
-        "owner": owner, "id": id_, "at": to_micros(change.at), "reason": change.reason,
+        "owner": owner,
+        "id": id_,
+        "at": to_micros(change.at),
+        "reason": change.reason,
         "superseded_by": by if successor is None else successor.id,
-    }  # fmt: skip
+    }
     ended = [id_]
     if _kind_of(db, owner, id_) == "memory":
         db.run("end_item", **values)
@@ -261,19 +285,43 @@ def _facts(db: Db, scope: Scope, rows: list[Row]) -> list[Fact]:
 
 def _item(scope: Scope, row: Row, sources: list[str]) -> MemoryItem:
     return MemoryItem(
-        id=row[0], scope=_home(scope, row[1], row[2]), text=row[3], kind=row[4], category=row[5],
-        importance=row[6], tags=tuple(json.loads(row[7])), tier=row[8], source=row[9],
-        created_at=from_micros(row[10]), uses=row[11], used_at=_moment(row[12]),
-        expires_at=_moment(row[13]), ended_at=_moment(row[14]), superseded_by=row[15],
-        reason=row[16], sources=tuple(sources),
-    )  # fmt: skip
+        id=row[0],
+        scope=_home(scope, row[1], row[2]),
+        text=row[3],
+        kind=row[4],
+        category=row[5],
+        importance=row[6],
+        tags=tuple(json.loads(row[7])),
+        tier=row[8],
+        source=row[9],
+        created_at=from_micros(row[10]),
+        uses=row[11],
+        used_at=_moment(row[12]),
+        expires_at=_moment(row[13]),
+        ended_at=_moment(row[14]),
+        superseded_by=row[15],
+        reason=row[16],
+        sources=tuple(sources),
+    )
 
 
 def _fact(scope: Scope, row: Row, sources: list[str]) -> Fact:
     return Fact(
-        id=row[0], scope=_home(scope, row[1], row[2]), subject=row[3], predicate=row[4],
-        object=row[5], valid_from=_moment(row[6]), valid_to=_moment(row[7]),
-        known_from=from_micros(row[8]), known_to=_moment(row[9]), confidence=row[10],
-        source=row[11], superseded_by=row[12], reason=row[13], ended_at=_moment(row[14]),
-        said_at=_moment(row[15]), memory=row[16], sources=tuple(sources),
-    )  # fmt: skip
+        id=row[0],
+        scope=_home(scope, row[1], row[2]),
+        subject=row[3],
+        predicate=row[4],
+        object=row[5],
+        valid_from=_moment(row[6]),
+        valid_to=_moment(row[7]),
+        known_from=from_micros(row[8]),
+        known_to=_moment(row[9]),
+        confidence=row[10],
+        source=row[11],
+        superseded_by=row[12],
+        reason=row[13],
+        ended_at=_moment(row[14]),
+        said_at=_moment(row[15]),
+        memory=row[16],
+        sources=tuple(sources),
+    )

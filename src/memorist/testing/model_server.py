@@ -59,9 +59,18 @@ from memorist.testing.openai_wire import (
 from memorist.testing.quoting import BAD_ANSWERS, quote_messages
 
 __all__ = [
-    "FAILURES", "HUGE_BYTES", "Answer", "Dropped", "HttpError", "Limit", "Mode", "ModelServer",
-    "Request", "Script", "quote_messages",
-]  # fmt: skip
+    "FAILURES",
+    "HUGE_BYTES",
+    "Answer",
+    "Dropped",
+    "HttpError",
+    "Limit",
+    "Mode",
+    "ModelServer",
+    "Request",
+    "Script",
+    "quote_messages",
+]
 
 Mode = Literal[
     "ok",

@@ -119,11 +119,7 @@ def usage(request: Json, message: Json) -> dict[str, int]:
     asked = sum(len(str(one.get("content"))) // 4 for one in request.get("messages", ()))
     calls = [call["function"]["arguments"] for call in message.get("tool_calls") or ()]
     answered = sum(len(text) // 4 for text in (message.get("content") or "", *calls))
-    return {
-        "prompt_tokens": asked,
-        "completion_tokens": answered,
-        "total_tokens": asked + answered,
-    }
+    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
 
 
 def prompt_tokens(request: Json) -> int:

@@ -186,8 +186,5 @@ class ScriptedChatModel(BaseChatModel):
         finish = "tool_calls" if said.tool_calls else "stop"
         about = {"model_name": self.model, "finish_reason": finish, **said.response_metadata}
         return said.model_copy(
-            update={
-                "usage_metadata": said.usage_metadata or usage,
-                "response_metadata": about,
-            }
+            update={"usage_metadata": said.usage_metadata or usage, "response_metadata": about}
         )

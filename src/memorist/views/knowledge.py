@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from memorist.errors import BadAnswerError, InvalidError, MessageError, ProviderError
 from memorist.life import Told
-from memorist.lifecycle.thinking import DEFAULT_THINKING, Policy, Thinking
+from memorist.lifecycle.settings import DEFAULT_THINKING, Policy, Thinking
 from memorist.memory import Memory
 from memorist.records.change import Retract
 from memorist.records.fact import Fact
@@ -66,13 +66,7 @@ class KGMemory(BaseMemory):
         return self._said.add(message, **fields)
 
     def add_fact(
-        self,
-        subject: str,
-        predicate: str,
-        object: str,
-        *,
-        role: str = "user",
-        **told: Unpack[Told],
+        self, subject: str, predicate: str, object: str, *, role: str = "user", **told: Unpack[Told]
     ) -> str:
         """Add a fact as told by `role`; return its id, or that of the fact that says so already.
 
@@ -133,9 +127,13 @@ class KGMemory(BaseMemory):
         """The facts that bear on a question, by words, by meaning and by what they link to."""
         home = self._home
         return self._memory.recall(
-            question, user=home.user, agent=home.agent, limit=limit, deadline_ms=deadline_ms,
+            question,
+            user=home.user,
+            agent=home.agent,
+            limit=limit,
+            deadline_ms=deadline_ms,
             kind="fact",
-        )  # fmt: skip
+        )
 
     def remove(self, message_id: str) -> bool:
         """Take a fact back, or forget a message with all that was derived from it."""

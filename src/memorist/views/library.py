@@ -157,9 +157,14 @@ class Library:
         found = self._fit(hits, left, counter)
         log.info(
             "articles: window %d, reserved %d, left %d, used %d by %d articles, %d of them whole%s",
-            window, reserved_tokens, left, sum(it.tokens for it in found), len(found),
-            sum(it.whole for it in found), "" if left else ": the window is full",
-        )  # fmt: skip
+            window,
+            reserved_tokens,
+            left,
+            sum(it.tokens for it in found),
+            len(found),
+            sum(it.whole for it in found),
+            "" if left else ": the window is full",
+        )
         return found
 
     def quotes(self, question: str, max_tokens: int, counter: Counter) -> list[Quote]:
@@ -181,9 +186,12 @@ class Library:
     def _search(self, query: str, top_k: int, deadline_ms: float | None) -> dict[str, list[Hit]]:
         """The passages found, by the article they are of; the best article first."""
         answer = self._memory.search(
-            self.scope, query, limit=top_k * PASSAGES, deadline_ms=deadline_ms,
+            self.scope,
+            query,
+            limit=top_k * PASSAGES,
+            deadline_ms=deadline_ms,
             filters=Filters(kinds=("article",)),
-        )  # fmt: skip
+        )
         grouped: defaultdict[str, list[Hit]] = defaultdict(list)
         for hit in answer.hits:
             if hit.id in grouped or len(grouped) < top_k:
@@ -209,9 +217,11 @@ class Library:
         if document.note:
             done.notes[uri] = document.note
         kept = {
-            "added": done.added, "changed": done.changed, "unchanged": done.unchanged,
+            "added": done.added,
+            "changed": done.changed,
+            "unchanged": done.unchanged,
             "duplicate": done.duplicates,
-        }  # fmt: skip
+        }
         kept[shelved.change].append(uri)
 
     def _prune(self, files: Files, known: dict[str, Card]) -> list[str]:
@@ -233,7 +243,9 @@ def _check(query: str, top_k: int, reserved_tokens: int, window: int) -> None:
     if not isinstance(query, str):
         raise InvalidError(f"query must be a string, got {type(query).__name__}")
     for name, value, least in (
-        ("top_k", top_k, 1), ("reserved_tokens", reserved_tokens, 0), ("window", window, 1),
-    ):  # fmt: skip
+        ("top_k", top_k, 1),
+        ("reserved_tokens", reserved_tokens, 0),
+        ("window", window, 1),
+    ):
         if not isinstance(value, int) or value < least:
             raise InvalidError(f"{name} must be a whole number, at least {least}")

@@ -7,10 +7,10 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from memorist.context.compression.cues import CUE_WORDS, Cue
 from memorist.context.compression.parts import Line, Part, is_title, plain
-from memorist.context.compression.pieces import cut, pieces
 from memorist.context.compression.weigh import Statement, read, weigh
+from memorist.language.cues import CUE_WORDS, Cue
+from memorist.language.pieces import cut, pieces
 from memorist.records.log import LogEntry
 from memorist.records.message import readable
 

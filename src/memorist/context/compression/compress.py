@@ -125,9 +125,13 @@ def _written(
         sizes = (settings.max_tokens, settings.input_tokens)
         try:
             text = summarise(
-                model, entries, counter, previous=previous, sizes=sizes,
+                model,
+                entries,
+                counter,
+                previous=previous,
+                sizes=sizes,
                 timeout_s=settings.timeout_s,
-            )  # fmt: skip
+            )
             return text, model.name, ""
         except ProviderError as error:
             fell_back = str(error)

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from math import log
 
 from memorist.context.compression.candidates import Candidate, fresh, key_terms, known, still_open
-from memorist.context.compression.common import COMMON
 from memorist.context.compression.parts import Line, Part, joined, parse, render
 from memorist.context.compression.weigh import STEM_CHARS, read
 from memorist.context.tokens import Counter
+from memorist.language.stop_words import COMMON
 from memorist.records.log import LogEntry
 
 SHARES = {Part.REQUEST: 0.2, Part.CURRENT: 0.2}  # of the room, for what is pinned

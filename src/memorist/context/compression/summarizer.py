@@ -24,7 +24,7 @@ from memorist.records.scope import Scope
 from memorist.records.summary import Summary
 from memorist.store.background import Background
 from memorist.store.base import Store
-from memorist.store.leases import kept
+from memorist.store.lease_renewal import kept
 
 KIND = "summarize"
 CHUNK = MANY  # messages that are taken in at once
@@ -165,9 +165,13 @@ class Summarizer:
     ) -> Compression:
         style = style or self._style
         return compress(
-            entries, scope=scope, counter=style.counter, previous=previous, model=model,
+            entries,
+            scope=scope,
+            counter=style.counter,
+            previous=previous,
+            model=model,
             settings=replace(self._settings, max_tokens=style.max_tokens),
-        )  # fmt: skip
+        )
 
     def _keep(self, scope: Scope, done: Compression, entries: Sequence[LogEntry]) -> None:
         self._store.write_summary(scope, done.summary, of=entries)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memorist.context.compression.cues import Cue, cues_of
-from memorist.records.manner import manner_of
+from memorist.language.cues import Cue, cues_of
+from memorist.language.signals import manner_of
 from memorist.records.text import UNSPACED, fold
 
 ROLES = {"user": 1.0, "assistant": 0.5, "system": 0.3, "tool": 0.3}

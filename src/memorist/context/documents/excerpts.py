@@ -154,10 +154,17 @@ class _Source:
         article, merged = self._article, _merged(spans)
         whole = merged == [(0, len(article.text))]
         made = Retrieved(
-            id=article.id, title=article.title, uri=article.uri, whole=whole, spans=tuple(merged),
+            id=article.id,
+            title=article.title,
+            uri=article.uri,
+            whole=whole,
+            spans=tuple(merged),
             text=OMITTED.join(article.text[start:stop].strip("\n") for start, stop in merged),
-            headings=() if whole else headings, tokens=0, score=self.best.score, why=self.best.why,
-        )  # fmt: skip
+            headings=() if whole else headings,
+            tokens=0,
+            score=self.best.score,
+            why=self.best.why,
+        )
         tokens = self._counter.text(_shown(made))
         return replace(made, tokens=tokens) if tokens <= room else None
 

@@ -14,21 +14,21 @@ from typing import Any
 
 from memorist import __version__
 from memorist.aio_life import in_thread
-from memorist.errors import MissingExtraError, MemoristError
+from memorist.errors import MemoristError, MissingExtraError
 from memorist.memory import Memory
 from memorist.server.auth import Guard
 from memorist.server.chat import Chats
 from memorist.server.http.authenticate import Authenticate
-from memorist.server.http.bodies import Bodies
+from memorist.server.http.body_limit import Bodies
+from memorist.server.http.concurrency_limit import MOST, THREADS, Threads, Turns
 from memorist.server.http.hosts import Hosts
-from memorist.server.http.identify import Identify
-from memorist.server.http.known import check_query
 from memorist.server.http.openapi import describe
 from memorist.server.http.problems import on_error, on_http, on_invalid
-from memorist.server.http.rates import FailedLogins, Rates
+from memorist.server.http.rate_limit import FailedLogins, Rates
+from memorist.server.http.request_id import Identify
 from memorist.server.http.routes import ROUTERS
-from memorist.server.http.turns import MOST, THREADS, Threads, Turns
-from memorist.server.mcp_http import McpDoor
+from memorist.server.http.validation import check_query
+from memorist.server.mcp.http import McpDoor
 
 try:
     from anyio.to_thread import current_default_thread_limiter
@@ -94,18 +94,25 @@ def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
             await in_thread(memory.close)
 
     app = FastAPI(
-        title="Memorist", version=__version__, summary="The memory of AI agents.",
-        docs_url=None, redoc_url=None, lifespan=alive, redirect_slashes=False,
+        title="Memorist",
+        version=__version__,
+        summary="The memory of AI agents.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=alive,
+        redirect_slashes=False,
         dependencies=[Depends(check_query)],
-    )  # fmt: skip
+    )
     app.state.memory = memory
     app.state.stopping = asyncio.Event()  # for answers that would go on for long
     app.state.chats = chats
     app.state.of_tenant = of_tenant
     handlers: dict[Any, Any] = {
-        MemoristError: on_error, HTTPException: on_http, RequestValidationError: on_invalid,
+        MemoristError: on_error,
+        HTTPException: on_http,
+        RequestValidationError: on_invalid,
         Exception: on_error,  # else the framework answers in a form of its own
-    }  # fmt: skip
+    }
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
     for router in ROUTERS:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from memorist.errors import ForbiddenError, MemoristError, UnauthorizedError
 from memorist.server.auth import Guard
+from memorist.server.http.asgi import refuse, values
 from memorist.server.http.problems import request_id_of
-from memorist.server.http.wire import refuse, values
 from memorist.server.principal import Principal
 
 if TYPE_CHECKING:

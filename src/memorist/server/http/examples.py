@@ -9,13 +9,13 @@ from memorist.errors import MissingExtraError
 from memorist.records.article import Article, Card
 from memorist.records.fact import Fact
 from memorist.records.hold import Hold
+from memorist.records.inputs import Remembered
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
 from memorist.records.note import Note
 from memorist.records.query import Forgotten, Hit, Recall, Why
 from memorist.records.scope import Scope
 from memorist.records.session import Session
-from memorist.said import Remembered
 
 try:
     from pydantic import TypeAdapter
@@ -34,33 +34,62 @@ REMEMBERED = Remembered(session_id=SESSION_ID, message_ids=(MESSAGE_ID,), added=
 SESSION = Session(scope=SCOPE.within(session=SESSION_ID), created_at=AT)
 MESSAGE = Message("user", "I moved to Berlin in March.", message_id=MESSAGE_ID, created_at=AT)
 MEMORY = MemoryItem(
-    scope=SCOPE, text="Ada lives in Berlin.", category="personal", importance=0.8, tags=("home",),
-    sources=(MESSAGE_ID,), id=MEMORY_ID, created_at=AT,
-)  # fmt: skip
+    scope=SCOPE,
+    text="Ada lives in Berlin.",
+    category="personal",
+    importance=0.8,
+    tags=("home",),
+    sources=(MESSAGE_ID,),
+    id=MEMORY_ID,
+    created_at=AT,
+)
 FACT = Fact(
-    scope=SCOPE, subject="Ada", predicate="lives in", object="Berlin", valid_from=AT,
-    known_from=AT, sources=(MESSAGE_ID,), id=FACT_ID,
-)  # fmt: skip
+    scope=SCOPE,
+    subject="Ada",
+    predicate="lives in",
+    object="Berlin",
+    valid_from=AT,
+    known_from=AT,
+    sources=(MESSAGE_ID,),
+    id=FACT_ID,
+)
 NOTE = Note(id=MEMORY_ID, scope=SCOPE, version=1, text="## Plans\n- learn to sail", created_at=AT)
 ARTICLE = Article(
-    scope=Scope(user="ada"), title="Returns", text="You may return it within 30 days.",
-    uri="returns.md", id=ARTICLE_ID, created_at=AT,
-)  # fmt: skip
+    scope=Scope(user="ada"),
+    title="Returns",
+    text="You may return it within 30 days.",
+    uri="returns.md",
+    id=ARTICLE_ID,
+    created_at=AT,
+)
 CARD = Card(
-    id=ARTICLE_ID, title="Returns", uri="returns.md", digest=ARTICLE.digest,
-    chars=len(ARTICLE.text), created_at=AT,
-)  # fmt: skip
+    id=ARTICLE_ID,
+    title="Returns",
+    uri="returns.md",
+    digest=ARTICLE.digest,
+    chars=len(ARTICLE.text),
+    created_at=AT,
+)
 HOLD = Hold(scope=Scope(user="ada"), reason="case 12/2026", id=HOLD_ID, created_at=AT)
 FORGOTTEN = Forgotten(counts={"messages": 2, "memories": 1, "passages": 3})
 
 WHY = Why(
-    ranks={"words": 1, "meaning": 2}, scores={"words": 8.1, "meaning": 0.42},
-    parts={"words": 0.55, "meaning": 0.31, "own": 0.05}, age=timedelta(days=3), stop=27,
-)  # fmt: skip
+    ranks={"words": 1, "meaning": 2},
+    scores={"words": 8.1, "meaning": 0.42},
+    parts={"words": 0.55, "meaning": 0.31, "own": 0.05},
+    age=timedelta(days=3),
+    stop=27,
+)
 HIT = Hit(
-    kind="message", id=MESSAGE_ID, text="I moved to Berlin in March.", score=0.91, why=WHY,
-    created_at=AT, session_id=SESSION_ID, role="user",
-)  # fmt: skip
+    kind="message",
+    id=MESSAGE_ID,
+    text="I moved to Berlin in March.",
+    score=0.91,
+    why=WHY,
+    created_at=AT,
+    session_id=SESSION_ID,
+    role="user",
+)
 RECALL = Recall(hits=(HIT,), timings_ms={"words": 1.2, "meaning": 8.4, "total": 11.0})
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memorist.errors import ConfigError, ForbiddenError
+from memorist.server.http.asgi import REQUESTS, refuse, values
 from memorist.server.http.problems import HttpError
-from memorist.server.http.wire import REQUESTS, refuse, values
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

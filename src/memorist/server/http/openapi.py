@@ -30,8 +30,10 @@ _PROBLEMS = {
     "507": "No room is left; nothing that was stored is lost.",
 }
 _BEARER = {
-    "type": "http", "scheme": "bearer", "description": "An API key of `memorist keys`, or a JWT.",
-}  # fmt: skip
+    "type": "http",
+    "scheme": "bearer",
+    "description": "An API key of `memorist keys`, or a JWT.",
+}
 _PROBLEM = {
     "type": "object",
     "title": "Problem",
@@ -47,10 +49,14 @@ _PROBLEM = {
         "fields": {"type": "array", "items": {"type": "object"}},
     },
     "example": {
-        "type": "about:blank", "title": "Not Found", "status": 404, "code": "not_found",
-        "detail": "no message with this id for this user", "request_id": "01a1dfc4c1ff7000",
+        "type": "about:blank",
+        "title": "Not Found",
+        "status": 404,
+        "code": "not_found",
+        "detail": "no message with this id for this user",
+        "request_id": "01a1dfc4c1ff7000",
     },
-}  # fmt: skip
+}
 
 
 def describe(app: FastAPI) -> None:

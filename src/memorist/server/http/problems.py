@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from memorist.codes import code_of
-from memorist.errors import MissingExtraError, RateLimitedError, MemoristError
-from memorist.server.http.known import fields_of, in_words
+from memorist.error_codes import code_of
+from memorist.errors import MemoristError, MissingExtraError, RateLimitedError
+from memorist.server.http.validation import fields_of, in_words
 
 try:
     from fastapi.exceptions import RequestValidationError
@@ -57,9 +57,13 @@ def problem(
 ) -> Response:
     """A problem as an answer."""
     told: dict[str, Any] = {
-        "type": "about:blank", "title": HTTPStatus(status).phrase, "status": status,
-        "detail": detail, "code": code, "request_id": request_id,
-    }  # fmt: skip
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        "request_id": request_id,
+    }
     if fields:
         told["fields"] = list(fields)
     body = json.dumps(told, ensure_ascii=False).encode()

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from memorist.language.stems import stems, term_stem
 from memorist.records.message import Message
 from memorist.records.text import dump_json
 from memorist.store.base import Term
 from memorist.store.engine import Row, load_queries
 from memorist.store.postgres.langchain import from_langchain, to_langchain
-from memorist.store.words import stems, term_stem
 
 if TYPE_CHECKING:
     import numpy as np

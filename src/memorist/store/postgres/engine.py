@@ -33,11 +33,28 @@ Pool = psycopg_pool.ConnectionPool[psycopg.Connection[Row]]
 MIGRATIONS = load_migrations("postgres")
 ROLE = "memorist_app"
 GUARDED_TABLES = (
-    "owners", "sessions", "user_agent_active_sessions", "chat_message_history",
-    "message_revisions", "passages", "vectors", "embedders", "memory_items", "facts",
-    "view_sources", "agent_long_term_memory", "note_versions", "jobs", "speakers", "entities",
-    "passage_words", "holds", "summaries", "articles", "entries",
-)  # fmt: skip
+    "owners",
+    "sessions",
+    "user_agent_active_sessions",
+    "chat_message_history",
+    "message_revisions",
+    "passages",
+    "vectors",
+    "embedders",
+    "memory_items",
+    "facts",
+    "view_sources",
+    "agent_long_term_memory",
+    "note_versions",
+    "jobs",
+    "speakers",
+    "entities",
+    "passage_words",
+    "holds",
+    "summaries",
+    "articles",
+    "entries",
+)
 _LOCK = 0x7265636F  # the advisory lock under which one process at a time migrates
 
 
@@ -98,11 +115,15 @@ class PostgresEngine:
         self._pid = os.getpid()
         with translated():
             self._pool = psycopg_pool.ConnectionPool(
-                self._url, min_size=1, max_size=self._max_connections, open=True,
+                self._url,
+                min_size=1,
+                max_size=self._max_connections,
+                open=True,
                 # Short: the pool waits longer after each failure, and patience is our own.
-                timeout=min(self._patience, 1), reconnect_timeout=1,
+                timeout=min(self._patience, 1),
+                reconnect_timeout=1,
                 kwargs={"application_name": "memorist", "autocommit": True},
-            )  # fmt: skip
+            )
 
     def read(self, owner: str, work: Callable[[Db], T], *, steady: bool = False) -> T:
         level = "ISOLATION LEVEL REPEATABLE READ" if steady else ""
@@ -276,9 +297,7 @@ class PostgresEngine:
 
 def _schema_version(connection: psycopg.Connection[Row]) -> int:
     if connection.execute("SELECT to_regclass('memorist_meta')").fetchone() == (None,):
-        connection.execute(
-            "CREATE TABLE memorist_meta (key text PRIMARY KEY, value text NOT NULL)"
-        )
+        connection.execute("CREATE TABLE memorist_meta (key text PRIMARY KEY, value text NOT NULL)")
     row = connection.execute("SELECT value FROM memorist_meta WHERE key = 'schema'").fetchone()
     return 0 if row is None else int(row[0])
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
+from memorist.language.stems import stems, term_stem
 from memorist.records.message import Message
 from memorist.records.text import dump_json
 from memorist.store import codec
 from memorist.store.base import Term
 from memorist.store.engine import Row, load_queries
 from memorist.store.vectors import Shelves, code_of, pack_vector
-from memorist.store.words import stems, term_stem
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids

@@ -16,6 +16,18 @@ from memorist.server.http.routes.system import router as _system
 from memorist.server.http.routes.upkeep import router as _upkeep
 
 ROUTERS = [
-    _system, _sessions, _messages, _growing, _recall, _context, _memories, _facts, _notes,
-    _articles, _jobs, _upkeep, _keys, _chat,
-]  # fmt: skip
+    _system,
+    _sessions,
+    _messages,
+    _growing,
+    _recall,
+    _context,
+    _memories,
+    _facts,
+    _notes,
+    _articles,
+    _jobs,
+    _upkeep,
+    _keys,
+    _chat,
+]

@@ -10,10 +10,10 @@ from memorist.records.article import Article, Card
 from memorist.records.query import Forgotten
 from memorist.server.http.caller import Agent, Asking, User
 from memorist.server.http.examples import ARTICLE, ARTICLE_ID, CARD, FORGOTTEN, listed, shown
-from memorist.server.http.once import AtMostOnce
-from memorist.server.http.pages import Cursor, Limit, Page, page_of
+from memorist.server.http.idempotency import AtMostOnce
+from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
-from memorist.server.http.shapes_views import AddArticle, Retrieve
+from memorist.server.http.schemas_views import AddArticle, Retrieve
 from memorist.views.library import Library
 
 try:
@@ -50,9 +50,13 @@ class Quotations(BaseModel):
 
 @router.get("", responses=listed(CARD))
 def list_articles(
-    caller: Asking, user: User = None, agent: Agent = None, shelf: ShelfName = None,
-    limit: Limit = 100, cursor: Cursor = None,
-) -> Page[Card]:  # fmt: skip
+    caller: Asking,
+    user: User = None,
+    agent: Agent = None,
+    shelf: ShelfName = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Page[Card]:
     """What is on the shelf, oldest first, without the texts."""
     found = library_of(caller, user, agent, shelf).articles()
     return page_of(sorted(found, key=_place), limit, cursor, _place)
@@ -74,27 +78,37 @@ def add_article(ask: AddArticle, caller: Asking, once: AtMostOnce) -> Stored:
 def retrieve_articles(ask: Retrieve, caller: Asking) -> Quotations:
     """The articles that bear on a question, whole or in passages, as far as they fit."""
     found = library_of(caller, ask.user, ask.agent, ask.shelf).retrieve(
-        ask.query, ask.top_k, ask.reserved_tokens, window=ask.window, model=ask.model,
+        ask.query,
+        ask.top_k,
+        ask.reserved_tokens,
+        window=ask.window,
+        model=ask.model,
         deadline_ms=ask.deadline_ms,
-    )  # fmt: skip
+    )
     quoted = [Quoted(citation=one.citation, article=one) for one in found]
     return Quotations(found=quoted, tokens=sum(one.tokens for one in found))
 
 
 @router.get("/{article_id}", responses=shown(ARTICLE))
 def get_article(
-    article_id: ArticleId, caller: Asking, user: User = None, agent: Agent = None,
+    article_id: ArticleId,
+    caller: Asking,
+    user: User = None,
+    agent: Agent = None,
     shelf: ShelfName = None,
-) -> Article:  # fmt: skip
+) -> Article:
     """One article with its text."""
     return library_of(caller, user, agent, shelf).get(article_id)
 
 
 @router.delete("/{article_id}", responses=shown(FORGOTTEN))
 def remove_article(
-    article_id: ArticleId, caller: Asking, user: User = None, agent: Agent = None,
+    article_id: ArticleId,
+    caller: Asking,
+    user: User = None,
+    agent: Agent = None,
     shelf: ShelfName = None,
-) -> Forgotten:  # fmt: skip
+) -> Forgotten:
     """Take an article off the shelf; its bytes go with the next scrub."""
     return _writable(caller, user, agent, shelf).remove(article_id)
 

@@ -22,18 +22,17 @@ from functools import partial
 from typing import Annotated, Any
 
 from memorist.aio_life import in_thread
-from memorist.errors import InvalidError, MissingExtraError, MemoristError
+from memorist.errors import InvalidError, MemoristError, MissingExtraError
 from memorist.memory import Memory
 from memorist.records.ids import new_id
 from memorist.records.message import Message
 from memorist.records.query import Recall
-from memorist.server.asked import Asked, asked_before, chat_of, is_stored
 from memorist.server.chat import Chats, told
 from memorist.server.http.caller import Asking
 from memorist.server.http.examples import MEMORY_ID, MESSAGE_ID, SESSION_ID, shown
-from memorist.server.http.once import AtMostOnce, Once
+from memorist.server.http.idempotency import AtMostOnce, Once
 from memorist.server.http.problems import HttpError, on_error
-from memorist.server.http.shapes_chat import (
+from memorist.server.http.schemas_chat import (
     NO_MODEL,
     ChatAnswer,
     ChatAsk,
@@ -41,8 +40,9 @@ from memorist.server.http.shapes_chat import (
     ChatSession,
     ChatTool,
 )
-from memorist.server.http.shapes_context import ContextAnswer, ReceiptAnswer
+from memorist.server.http.schemas_context import ContextAnswer, ReceiptAnswer
 from memorist.server.http.sse import EventStream, event
+from memorist.server.question import Asked, asked_before, chat_of, is_stored
 
 try:
     from fastapi import APIRouter, Header
@@ -172,7 +172,7 @@ async def _turn(
 
 def _events(one: Any, asked: Asked) -> list[Event]:
     """What the agent does, as events."""
-    from memorist.agent.react import Recalled, Response, Token, ToolResult, ToolStarted
+    from memorist.agents.react import Recalled, Response, Token, ToolResult, ToolStarted
 
     match one:
         case Recalled(recall):
@@ -186,9 +186,11 @@ def _events(one: Any, asked: Asked) -> list[Event]:
             return [("tool_result", ChatTool(**fields))]
         case Response():
             done = ChatDone(
-                session_id=one.session_id or asked.chat.id, message_id=one.message_id,
-                asked_id=asked.id, warnings=list(one.warnings),
-            )  # fmt: skip
+                session_id=one.session_id or asked.chat.id,
+                message_id=one.message_id,
+                asked_id=asked.id,
+                warnings=list(one.warnings),
+            )
             receipt = [("receipt", ReceiptAnswer.of(one.receipt))] if one.receipt else []
             return [*receipt, ("done", done)]
     return []

@@ -12,10 +12,10 @@ from memorist.records.summary import Summary
 from memorist.records.text import check_json
 from memorist.server.http.caller import Asking, User
 from memorist.server.http.examples import AT, MESSAGE_ID, SESSION, SESSION_ID, listed, shown
-from memorist.server.http.pages import Cursor, Limit, Page, page_of
+from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
 from memorist.server.http.routes.articles import library_of
-from memorist.server.http.shapes_context import (
+from memorist.server.http.schemas_context import (
     CompressAsk,
     ContextAnswer,
     ContextAsk,
@@ -31,14 +31,26 @@ router = APIRouter(prefix="/api", tags=["context"], route_class=Parts)
 _CONTEXT = ContextAnswer(
     messages=[{"role": "user", "content": "Plan my weekend"}],
     receipt=ReceiptAnswer(
-        window=4_000, answer=0, used=10, left=3_990, counted_by="o200k_base", exact=True,
+        window=4_000,
+        answer=0,
+        used=10,
+        left=3_990,
+        counted_by="o200k_base",
+        exact=True,
         parts=(Part("question", 10),),
     ),
-)  # fmt: skip
+)
 _SUMMARY = Summary(
-    scope=SESSION.scope, text="Ada moved to Berlin.", last_seq=12, messages=8, id=MESSAGE_ID,
-    made_by="extractive", tokens_before=240, tokens=20, created_at=AT,
-)  # fmt: skip
+    scope=SESSION.scope,
+    text="Ada moved to Berlin.",
+    last_seq=12,
+    messages=8,
+    id=MESSAGE_ID,
+    made_by="extractive",
+    tokens_before=240,
+    tokens=20,
+    created_at=AT,
+)
 _COMPRESSION = Compression(
     summary=_SUMMARY, message_ids=(MESSAGE_ID,), tokens_before=240, tokens_after=20
 )
@@ -49,9 +61,12 @@ def make_context(ask: ContextAsk, caller: Asking) -> ContextAnswer:
     """Notes, summary, newest turns and what is recalled, filled to `max_tokens`, and a receipt."""
     user = caller.user(ask.user)
     given: dict[str, Any] = {
-        "system": ask.system, "tools": check_json(ask.tools, "tools", InvalidError),
-        "window": ask.window(), "deadline_ms": ask.deadline_ms, "read_image": refuse_image,
-    }  # fmt: skip
+        "system": ask.system,
+        "tools": check_json(ask.tools, "tools", InvalidError),
+        "window": ask.window(),
+        "deadline_ms": ask.deadline_ms,
+        "read_image": refuse_image,
+    }
     if ask.library:
         given["library"] = library_of(caller, user, ask.agent, ask.shelf)
     return ContextAnswer.of(
@@ -70,8 +85,10 @@ def compress(ask: CompressAsk, caller: Asking) -> Compression | None:
 def list_summaries(
     caller: Asking,
     session: Annotated[str, Query(description="Of which conversation.", examples=[SESSION_ID])],
-    user: User = None, limit: Limit = 100, cursor: Cursor = None,
-) -> Page[Summary]:  # fmt: skip
+    user: User = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Page[Summary]:
     """The summaries that a session has had, in the order of what they reach to."""
     found = caller.memory.summaries(user=caller.user(user), session=session)
     return page_of(sorted(found, key=_place), limit, cursor, _place)

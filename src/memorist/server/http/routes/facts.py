@@ -9,12 +9,12 @@ from memorist.records.fact import Fact, topic_of
 from memorist.records.ids import check_moment
 from memorist.server.http.caller import Agent, Asking, User
 from memorist.server.http.examples import FACT, FACT_ID, listed, shown
-from memorist.server.http.once import AtMostOnce
-from memorist.server.http.pages import Cursor, Limit, Page, page_of
+from memorist.server.http.idempotency import AtMostOnce
+from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
 from memorist.server.http.routes.memories import UNDONE, Undone
-from memorist.server.http.shapes import Ask, Scoped
-from memorist.server.http.shapes_views import AddFact, ChangeFact, Kept, Why
+from memorist.server.http.schemas import Ask, Scoped
+from memorist.server.http.schemas_views import AddFact, ChangeFact, Kept, Why
 
 try:
     from fastapi import APIRouter, Path, Query

@@ -12,7 +12,7 @@ from memorist.server.http.caller import Asking, SessionId, User
 from memorist.server.http.examples import MESSAGE_ID, shown
 from memorist.server.http.paths import Parts
 from memorist.server.http.routes.messages import MessageId, the_message
-from memorist.server.http.shapes import Ask, Grow
+from memorist.server.http.schemas import Ask, Grow
 from memorist.server.http.sse import EventStream, event, growth
 
 try:
@@ -58,8 +58,7 @@ class Follow(Ask):
 
 
 @router.post(
-    "/{message_id}/append",
-    responses=shown(Grown(message_id=MESSAGE_ID, chars=27, unfinished=True)),
+    "/{message_id}/append", responses=shown(Grown(message_id=MESSAGE_ID, chars=27, unfinished=True))
 )
 def append_text(message_id: MessageId, ask: Grow, caller: Asking) -> Grown:
     """Add text to an unfinished message, or finish it; 409 where it is finished already."""

@@ -8,9 +8,9 @@ from memorist.errors import MissingExtraError
 from memorist.records.log import Job
 from memorist.server.http.caller import Asking, User
 from memorist.server.http.examples import AT, SESSION, listed
-from memorist.server.http.pages import Cursor, Limit, Page, page_of
+from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
-from memorist.server.http.shapes import Scoped
+from memorist.server.http.schemas import Scoped
 
 try:
     from fastapi import APIRouter, Path, Query
@@ -20,19 +20,28 @@ except ImportError as error:
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=Parts)
 JobId = Annotated[int, Path(ge=0, le=2**63 - 1, description="The job's id.", examples=[7])]
 _JOB = Job(
-    id=7, kind="derive", scope=SESSION.scope, first_seq=11, last_seq=12, attempts=5, run_at=AT,
-    error="the model did not answer", dead=True,
-)  # fmt: skip
+    id=7,
+    kind="derive",
+    scope=SESSION.scope,
+    first_seq=11,
+    last_seq=12,
+    attempts=5,
+    run_at=AT,
+    error="the model did not answer",
+    dead=True,
+)
 
 
 @router.get("", responses=listed(_JOB))
 def list_jobs(
-    caller: Asking, user: User = None,
+    caller: Asking,
+    user: User = None,
     dead: Annotated[
         bool | None, Query(description="Only those given up, or only those that wait.")
     ] = None,
-    limit: Limit = 100, cursor: Cursor = None,
-) -> Page[Job]:  # fmt: skip
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Page[Job]:
     """What waits to be thought about, what was given up, or both, oldest first."""
     found = caller.memory.jobs(user=caller.user(user), dead=dead)
     return page_of(found, limit, cursor, lambda job: f"{job.id:020}")

@@ -10,9 +10,9 @@ from memorist.records.api_key import ApiKey
 from memorist.server.auth import Keys, NewKey
 from memorist.server.http.caller import Asking
 from memorist.server.http.examples import AT, listed, shown
-from memorist.server.http.pages import Cursor, Limit, Page, page_of
+from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
-from memorist.server.http.shapes_views import MakeKey, RotateKey
+from memorist.server.http.schemas_views import MakeKey, RotateKey
 
 try:
     from fastapi import APIRouter, Path

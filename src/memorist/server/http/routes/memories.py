@@ -10,11 +10,11 @@ from memorist.records.memory_item import MemoryItem
 from memorist.records.query import Forgotten
 from memorist.server.http.caller import Agent, Asking, SessionId, User
 from memorist.server.http.examples import FORGOTTEN, MEMORY, MEMORY_ID, listed, shown
-from memorist.server.http.once import AtMostOnce, forget_for_good
-from memorist.server.http.pages import Cursor, Limit, Page, page_of
+from memorist.server.http.idempotency import AtMostOnce, forget_for_good
+from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
-from memorist.server.http.shapes import Scoped
-from memorist.server.http.shapes_views import AddMemory, Kept, Operation, Why
+from memorist.server.http.schemas import Scoped
+from memorist.server.http.schemas_views import AddMemory, Kept, Operation, Why
 
 try:
     from fastapi import APIRouter, Path, Query
@@ -54,10 +54,14 @@ UNDONE = {"changes": [{"change": "restore", "what": {"id": MEMORY_ID, "reason": 
 
 @router.get("", responses=listed(MEMORY))
 def list_memories(
-    caller: Asking, user: User = None, agent: Agent = None, session: SessionId = None,
+    caller: Asking,
+    user: User = None,
+    agent: Agent = None,
+    session: SessionId = None,
     current: Annotated[bool, Query(description="Only those that have not ended.")] = True,
-    limit: Limit = 100, cursor: Cursor = None,
-) -> Page[MemoryItem]:  # fmt: skip
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Page[MemoryItem]:
     """The memories, oldest first."""
     found = caller.memory.memories(
         user=caller.user(user), agent=agent, session=session, current=current
@@ -89,9 +93,11 @@ def get_memory(memory_id: MemoryId, caller: Asking, user: User = None) -> Memory
 
 @router.delete("/{memory_id}", responses=shown(FORGOTTEN))
 def forget_memory(
-    memory_id: MemoryId, caller: Asking, user: User = None,
+    memory_id: MemoryId,
+    caller: Asking,
+    user: User = None,
     scrub: Annotated[bool, Query(description="Remove the bytes from the files too.")] = True,
-) -> Forgotten:  # fmt: skip
+) -> Forgotten:
     """Remove one memory for good; the messages it came of stay."""
     name = caller.user(user)
     _memory(caller, name, memory_id)

@@ -6,23 +6,24 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from memorist.errors import ConflictError, InvalidError, MissingExtraError, NotFoundError
+from memorist.records.inputs import Remembered
 from memorist.records.log import LogEntry
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.said import Remembered
 from memorist.server.http.caller import Agent, Asking, SessionId, User
-from memorist.server.http.examples import (
-    MESSAGE,
-    MESSAGE_ID,
-    REMEMBERED,
-    SESSION_ID,
-    listed,
-    shown,
+from memorist.server.http.examples import MESSAGE, MESSAGE_ID, REMEMBERED, SESSION_ID, listed, shown
+from memorist.server.http.idempotency import AtMostOnce, Once
+from memorist.server.http.pagination import (
+    Cursor,
+    Limit,
+    Page,
+    fill,
+    make_cursor,
+    page_of,
+    read_cursor,
 )
-from memorist.server.http.once import AtMostOnce, Once
-from memorist.server.http.pages import Cursor, Limit, Page, fill, make_cursor, page_of, read_cursor
 from memorist.server.http.paths import Parts
-from memorist.server.http.shapes import Add, AddOne, Revise, Role, Said
+from memorist.server.http.schemas import Add, AddOne, Revise, Role, Said
 
 try:
     from fastapi import APIRouter, Path
@@ -64,9 +65,14 @@ def add_messages(ask: Add, caller: Asking, once: AtMostOnce) -> Remembered:
 
 @router.get("", responses=listed(ENTRY))
 def list_messages(
-    caller: Asking, user: User = None, agent: Agent = None, session: SessionId = None,
-    role: Role | None = None, limit: Limit = 50, cursor: Cursor = None,
-) -> Page[Entry]:  # fmt: skip
+    caller: Asking,
+    user: User = None,
+    agent: Agent = None,
+    session: SessionId = None,
+    role: Role | None = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[Entry]:
     """The newest messages, oldest of them first; the next page holds those before."""
     scope = caller.memory.scope(user=caller.user(user), agent=agent, session=session)
     kept, more = fill(_backwards(caller, scope, _place(cursor), role), limit)
@@ -98,9 +104,13 @@ def revise_message(message_id: MessageId, ask: Revise, caller: Asking) -> Entry:
 
 @router.get("/{message_id}/revisions", responses=listed(MESSAGE))
 def list_revisions(
-    message_id: MessageId, caller: Asking, user: User = None, session: SessionId = None,
-    limit: Limit = 100, cursor: Cursor = None,
-) -> Page[Message]:  # fmt: skip
+    message_id: MessageId,
+    caller: Asking,
+    user: User = None,
+    session: SessionId = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Page[Message]:
     """What a message said before, oldest first."""
     scope = caller.memory.scope(user=caller.user(user), session=session)
     the_message(caller, scope, message_id)

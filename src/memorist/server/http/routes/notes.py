@@ -10,9 +10,9 @@ from memorist.records.ids import now
 from memorist.records.note import Note
 from memorist.server.http.caller import Agent, Asking, User
 from memorist.server.http.examples import NOTE, listed, shown
-from memorist.server.http.pages import Cursor, Limit, Page, page_of
+from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
-from memorist.server.http.shapes_views import LARGEST, ManageNotes, RestoreNotes, WriteNotes
+from memorist.server.http.schemas_views import LARGEST, ManageNotes, RestoreNotes, WriteNotes
 from memorist.views.notebook import Notebook
 
 try:
@@ -39,9 +39,12 @@ class Managed(BaseModel):
 
 @router.get("", responses=shown(NOTE))
 def get_notes(
-    caller: Asking, response: Response, user: User = None, agent: Agent = None,
+    caller: Asking,
+    response: Response,
+    user: User = None,
+    agent: Agent = None,
     version: Annotated[int | None, Query(ge=1, le=LARGEST, description="Else the newest.")] = None,
-) -> Note:  # fmt: skip
+) -> Note:
     """The notes as they are, or as they were at a version; version 0 says that there are none."""
     if version is not None:
         book = Notebook(caller.memory, user=caller.user(user), agent=agent)
@@ -63,9 +66,12 @@ def write_notes(
 
 @router.get("/versions", responses=listed(NOTE))
 def list_versions(
-    caller: Asking, user: User = None, agent: Agent = None, limit: Limit = 100,
+    caller: Asking,
+    user: User = None,
+    agent: Agent = None,
+    limit: Limit = 100,
     cursor: Cursor = None,
-) -> Page[Note]:  # fmt: skip
+) -> Page[Note]:
     """Every version, newest first."""
     book = Notebook(caller.memory, user=caller.user(user), agent=agent)
     return page_of(book.versions(), limit, cursor, lambda note: f"{LARGEST - note.version:010}")

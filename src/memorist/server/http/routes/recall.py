@@ -6,7 +6,7 @@ from memorist.errors import MissingExtraError
 from memorist.records.query import Recall
 from memorist.server.http.caller import Asking
 from memorist.server.http.examples import RECALL, shown
-from memorist.server.http.shapes import RecallAsk
+from memorist.server.http.schemas import RecallAsk
 
 try:
     from fastapi import APIRouter
@@ -20,6 +20,11 @@ router = APIRouter(prefix="/api", tags=["recall"])
 def recall(ask: RecallAsk, caller: Asking) -> Recall:
     """What bears on the question, best first, each with its reason; late channels are named."""
     return caller.memory.recall(
-        ask.question, user=caller.user(ask.user), agent=ask.agent, session=ask.session,
-        limit=ask.limit, deadline_ms=ask.deadline_ms, **ask.only(),
-    )  # fmt: skip
+        ask.question,
+        user=caller.user(ask.user),
+        agent=ask.agent,
+        session=ask.session,
+        limit=ask.limit,
+        deadline_ms=ask.deadline_ms,
+        **ask.only(),
+    )

@@ -8,8 +8,8 @@ from memorist.errors import MissingExtraError, NotFoundError
 from memorist.records.session import Session
 from memorist.server.http.caller import Agent, Asking, User
 from memorist.server.http.examples import SESSION, listed, shown
-from memorist.server.http.pages import Cursor, Limit, Page, page_of
-from memorist.server.http.shapes import Resolve
+from memorist.server.http.pagination import Cursor, Limit, Page, page_of
+from memorist.server.http.schemas import Resolve
 
 try:
     from fastapi import APIRouter
@@ -29,8 +29,7 @@ class Resolved(BaseModel):
 
 
 @router.post(
-    "/resolve",
-    responses=shown(Resolved(session_id=SESSION.id, session=SESSION, confirmed=True)),
+    "/resolve", responses=shown(Resolved(session_id=SESSION.id, session=SESSION, confirmed=True))
 )
 def resolve(ask: Resolve, caller: Asking) -> Resolved:
     """Confirm the session that a client holds, else find the active one, else begin a new one.
@@ -55,9 +54,12 @@ def active(caller: Asking, user: User = None, agent: Agent = None) -> Session:
 
 @router.get("", responses=listed(SESSION))
 def sessions(
-    caller: Asking, user: User = None, agent: Agent = None, limit: Limit = 100,
+    caller: Asking,
+    user: User = None,
+    agent: Agent = None,
+    limit: Limit = 100,
     cursor: Cursor = None,
-) -> Page[Session]:  # fmt: skip
+) -> Page[Session]:
     """The user's conversations, oldest first."""
     found = caller.memory.sessions(user=caller.user(user), agent=agent)
     return page_of(sorted(found, key=_place), limit, cursor, _place)

@@ -14,20 +14,12 @@ from memorist.records.hold import Hold
 from memorist.records.ids import new_id
 from memorist.records.query import Forgotten
 from memorist.server.http.caller import Agent, Asking, User
-from memorist.server.http.examples import (
-    AT,
-    FORGOTTEN,
-    HOLD,
-    HOLD_ID,
-    MEMORY_ID,
-    listed,
-    shown,
-)
-from memorist.server.http.once import AtMostOnce, forget_for_good
-from memorist.server.http.pages import Cursor, Limit, Page, page_of
+from memorist.server.http.examples import AT, FORGOTTEN, HOLD, HOLD_ID, MEMORY_ID, listed, shown
+from memorist.server.http.idempotency import AtMostOnce, forget_for_good
+from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
 from memorist.server.http.routes.memories import Changed
-from memorist.server.http.shapes_views import Forget, Maintain, PlaceHold
+from memorist.server.http.schemas_views import Forget, Maintain, PlaceHold
 
 try:
     from fastapi import APIRouter, Path
@@ -89,9 +81,12 @@ def forget(ask: Forget, caller: Asking) -> Forgotten:
     Everything goes only where `everything` says so; an id that is null is refused.
     """
     return forget_for_good(
-        caller.memory, caller.user(ask.user), scrub=ask.scrub, everything=ask.everything,
+        caller.memory,
+        caller.user(ask.user),
+        scrub=ask.scrub,
+        everything=ask.everything,
         **ask.what(),
-    )  # fmt: skip
+    )
 
 
 @router.get("/waiting", responses=shown(Waiting(waiting={"embed": 0, "derive": 2})))
@@ -110,8 +105,9 @@ def list_holds(
 ) -> Page[Hold]:
     """The holds on what a user has, oldest first; the reason of a legal one is for admins."""
     found = caller.memory.holds(user=caller.user(user))
-    told = [one if caller.runs_it or one.kind != "legal" else replace(one, reason="")
-            for one in found]  # fmt: skip
+    told = [
+        one if caller.runs_it or one.kind != "legal" else replace(one, reason="") for one in found
+    ]
     return page_of(sorted(told, key=_place), limit, cursor, _place)
 
 
@@ -123,8 +119,11 @@ def place_hold(ask: PlaceHold, caller: Asking, once: AtMostOnce) -> Hold:
     scope = caller.memory.scope(user=caller.user(ask.user), agent=ask.agent, session=ask.session)
 
     about: dict[str, Any] = {
-        "scope": scope, "kind": ask.kind, "target": ask.target, "reason": ask.reason,
-    }  # fmt: skip
+        "scope": scope,
+        "kind": ask.kind,
+        "target": ask.target,
+        "reason": ask.reason,
+    }
 
     def place() -> Placed:
         hold = Hold(**about, id=once.id(scope) or new_id())

@@ -1,0 +1,1 @@
+"""Memorist for other agent frameworks; import the module named after yours."""

@@ -1,0 +1,391 @@
+"""The toolbox: what an agent may do with its memory, for every framework's tools.
+
+Plain functions of plain values, with the words a model reads about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Unpack, get_args
+
+from memorist.agents.tool_types import (
+    Cited,
+    Content,
+    Force,
+    Header,
+    Importance,
+    Kept,
+    Limit,
+    NoteText,
+    Object,
+    Operation,
+    Predicate,
+    Question,
+    Recalled,
+    Reserved,
+    Role,
+    Said,
+    SessionId,
+    Stamp,
+    Stored,
+    Subject,
+    Summed,
+    Tags,
+    UserId,
+)
+from memorist.context.window import Window
+from memorist.errors import ConflictError, InvalidError, MessageError, ScopeError, StoreError
+from memorist.lifecycle.claims import SINGLE
+from memorist.memory import Memory
+from memorist.records.fact import Fact
+from memorist.records.log import Source, least_trusted
+from memorist.records.memory_item import Kind, MemoryItem, check_share
+from memorist.records.message import ROLES, Message, readable
+from memorist.records.query import Hit
+from memorist.views.library import WINDOW, Library
+from memorist.views.notebook import Notebook
+
+DEADLINE_MS = 1_000.0  # a model that asks outright can wait longer than a reply can
+IMPORTANCE = 0.7
+MOST_HITS, MOST_ARTICLES, MOST_TAGS = 200, 100, 1_000
+LONGEST_QUESTION = 200_000  # characters: more of them take a second or more to count
+LONGEST_SAID = 8 * 1024 * 1024  # characters, as many as a request may bring
+WRITER: Source = "assistant"  # whose words they are that a model stores
+_ROLES = {"human": "user", "ai": "assistant", "function": "tool", "developer": "system"}
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """What an agent may do with the memory of its user.
+
+        box = Toolbox(memory, user="ada", agent="tutor")
+        box.store_fact("Ada speaks German.", subject="Ada", predicate="speaks", object="German")
+        print(box.recall("which languages?")[0]["text"])
+
+    Without a user it is for many: `for_user` gives each their own. With one, it refuses others.
+    """
+
+    memory: Memory
+    user: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    library: Library | None = None
+    window: Window = field(default_factory=lambda: Window(max_tokens=WINDOW))
+
+    def for_user(self, user_id: str | None) -> Toolbox:
+        """The same for one user; a toolbox that has a user refuses any other."""
+        if not user_id and self.user is None:
+            raise ScopeError("nobody said whose memory this is; give user_id")
+        if self.user is not None and user_id and user_id != self.user:
+            raise ScopeError("this toolbox is for another user; leave user_id out")
+        return self if self.user is not None else replace(self, user=user_id)
+
+    def recall(self, query: Question, limit: Limit = 10) -> list[Recalled]:
+        """Search the memory of past conversations: messages, facts, memories and notes.
+
+        Use it before you answer anything that was or may have been talked about before. Each
+        result says when it was said and why it was found.
+        """
+        check_length(query, LONGEST_QUESTION, "query")
+        _check_count(limit, MOST_HITS, "limit")
+        found = self.memory.recall(
+            query, user=self._user, agent=self.agent, limit=limit, deadline_ms=DEADLINE_MS
+        )
+        if not found.hits and (silent := [*found.late, *found.failed]):
+            # An empty list would say that nothing is known.
+            raise StoreError(f"the memory could not be searched in time: {', '.join(silent)}")
+        return [_recalled(hit) for hit in found.hits]
+
+    def remember(self, content: Said, role: Role = "user") -> Stored:
+        """Store something that was said in this conversation, word for word, for good.
+
+        What is worth keeping of it is found out in the background.
+        """
+        check_length(content, LONGEST_SAID, "content")
+        message = Message(_role(role), content)
+        done = self.memory.remember(
+            message,
+            user=self._user,
+            agent=self.agent,
+            session=self.session,
+            source=_source(least_trusted((message.role, WRITER))),
+        )
+        return _stored(message, done.session_id, done.added)
+
+    def store_session_message(
+        self,
+        session_id: SessionId,
+        user_id: UserId,
+        role: Role,
+        content: Said,
+        importance_score: Importance = IMPORTANCE,
+        **stamp: Unpack[Stamp],
+    ) -> Stored:
+        """Store one message of a conversation, word for word.
+
+        With a message_id it may be sent again: it is stored once.
+        """
+        check_share(importance_score, "importance_score")
+        check_length(content, LONGEST_SAID, "content")
+        message = _message(role, content, importance_score, stamp)
+        user, session = self.for_user(user_id)._user, self._session(session_id)
+        try:
+            done = self.memory.remember(
+                message,
+                user=user,
+                agent=self.agent,
+                session=session,
+                source=_source(least_trusted((message.role, "user"))),
+            )
+        except ConflictError:
+            scope = self.memory.scope(user=user, session=session)
+            if not _is_there(self.memory.store.find(scope, [message.message_id]), message):
+                raise
+            return _stored(message, session, 0)
+        return _stored(message, done.session_id, done.added)
+
+    def store_concept(
+        self, content: Content, importance: Importance = IMPORTANCE, tags: Tags = None
+    ) -> Kept:
+        """Keep a concept: what something is or means, a definition, how things hang together."""
+        return self._keep("concept", content, importance, tags)
+
+    def store_episode(
+        self, content: Content, importance: Importance = IMPORTANCE, tags: Tags = None
+    ) -> Kept:
+        """Keep an episode: something that happened, with whom, where and when."""
+        return self._keep("episode", content, importance, tags)
+
+    def store_fact(
+        self,
+        content: Content,
+        importance: Importance = IMPORTANCE,
+        tags: Tags = None,
+        subject: Subject = None,
+        predicate: Predicate = None,
+        object: Object = None,
+    ) -> Kept:
+        """Keep a fact: something that is so, as a statement.
+
+        With subject, predicate and object it also becomes a link between the two; an older one
+        that cannot hold beside it is kept as past.
+        """
+        parts = [part for part in (subject, predicate, object) if part]
+        for part in parts:
+            check_length(part, LONGEST_QUESTION, "a part of the fact")
+        if len(parts) not in (0, 3):
+            raise InvalidError("give subject, predicate and object, or none of them")
+        kept = self._keep("fact", content, importance, tags)
+        if len(parts) == 3:
+            single = parts[1] in SINGLE or parts[1].startswith("favourite ")
+            kept["fact_id"] = self.memory.add_fact(
+                *parts, user=self._user, agent=self.agent, single=single, source=WRITER
+            )
+            if not kept["fact_id"]:
+                kept["why"] = "someone more trusted says otherwise, so the link was not changed"
+        return kept
+
+    def store_procedure(
+        self, content: Content, importance: Importance = IMPORTANCE, tags: Tags = None
+    ) -> Kept:
+        """Keep a procedure: how something is done, step by step."""
+        return self._keep("procedure", content, importance, tags)
+
+    def store_working_memory(
+        self, content: Content, importance: Importance = IMPORTANCE, tags: Tags = None
+    ) -> Kept:
+        """Keep something for now: what matters to the task at hand, and expires after it."""
+        return self._keep("working", content, importance, tags)
+
+    def summarize_session(
+        self, session_id: SessionId, user_id: UserId, force_update: Force = False
+    ) -> Summed:
+        """Summarise the older messages of a conversation, if there are new ones among them.
+
+        The messages themselves stay. Without new ones, you get the summary as it is.
+        """
+        user, session = self.for_user(user_id)._user, self._session(session_id)
+        window = replace(self.window, keep_last=0) if force_update else self.window
+        made = self.memory.compress(user=user, session=session, window=window)
+        summaries = self.memory.summaries(user=user, session=session)
+        if not summaries:
+            return Summed(
+                session_id=session,
+                updated=False,
+                messages=0,
+                tokens=0,
+                tokens_saved=0,
+                made_by="",
+                text="",
+                why="there are not enough messages to summarise",
+            )
+        newest = summaries[0]
+        return Summed(
+            session_id=session,
+            updated=made is not None,
+            messages=newest.messages,
+            tokens=newest.tokens,
+            tokens_saved=newest.saved,
+            made_by=newest.made_by,
+            text=newest.text,
+            why=made.fell_back if made else "nothing new is to be summarised",
+        )
+
+    def manage_long_term_memory(
+        self, operation: Operation = "read", content: NoteText = None, section_header: Header = None
+    ) -> str:
+        """Read or edit your notes about the user: one Markdown text, kept over conversations.
+
+        `overwrite`, `append` and `prepend` need content, `delete_section_by_header` needs
+        section_header, `replace_section_by_header` needs both.
+        """
+        check_length(content, LONGEST_SAID, "content")
+        notes = Notebook(self.memory, user=self._user, agent=self.agent)
+        return notes.manage(operation, content, section_header)
+
+    def retrieve_context(
+        self, query: Question, top_k: Limit = 5, reserved_tokens: Reserved = 0
+    ) -> list[Cited]:
+        """Look a question up in the articles on the shelf, as far as they fit the window.
+
+        Cite what you use of them by its citation.
+        """
+        check_length(query, LONGEST_QUESTION, "query")
+        _check_count(top_k, MOST_ARTICLES, "top_k")
+        library = self.library or Library(self.memory)
+        found = library.retrieve(
+            query, top_k, reserved_tokens, window=self.window.budget, model=self.window.model
+        )
+        return [
+            Cited(
+                id=it.id,
+                title=it.title,
+                citation=it.citation,
+                text=it.text,
+                whole=it.whole,
+                tokens=it.tokens,
+                why=str(it.why),
+            )
+            for it in found
+        ]
+
+    def _session(self, session_id: str | None) -> str:
+        found = session_id or self.session
+        if not found:
+            raise ScopeError("nobody said which conversation this is; give session_id")
+        return found
+
+    @property
+    def _user(self) -> str:
+        if self.user is None:
+            raise ScopeError("nobody said whose memory this is; give user_id")
+        return self.user
+
+    def _keep(self, kind: Kind, content: str, importance: float, tags: list[str] | None) -> Kept:
+        check_share(importance, "importance")
+        check_length(content, LONGEST_QUESTION, "content")
+        if not isinstance(tags, list | tuple | None):
+            raise InvalidError(f"tags must be a list of words, got {type(tags).__name__}")
+        if len(tags or ()) > MOST_TAGS:
+            raise InvalidError(f"there are {len(tags or ())} tags; there may be {MOST_TAGS}")
+        id_ = self.memory.add_memory(
+            content,
+            user=self._user,
+            agent=self.agent,
+            session=self.session,
+            kind=kind,
+            importance=importance,
+            tags=tuple(tags or ()),
+            source=WRITER,
+        )
+        scope = self.memory.scope(user=self._user)
+        found = self.memory.store.records(scope, [id_] if id_ else [])
+        return _kept(kind, next(iter(found), None))
+
+
+def check_length(text: str | None, most: int, name: str) -> None:
+    """What is no text at all is told of where it is used."""
+    if isinstance(text, str) and len(text) > most:
+        raise InvalidError(f"{name} has {len(text)} characters; it may have {most} at most")
+
+
+def _check_count(count: int, most: int, name: str) -> None:
+    if not isinstance(count, int) or not 1 <= count <= most:
+        raise InvalidError(f"{name} must be a number from 1 to {most}")
+
+
+def _role(role: str) -> str:
+    known = _ROLES.get(role, role) if isinstance(role, str) else role
+    if known not in ROLES:
+        raise MessageError(f"role must be one of {', '.join(ROLES)}")
+    return known
+
+
+def _message(role: str, content: str, importance: float, stamp: Stamp) -> Message:
+    kind, id_ = stamp.get("message_type"), stamp.get("message_id")
+    told: dict[str, Any] = {"message_id": id_} if id_ else {}
+    data = {"importance_score": importance, **({"message_type": kind} if kind else {})}
+    return Message(_role(role), content, structured_data=data, **told)
+
+
+def _source(name: str) -> Source:
+    return next(one for one in get_args(Source) if one == name)
+
+
+def _stored(message: Message, session_id: str, added: int) -> Stored:
+    return Stored(message_id=message.message_id, session_id=session_id, stored=bool(added))
+
+
+def _is_there(found: Sequence[Any], message: Message) -> bool:
+    """Whether another door stored the same words under the same id, and told more of them."""
+    for entry in found:
+        held = entry.message
+        words = (held.content or "", str(held.content), readable(held.content), held.text)
+        if held.role == message.role and message.content in words:
+            return True
+    return False
+
+
+def _recalled(hit: Hit) -> Recalled:
+    return Recalled(
+        id=hit.id,
+        kind=hit.kind,
+        text=hit.text,
+        when=_iso(hit.created_at),
+        why=str(hit.why),
+        role=hit.speaker or hit.role or "",
+        session_id=hit.session_id or "",
+    )
+
+
+def _kept(kind: Kind, item: MemoryItem | Fact | None) -> Kept:
+    if not isinstance(item, MemoryItem):
+        why = "it says nothing that is not known already"
+        return Kept(
+            id="",
+            kind=kind,
+            category="",
+            importance=0.0,
+            tags=[],
+            known_since="",
+            expires_at="",
+            fact_id="",
+            why=why,
+        )
+    return Kept(
+        id=item.id,
+        kind=item.kind,
+        category=item.category,
+        importance=item.importance,
+        tags=list(item.tags),
+        known_since=_iso(item.created_at),
+        expires_at=_iso(item.expires_at),
+        fact_id="",
+        why="",
+    )
+
+
+def _iso(moment: datetime | None) -> str:
+    return moment.isoformat() if moment else ""

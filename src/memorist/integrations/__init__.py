@@ -1,1 +1,0 @@
-"""Doors that a host framework opens; each needs the extra of its name."""

@@ -1,0 +1,1 @@
+"""What text means: words, sentences, dates, names, secrets; each list of words exists once."""

@@ -1,1 +1,0 @@
-"""A memory on a server, used like one at hand."""

@@ -1,0 +1,42 @@
+"""Tests for stores, shipped so that any store can prove itself.
+
+class TestMyStore(StoreConformance):
+    @pytest.fixture
+    def store(self): return MyStore(...)
+"""
+
+from tests.conformance.article_conformance import ArticleConformance
+from tests.conformance.entry_conformance import EntryConformance, EntryLifeConformance
+from tests.conformance.key_conformance import KeyConformance
+from tests.conformance.life_conformance import (
+    HoldConformance,
+    LifeConformance,
+    SourceConformance,
+    SpendConformance,
+)
+from tests.conformance.log_conformance import LogConformance
+from tests.conformance.queue_conformance import ForgetConformance, QueueConformance
+from tests.conformance.recall_conformance import RecallConformance
+from tests.conformance.session_conformance import SessionConformance
+from tests.conformance.summary_conformance import SummaryConformance
+from tests.conformance.view_conformance import ViewConformance
+
+
+class StoreConformance(
+    LogConformance,
+    SessionConformance,
+    ViewConformance,
+    QueueConformance,
+    ForgetConformance,
+    LifeConformance,
+    HoldConformance,
+    SpendConformance,
+    SourceConformance,
+    RecallConformance,
+    ArticleConformance,
+    EntryConformance,
+    EntryLifeConformance,
+    SummaryConformance,
+    KeyConformance,
+):
+    """Everything `memorist.store.base.Store` promises. Give it a fixture `store`."""

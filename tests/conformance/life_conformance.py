@@ -1,0 +1,466 @@
+"""Conformance of a memory's life: versions, merging, restoring, holds, spending, sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memorist.errors import ConflictError, HeldError, LeaseLostError, NotFoundError
+from memorist.records.change import Add, Expire, Promote, Reinforce, Restore, Retract, Supersede
+from memorist.records.fact import Fact
+from memorist.records.hold import Hold
+from memorist.records.ids import new_id
+from memorist.records.memory_item import MemoryItem
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.store.base import Store
+from tests.conformance.worlds import fresh_scope, texts, worded
+
+MARCH = datetime(2026, 3, 1, tzinfo=UTC)
+JUNE = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+class LifeConformance:
+    """Needs a fixture `store`."""
+
+    def test_changes_decided_on_an_old_past_are_refused_and_none_is_made(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope().whole_user()
+        assert store.version(scope) == 0
+        store.apply(scope, [Add(_item(scope, "first"))], base_version=0)
+        seen = store.version(scope)
+        store.apply(scope, [Add(_item(scope, "theirs"))])
+        assert store.version(scope) == seen + 1
+        for base in (0, seen, seen + 2):
+            with pytest.raises(ConflictError):
+                store.apply(scope, [Add(_item(scope, "mine"))], base_version=base)
+        assert _current(store, scope) == ["first", "theirs"]
+        assert worded(store, scope, [("mine",)], limit=9) == []
+        store.apply(scope, [Add(_item(scope, "mine"))], base_version=store.version(scope))
+        assert _current(store, scope) == ["first", "theirs", "mine"]
+
+    def test_of_many_that_decided_on_the_same_past_one_goes_first(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        base = store.version(scope)
+
+        def change(number: int) -> bool:
+            try:
+                store.apply(scope, [Add(_item(scope, f"by {number}"))], base_version=base)
+            except ConflictError:
+                return False
+            return True
+
+        with ThreadPoolExecutor(6) as pool:
+            assert sum(pool.map(change, range(6))) == 1
+        assert (len(store.items(scope)), store.version(scope)) == (1, base + 1)
+
+    def test_nothing_is_counted_where_nothing_changes_or_only_others_do(self, store: Store) -> None:
+        scope, other = fresh_scope().whole_user(), fresh_scope().whole_user()
+        store.apply(scope, [])
+        store.apply(other, [Add(_item(other, "x"))])
+        assert store.version(scope) == 0
+
+    def test_several_jobs_are_done_with_their_changes_or_none_is(self, store: Store) -> None:
+        scope = fresh_scope()
+        for text in "ab":
+            store.append(scope, [Message("user", text)])
+        jobs = [job for job in store.claim(limit=10_000) if job.scope.owner == scope.owner]
+        assert len(jobs) == 2
+        store.release(jobs[1])
+        with pytest.raises(LeaseLostError):
+            store.apply(scope, [Add(_item(scope, "lost"))], done=jobs)
+        assert (store.items(scope), len(store.jobs(scope))) == ([], 2)
+        again = [job for job in store.claim(limit=10_000) if job.scope.owner == scope.owner]
+        with pytest.raises(ConflictError):
+            store.apply(scope, [Add(_item(scope, "x"))], done=again + jobs[:1], base_version=9)
+        assert (store.items(scope), len(store.jobs(scope))) == ([], 2)
+        store.apply(scope, [Add(_item(scope, "made"))], done=[jobs[0], *again], base_version=0)
+        assert (_current(store, scope), store.jobs(scope)) == (["made"], [])
+
+    def test_records_are_read_by_id_ended_or_not_and_only_ones_own(self, store: Store) -> None:
+        scope, stranger = fresh_scope().whole_user(), fresh_scope().whole_user()
+        item, fact = _item(scope, "x", "m1"), _lives(scope, "Berlin")
+        store.apply(scope, [Add(item), Add(fact), Expire(id=item.id, at=MARCH)])
+        found = store.records(scope, [fact.id, "unknown", item.id])
+        assert {record.id for record in found} == {item.id, fact.id}
+        assert [record.sources for record in found if record.id == item.id] == [("m1",)]
+        assert store.records(stranger, [item.id, fact.id]) == []
+        assert store.records(scope, []) == []
+
+    def test_what_a_record_took_the_place_of_is_told(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        old, new = _lives(scope, "Munich"), _lives(scope, "Berlin")
+        first, second = _item(scope, "one"), _item(scope, "two")
+        store.apply(scope, [Add(old), Supersede(old_id=old.id, record=new, at=JUNE)])
+        store.apply(scope, [Add(first), Supersede(old_id=first.id, record=second, at=JUNE)])
+        assert [one.id for one in store.superseded_by(scope, new.id)] == [old.id]
+        assert [one.id for one in store.superseded_by(scope, second.id)] == [first.id]
+        assert store.superseded_by(scope, old.id) == []
+        assert store.superseded_by(fresh_scope(), new.id) == []
+
+    def test_the_memories_of_messages_are_told_once_each_and_without_the_facts(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope().whole_user()
+        item, fact = _item(scope, "x", "m1", "m2"), _lives(scope, "Berlin", sources=("m1",))
+        ended = _item(scope, "y", "m2")
+        store.apply(scope, [Add(item), Add(fact), Add(ended), Retract(id=ended.id)])
+        assert store.derived(scope, ["m1"]) == [item.id]
+        assert sorted(store.derived(scope, ["m1", "m2", "m3"])) == sorted([item.id, ended.id])
+        assert store.derived(scope, []) == store.derived(fresh_scope(), ["m1"]) == []
+
+    def test_a_use_is_counted_and_changes_no_version(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        used, unused = _item(scope, "used"), _item(scope, "unused")
+        store.apply(scope, [Add(used), Add(unused)])
+        version = store.version(scope)
+        store.touch(scope, [used.id, "unknown"])
+        store.touch(scope, [used.id])
+        store.touch(scope, [])
+        store.touch(fresh_scope(), [unused.id])
+        found = {item.text: item for item in store.items(scope)}
+        assert (found["used"].uses, found["unused"].uses) == (2, 0)
+        assert found["used"].used_at is not None
+        assert found["unused"].used_at is None
+        assert store.version(scope) == version
+
+    def test_a_restored_memory_holds_and_is_found_again(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        item = _item(scope, "the canary")
+        for end in (Expire(id=item.id), Retract(id=item.id)):
+            store.apply(scope, [Add(item), end])
+            assert store.items(scope) == []
+            store.apply(scope, [Restore(id=item.id, reason="undone")])
+            [back] = store.items(scope)
+            assert (back.ended_at, back.superseded_by, back.reason) == (None, None, "undone")
+            assert [hit.id for hit in worded(store, scope, [("canary",)], limit=9)] == [item.id]
+        assert "the canary" in store.unembedded(scope, "m", limit=9).values()
+        with pytest.raises(NotFoundError):
+            store.apply(scope, [Restore(id="unknown")])
+
+    def test_restoring_what_holds_changes_nothing_that_can_be_found(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        item, fact = _item(scope, "the canary"), _lives(scope, "Canary Wharf")
+        store.apply(scope, [Add(item), Add(fact)])
+        store.apply(scope, [Restore(id=item.id), Restore(id=fact.id)])
+        found = worded(store, scope, [("canary",)], limit=9)
+        assert sorted(hit.id for hit in found) == sorted([item.id, fact.id])
+
+    def test_a_restored_superseded_fact_holds_and_is_found_again(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        old, new = _lives(scope, "Munich", MARCH), _lives(scope, "Berlin", JUNE)
+        store.apply(scope, [Add(old), Supersede(old_id=old.id, record=new, at=JUNE)])
+        assert worded(store, scope, [("munich",)], limit=9) == []
+        store.apply(scope, [Retract(id=new.id), Restore(id=old.id)])
+        [fact] = store.facts(scope)
+        assert (fact.object, fact.valid_to, fact.ended_at) == ("Munich", None, None)
+        assert fact.superseded_by is None
+        assert [hit.id for hit in worded(store, scope, [("munich",)], limit=9)] == [old.id]
+        assert len(store.match_links(scope, ["munich"], limit=9)) == 1
+        assert store.match_links(scope, ["berlin"], limit=9) == []
+
+    def test_a_restored_retracted_fact_is_believed_again(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        fact = _lives(scope, "Paris", MARCH)
+        store.apply(scope, [Add(fact), Retract(id=fact.id, at=JUNE)])
+        assert store.facts(scope) == []
+        store.apply(scope, [Restore(id=fact.id)])
+        [back] = store.facts(scope)
+        assert (back.known_to, back.valid_to) == (None, None)
+        assert [hit.id for hit in worded(store, scope, [("paris",)], limit=9)] == [fact.id]
+
+    def test_a_restored_fact_of_an_interval_keeps_its_end(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        fact = _lives(scope, "Paris", MARCH, valid_to=JUNE)
+        store.apply(scope, [Add(fact), Retract(id=fact.id), Restore(id=fact.id)])
+        [back] = store.facts(scope)
+        assert (back.valid_from, back.valid_to) == (MARCH, JUNE)
+        assert worded(store, scope, [("paris",)], limit=9) == []
+
+    def test_with_a_fact_ends_the_memory_that_states_it_and_both_come_back(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope().whole_user()
+        said, newer = _item(scope, "I nest in Munich"), _item(scope, "I nest in Berlin")
+        old = _lives(scope, "Munich", MARCH, memory=said.id)
+        new = _lives(scope, "Berlin", JUNE, memory=newer.id)
+        store.apply(scope, [Add(said), Add(old)])
+        store.apply(scope, [Add(newer), Supersede(old_id=old.id, record=new, at=JUNE)])
+        assert _current(store, scope) == ["I nest in Berlin"]
+        [ended] = store.records(scope, [said.id])
+        assert (ended.ended_at, ended.superseded_by) == (JUNE, newer.id)
+        assert worded(store, scope, [("munich",)], limit=9) == []
+        store.apply(scope, [Retract(id=new.id), Restore(id=old.id)])
+        assert _current(store, scope) == ["I nest in Munich"]
+        found = {hit.id for hit in worded(store, scope, [("munich",)], limit=9)}
+        assert found == {said.id, old.id}
+        assert worded(store, scope, [("berlin",)], limit=9) == []
+
+    def test_the_end_of_a_fact_is_not_known_before_it_was_learnt(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        fact = _lives(scope, "Munich", MARCH)
+        store.apply(scope, [Add(fact)])
+        store.apply(scope, [Expire(id=fact.id, at=JUNE)])
+        [ended] = store.facts(scope)
+        assert ended.valid_to == JUNE
+        assert ended.ended_at is not None
+        july, before = JUNE + timedelta(days=30), ended.ended_at - timedelta(microseconds=1)
+        assert len(store.facts(scope, valid_at=july, known_at=before)) == 1
+        assert store.facts(scope, valid_at=july, known_at=ended.ended_at) == []
+        assert len(store.facts(scope, valid_at=MARCH, known_at=ended.ended_at)) == 1
+
+    def test_what_ended_stays_ended_as_it_did(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        item, fact = _item(scope, "x"), _lives(scope, "Munich", MARCH)
+        store.apply(scope, [Add(item), Add(fact)])
+        store.apply(scope, [Expire(id=item.id, at=MARCH), Expire(id=fact.id, at=JUNE)])
+        later = JUNE + timedelta(days=9)
+        store.apply(scope, [Expire(id=item.id, at=later), Expire(id=fact.id, at=later)])
+        found = store.records(scope, [item.id, fact.id])
+        ends = {one.ended_at if isinstance(one, MemoryItem) else one.valid_to for one in found}
+        assert ends == {MARCH, JUNE}
+
+    def test_every_user_is_told_page_by_page(self, store: Store) -> None:
+        mine = [fresh_scope() for _ in range(5)]
+        for scope in mine:
+            store.append(scope, [Message("user", "hello")])
+        found: list[Scope] = []
+        while page := store.users(after=found[-1] if found else None, limit=2):
+            assert len(page) <= 2
+            found += page
+        assert len(found) == len(set(found))
+        assert {scope.whole_user() for scope in mine} <= set(found)
+        store.forget(mine[0].whole_user())
+        assert mine[0].whole_user() not in store.users(limit=100_000)
+
+
+class HoldConformance:
+    """Needs a fixture `store`."""
+
+    def test_a_hold_comes_back_as_it_was_until_it_is_lifted(self, store: Store) -> None:
+        scope = fresh_scope()
+        whole, part = scope.whole_user(), scope.whole_user().within(session="other")
+        first = Hold(scope=scope, kind="legal", target="m1", reason="a case", created_at=MARCH)
+        second = Hold(scope=part, created_at=JUNE)
+        store.hold(first)
+        store.hold(first)  # twice is once
+        store.hold(second)
+        assert store.holds(whole) == [first, second]
+        assert store.holds(scope) == [first]
+        assert store.holds(fresh_scope()) == []
+        with pytest.raises(NotFoundError):
+            store.lift(fresh_scope(), first.id)
+        store.lift(whole, first.id)
+        assert store.holds(whole) == [second]
+        with pytest.raises(NotFoundError):
+            store.lift(whole, first.id)
+
+    @pytest.mark.parametrize("what", ["user", "session", "message", "source"])
+    def test_a_legal_hold_refuses_to_forget_until_it_is_lifted(
+        self, store: Store, what: str
+    ) -> None:
+        scope, message = fresh_scope(), Message("user", "evidence")
+        store.append(scope, [message])
+        item = _item(scope, "of it", message.message_id)
+        store.apply(scope, [Add(item)])
+        forget = _ways(store, scope, message)[what]
+        for target in (None, message.message_id, item.id):
+            held = Hold(scope=scope.whole_user(), kind="legal", target=target)
+            store.hold(held)
+            with pytest.raises(HeldError):
+                forget()
+            store.lift(scope, held.id)
+        assert texts(store.history(scope)) == ["evidence"]
+        assert _current(store, scope) == ["of it"]
+        forget()
+        assert store.history(scope) == []
+        assert store.items(scope) == []
+
+    @pytest.mark.parametrize("what", ["user", "session", "message", "source"])
+    def test_a_users_own_hold_does_not_refuse_to_forget(self, store: Store, what: str) -> None:
+        scope, message = fresh_scope(), Message("user", "mine")
+        store.append(scope, [message])
+        store.hold(Hold(scope=scope.whole_user()))
+        _ways(store, scope, message)[what]()
+        assert store.history(scope) == []
+        assert (store.holds(scope) == []) == (what == "user")
+
+    def test_a_hold_on_one_session_leaves_the_others_free(self, store: Store) -> None:
+        user = fresh_scope().whole_user()
+        held, free = user.within(session="held"), user.within(session="free")
+        messages = [Message("user", "one"), Message("user", "two")]
+        store.append(held, [Message("user", "evidence")])
+        store.append(free, messages)
+        store.apply(user, [Add(_item(free, "of it", messages[0].message_id))])
+        store.hold(Hold(scope=held, kind="legal"))
+        store.forget(user, message_id=messages[0].message_id)
+        assert texts(store.history(user)) == ["evidence", "two"]
+        store.forget(free)
+        with pytest.raises(HeldError):
+            store.forget(user)
+        assert texts(store.history(user)) == ["evidence"]
+
+    def test_another_users_hold_keeps_nothing_of_mine(self, store: Store) -> None:
+        scope = fresh_scope()
+        store.append(scope, [Message("user", "mine")])
+        store.hold(Hold(scope=fresh_scope(), kind="legal"))
+        assert store.forget(scope.whole_user()).counts["messages"] == 1
+
+
+class SpendConformance:
+    """Needs a fixture `store`."""
+
+    def test_a_budget_holds_however_many_ask_at_once(self, store: Store) -> None:
+        calls, tokens = store.spent()
+
+        def ask(_: int) -> bool:
+            return store.spend(calls=1, tokens=10, max_calls=calls + 12, max_tokens=tokens + 70)
+
+        with ThreadPoolExecutor(8) as pool:
+            granted = sum(pool.map(ask, range(40)))
+        assert granted == 7  # the tokens were spent first
+        assert store.spent() == (calls + 7, tokens + 70)
+        assert not store.spend(calls=1, tokens=0, max_calls=calls + 7)
+        assert store.spend(calls=1, tokens=5)  # no limit is no limit
+        assert store.spent() == (calls + 8, tokens + 75)
+
+    def test_what_was_not_used_is_given_back(self, store: Store) -> None:
+        calls, tokens = store.spent()
+        limit = tokens + 1_000
+        assert store.spend(calls=1, tokens=1_000, max_tokens=limit)
+        assert not store.spend(calls=1, tokens=1, max_tokens=limit)
+        assert store.spend(calls=0, tokens=-900)
+        assert store.spend(calls=1, tokens=900, max_tokens=limit)
+        assert store.spent() == (calls + 2, limit)
+
+
+class SourceConformance:
+    """Needs a fixture `store`."""
+
+    def test_a_forgotten_source_is_gone_with_all_that_came_of_it(self, store: Store) -> None:
+        scope = fresh_scope()
+        whole = scope.whole_user()
+        web, mine = Message("user", "web canary"), Message("user", "my sparrow")
+        store.append(scope, [web], source="web")
+        [place] = store.append(scope, [mine]).seqs
+        for job in store.claim(limit=10_000):
+            if job.scope.owner == scope.owner:
+                store.apply(scope, [], done=job)
+        old, new = _lives(scope, "Munich", MARCH), _lives(scope, "Canary", JUNE, source="web")
+        both = _item(scope, "canary and sparrow", web.message_id, mine.message_id)
+        store.apply(
+            whole,
+            [
+                Add(_item(scope, "of the web", web.message_id)),
+                Add(both),
+                Add(old),
+                Add(_item(scope, "stamped canary", source="web")),
+                Add(_item(scope, "kept", mine.message_id)),
+                Supersede(old_id=old.id, record=new, at=JUNE),
+            ],
+        )
+        vectors = {id_: [1.0, 2.0] for id_ in store.unembedded(whole, "m", limit=99)}
+        store.put_vectors(scope, "m", vectors)
+        gone = store.forget(whole, source="web").counts
+        assert (gone["messages"], gone["memories"], gone["facts"]) == (1, 3, 1)
+        assert gone["vectors"] == gone["passages"] == 5
+        assert texts(store.history(scope)) == ["my sparrow"]
+        assert _current(store, whole) == ["kept"]
+        [fact] = store.facts(whole)
+        assert (fact.object, fact.valid_to, fact.superseded_by) == ("Munich", None, None)
+        assert worded(store, whole, [("canary",)], limit=9) == []
+        assert store.match_links(whole, ["canary"], limit=9) == []
+        [hit] = worded(store, whole, [("munich",)], limit=9)
+        assert hit.id == old.id
+        again = [job for job in store.jobs(whole) if job.kind == "derive"]
+        assert [(job.first_seq, job.last_seq) for job in again] == [(place, place)]
+
+    def test_a_source_is_forgotten_for_one_user_session_and_agent_only(self, store: Store) -> None:
+        user, other = fresh_scope().whole_user(), fresh_scope()
+        one = user.within(agent="tutor", session="one")
+        two = user.within(agent="coach", session="two")
+        for scope in (one, two, other):
+            store.append(scope, [Message("user", "from afar")], source="web")
+            store.apply(scope, [Add(_item(scope, "planted", source="web"))])
+        store.forget(one, source="web")
+        assert [entry.session_id for entry in store.history(user)] == ["two"]
+        assert [item.scope.agent for item in store.items(user)] == ["coach"]
+        store.forget(user.within(agent="tutor"), source="web")
+        assert len(store.history(user)) == 1
+        assert store.forget(user, source="tool").total == 0
+        store.forget(user, source="web")
+        assert (store.history(user), store.items(user)) == ([], [])
+        assert (len(store.history(other)), len(store.items(other))) == (1, 1)
+
+    def test_what_came_between_is_bridged_when_it_is_forgotten(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        later = JUNE + timedelta(days=30)
+        first, last = _lives(scope, "Munich", MARCH), _lives(scope, "Hamburg", later)
+        between = _lives(scope, "Berlin", JUNE, source="web")
+        store.apply(
+            scope,
+            [
+                Add(first),
+                Supersede(old_id=first.id, record=between, at=JUNE),
+                Supersede(old_id=between.id, record=last, at=later),
+            ],
+        )
+        store.forget(scope, source="web")
+        homes = {fact.object: (fact.valid_to, fact.superseded_by) for fact in store.facts(scope)}
+        assert homes == {"Munich": (later, last.id), "Hamburg": (None, None)}
+        assert worded(store, scope, [("munich",)], limit=9) == []
+
+    def test_a_promoted_reinforced_memory_goes_with_its_source_too(self, store: Store) -> None:
+        scope = fresh_scope()
+        web = Message("user", "planted", new_id())
+        store.append(scope, [web], source="web")
+        item = _item(scope, "planted", web.message_id)
+        store.apply(scope, [Add(item), Promote(id=item.id), Reinforce(id=item.id)])
+        store.forget(scope, source="web")
+        assert store.items(scope, current=False) == []
+
+
+def _ways(store: Store, scope: Scope, message: Message) -> dict[str, Callable[[], object]]:
+    """Each way to forget a message of a session."""
+    return {
+        "user": lambda: store.forget(scope.whole_user()),
+        "session": lambda: store.forget(scope),
+        "message": lambda: store.forget(scope, message_id=message.message_id),
+        "source": lambda: store.forget(scope.whole_user(), source="user"),
+    }
+
+
+def _current(store: Store, scope: Scope) -> list[str]:
+    return [item.text for item in store.items(scope)]
+
+
+def _item(scope: Scope, text: str, *sources: str, source: str = "user") -> MemoryItem:
+    return MemoryItem(scope=scope, text=text, sources=sources, source=source)
+
+
+def _lives(
+    scope: Scope,
+    city: str,
+    since: datetime = MARCH,
+    *,
+    valid_to: datetime | None = None,
+    memory: str | None = None,
+    source: str = "user",
+    sources: tuple[str, ...] = (),
+) -> Fact:
+    return Fact(
+        scope=scope,
+        subject="Ada",
+        predicate="lives in",
+        object=city,
+        valid_from=since,
+        valid_to=valid_to,
+        known_from=MARCH,
+        memory=memory,
+        source=source,
+        sources=sources,
+    )

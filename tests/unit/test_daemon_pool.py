@@ -1,0 +1,268 @@
+"""The crew: threads for what may hang. One that does costs a thread, never the caller."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+
+from memorist.recall import daemon_pool as crews
+from memorist.recall.daemon_pool import Crew, Task
+
+SOON = 20.0  # seconds that nothing here takes, on however busy a machine
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """Opened at the end, so that no thread hangs for ever."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait for what other threads are about to do."""
+    end = time.monotonic() + SOON
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def idle(crew: Crew) -> bool:
+    return crew._free == crew._threads
+
+
+def done(crew: Crew, work: Callable[[], object]) -> object:
+    task = Task(work)
+    crew.start(task)
+    assert task.wait(SOON)
+    return task.result()
+
+
+def test_a_task_gives_its_result_and_how_long_it_took() -> None:
+    crew, task = Crew(), Task(lambda: 6 * 7)
+    assert task.took_ms is None
+    crew.start(task)
+    assert task.wait(SOON)
+    assert task.result() == 42
+    assert task.took_ms is not None
+    assert 0 <= task.took_ms <= task.elapsed_ms()
+
+
+def test_a_task_that_panics_ends_neither_its_thread_nor_the_wait_for_it() -> None:
+    crew, task = Crew(1), Task(sys.exit)
+    crew.start(task)
+    assert task.wait(SOON)
+    assert type(task.error) is SystemExit
+    assert done(crew, lambda: 42) == 42
+
+
+def test_a_task_gives_its_error_to_whoever_asks() -> None:
+    crew, task = Crew(), Task(lambda: 1 // 0)
+    crew.start(task)
+    assert task.wait(SOON)
+    assert isinstance(task.error, ZeroDivisionError)
+    assert task.took_ms is not None
+    with pytest.raises(ZeroDivisionError):
+        task.result()
+    assert done(crew, lambda: "the thread goes on") == "the thread goes on"
+
+
+def test_tasks_of_a_lane_are_done_in_their_order_by_one_thread() -> None:
+    threads: list[int] = []
+    tasks = [Task(lambda: threads.append(threading.get_ident())) for _ in range(5)]
+    Crew().start(*tasks)
+    assert tasks[-1].wait(SOON)
+    assert all(task.took_ms is not None for task in tasks)
+    assert len(set(threads)) == 1
+
+
+def test_lanes_are_done_side_by_side() -> None:
+    crew, meet = Crew(), threading.Barrier(4)
+    tasks = [Task(lambda: meet.wait(SOON)) for _ in range(4)]
+    for task in tasks:
+        crew.start(task)
+    assert all(task.wait(SOON) and task.error is None for task in tasks)
+
+
+def test_a_task_that_hangs_is_late_and_may_be_asked_again(gate: threading.Event) -> None:
+    crew, task = Crew(), Task(lambda: gate.wait())
+    crew.start(task)
+    assert not task.wait(0.001)
+    assert task.took_ms is None
+    assert task.elapsed_ms() > 0
+    gate.set()
+    assert task.wait(SOON)
+    assert task.result() is True
+
+
+def test_while_all_threads_hang_nothing_is_begun_and_nobody_is_kept(gate: threading.Event) -> None:
+    crew = Crew(2)
+    hung = [Task(lambda: gate.wait()) for _ in range(2)]
+    for task in hung:
+        crew.start(task)
+    late = Task(lambda: "late")
+    crew.start(late)
+    assert not late.wait(0.001)
+    assert threading.active_count() < 100
+    gate.set()
+    assert late.wait(SOON)
+    assert late.result() == "late"
+    assert crew._threads == 2
+
+
+def test_what_nobody_waits_for_any_more_is_neither_done_nor_kept(gate: threading.Event) -> None:
+    ran: list[int] = []
+    crew = Crew(2)
+    for _ in range(2):
+        crew.start(Task(lambda: gate.wait()))
+    for number in range(100):
+        task = Task(partial(ran.append, number))
+        crew.start(task)
+        task.drop()
+    assert crew._lanes.qsize() <= 3
+    last = Task(lambda: ran.append(-1))
+    crew.start(last)
+    gate.set()
+    assert last.wait(SOON)
+    assert ran == [-1]
+    until(lambda: idle(crew))
+
+
+def test_many_callers_share_few_threads_and_none_is_forgotten() -> None:
+    given: list[int] = []
+    crew = Crew(3)
+    tasks = [Task(partial(given.append, number)) for number in range(300)]
+
+    def start(mine: list[Task[None]]) -> None:
+        for task in mine:
+            crew.start(task)
+
+    callers = [threading.Thread(target=start, args=(tasks[first::6],)) for first in range(6)]
+    for caller in callers:
+        caller.start()
+    assert all(task.wait(SOON) for task in tasks)
+    assert sorted(given) == list(range(300))
+    until(lambda: idle(crew))
+    assert crew._threads <= 3
+
+
+def test_threads_are_used_again() -> None:
+    crew, threads = Crew(), set()
+    for _ in range(20):
+        threads.add(done(crew, threading.get_ident))
+        until(lambda: idle(crew))
+    assert len(threads) == 1
+
+
+def test_an_idle_thread_keeps_nothing_of_what_it_did() -> None:
+    class Large:
+        pass
+
+    crew, task = Crew(), Task(Large)
+    crew.start(task)
+    assert task.wait(SOON)
+    kept = weakref.ref(task.result())
+    del task
+    until(lambda: idle(crew))
+    gc.collect()
+    assert kept() is None
+
+
+def test_close_lets_idle_threads_go_and_the_crew_can_begin_again() -> None:
+    crew = Crew()
+    thread = done(crew, threading.current_thread)
+    assert isinstance(thread, threading.Thread)
+    until(lambda: idle(crew))
+    crew.close()
+    thread.join(SOON)
+    assert not thread.is_alive()
+    assert done(crew, lambda: "again") == "again"
+    crew.close()
+    crew.close()
+
+
+def test_close_does_not_wait_for_a_thread_that_hangs(gate: threading.Event) -> None:
+    crew, task = Crew(), Task(lambda: gate.wait())
+    crew.start(task)
+    crew.close()
+    assert task.took_ms is None
+    gate.set()
+    assert task.wait(SOON)
+
+
+def test_a_thread_that_was_idle_for_long_goes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crews, "IDLE_SECONDS", 0.01)
+    crew = Crew()
+    thread = done(crew, threading.current_thread)
+    assert isinstance(thread, threading.Thread)
+    thread.join(SOON)
+    assert not thread.is_alive()
+    assert crew._threads == crew._free == 0
+    assert done(crew, lambda: "again") == "again"
+
+
+FORK = """
+import os
+from memorist.recall.daemon_pool import Crew, Task
+
+def done(crew, work):
+    task = Task(work)
+    crew.start(task)
+    assert task.wait(20)
+    return task.result()
+
+crew = Crew(1)
+assert done(crew, os.getpid) == os.getpid()
+child = os.fork()
+if child == 0:
+    os._exit(7 if done(crew, os.getpid) == os.getpid() else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+assert done(crew, os.getpid) == os.getpid()
+"""
+
+
+def test_a_crew_works_in_a_forked_child_and_goes_on_in_its_parent() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORK]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_a_crew_does_not_keep_the_process_from_ending() -> None:
+    hang = "import threading; from memorist.recall.daemon_pool import *; c = Crew(); "
+    hang += "c.start(Task(threading.Event().wait)); print('ended')"
+    command = [sys.executable, "-c", hang]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout == "ended\n"
+
+
+class Circle:
+    """Work that knows its own task, as a search does."""
+
+    def __init__(self) -> None:
+        self.task = Task(self.work)
+
+    def work(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("end", [Task.run, Task.drop])
+def test_what_is_over_is_freed_at_once_and_not_when_garbage_is_collected(
+    end: Callable[[Task[None]], None],
+) -> None:
+    circle = Circle()
+    gone = weakref.ref(circle)
+    gc.disable()
+    try:
+        end(circle.task)
+        del circle
+        assert gone() is None
+    finally:
+        gc.enable()
