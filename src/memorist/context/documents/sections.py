@@ -1,15 +1,21 @@
-"""Markdown's sections: where each begins and ends, by CommonMark's rules. Pure."""
+"""The sections of a Markdown text: where each begins and ends, by CommonMark's rules."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from memorist.context.documents.blocks import Blocks
 from memorist.errors import InvalidError, NotFoundError
 
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_NEWLINE = re.compile(r"\r\n?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,21 +112,22 @@ def _are_at(around: list[Section], path: list[tuple[int, str]]) -> bool:
 
 def _headers(text: str) -> Iterator[Section]:
     """Every header of the text, each as if no other ended its section."""
-    blocks = Blocks()
-    starts = []
-    for line in LINE.finditer(text):
-        starts.append(line.start())
-        # Columns decide how a line is read, and tabs stop at every fourth.
-        header = blocks.take(line[0].rstrip("\r\n").expandtabs(4))
-        if header:
-            level, lines = header
-            start, body = starts[-lines], line.end()
-            title = _atx_title(line[0]) if lines == 1 else text[start : line.start()]
-            yield Section(level, " ".join(title.split()), start, body, len(text))
+    if not text:
+        return
+    starts = [*(line.start() for line in LINE.finditer(text)), len(text)]
+    tokens = _parser().parse(_NEWLINE.sub("\n", text))
+    for header, words in pairwise(tokens):
+        if header.type == "heading_open" and header.level == 0 and header.map:
+            first, after = header.map
+            title = " ".join(words.content.split())
+            yield Section(int(header.tag[1]), title, starts[first], starts[after], len(text))
 
 
-def _atx_title(line: str) -> str:
-    """The words of a `## header ##`."""
-    title = line.strip().lstrip("#").strip()
-    bare = title.rstrip("#")
-    return title if bare and bare[-1] not in " \t" else bare
+@cache
+def _parser() -> MarkdownIt:
+    """Reads blocks only. It comes ready: two threads must not set up one parser's rules."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark").disable(["normalize", "inline", "text_join"])
+    parser.parse("# ready")
+    return parser
