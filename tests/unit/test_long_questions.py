@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memorist import Memory, Message
-from memorist.language.minilm_files import data_folder, read_pieces
+from memorist.language.minilm_files import data_folder
 from memorist.language.shorten import GIST_BYTES, QUESTION_BYTES, ends, gist
+from memorist.providers.wordpiece import read_pieces
 from memorist.recall.fusion import Ranking
 from memorist.recall.graph import names_in
 from memorist.recall.lexical import MAX_TERMS, terms_of

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from memorist import ProviderError
-from memorist.language.minilm_files import data_folder, read_pieces
+from memorist.language.minilm_files import data_folder
 from memorist.providers.embedder import Embedder
 from memorist.providers.minilm import WIDTH, WINDOW, MiniLM
 from memorist.providers.minilm_numpy import erf
+from memorist.providers.wordpiece import read_pieces
 
 TEXTS = [
     "",

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from memorist.language.minilm_files import data_folder, read_pieces
-from memorist.providers.wordpiece import WordPiece, split
+from memorist.language.minilm_files import data_folder
+from memorist.providers.wordpiece import WordPiece, read_pieces, split
 
 # Made with Hugging Face's tokenizers 0.23.3 and the tokenizer.json of all-MiniLM-L6-v2.
 GOLDEN = [

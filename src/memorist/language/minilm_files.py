@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from memorist.errors import ProviderError
-from memorist.providers.wordpiece import WordPiece
 
 
 def data_folder() -> Path:
@@ -20,9 +19,3 @@ def data_folder() -> Path:
         cure = "pip install --force-reinstall memorist-minilm"
         raise ProviderError(f"memorist-minilm is installed without its weights: {cure}")
     return folder
-
-
-def read_pieces(folder: Path) -> WordPiece:
-    """The tokenizer over the model's own vocabulary."""
-    with (folder / "vocab.txt").open(encoding="utf-8") as lines:
-        return WordPiece(lines)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memorist.errors import ProviderError
-from memorist.language.minilm_files import data_folder, read_pieces
+from memorist.language.minilm_files import data_folder
+from memorist.providers.wordpiece import read_pieces
 
 if TYPE_CHECKING:
     import numpy as np

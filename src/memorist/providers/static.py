@@ -7,7 +7,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memorist.language.minilm_files import data_folder, read_pieces
+from memorist.language.minilm_files import data_folder
+from memorist.providers.wordpiece import read_pieces
 
 if TYPE_CHECKING:
     import numpy as np

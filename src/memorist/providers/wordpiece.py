@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from pathlib import Path
 
 _MAX_WORD_CHARS = 100
 _IDEOGRAPH = (
@@ -93,3 +94,9 @@ def _is_sign(char: str) -> bool:
     if char.isascii():
         return not char.isalnum()
     return unicodedata.category(char)[0] == "P"
+
+
+def read_pieces(folder: Path) -> WordPiece:
+    """The tokenizer over the model's own vocabulary."""
+    with (folder / "vocab.txt").open(encoding="utf-8") as lines:
+        return WordPiece(lines)
