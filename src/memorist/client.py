@@ -15,7 +15,7 @@ from memorist.client_store import RemoteStore, plain, where
 from memorist.context.window import Context, Part, Receipt, Window
 from memorist.contexts import Given
 from memorist.errors import InvalidError, NotFoundError, StoreUnavailableError
-from memorist.providers.connection import Connection, NotHereError
+from memorist.providers.http import Connection, NotHereError
 from memorist.records.decode import from_plain
 from memorist.records.ids import new_id
 from memorist.records.inputs import UNSET, Remembered, Said, What, as_messages

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, get_args
 
 from memorist.errors import NotFoundError
 from memorist.life import About, Told, Triple
-from memorist.providers.connection import Connection, part
+from memorist.providers.http import Connection, part
 from memorist.records.change import Change
 from memorist.records.decode import from_plain
 from memorist.records.fact import Fact

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from memorist.errors import InvalidError, NotFoundError
-from memorist.providers.connection import PAGE, Connection, NotHereError, part
+from memorist.providers.http import PAGE, Connection, NotHereError, part
 from memorist.records.decode import from_plain
 from memorist.records.fact import Fact
 from memorist.records.ids import new_id

@@ -18,7 +18,7 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from memorist import ConfigError, ProviderError
-from memorist.providers import remote, transport
+from memorist.providers import http, remote
 from memorist.providers.embedder import Embedder
 from memorist.providers.langchain import LangChainEmbedder
 from memorist.providers.remote import OllamaEmbedder, OpenAIEmbedder
@@ -38,6 +38,7 @@ class Provider(ThreadingHTTPServer):
         self.queued: list[Answer | Callable[[dict[str, Any]], Answer]] = []
         self.asked: list[dict[str, Any]] = []
         self.seen: list[tuple[str, str | None]] = []
+        self.proxy_logins: list[str | None] = []
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
     def queue(self, status: int, body: object, **headers: str) -> None:
@@ -51,6 +52,7 @@ class Handler(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked.append(asked)
         self.server.seen.append((self.path, self.headers.get("Authorization")))
+        self.server.proxy_logins.append(self.headers.get("Proxy-Authorization"))
         status, body, headers = self.answer(asked)
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
@@ -89,7 +91,7 @@ def openai_answer(rows: list[list[float]]) -> dict[str, Any]:
 
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
-    monkeypatch.setattr(transport, "FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr(http, "FIRST_WAIT_S", 0.01)
     with Provider() as server:
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield server
@@ -226,7 +228,7 @@ TOMORROW = formatdate(time.time() + 86_400, usegmt=True)
 def test_no_wait_is_longer_than_the_bound(
     provider: Provider, openai: OpenAIEmbedder, monkeypatch: pytest.MonkeyPatch, told: str
 ) -> None:
-    monkeypatch.setattr(transport, "LONGEST_WAIT_S", 0.02)
+    monkeypatch.setattr(http, "LONGEST_WAIT_S", 0.02)
     provider.queue(429, {}, Retry_After=told)
     started = time.monotonic()
     openai.embed(["a"])
@@ -364,10 +366,31 @@ def test_an_answer_cut_off_is_asked_for_again(provider: Provider, openai: OpenAI
     assert len(provider.asked) == 2
 
 
+def test_a_proxy_of_the_environment_is_used(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", provider.url.replace("//", "//ada:pass%20word@"))
+    monkeypatch.setenv("no_proxy", "direct.example")
+    OllamaEmbedder("m", base_url="http://models.example").embed(["a"])
+
+    assert provider.seen == [("http://models.example/api/embed", None)]
+    assert provider.proxy_logins == ["Basic YWRhOnBhc3Mgd29yZA=="]
+    with pytest.raises(ProviderError, match="gaierror"):
+        OllamaEmbedder("m", base_url="http://direct.example").embed_query("a")
+
+
+def test_a_server_on_this_machine_needs_no_proxy(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+
+    assert len(OllamaEmbedder("m", base_url=provider.url).embed(["a"])) == 1
+
+
 def test_an_answer_without_end_is_refused(
     provider: Provider, openai: OpenAIEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "MAX_BYTES", 100)
+    monkeypatch.setattr(http, "MAX_BYTES", 100)
     provider.queue(200, b"x" * 101)
 
     assert "more than 100 bytes" in failure(openai)
@@ -389,7 +412,7 @@ def test_a_silent_server_costs_its_time_and_no_more(provider: Provider) -> None:
 
 
 def test_nobody_there_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(http, "FIRST_WAIT_S", 0.001)
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         port = server.server_address[1]
     said = failure(OllamaEmbedder("m", base_url=f"http://127.0.0.1:{port}"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from memorist.errors import BadAnswerError, ProviderError
 from memorist.providers.chat_model import Patience, Reply, content_text, make_reply
-from memorist.providers.transport import retry_after
+from memorist.providers.http import retry_after
 
 _CUT_OFF = ("LengthFinishReasonError", "ContentFilterFinishReasonError")  # of OpenAI's library
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from memorist.errors import BadAnswerError, ProviderError
 from memorist.providers.chat_model import Patience, Reply, content_text, make_reply
-from memorist.providers.transport import Endpoint
+from memorist.providers.http import Endpoint
 
 OPENAI_URL = "https://api.openai.com/v1"
 MAX_BYTES = 4_000_000

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from memorist.errors import ProviderError
-from memorist.providers.transport import ATTEMPTS, Endpoint
+from memorist.providers.http import ATTEMPTS, Endpoint
 from memorist.providers.vectors import embed_in_windows, unit_rows
 
 if TYPE_CHECKING:

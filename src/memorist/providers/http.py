@@ -1,0 +1,474 @@
+"""The HTTP client: a connection pool, bounded answers and retries, on the standard library.
+
+`Endpoint` posts JSON to a model server and raises `ProviderError`. `Connection` calls a Memorist
+server and raises the error that the server raised. Neither follows redirects, which would hand
+the key and the texts to another host, and no error repeats a key or a text.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import math
+import re
+import selectors
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from email.message import Message as Headers
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from typing import Any, TypeVar
+from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
+
+from memorist.error_codes import error_of
+from memorist.errors import (
+    ConfigError,
+    InvalidError,
+    MemoristError,
+    MissingExtraError,
+    ProviderError,
+    RateLimitedError,
+    StoreUnavailableError,
+    UnauthorizedError,
+)
+from memorist.records.text import check_text
+
+ATTEMPTS = 4
+FIRST_WAIT_S = 0.5  # before a model server is asked again; doubled by each attempt
+FIRST_SERVER_WAIT_S = 0.1  # the same for a Memorist server, where somebody waits
+LONGEST_WAIT_S = 30.0
+MAX_BYTES = 64_000_000
+MAX_SERVER_BYTES = 256_000_000
+CHUNK_BYTES = 65_536
+MAX_IDLE = 32  # connections that are kept open
+PAGE = 500
+NO_JSON = object()
+_NETWORK_ERRORS = (OSError, http.client.HTTPException)
+
+# Model servers
+_TRANSIENT = {408, 409, 425, 429, 500, 502, 503, 504, 529}
+_PERMANENT_CODES = {"insufficient_quota"}  # comes as a 429, but waiting does not pay the bill
+_CURES = {
+    400: "it may not know this model or these dimensions, or find a text too long",
+    401: "check the API key",
+    403: "check the API key",
+    404: "check base_url and the model's name",
+    413: "send shorter texts",
+}
+
+# Memorist servers
+_SAFE_METHODS = {"GET", "PUT", "DELETE"}
+# POSTs that may be sent twice: they read, or find again what they made.
+_SAFE_POSTS = {"/api/recall", "/api/context", "/api/articles/retrieve", "/api/sessions/resolve"}
+_BUSY = {429, 503}
+_GATEWAY = {502, 503, 504}  # what a proxy answers when the server behind it is away
+
+T = TypeVar("T")
+
+
+class TransientError(Exception):
+    """Worth another attempt, perhaps after a wait; `error` is raised when none is left."""
+
+    def __init__(self, error: MemoristError, retry_after_s: float | None = None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.retry_after_s = retry_after_s or 0.0
+
+
+class BrokenAnswerError(ConnectionError):
+    """An answer that began and did not end as it should."""
+
+
+class NotHereError(ConfigError, AttributeError):
+    """The operation needs the database and is not offered over HTTP."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} needs the database itself; give its path or postgresql:// URL instead of "
+            "the server's address"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """A whole answer."""
+
+    status: int
+    headers: Headers
+    data: bytes
+
+    def json(self) -> Any:
+        """The parsed body, or NO_JSON."""
+        try:
+            return json.loads(self.data)
+        except (ValueError, RecursionError):
+            return NO_JSON
+
+
+class HttpPool:
+    """Connections to one server, kept open between requests. Any thread may use it.
+
+    The proxy that the environment names (http_proxy, https_proxy, no_proxy) is used, except for
+    servers on this machine.
+    """
+
+    def __init__(self, url: str, key: str = "", *, max_bytes: int | None = None) -> None:
+        self._idle: list[http.client.HTTPConnection] = []
+        self._lock = threading.Lock()
+        parts = _split_url(url)
+        if not (key.isascii() and key.isprintable()):
+            raise ConfigError("the API key holds characters that no HTTP header can carry")
+        self.origin = f"{parts.scheme}://{parts.netloc}"
+        self.path = parts.path + (f"?{parts.query}" if parts.query else "")
+        self._address = parts.hostname or "", parts.port
+        self._secure = parts.scheme == "https"
+        self._proxy = _proxy_of(parts)
+        self._max_bytes = max_bytes
+        self._headers = {"User-Agent": "memorist", "Accept": "application/json"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+
+    def __repr__(self) -> str:
+        return self.origin
+
+    def send(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None,
+        *,
+        ends_at: float,
+        headers: Mapping[str, str] | None = None,
+    ) -> HttpAnswer:
+        """Send one request and read its answer by `ends_at`, a moment of `time.monotonic()`."""
+        sent = {**self._headers, **(headers or {})}
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        if self._proxy is not None and not self._secure:
+            target = self.origin + target
+            sent |= _proxy_headers(self._proxy)
+        connection, reused = self._take()
+        connection.timeout = max(ends_at - time.monotonic(), 0.001)
+        if connection.sock is not None:
+            connection.sock.settimeout(connection.timeout)
+        try:
+            connection.request(method, target, body, sent)
+            reply = connection.getresponse()
+            answer = HttpAnswer(reply.status, reply.headers, self._read(reply, ends_at))
+        except BaseException as error:  # also an interrupt: the rest would answer the next request
+            connection.close()
+            if reused and isinstance(error, _NETWORK_ERRORS):
+                self.close()  # the server may have closed the other connections with this one
+            raise
+        self._give_back(connection, reusable=not reply.will_close)
+        return answer
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    __del__ = close
+
+    def _read(self, reply: http.client.HTTPResponse, ends_at: float) -> bytes:
+        """All of the answer; the socket's own timeout begins anew with every byte."""
+        data = bytearray()
+        max_bytes = self._max_bytes or MAX_BYTES
+        try:
+            while part := reply.read1(CHUNK_BYTES):
+                data += part
+                if len(data) > max_bytes:
+                    raise ProviderError(f"{self} answered with more than {max_bytes:,} bytes")
+                if time.monotonic() > ends_at:
+                    raise BrokenAnswerError("the answer came too slowly")
+            if reply.length:
+                raise BrokenAnswerError("the answer was cut off")
+            return bytes(data)
+        except http.client.IncompleteRead:
+            raise BrokenAnswerError("the answer was cut off") from None
+        finally:
+            reply.close()  # else Python 3.11 refuses the next request on this connection
+
+    def _take(self) -> tuple[http.client.HTTPConnection, bool]:
+        """An open connection, or a new one, and whether it was used before."""
+        while self._idle:
+            with suppress(IndexError):  # another thread took the last one
+                connection = self._idle.pop()
+                if not _is_closed(connection):
+                    return connection, True
+                connection.close()
+        return self._new_connection(), False
+
+    def _give_back(self, connection: http.client.HTTPConnection, *, reusable: bool) -> None:
+        with self._lock:
+            if reusable and len(self._idle) < MAX_IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _new_connection(self) -> http.client.HTTPConnection:
+        host, port = self._address
+        if self._proxy is not None:
+            host, port = self._proxy.hostname or "", self._proxy.port or 80
+        if not self._secure:
+            return http.client.HTTPConnection(host, port)
+        connection = http.client.HTTPSConnection(host, port, context=self._tls)
+        if self._proxy is not None:
+            connection.set_tunnel(*self._address, headers=_proxy_headers(self._proxy))
+        return connection
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return ssl.create_default_context()
+
+
+class Endpoint:
+    """One URL of a model server that takes and gives JSON."""
+
+    def __init__(
+        self, url: str, *, api_key: str = "", timeout_s: float = 30.0, max_bytes: int | None = None
+    ) -> None:
+        self._pool = HttpPool(url, api_key, max_bytes=max_bytes)
+        self._timeout_s = timeout_s
+
+    def __repr__(self) -> str:
+        return repr(self._pool)
+
+    def post(
+        self,
+        body: Mapping[str, object],
+        *,
+        attempts: int = ATTEMPTS,
+        timeout_s: float | None = None,
+    ) -> object:
+        """The server's answer; transient failures are retried, others raise ProviderError."""
+        data = json.dumps(body).encode()
+        times = f"{attempts} times" if attempts > 1 else "once"
+
+        def attempt() -> object:
+            ends_at = time.monotonic() + (timeout_s or self._timeout_s)
+            try:
+                answer = self._pool.send("POST", self._pool.path, data, ends_at=ends_at)
+            except _NETWORK_ERRORS as error:
+                reason = f"{type(error).__name__}; is it running?"
+                if isinstance(error, BrokenAnswerError):
+                    reason = str(error)
+                failure = ProviderError(f"{self} failed, asked {times}: {reason}")
+                raise TransientError(failure) from None
+            if not 200 <= answer.status < 300:
+                raise self._refusal(answer, times)
+            if (value := answer.json()) is NO_JSON:
+                raise ProviderError(f"{self} answered with no JSON: check base_url")
+            return value
+
+        return _retry(attempt, attempts=attempts, first_wait_s=FIRST_WAIT_S)
+
+    def _refusal(self, answer: HttpAnswer, times: str) -> Exception:
+        code = _provider_code(answer.json())
+        reason = f"HTTP {answer.status}" + (f" ({code})" if code else "")
+        if answer.status in _TRANSIENT and code not in _PERMANENT_CODES:
+            wait_s = retry_after(answer.headers)
+            text = f"{self} failed, asked {times}: {reason}"
+            failure = ProviderError(text, status=answer.status, retry_after_s=wait_s)
+            return TransientError(failure, wait_s)
+        cure = _CURES.get(answer.status, "see the server's log")
+        if answer.status < 400:
+            cure = "it points elsewhere; give base_url the final address"
+        return ProviderError(f"{self} refused with {reason}: {cure}", status=answer.status)
+
+
+class Connection:
+    """A Memorist server by its address. Any thread may use it."""
+
+    def __init__(self, url: str, key: str = "", timeout_s: float = 30.0) -> None:
+        self._pool = HttpPool(url, key, max_bytes=MAX_SERVER_BYTES)
+        self.url = self._pool.origin
+        self._base = self._pool.path.rstrip("/")
+        self._timeout_s = timeout_s
+
+    def __repr__(self) -> str:
+        return self.url
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        once: str = "",
+        timeout_s: float | None = None,
+        query: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The server's answer; a request is sent again only where it cannot act twice.
+
+        `once` makes that so for a request that adds: the server acts once for each such key.
+        """
+        target = self._base + path + _query_string(query or {})
+        # A lone surrogate, which UTF-8 cannot hold, is escaped here and refused by the server.
+        data = None
+        if body is not None:
+            data = json.dumps(body, ensure_ascii=False).encode("utf-8", "backslashreplace")
+        headers = {"Idempotency-Key": once} if once else {}
+        repeatable = bool(once) or method in _SAFE_METHODS or path in _SAFE_POSTS
+        ends_at = time.monotonic() + (timeout_s or self._timeout_s)
+
+        def attempt() -> Any:
+            try:
+                answer = self._pool.send(method, target, data, ends_at=ends_at, headers=headers)
+            except _NETWORK_ERRORS as error:
+                reason = type(error).__name__
+                away = StoreUnavailableError(f"{self} does not answer ({reason}); is it running?")
+                raise (TransientError(away) if repeatable else away) from None
+            return _value_of(answer, repeatable=repeatable)
+
+        return _retry(attempt, attempts=ATTEMPTS, first_wait_s=FIRST_SERVER_WAIT_S, ends_at=ends_at)
+
+    def pages(self, path: str, query: Mapping[str, Any]) -> Iterator[Any]:
+        """Every item of a list, page by page."""
+        cursor = None
+        while True:
+            page = self.call("GET", path, query={**query, "cursor": cursor, "limit": PAGE})
+            yield from page["items"]
+            if (cursor := page["next"]) is None:
+                return
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._pool.close()
+
+
+def _retry(
+    attempt: Callable[[], T], *, attempts: int, first_wait_s: float, ends_at: float = math.inf
+) -> T:
+    """What `attempt` returns; after a TransientError it is made again, while there is time."""
+    wait_s = first_wait_s
+    for left in reversed(range(attempts)):
+        try:
+            return attempt()
+        except TransientError as failure:
+            pause_s = max(wait_s, failure.retry_after_s)
+            if not left or time.monotonic() + pause_s > ends_at:
+                raise failure.error from None
+        time.sleep(min(pause_s, LONGEST_WAIT_S))
+        wait_s *= 2
+    raise ValueError("attempts must be at least 1")
+
+
+def retry_after(headers: Mapping[str, str] | Headers) -> float | None:
+    """The seconds of a Retry-After header, which is a number or a date."""
+    value = headers.get("Retry-After")
+    if value is None:
+        return None
+    if re.fullmatch(r"\d{1,9}(\.\d*)?", value.strip()):
+        return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+def part(id_: str) -> str:
+    """An id as one segment of a path, whatever characters it holds."""
+    return quote(check_text(id_, "id"), safe="")
+
+
+def _split_url(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        usable = parts.port != 0 and parts.scheme in ("http", "https")
+    except ValueError:  # a port that is none, or half of an IPv6 address
+        raise ConfigError("the server's address cannot be read") from None
+    if not usable or not parts.hostname or "@" in parts.netloc:
+        raise ConfigError(
+            "a server's address (base_url) is http:// or https:// and a host, without a user"
+        )
+    return parts
+
+
+def _proxy_of(parts: SplitResult) -> SplitResult | None:
+    from urllib.request import getproxies, proxy_bypass
+
+    host = parts.hostname or ""
+    local = host in ("localhost", "::1") or host.startswith("127.")
+    proxy = getproxies().get(parts.scheme)
+    if not proxy or local or proxy_bypass(host):
+        return None
+    return urlsplit(proxy if "://" in proxy else f"//{proxy}")
+
+
+def _proxy_headers(proxy: SplitResult) -> dict[str, str]:
+    if proxy.username is None:
+        return {}
+    login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
+
+
+def _is_closed(connection: http.client.HTTPConnection) -> bool:
+    """Whether the server has closed it: only then is there something to read between requests.
+
+    Servers close idle connections, and a request that may not be sent twice would be lost.
+    """
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.sock, selectors.EVENT_READ)
+        return bool(selector.select(0))
+
+
+def _provider_code(body: Any) -> str:
+    """The provider's own code of an error, unless it could be a sentence that quotes a text."""
+    try:
+        code = str(body["error"].get("code") or body["error"].get("type") or "")
+    except (TypeError, KeyError, AttributeError):
+        return ""
+    return code if re.fullmatch(r"[a-zA-Z_]{1,40}", code) else ""
+
+
+def _query_string(query: Mapping[str, Any]) -> str:
+    fields = {
+        name: check_text(_query_value(value), name, InvalidError)
+        for name, value in query.items()
+        if value is not None
+    }
+    return f"?{urlencode(fields)}" if fields else ""
+
+
+def _query_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _value_of(answer: HttpAnswer, *, repeatable: bool) -> Any:
+    """What a Memorist server answered, or the error that it raised."""
+    value = answer.json() if answer.data else None
+    if answer.status < 300 and value is not NO_JSON:
+        return value
+    problem = value if isinstance(value, dict) else {}
+    wait_s = retry_after(answer.headers)
+    error = _server_error(answer.status, problem, wait_s)
+    busy = answer.status in _BUSY or (answer.status in _GATEWAY and "code" not in problem)
+    if busy and (repeatable or answer.status == 429):
+        raise TransientError(error, wait_s)
+    raise error
+
+
+def _server_error(status: int, problem: Mapping[str, Any], wait_s: float | None) -> MemoristError:
+    if status < 400:
+        return ConfigError(
+            f"there is no Memorist at this address, or it redirects elsewhere (HTTP {status})"
+        )
+    if status in _GATEWAY and "code" not in problem:
+        return StoreUnavailableError(f"the server is away (HTTP {status})")
+    error = error_of(str(problem.get("code", "")))
+    detail = str(problem.get("detail") or f"the server answered with HTTP {status}")
+    if error is RateLimitedError:
+        return RateLimitedError(detail, retry_after_s=wait_s or 1.0)
+    if error is UnauthorizedError:
+        detail += "; in Python set MEMORIST_KEY, or use memorist.Client(url, key=…)"
+    return MemoristError(detail) if error is MissingExtraError else error(detail)
