@@ -114,7 +114,7 @@ class Client(RemoteLife):
                 "source": source,
                 "messages": messages,
             }
-            told = self._connection.call("POST", "/api/messages/batch", body, once=new_id())
+            told = self._connection.call("POST", "/api/messages/batch", body, idempotent=True)
             done = from_plain(Remembered, told)
             session, ids, added = done.session_id, ids + done.message_ids, added + done.added
         return Remembered(session_id=session or "", message_ids=ids, added=added)

@@ -13,7 +13,6 @@ from memorist.records.change import Change
 from memorist.records.decode import from_plain
 from memorist.records.fact import Fact
 from memorist.records.hold import Hold, HoldKind
-from memorist.records.ids import new_id
 from memorist.records.log import Job
 from memorist.records.memory_item import MemoryItem
 
@@ -143,7 +142,7 @@ class RemoteLife:
     ) -> Hold:
         """Keep all of a user's, a session, or one message or memory from being cleared away."""
         body = {"user": user, "session": session, "target": target, "kind": kind, "reason": reason}
-        return from_plain(Hold, self._connection.call("POST", "/api/holds", body, once=new_id()))
+        return from_plain(Hold, self._connection.call("POST", "/api/holds", body))
 
     def lift(self, hold_id: str, *, user: str) -> None:
         """End a hold."""
@@ -162,7 +161,7 @@ class RemoteLife:
         self._connection.call("POST", f"/api/jobs/{job_id}/retry", {"user": user})
 
     def _added(self, path: str, body: Mapping[str, Any]) -> str:
-        return str(self._connection.call("POST", path, body, once=new_id())["id"] or "")
+        return str(self._connection.call("POST", path, body, idempotent=True)["id"] or "")
 
     def _all(self, kind: type[T], path: str, **query: Any) -> list[T]:
         """Every item of a list, page by page."""

@@ -10,7 +10,6 @@ from memorist.errors import InvalidError, NotFoundError
 from memorist.providers.http import PAGE, Connection, NotHereError, part
 from memorist.records.decode import from_plain
 from memorist.records.fact import Fact
-from memorist.records.ids import new_id
 from memorist.records.log import LogEntry
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
@@ -83,7 +82,7 @@ class RemoteStore:
             "finish": not message.unfinished,
             **more,
         }
-        self._connection.call("POST", f"/api/messages/{part(id_)}/append", body, once=new_id())
+        self._connection.call("POST", f"/api/messages/{part(id_)}/append", body, idempotent=True)
         self._grown[id_] = len(text)
         if not message.unfinished:
             del self._grown[id_]

@@ -119,7 +119,7 @@ class Client:
 
 
 class Writer(Client):
-    """Writes to sessions of its own, in order, each request under a key of its own."""
+    """Writes to sessions of its own, in order."""
 
     def __init__(self, load: Load, number: int) -> None:
         super().__init__(load, number)
@@ -167,13 +167,12 @@ class Reader(Client):
 
 
 def as_request(name: str, number: int) -> dict[str, Any]:
-    """A writer's append; every other writer leaves it to the key to give the messages ids."""
-    with_ids = int(name[1 : name.index("s")]) % 2 == 0
-    said = [_said(message, with_ids) for message in batch(name, number)]
+    """A writer's append: sent again, its messages are known by their ids."""
+    said = [_said(message) for message in batch(name, number)]
     where: dict[str, Any] = {"agent": name} if is_active(name) else {"session": name}
     body = {**where, **said[0]} if len(said) == 1 else {**where, "messages": said}
     path = "/api/messages" if len(said) == 1 else "/api/messages/batch"
-    return {"path": path, "json": body, "headers": {"Idempotency-Key": f"{name} {number}"}}
+    return {"path": path, "json": body}
 
 
 def is_active(name: str) -> bool:
@@ -186,6 +185,5 @@ def word_of(content: object) -> str:
     return str(content).partition(" ")[0]
 
 
-def _said(message: Message, with_id: bool) -> dict[str, Any]:
-    own = {"message_id": message.message_id} if with_id else {}
-    return {"role": message.role, "content": message.content, **own}
+def _said(message: Message) -> dict[str, Any]:
+    return {"role": message.role, "content": message.content, "message_id": message.message_id}

@@ -153,17 +153,17 @@ def test_what_is_no_message_is_refused_and_nothing_is_stored(
     assert memory.history(user="ada") == []
 
 
-def test_a_message_sent_again_under_its_key_is_stored_once(
+def test_a_message_sent_again_under_its_id_is_stored_once(
     client: httpx.Client, memory: Memory
 ) -> None:
     def sent(text: str) -> httpx.Response:
-        headers = {**JSON, "Idempotency-Key": "one"}
-        return client.post("/api/chat", json={"message": text}, headers=headers)
+        body = {"message": text, "asked_id": "one"}
+        return client.post("/api/chat", json=body, headers=JSON)
 
     assert sent("Hello").json()["asked_id"] == sent("Hello").json()["asked_id"]
     assert len(memory.history(user="ada")) == 1
     other = sent("Something else")
-    assert (other.status_code, other.json()["code"]) == (422, "idempotency")
+    assert (other.status_code, other.json()["code"]) == (409, "conflict")
 
 
 def test_the_settings_that_name_no_model_open_none() -> None:

@@ -1,4 +1,4 @@
-"""POST /api/chat of what was said before: by its Idempotency-Key, or by its asked_id."""
+"""POST /api/chat of what was said before: by its asked_id, with the message or alone."""
 
 from __future__ import annotations
 
@@ -37,15 +37,16 @@ def server() -> Iterator[ModelServer]:
 
 
 def ask(client: httpx.Client, text: str, key: str = "k1", **fields: Any) -> httpx.Response:
-    headers = {**JSON, "Idempotency-Key": key}
-    return client.post("/api/chat", json={"message": text, **fields}, headers=headers)
+    body = {"message": text, "asked_id": key, **fields}
+    return client.post("/api/chat", json=body, headers=JSON)
 
 
 def listen(client: httpx.Client, text: str, key: str = "k1") -> tuple[bool, list[tuple[str, Any]]]:
     """Whether it is told again, and what is."""
-    answer = client.post("/api/chat", json={"message": text}, headers={"Idempotency-Key": key})
+    answer = client.post("/api/chat", json={"message": text, "asked_id": key})
     assert answer.status_code == 200, answer.text
-    return answer.headers.get("Idempotency-Replayed") == "true", read_events(answer.text)
+    events = read_events(answer.text)
+    return [name for name, _ in events] == ["session", "token", "done"], events
 
 
 def ask_by_id(client: httpx.Client, asked_id: str, **fields: Any) -> httpx.Response:
@@ -56,7 +57,7 @@ def said(memory: Memory) -> list[tuple[str, bool]]:
     return [(message.text, message.unfinished) for message in log(memory)]
 
 
-def test_a_question_under_the_same_key_is_answered_once_and_told_again(
+def test_a_question_under_the_same_id_is_answered_once_and_told_again(
     memory: Memory, server: ModelServer
 ) -> None:
     answers(server, "In the cellar.", "Somewhere else.")
@@ -64,8 +65,6 @@ def test_a_question_under_the_same_key_is_answered_once_and_told_again(
         first = ask(client, "Where is my bike?")
         again = ask(client, "Where is my bike?")
         replayed, told = listen(client, "Where is my bike?")
-    assert "Idempotency-Replayed" not in first.headers
-    assert again.headers["Idempotency-Replayed"] == "true"
     ids = ("session_id", "asked_id", "message_id", "message")
     assert [again.json()[name] for name in ids] == [first.json()[name] for name in ids]
     assert replayed
@@ -106,10 +105,10 @@ def test_a_second_try_that_fails_takes_nothing_away(memory: Memory, server: Mode
         assert said(memory) == before
 
 
-def test_a_client_that_left_comes_back_by_the_same_key(memory: Memory, server: ModelServer) -> None:
+def test_a_client_that_left_comes_back_by_the_same_id(memory: Memory, server: ModelServer) -> None:
     answers(server, " ".join(f"word{number}" for number in range(500)), "Short.")
     server.mode, server.byte_every_s = "slow", 0.0005
-    sent: dict[str, Any] = {"json": {"message": "Count"}, "headers": {"Idempotency-Key": "k1"}}
+    sent: dict[str, Any] = {"json": {"message": "Count", "asked_id": "k1"}}
     with talking(memory, server, tools=()) as client:
         heard = ""
         with client.stream("POST", "/api/chat", **sent) as answer:
@@ -194,7 +193,7 @@ def test_what_is_sent_again_stays_in_its_conversation(memory: Memory, server: Mo
         assert ask(client, "Count").json()["session_id"] == began
         assert memory.history(user="ada", session=other) == []
         elsewhere = ask(client, "Count", agent_id="tutor")
-        assert (elsewhere.status_code, elsewhere.json()["code"]) == (422, "idempotency")
+        assert (elsewhere.status_code, elsewhere.json()["code"]) == (409, "conflict")
     assert said(memory) == [("Count", False), (COUNT, False)]
 
 
@@ -216,7 +215,6 @@ def test_after_a_failure_the_question_is_answered_by_its_id(
         answers(server, COUNT)
         first, again = (ask_by_id(client, problem["asked_id"]) for _ in range(2))
     assert first.json()["message"] == again.json()["message"] == COUNT
-    assert again.headers["Idempotency-Replayed"] == "true"
     assert said(memory) == [("Count", False), (COUNT, False)]
 
 
@@ -237,7 +235,9 @@ def test_an_id_that_is_no_question_of_the_callers_is_refused(
         assert status(asked_id=asked, session_id="another") == 404
         assert status(asked_id=asked, agent_id="another") == 404
         assert status(asked_id=answer) == status(asked_id=picture.message_id) == 422
-        assert status(asked_id=asked, message="Count") == status() == 422
+        assert status() == 422
+        assert status(asked_id=asked, message="Other", agent_id="tutor") == 409
+        assert status(asked_id=answer, message="One.", agent_id="tutor") == 409
         assert status(asked_id="a\x00b") == 422
         assert status(asked_id="") == status(asked_id=asked, session_id="") == 404
         assert server.requests == []

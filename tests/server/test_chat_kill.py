@@ -26,7 +26,7 @@ from memorist.testing.model_server import ModelServer, quote_messages
 from tests.server.test_chat import JSON, read_events, say
 from tests.support.http_server import serving
 
-KEY = {"Idempotency-Key": "count"}
+COUNT = {"message": "Count", "asked_id": "count"}
 ROOT = Path(__file__).parents[2]
 ANSWER = " ".join(f"word{number}" for number in range(60))
 
@@ -49,7 +49,7 @@ def go_on(memory: Memory, model: ModelServer) -> tuple[str, str]:
     app = build_app(memory, Guard.local(memory.tenant, "ada"), chats=chats)
     with serving(app) as url, httpx.Client(base_url=url, timeout=60) as client:
         told = str(say(client, "Go on")["message"])
-        again = client.post("/api/chat", json={"message": "Count"}, headers={**JSON, **KEY})
+        again = client.post("/api/chat", json=COUNT, headers=JSON)
         return told, again.json()["message"]
 
 
@@ -90,7 +90,7 @@ def reply(body: dict[str, Any]) -> Any:
 
 
 def listen(child: subprocess.Popen[str], client: httpx.Client, heard: list[str]) -> None:
-    with client.stream("POST", "/api/chat", json={"message": "Count"}, headers=KEY) as answer:
+    with client.stream("POST", "/api/chat", json=COUNT) as answer:
         for piece in answer.iter_text():
             heard.append(piece)
             if "word7" in "".join(heard):

@@ -288,3 +288,17 @@ def test_pages_of_revisions_end_where_they_grow_heavy(
     assert len(get(api.ada, f"{path}/revisions", limit=500)["items"]) == 3
     found = walk(api.ada, f"{path}/revisions", 500)
     assert [one["content"] for one in found] == ["0", *texts[:-1]]
+
+
+def test_a_message_sent_again_with_its_id_is_stored_once_whichever_session_is_active(
+    api: Api,
+) -> None:
+    body = {"role": "user", "content": "lost?", "agent": "crash", "message_id": "again-1"}
+    first = post(api.ada, "/api/messages", status=201, **body)
+    api.memory.session(user="ada", agent="crash", new=True)
+    assert post(api.ada, "/api/messages", status=201, **body) == {**first, "added": 0}
+    assert len(get(api.ada, "/api/messages", agent="crash")["items"]) == 1
+    batch = {"agent": "crash", "messages": [{"role": "user", "content": "x", "message_id": "b1"}]}
+    for added in (1, 0):
+        assert post(api.ada, "/api/messages/batch", status=201, **batch)["added"] == added
+    post(api.ada, "/api/messages", status=409, **{**body, "content": "other"})

@@ -198,13 +198,10 @@ class _Maker:
             yield WORD, self.chance.choice(("%00", "%ff", "", "x" * 999))
 
     def _headers(self) -> list[tuple[str, bytes]]:
-        headers = [
+        return [
             ("Host", self.world.host.encode()),
             ("Authorization", f"Bearer {self.key}".encode()),
         ]
-        if self.operation.method == "POST" and self.chance.random() < 0.1:
-            headers.append(("Idempotency-Key", b"key-%d" % self.chance.randrange(50)))
-        return headers
 
     def _changed(self, headers: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
         """The headers with one that is odd, doubled or missing."""

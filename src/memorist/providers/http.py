@@ -302,26 +302,25 @@ class Connection:
         path: str,
         body: Mapping[str, Any] | None = None,
         *,
-        once: str = "",
+        idempotent: bool = False,
         timeout_s: float | None = None,
         query: Mapping[str, Any] | None = None,
     ) -> Any:
         """The server's answer; a request is sent again only where it cannot act twice.
 
-        `once` makes that so for a request that adds: the server acts once for each such key.
+        Reads cannot, nor can writes that are `idempotent`, as they name their ids.
         """
         target = self._base + path + _query_string(query or {})
         # A lone surrogate, which UTF-8 cannot hold, is escaped here and refused by the server.
         data = None
         if body is not None:
             data = json.dumps(body, ensure_ascii=False).encode("utf-8", "backslashreplace")
-        headers = {"Idempotency-Key": once} if once else {}
-        repeatable = bool(once) or method in _SAFE_METHODS or path in _SAFE_POSTS
+        repeatable = idempotent or method in _SAFE_METHODS or path in _SAFE_POSTS
         ends_at = time.monotonic() + (timeout_s or self._timeout_s)
 
         def attempt() -> Any:
             try:
-                answer = self._pool.send(method, target, data, ends_at=ends_at, headers=headers)
+                answer = self._pool.send(method, target, data, ends_at=ends_at)
             except _NETWORK_ERRORS as error:
                 reason = type(error).__name__
                 away = StoreUnavailableError(f"{self} does not answer ({reason}); is it running?")

@@ -27,17 +27,12 @@ MAY_ASK = (
     (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),
     (
         b"access-control-allow-headers",
-        b"Authorization, Content-Type, Idempotency-Key, If-Match, Last-Event-ID, "
+        b"Authorization, Content-Type, If-Match, Last-Event-ID, "
         b"Mcp-Protocol-Version, Mcp-Session-Id, X-Request-Id",
     ),
     (b"access-control-max-age", b"600"),
 )
-MAY_READ = (
-    (
-        b"access-control-expose-headers",
-        b"ETag, Idempotency-Replayed, Mcp-Session-Id, Retry-After, X-Request-Id",
-    ),
-)
+MAY_READ = ((b"access-control-expose-headers", b"ETag, Mcp-Session-Id, Retry-After, X-Request-Id"),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ class ChatAsk(Ask):
     )
     asked_id: str | None = Field(
         default=None,
-        description="Instead of a message: answer this one, which the user has said before.",
+        description="Your id for the message: sent again with it, the message is not stored "
+        "again. Without a message: answer this one, which is stored.",
     )
     session_id: str | None = Field(
         default=None, description="What the client holds; else the active one goes on."

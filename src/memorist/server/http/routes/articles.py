@@ -10,7 +10,6 @@ from memorist.records.article import Article, Card
 from memorist.records.query import Forgotten
 from memorist.server.http.caller import Agent, Asking, User
 from memorist.server.http.examples import ARTICLE, ARTICLE_ID, CARD, FORGOTTEN, listed, shown
-from memorist.server.http.idempotency import AtMostOnce
 from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
 from memorist.server.http.schemas_views import AddArticle, Retrieve
@@ -63,15 +62,11 @@ def list_articles(
 
 
 @router.post("", status_code=201, responses=shown(Stored(id=ARTICLE_ID, change="added"), 201))
-def add_article(ask: AddArticle, caller: Asking, once: AtMostOnce) -> Stored:
+def add_article(ask: AddArticle, caller: Asking) -> Stored:
     """Store a text, in the place of the one with the same uri; a shared shelf is an admin's."""
     library = _writable(caller, ask.user, ask.agent, ask.shelf)
-
-    def add() -> Stored:
-        shelved = library.add(ask.title, ask.text, ask.uri)
-        return Stored(id=shelved.id, change=shelved.change)
-
-    return once.do(caller.memory, library.scope, ask, add, Stored)
+    shelved = library.add(ask.title, ask.text, ask.uri)
+    return Stored(id=shelved.id, change=shelved.change)
 
 
 @router.post("/retrieve", responses=shown(Quotations(found=[], tokens=0)))

@@ -22,7 +22,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from memorist.aio_life import in_thread
-from memorist.errors import InvalidError, MemoristError, MissingExtraError
+from memorist.errors import ConflictError, InvalidError, MemoristError, MissingExtraError
 from memorist.memory import Memory
 from memorist.records.ids import new_id
 from memorist.records.message import Message
@@ -30,8 +30,7 @@ from memorist.records.query import Recall
 from memorist.server.chat import Chats, told
 from memorist.server.http.caller import Asking
 from memorist.server.http.examples import MEMORY_ID, MESSAGE_ID, SESSION_ID, shown
-from memorist.server.http.idempotency import AtMostOnce, Once
-from memorist.server.http.problems import HttpError, on_error
+from memorist.server.http.problems import on_error
 from memorist.server.http.schemas_chat import (
     NO_MODEL,
     ChatAnswer,
@@ -72,54 +71,53 @@ _recall = TypeAdapter(Recall)
 
 
 @router.post("/chat", response_model=ChatAnswer, responses=_ANSWER)
-async def chat(
-    ask: ChatAsk, request: Request, caller: Asking, once: AtMostOnce, accept: Accept = "*/*"
-) -> Response:
+async def chat(ask: ChatAsk, request: Request, caller: Asking, accept: Accept = "*/*") -> Response:
     """Say something to the agent, and hear its answer as it comes, or in one JSON object.
 
-    What you say is stored before anybody thinks about it; with an Idempotency-Key, once. A
-    session_id of another user or agent, or of one that is gone, is as good as none. By its
-    asked_id, what you said before is answered if it was not, and else that answer is told again.
+    The message is stored before the model sees it. A session_id of another user or agent, or of
+    a session that is gone, is ignored. A message sent again with the same asked_id, or an
+    asked_id alone, is not stored again: it is answered if it was not, or its answer is repeated.
     """
     chats: Chats = request.app.state.chats
-    asked = await in_thread(_begin, ask, caller, once)
+    asked = await in_thread(_begin, ask, caller)
     session = ChatSession(session_id=asked.chat.id, confirmed=asked.chat.id == ask.session_id)
     before = await chats.before(caller.memory, asked) if asked.again else None
     if before is not None and before.answer is not None:
-        headers, events = {"Idempotency-Replayed": "true"}, _again(session, asked, before.answer)
+        events = _again(session, asked, before.answer)
     else:
-        headers, events = {}, _turn(chats, caller.memory, session, asked)
+        events = _turn(chats, caller.memory, session, asked)
     problem = partial(_problem, request, caller.memory, asked)
     if "application/json" not in accept or "text/event-stream" in accept:
-        stream = EventStream(_wire(events, problem), chats.settings.heartbeat_s)
-        stream.headers.update(headers)
-        return stream
+        return EventStream(_wire(events, problem), chats.settings.heartbeat_s)
     try:
-        return Response(await _whole(events), headers=headers, media_type="application/json")
+        return Response(await _whole(events), media_type="application/json")
     except MemoristError as error:
         return await problem(error)
 
 
-def _begin(ask: ChatAsk, caller: Asking, once: Once) -> Asked:
+def _begin(ask: ChatAsk, caller: Asking) -> Asked:
     """The message to be answered, in the conversation that goes on; nothing is said yet."""
     user, memory = caller.user(ask.user), caller.memory
-    if ask.message is None and ask.asked_id is not None:
+    if ask.message is None and ask.asked_id is None:
+        raise InvalidError("message is missing; or give the asked_id of a stored one")
+    if ask.message is None:
         scope = memory.scope(user=user, agent=ask.agent_id, session=ask.session_id)
-        return asked_before(memory, scope, ask.asked_id)
-    if ask.message is None or ask.asked_id is not None:
-        raise InvalidError("give a message, or the asked_id of one, and not both")
+        return asked_before(memory, scope, str(ask.asked_id))
     if not ask.message.strip():
         raise InvalidError("message must say something")
+    again = ask.asked_id is not None
+    message = Message(
+        "user", ask.message, message_id=new_id() if ask.asked_id is None else ask.asked_id
+    )
     scope = memory.scope(user=user)
-    message = Message("user", ask.message, message_id=once.id(scope) or new_id())
-    for entry in memory.store.find(scope, [message.message_id]) if once.key is not None else ():
+    for entry in memory.store.find(scope, [message.message_id]) if again else ():
         chat = chat_of(memory, scope, entry)  # and not the active one, which may be another by now
         same = chat.session.scope.agent == (ask.agent_id or "")
-        if not same or entry.message.content != ask.message:
-            raise HttpError(422, "idempotency", "this key was used for another message")
+        if not same or entry.message.content != ask.message or entry.message.role != "user":
+            raise ConflictError("this asked_id is the id of another message")
         return Asked(chat, message, again=True)
     begun = memory.session(user=user, agent=ask.agent_id, claimed=ask.session_id)
-    return Asked(begun, message, again=once.key is not None)
+    return Asked(begun, message, again=again)
 
 
 async def _again(

@@ -9,7 +9,6 @@ from memorist.records.fact import Fact, topic_of
 from memorist.records.ids import check_moment
 from memorist.server.http.caller import Agent, Asking, User
 from memorist.server.http.examples import FACT, FACT_ID, listed, shown
-from memorist.server.http.idempotency import AtMostOnce
 from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
 from memorist.server.http.routes.memories import UNDONE, Undone
@@ -55,15 +54,11 @@ def list_facts(wanted: Annotated[Wanted, Query()], caller: Asking) -> Page[Fact]
 
 
 @router.post("", status_code=201, responses=shown(Kept(id=FACT_ID), 201))
-def add_fact(ask: AddFact, caller: Asking, once: AtMostOnce) -> Kept:
+def add_fact(ask: AddFact, caller: Asking) -> Kept:
     """Add a fact, settled with those of its subject and predicate."""
     user, triple = caller.user(ask.user), (ask.subject, ask.predicate, ask.object)
-
-    def add() -> Kept:
-        id_ = caller.memory.add_fact(*triple, user=user, agent=ask.agent, **ask.told())
-        return Kept(id=id_ or None)
-
-    return once.do(caller.memory, caller.memory.scope(user=user), ask, add, Kept)
+    fact_id = caller.memory.add_fact(*triple, user=user, agent=ask.agent, **ask.told())
+    return Kept(id=fact_id or None)
 
 
 @router.get("/{fact_id}", responses=shown(FACT))

@@ -10,7 +10,6 @@ from memorist.records.memory_item import MemoryItem
 from memorist.records.query import Forgotten
 from memorist.server.http.caller import Agent, Asking, SessionId, User
 from memorist.server.http.examples import FORGOTTEN, MEMORY, MEMORY_ID, listed, shown
-from memorist.server.http.idempotency import AtMostOnce, forget_for_good
 from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
 from memorist.server.http.schemas import Scoped
@@ -70,19 +69,13 @@ def list_memories(
 
 
 @router.post("", status_code=201, responses=shown(Kept(id=MEMORY_ID), 201))
-def add_memory(ask: AddMemory, caller: Asking, once: AtMostOnce) -> Kept:
+def add_memory(ask: AddMemory, caller: Asking) -> Kept:
     """Keep a memory outright; one that says the same is reinforced."""
     user = caller.user(ask.user)
-
-    def add() -> Kept:
-        return Kept(
-            id=caller.memory.add_memory(
-                ask.text, user=user, agent=ask.agent, session=ask.session, **ask.about()
-            )
-            or None
-        )
-
-    return once.do(caller.memory, caller.memory.scope(user=user), ask, add, Kept)
+    memory_id = caller.memory.add_memory(
+        ask.text, user=user, agent=ask.agent, session=ask.session, **ask.about()
+    )
+    return Kept(id=memory_id or None)
 
 
 @router.get("/{memory_id}", responses=shown(MEMORY))
@@ -101,7 +94,7 @@ def forget_memory(
     """Remove one memory for good; the messages it came of stay."""
     name = caller.user(user)
     _memory(caller, name, memory_id)
-    return forget_for_good(caller.memory, name, scrub=scrub, memory=memory_id)
+    return caller.memory.forget(user=name, memory=memory_id, scrub=scrub)
 
 
 @router.post("/{memory_id}/retract", responses=shown(MEMORY))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from memorist.errors import ConflictError, InvalidError, MissingExtraError, NotFoundError
@@ -12,7 +12,6 @@ from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.server.http.caller import Agent, Asking, SessionId, User
 from memorist.server.http.examples import MESSAGE, MESSAGE_ID, REMEMBERED, SESSION_ID, listed, shown
-from memorist.server.http.idempotency import AtMostOnce, Once
 from memorist.server.http.pagination import (
     Cursor,
     Limit,
@@ -49,18 +48,19 @@ ENTRY = Entry(seq=12, session_id=SESSION_ID, source="user", message=MESSAGE)
 
 
 @router.post("", status_code=201, responses=shown(REMEMBERED, 201))
-def add_message(ask: AddOne, caller: Asking, once: AtMostOnce) -> Remembered:
+def add_message(ask: AddOne, caller: Asking) -> Remembered:
     """Store a message durably; it can be recalled as soon as this answers.
 
-    With `unfinished` it is begun, and grows by what is appended to it.
+    With `unfinished` it is begun, and grows by what is appended to it. Sent again with the same
+    `message_id`, it is not stored again.
     """
-    return _remember(caller, ask, [ask], once)
+    return _remember(caller, ask, [ask])
 
 
 @router.post("/batch", status_code=201, responses=shown(REMEMBERED, 201))
-def add_messages(ask: Add, caller: Asking, once: AtMostOnce) -> Remembered:
+def add_messages(ask: Add, caller: Asking) -> Remembered:
     """Store messages in order, all or none."""
-    return _remember(caller, ask, ask.messages, once)
+    return _remember(caller, ask, ask.messages)
 
 
 @router.get("", responses=listed(ENTRY))
@@ -129,25 +129,17 @@ def the_message(caller: Asking, scope: Scope, message_id: str) -> LogEntry:
     return found[0]
 
 
-def _remember(caller: Asking, ask: Add | AddOne, said: list[Said], once: Once) -> Remembered:
-    user = caller.user(ask.user)
-    scope = caller.memory.scope(user=user)
-
-    def remember() -> Remembered:
-        ids = (once.id(scope, number) for number in range(len(said)))
-        messages = [
-            one.message(**({"message_id": id_} if id_ else {}))
-            for one, id_ in zip(said, ids, strict=True)
-        ]
-        session = ask.session
-        if session is None and once.key is not None:  # where it was stored, if it was
-            stored = caller.memory.store.find(scope, [one.message_id for one in messages])
-            session = stored[0].session_id if stored else None
-        return caller.memory.remember(
-            messages, user=user, agent=ask.agent, session=session, source=ask.source
-        )
-
-    return once.do(caller.memory, scope, ask, remember, Remembered)
+def _remember(caller: Asking, ask: Add | AddOne, inputs: Sequence[Said]) -> Remembered:
+    user, session = caller.user(ask.user), ask.session
+    messages = [one.message() for one in inputs]
+    ids = [one.message_id for one in inputs if one.message_id is not None]
+    if session is None and ids:
+        # Sent again, they go where they are: another session may be the active one by now.
+        stored = caller.memory.store.find(caller.memory.scope(user=user, agent=ask.agent), ids)
+        session = stored[0].session_id if stored else None
+    return caller.memory.remember(
+        messages, user=user, agent=ask.agent, session=session, source=ask.source
+    )
 
 
 def _backwards(

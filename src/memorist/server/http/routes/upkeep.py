@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 from memorist.errors import MissingExtraError, NotFoundError
 from memorist.lifecycle.audit import Audit, Finding
 from memorist.memory import Memory
 from memorist.records.change import Expire
 from memorist.records.hold import Hold
-from memorist.records.ids import new_id
 from memorist.records.query import Forgotten
 from memorist.server.http.caller import Agent, Asking, User
 from memorist.server.http.examples import AT, FORGOTTEN, HOLD, HOLD_ID, MEMORY_ID, listed, shown
-from memorist.server.http.idempotency import AtMostOnce, forget_for_good
 from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
 from memorist.server.http.routes.memories import Changed
@@ -46,13 +43,6 @@ _EXPIRED = Changed.of(Expire(id=MEMORY_ID, reason="its time is over", at=AT))
 _TIDIED = Tidied(changes=[_EXPIRED], held=0, dry_run=False)
 
 
-class Placed(NamedTuple):
-    """What is kept of a hold's answer: the rest is in the request, and may be somebody's words."""
-
-    id: str
-    created_at: datetime
-
-
 class Waiting(BaseModel):
     """How many jobs of each kind wait or are worked on."""
 
@@ -80,13 +70,8 @@ def forget(ask: Forget, caller: Asking) -> Forgotten:
 
     Everything goes only where `everything` says so; an id that is null is refused.
     """
-    return forget_for_good(
-        caller.memory,
-        caller.user(ask.user),
-        scrub=ask.scrub,
-        everything=ask.everything,
-        **ask.what(),
-    )
+    user = caller.user(ask.user)
+    return caller.memory.forget(user=user, scrub=ask.scrub, everything=ask.everything, **ask.what())
 
 
 @router.get("/waiting", responses=shown(Waiting(waiting={"embed": 0, "derive": 2})))
@@ -112,26 +97,14 @@ def list_holds(
 
 
 @router.post("/holds", status_code=201, responses=shown(HOLD, 201))
-def place_hold(ask: PlaceHold, caller: Asking, once: AtMostOnce) -> Hold:
+def place_hold(ask: PlaceHold, caller: Asking) -> Hold:
     """Keep something from being cleared away; a legal hold is an admin's, and refuses to forget."""
     if ask.kind == "legal":
         caller.must_run_it()
     scope = caller.memory.scope(user=caller.user(ask.user), agent=ask.agent, session=ask.session)
-
-    about: dict[str, Any] = {
-        "scope": scope,
-        "kind": ask.kind,
-        "target": ask.target,
-        "reason": ask.reason,
-    }
-
-    def place() -> Placed:
-        hold = Hold(**about, id=once.id(scope) or new_id())
-        caller.memory.store.hold(hold)
-        return Placed(hold.id, hold.created_at)
-
-    placed = once.do(caller.memory, scope, ask, place, Placed)
-    return Hold(**about, id=placed.id, created_at=placed.created_at)
+    hold = Hold(scope=scope, kind=ask.kind, target=ask.target, reason=ask.reason)
+    caller.memory.store.hold(hold)
+    return hold
 
 
 @router.delete("/holds/{hold_id}", status_code=204)
