@@ -24,7 +24,7 @@ from benchmarks.metrics import interval
 from benchmarks.report import Grid, publish, short
 from memorist import Message
 from memorist.context.compression.compress import Compress, compress
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 from memorist.language.pieces import pieces
 from memorist.language.stems import stems
 from memorist.providers.tokenizer import tokenizer_for
@@ -127,10 +127,10 @@ def probe(id_: str, question: str, answer: Any, turns: frozenset[str]) -> Probe:
 
 # The ways to make a talk short. Each gives the text; the first is ours.
 
-Way = Callable[[Talk, Counter, int], str]
+Way = Callable[[Talk, TokenCounter, int], str]
 
 
-def ours(talk: Talk, counter: Counter, budget: int) -> str:
+def ours(talk: Talk, counter: TokenCounter, budget: int) -> str:
     """All messages at once."""
     scope = Scope(user="u", session="s")
     settings = Compress(max_tokens=budget)
@@ -140,7 +140,7 @@ def ours(talk: Talk, counter: Counter, budget: int) -> str:
 def in_steps(size: Callable[[int], int]) -> Way:
     """So many messages at a time, each summary extending the one before."""
 
-    def way(talk: Talk, counter: Counter, budget: int) -> str:
+    def way(talk: Talk, counter: TokenCounter, budget: int) -> str:
         scope = Scope(user="u", session="s")
         settings = Compress(max_tokens=budget)
         step, previous = size(len(talk.entries)), None
@@ -154,17 +154,17 @@ def in_steps(size: Callable[[int], int]) -> Way:
     return way
 
 
-def first_and_last(talk: Talk, counter: Counter, budget: int) -> str:
+def first_and_last(talk: Talk, counter: TokenCounter, budget: int) -> str:
     """Half of the budget from the beginning, half from the end."""
     rows = _rows(talk)
     return f"{_filled(rows, counter, budget // 2)}\n{_filled(rows[::-1], counter, budget // 2)}"
 
 
-def last(talk: Talk, counter: Counter, budget: int) -> str:
+def last(talk: Talk, counter: TokenCounter, budget: int) -> str:
     return _filled(_rows(talk)[::-1], counter, budget)
 
 
-def at_random(talk: Talk, counter: Counter, budget: int) -> str:
+def at_random(talk: Talk, counter: TokenCounter, budget: int) -> str:
     """Sentences drawn by lot."""
     rows = [piece.strip() for one in talk.messages for piece in pieces(one.text)]
     random.Random(SEED).shuffle(rows)
@@ -175,7 +175,7 @@ def _rows(talk: Talk) -> list[str]:
     return [f"{one.name}: {one.text}" if one.name else one.text for one in talk.messages]
 
 
-def _filled(rows: Sequence[str], counter: Counter, budget: int) -> str:
+def _filled(rows: Sequence[str], counter: TokenCounter, budget: int) -> str:
     """As many of the rows as fit, one of them cut."""
     taken, left = [], budget
     for row, cost in zip(rows, counter.texts([f"{row}\n" for row in rows]), strict=True):
@@ -249,7 +249,7 @@ def _share(talk: Talk, words: Sequence[tuple[str, str]], kept: Callable[[str, st
 Scores = dict[str, list[tuple[float, ...]]]
 
 
-def measure(talks: Sequence[Talk], counter: Counter, ways: Sequence[str]) -> Scores:
+def measure(talks: Sequence[Talk], counter: TokenCounter, ways: Sequence[str]) -> Scores:
     """Each way's scores, question by question."""
     found: Scores = {name: [] for name in ways}
     for talk in talks:
@@ -278,7 +278,7 @@ def grid(title: str, halves: Mapping[str, Scores]) -> Grid:
 def main() -> None:
     """Measure, print, and leave the figures in the folder of results."""
     options = parser().parse_args()
-    counter = Counter(tokenizer_for(""))
+    counter = TokenCounter(tokenizer_for(""))
     grids, notes = [], []
     figures: dict[str, Any] = {}
     try:

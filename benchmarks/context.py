@@ -29,7 +29,7 @@ from benchmarks.recall import LOADERS, ROOT, Bench, prepare
 from benchmarks.report import Grid, publish, quality_grid, short
 from benchmarks.scoring import SCHEMES, Row
 from memorist import MemoristError, Memory, Message
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
 from memorist.providers.tokenizer import tokenizer_for
 
@@ -122,7 +122,7 @@ def parser() -> argparse.ArgumentParser:
 
 def measure(bench: Bench) -> Measured:
     """Fill a memory, then windows: for what is inside, and for how fast they are made."""
-    counter = Counter(tokenizer_for())
+    counter = TokenCounter(tokenizer_for())
     marks: list[tuple[Question, Marks]] = []
     fullest: dict[int, int] = {}
     said: tuple[str, dict[str, Message]] = ("", {})

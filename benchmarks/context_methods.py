@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.dataset import Question
 from memorist import Memory, Message
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 
 DEPTH = 200  # hits, for those who take them one by one
 _MARK = re.compile("^> ?", re.MULTILINE)
@@ -29,7 +29,7 @@ class Case:
     """A question, all that its user has said by id, oldest first, and what may answer it."""
 
     memory: Memory
-    counter: Counter
+    counter: TokenCounter
     question: Question
     said: Mapping[str, Message]
 
@@ -46,7 +46,7 @@ def ours(case: Case) -> Fill:
             case.question.text, user=case.question.user, max_tokens=budget, deadline_ms=None
         )
         ids = (id_ for part in made.receipt.parts for id_ in part.ids)
-        return Shown(unquoted(made.messages), frozenset(ids), case.counter.wires(made.messages))
+        return Shown(unquoted(made.messages), frozenset(ids), case.counter.request(made.messages))
 
     return fill
 
@@ -115,4 +115,4 @@ def _in_order(case: Case, lines: Sequence[tuple[str, str]]) -> Fill:
 def _tokens(case: Case, lines: Sequence[tuple[str, str]]) -> int:
     """All that a request with these lines above the question takes."""
     content = "\n".join([*(line for _, line in lines), "", case.question.text])
-    return case.counter.wires([{"role": "user", "content": content}])
+    return case.counter.request([{"role": "user", "content": content}])

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from memorist import Message
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 from memorist.providers.tokenizer import ByteEstimate, Encoding, Estimate, Tokenizer, tokenizer_for
 
 ROOT = Path(__file__).parent.parent
@@ -132,7 +132,7 @@ def _error(texts: Texts, estimate: Tokenizer, truth: Tokenizer) -> str:
 
 def pace(texts: Texts) -> Table:
     """How long counting takes: a vocabulary's first use, fresh messages, messages seen before."""
-    counter = Counter(tokenizer_for())
+    counter = TokenCounter(tokenizer_for())
     some = [text for kind in texts.values() for text in kind]
     messages = [Message("user", some[at % len(some)]) for at in range(100_000)]
     size = sum(len(one.text.encode()) for one in messages) / 1e6

@@ -16,7 +16,7 @@ from memorist.views.notebook import MAX_CHARS, Notebook
 if TYPE_CHECKING:
     from memorist.context.documents.excerpts import Retrieved
     from memorist.context.quote import Quote
-    from memorist.context.tokens import Counter
+    from memorist.context.tokens import TokenCounter
 
 
 class AsyncNotebook:
@@ -125,6 +125,6 @@ class AsyncLibrary:
         call = partial(self._library.retrieve, window=window, model=model, deadline_ms=deadline_ms)
         return await in_thread(call, query, top_k, reserved_tokens)
 
-    def quotes(self, question: str, max_tokens: int, counter: Counter) -> list[Quote]:
+    def quotes(self, question: str, max_tokens: int, counter: TokenCounter) -> list[Quote]:
         """As `Library.quotes`, and not awaited: a context asks for it in its own thread."""
         return self._library.quotes(question, max_tokens, counter)

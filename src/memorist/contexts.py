@@ -20,10 +20,10 @@ from memorist.records.text import check_text
 from memorist.store.base import Store
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
-    from memorist.context.builder import Shelf
+    from memorist.context.builder import ArticleSource
     from memorist.context.compression.compress import Compression
     from memorist.context.compression.summarizer import Summarizer
-    from memorist.context.tokens import Counter
+    from memorist.context.tokens import TokenCounter
 
 MOST_COUNTERS = 16
 AT_THE_EDGE = 1_000  # messages that are looked at for calls whose results must stay with them
@@ -35,7 +35,7 @@ class Given(TypedDict, total=False):
     system: str
     tools: Sequence[Mapping[str, Any]]
     window: Window
-    library: Shelf
+    library: ArticleSource
     deadline_ms: float | None
     read_image: Callable[[str], str] | None
 
@@ -48,7 +48,7 @@ class Contexts:
     scope: Callable[..., Scope]
     search: Callable[..., Recall]
     _clock: Callable[[], datetime]
-    _counters: dict[tuple[str, int], Counter]
+    _counters: dict[tuple[str, int], TokenCounter]
     _summarizer: Summarizer | None
 
     def context(
@@ -68,7 +68,7 @@ class Contexts:
         and shared out; `library` is where articles are quoted from. What cannot be read is left
         out, and the receipt says so.
         """
-        from memorist.context.builder import Request
+        from memorist.context.builder import ContextBuilder
 
         if unknown := given.keys() - Given.__annotations__.keys():
             raise TypeError(f"context takes no {', '.join(sorted(unknown))}")
@@ -81,7 +81,7 @@ class Contexts:
             window = replace(window, max_tokens=max_tokens)
         scope = self.scope(user=user, agent=agent, session=session)
         asked = question if isinstance(question, Message) else Message("user", question)
-        request = Request(
+        request = ContextBuilder(
             store=self.store,
             search=self.search,
             summarizer=self._open_summarizer,
@@ -101,7 +101,7 @@ class Contexts:
         The log keeps every message.
         """
         from memorist.context.compression.summarizer import style_of
-        from memorist.context.tail import split
+        from memorist.context.turns import split
 
         window = window or Window()
         scope = self.scope(user=user, session=session)
@@ -125,27 +125,27 @@ class Contexts:
             self._summarizer = open_summarizer(self.store, self.thinking)
         return self._summarizer
 
-    def _counter(self, window: Window) -> Counter:
+    def _counter(self, window: Window) -> TokenCounter:
         """The counter of a window's tokenizer, with all that it has counted."""
-        from memorist.context.tokens import Counter
+        from memorist.context.tokens import TokenCounter
 
         tokenizer = window.counts_with()
         # Two that a caller brings may share a name; one that is counted with stays alive.
         key = tokenizer.name, id(tokenizer) if window.tokenizer is not None else 0
         while key not in self._counters and len(self._counters) >= MOST_COUNTERS:
             self._counters.pop(next(iter(self._counters)), None)
-        return self._counters.setdefault(key, Counter(tokenizer))
+        return self._counters.setdefault(key, TokenCounter(tokenizer))
 
 
 def open_summarizer(store: Store, thinking: Thinking | None) -> Summarizer:
     """Makes summaries by the model that thinks, within its budget, or without one."""
     from memorist.context.compression.compress import Compress
     from memorist.context.compression.summarizer import Summarizer, style_of
-    from memorist.context.tokens import Counter
+    from memorist.context.tokens import TokenCounter
 
     model = thinking.model if thinking is not None else None
     window = Window(model=model.name if model is not None else "")
-    style = style_of(window, Counter(window.counts_with()))
+    style = style_of(window, TokenCounter(window.counts_with()))
     if thinking is None or model is None:
         return Summarizer(store, style)
     settings = Compress(timeout_s=thinking.timeout_s)

@@ -23,9 +23,9 @@ from memorist.life import Life
 from memorist.lifecycle.settings import DEFAULT_THINKING, Thinking
 from memorist.providers.embedder import Embedder
 from memorist.providers.minilm import MiniLM
+from memorist.recall.channels import no_kin
 from memorist.recall.fusion import DEFAULT_RANKING, Period, Ranking
 from memorist.recall.indexer import Indexer
-from memorist.recall.lexical import no_kin
 from memorist.recall.search import Searcher
 from memorist.records.ids import new_id, now
 from memorist.records.inputs import UNSET, Remembered, Said, What, as_messages

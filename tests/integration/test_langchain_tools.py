@@ -25,7 +25,7 @@ from memorist.agents.messages import from_langchain
 from memorist.agents.tool_schema import NAMES
 from memorist.agents.toolbox import Toolbox
 from memorist.agents.tools import NOTHING, memory_tools
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 from memorist.testing.scripted import ScriptedChatModel
 
 KEPT = {"content": "The build needs Python 3.11.", "importance": 0.8, "tags": ["build"]}
@@ -178,10 +178,10 @@ def test_retrieval_leaves_room_for_the_running_conversation_to_the_token(memory:
         agent = create_agent(model, tools=tools, system_prompt=system)
         said: list[Any] = [HumanMessage("word " * words), AIMessage("I see."), HumanMessage("Now?")]
         result = agent.invoke({"messages": said})
-        counter = Counter(window.counts_with())
+        counter = TokenCounter(window.counts_with())
         before = [from_langchain(message) for message in result["messages"][:4]]
         taken = sum(counter.messages(before)) + counter.tools([convert_to_openai_tool(tools[0])])
-        taken += counter.wires([{"role": "system", "content": system}])
+        taken += counter.request([{"role": "system", "content": system}])
         return answers(result)[0].artifact, taken + counter.text(call["args"]["query"])
 
     whole, _ = found(words=10)

@@ -16,7 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from memorist import Memory, ProviderError, Thinking, Window
 from memorist.agents.middleware import OVERFLOW, MemoristMiddleware
 from memorist.agents.summary import NOTHING, MemoristSummarizer
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.testing.scripted import ScriptedChatModel, ScriptedOverflowError
 
@@ -56,7 +56,7 @@ class Boat:
     """An agent with a small window, and what is sent to its two models."""
 
     def __init__(self, memory: Memory, saver: Any = None) -> None:
-        counter = Counter(tokenizer_for("gpt-4o"))
+        counter = TokenCounter(tokenizer_for("gpt-4o"))
         self.small = ScriptedChatModel(self.reply, max_input_tokens=SMALL, counter=counter)
         self.large = ScriptedChatModel(answer, max_input_tokens=8_000, counter=counter)
         self.middleware = MemoristMiddleware(

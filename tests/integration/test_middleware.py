@@ -22,7 +22,7 @@ from langgraph.types import Command
 
 from memorist import Memory, Notebook, Window
 from memorist.agents.middleware import NEAR, OVERFLOW, MemoristMiddleware
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 from memorist.errors import StoreUnavailableError
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.store.sqlite.store import SqliteStore
@@ -242,7 +242,7 @@ def test_a_stream_is_stored_like_any_reply(memory: Memory) -> None:
 def test_the_receipt_counts_what_is_sent_to_the_token(memory: Memory) -> None:
     Notebook(memory, user="ada").append("- likes sums")
     memory.remember("I always add 5 to 7 first.", user="ada", session="before")
-    counter = Counter(tokenizer_for("gpt-4o"))
+    counter = TokenCounter(tokenizer_for("gpt-4o"))
     script = [{"name": "add", "args": {"a": 5, "b": 7}}, "Twelve."]
     model = ScriptedChatModel(script, counter=counter)
     middleware = MemoristMiddleware(
@@ -265,7 +265,7 @@ def read_page(page: int) -> str:
 def test_older_calls_of_a_long_turn_give_way_and_none_loses_its_result(memory: Memory) -> None:
     pages = [{"name": "read_page", "args": {"page": page}} for page in range(12)]
     window = Window(max_tokens=800, model="gpt-4o")
-    model = ScriptedChatModel([*pages, "Read."], counter=Counter(tokenizer_for("gpt-4o")))
+    model = ScriptedChatModel([*pages, "Read."], counter=TokenCounter(tokenizer_for("gpt-4o")))
     say(talker(memory, model, [read_page], window=window), "Read the book")
     for prompt in model.prompts:
         assert prompt.tokens <= 800
@@ -394,7 +394,7 @@ def test_a_dead_store_leaves_the_agent_answering_and_gets_all_of_it_later(
 def test_with_a_dead_store_a_long_talk_is_still_compressed(moody: tuple[Memory, Moody]) -> None:
     memory, store = moody
     store.dead = True
-    counter = Counter(tokenizer_for())
+    counter = TokenCounter(tokenizer_for())
     model = ScriptedChatModel(lambda _: "Well, well. " * 10, counter=counter)
     agent = talker(memory, model, window=Window(max_tokens=700))
     for day in range(20):

@@ -11,7 +11,7 @@ from threading import Barrier
 import pytest
 
 from memorist import ConflictError, Memory
-from memorist.context.documents.sections import sections
+from memorist.context.documents.markdown import sections
 from memorist.views.notebook import Notebook
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ from benchmarks.context_plot import Panel, plot
 from benchmarks.dataset import Question
 
 from memorist import Memory, Message
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 from memorist.providers.tokenizer import tokenizer_for
 
 SAID = {
@@ -56,7 +56,7 @@ TALK = {
 def case() -> Iterator[Case]:
     with Memory(":memory:", embedder=None, thinking=None) as memory:
         memory.remember(list(SAID.values()), user="ada", session="s")
-        yield Case(memory, Counter(tokenizer_for()), ASKED, SAID)
+        yield Case(memory, TokenCounter(tokenizer_for()), ASKED, SAID)
 
 
 def test_evidence_is_inside_only_with_all_of_its_words() -> None:

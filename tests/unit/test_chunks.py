@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memorist.context.documents.chunks import chunks
 from memorist.context.documents.html_text import html_to_text
+from memorist.context.documents.markdown import chunks
 from memorist.records.article import Chunk
 from memorist.records.text import PASSAGE_CHARS
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from memorist.context.compression.compress import Compress, Compression, compress
-from memorist.context.compression.parts import Part, parse
-from memorist.context.tokens import Counter
+from memorist.context.compression.parts import Topic, parse
+from memorist.context.tokens import TokenCounter
 from memorist.errors import InvalidError
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.tokenizer import tokenizer_for
@@ -24,7 +24,7 @@ from memorist.records.summary import Summary
 from memorist.store.sqlite.store import SqliteStore
 from memorist.testing.model_server import FAILURES, ModelServer
 
-COUNTER = Counter(tokenizer_for("gpt-4o"))
+COUNTER = TokenCounter(tokenizer_for("gpt-4o"))
 SCOPE = Scope(user="ada", agent="tutor", session="s")
 AT = datetime(2026, 3, 4, 10, 22, tzinfo=UTC)
 SAID = (
@@ -213,7 +213,7 @@ def test_a_long_talk_is_folded_in_steps_that_fit_the_model() -> None:
     size = 2_500
     with ModelServer(lambda body: GOOD) as server:
         made = ask(server, *SAID, *said, settings=Compress(max_tokens=300, input_tokens=size))
-        counts = [COUNTER.wires(request.body["messages"]) for request in server.requests]
+        counts = [COUNTER.request(request.body["messages"]) for request in server.requests]
         steps = [asked(server, at) for at in range(len(counts))]
     assert made.made_by == "openai/test"
     assert len(counts) > 5
@@ -225,7 +225,7 @@ def test_a_long_talk_is_folded_in_steps_that_fit_the_model() -> None:
 def test_a_message_longer_than_a_step_is_cut() -> None:
     with ModelServer([GOOD]) as server:
         ask(server, "Munich to Berlin by train. " * 4_000, settings=Compress(input_tokens=3_000))
-        assert COUNTER.wires(server.requests[0].body["messages"]) <= 3_000
+        assert COUNTER.request(server.requests[0].body["messages"]) <= 3_000
 
 
 def test_a_model_that_fails_at_the_second_step_is_replaced_for_all() -> None:
@@ -250,8 +250,8 @@ def test_words_can_go_on_where_a_model_left_off() -> None:
     more = entries("We agreed on a budget of 900 euros.", start=4)
     made = compress(more, scope=SCOPE, counter=COUNTER, previous=model_made)
     kept = {line.part: line.text for line in parse(made.summary.text)}
-    assert kept[Part.REQUEST] == "Plan the move from Munich to Berlin in March."
-    assert "lease" in kept[Part.TASKS]
+    assert kept[Topic.REQUEST] == "Plan the move from Munich to Berlin in March."
+    assert "lease" in kept[Topic.TASKS]
     assert "900 euros" in made.summary.text
 
 

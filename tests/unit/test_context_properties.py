@@ -9,11 +9,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memorist.context.assemble import Assembly, Draft, Material
-from memorist.context.chat_format import wire_of
+from memorist.context.assemble import Assembly, WindowDraft, WindowInput, parts_of
+from memorist.context.chat_format import to_chat_message
 from memorist.context.quote import Quote
-from memorist.context.receipt import parts_of
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 from memorist.context.turns import blocks_of
 from memorist.context.window import Context, Receipt, Window
 from memorist.errors import WindowError
@@ -25,9 +24,9 @@ from memorist.records.summary import Summary
 from tests.support.legal import check_anthropic, check_openai
 
 COUNTERS = [
-    Counter(Encoding("o200k_base")),
-    Counter(Encoding("cl100k_base")),
-    Counter(Estimate(Encoding("o200k_base"), 150)),
+    TokenCounter(Encoding("o200k_base")),
+    TokenCounter(Encoding("cl100k_base")),
+    TokenCounter(Estimate(Encoding("o200k_base"), 150)),
 ]
 START = datetime(2026, 3, 1, tzinfo=UTC)
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACw="
@@ -98,7 +97,7 @@ def windows(draw: st.DrawFn) -> Window:
     )
 
 
-def summary_of(text: str, counter: Counter) -> Summary:
+def summary_of(text: str, counter: TokenCounter) -> Summary:
     return Summary(
         scope=Scope(user="ada", session="s"),
         text=text,
@@ -110,7 +109,7 @@ def summary_of(text: str, counter: Counter) -> Summary:
     )
 
 
-def quoting(found: Sequence[Quote], counter: Counter) -> Any:
+def quoting(found: Sequence[Quote], counter: TokenCounter) -> Any:
     """A shelf that gives what fits by its own count, which is of the texts alone."""
 
     def fitting(room: int) -> list[Quote]:
@@ -125,14 +124,14 @@ def quoting(found: Sequence[Quote], counter: Counter) -> Any:
 
 
 @st.composite
-def materials(draw: st.DrawFn, counter: Counter) -> Material:
+def materials(draw: st.DrawFn, counter: TokenCounter) -> WindowInput:
     said = draw(st.lists(messages(), max_size=25))
     entries = [LogEntry(seq, "s", "user", message) for seq, message in enumerate(said, start=1)]
-    question = wire_of(Message("user", draw(texts.filter(str.strip))))
+    question = to_chat_message(Message("user", draw(texts.filter(str.strip))))
     assert question is not None
     summary = draw(st.one_of(st.none(), texts.filter(str.strip)))
     shelves = st.lists(quotes, max_size=5).map(lambda found: quoting(found, counter))
-    return Material(
+    return WindowInput(
         question=question,
         system=draw(st.sampled_from(["", "Be kind.", "A {long_term_memory_notes} b"])),
         tools=[TOOL] * draw(st.integers(0, 3)),
@@ -154,13 +153,13 @@ def test_a_context_fits_is_legal_and_holds_all_that_it_can(data: st.DataObject) 
     try:
         draft = Assembly(window, counter, material).fill()
     except WindowError:
-        bare = Draft(material=material).messages()
-        assert counter.wires(bare) + counter.tools(material.tools) > window.budget
+        bare = WindowDraft(material=material).messages()
+        assert counter.request(bare) + counter.tools(material.tools) > window.budget
         return
     context = context_of(draft, window, counter)
 
     # Not a token more than the window has, and the receipt's parts are the whole.
-    total = counter.wires(context.messages) + counter.tools(context.tools)
+    total = counter.request(context.messages) + counter.tools(context.tools)
     assert total <= window.budget
     assert context.receipt.used == total
 
@@ -175,8 +174,8 @@ def test_a_context_fits_is_legal_and_holds_all_that_it_can(data: st.DataObject) 
     assert shown == list(material.blocks)[len(material.blocks) - len(shown) :]
     if len(shown) < len(material.blocks):
         next_one = material.blocks[-len(shown) - 1]
-        opened = Draft(material=material, blocks=[next_one, *shown], summary=draft.summary)
-        opening = counter.wires(opened.opening()) if not draft.summary else 0
+        opened = WindowDraft(material=material, blocks=[next_one, *shown], summary=draft.summary)
+        opening = counter.request(opened.opening()) if not draft.summary else 0
         assert next_one.tokens + opening > window.budget - total
 
 
@@ -190,9 +189,9 @@ def test_the_last_messages_go_before_memories_and_articles(data: st.DataObject) 
         draft = Assembly(window, counter, material).fill()
     except WindowError:
         return
-    alone = Draft(material=material, note=draft.note, summary=draft.summary)
+    alone = WindowDraft(material=material, note=draft.note, summary=draft.summary)
     alone.prefix = window.summary_prefix
-    needed, count = counter.wires(alone.frame()) + counter.tools(material.tools) + 20, 0
+    needed, count = counter.request(alone.frame()) + counter.tools(material.tools) + 20, 0
     for number, one in enumerate(reversed(material.blocks), start=1):
         needed += one.tokens
         if count >= window.keep_last or needed > window.budget:
@@ -201,7 +200,7 @@ def test_the_last_messages_go_before_memories_and_articles(data: st.DataObject) 
         assert len(draft.blocks) >= number
 
 
-def context_of(draft: Draft, window: Window, counter: Counter) -> Context:
+def context_of(draft: WindowDraft, window: Window, counter: TokenCounter) -> Context:
     receipt = Receipt(
         window=window.max_tokens,
         answer=window.answer_tokens,
@@ -236,7 +235,7 @@ def test_blocks_keep_calls_beside_their_results_wherever_these_came() -> None:
     ]
     entries = [LogEntry(seq, "s", "user", one) for seq, one in enumerate(said, start=1)]
     blocks, odd = blocks_of(entries, counter)
-    assert [[says(wire) for wire in block.wires] for block in blocks] == [
+    assert [[says(wire) for wire in block.messages] for block in blocks] == [
         ["find it"],
         ["", "first", "second"],
         ["hurry"],

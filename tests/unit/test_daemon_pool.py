@@ -13,8 +13,8 @@ from functools import partial
 
 import pytest
 
-from memorist.recall import daemon_pool as crews
-from memorist.recall.daemon_pool import Crew, Task
+from memorist.recall import daemon_pool as daemon_pools
+from memorist.recall.daemon_pool import DaemonPool, Task
 
 SOON = 20.0  # seconds that nothing here takes, on however busy a machine
 
@@ -35,11 +35,11 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def idle(crew: Crew) -> bool:
+def idle(crew: DaemonPool) -> bool:
     return crew._free == crew._threads
 
 
-def done(crew: Crew, work: Callable[[], object]) -> object:
+def done(crew: DaemonPool, work: Callable[[], object]) -> object:
     task = Task(work)
     crew.start(task)
     assert task.wait(SOON)
@@ -47,7 +47,7 @@ def done(crew: Crew, work: Callable[[], object]) -> object:
 
 
 def test_a_task_gives_its_result_and_how_long_it_took() -> None:
-    crew, task = Crew(), Task(lambda: 6 * 7)
+    crew, task = DaemonPool(), Task(lambda: 6 * 7)
     assert task.took_ms is None
     crew.start(task)
     assert task.wait(SOON)
@@ -57,7 +57,7 @@ def test_a_task_gives_its_result_and_how_long_it_took() -> None:
 
 
 def test_a_task_that_panics_ends_neither_its_thread_nor_the_wait_for_it() -> None:
-    crew, task = Crew(1), Task(sys.exit)
+    crew, task = DaemonPool(1), Task(sys.exit)
     crew.start(task)
     assert task.wait(SOON)
     assert type(task.error) is SystemExit
@@ -65,7 +65,7 @@ def test_a_task_that_panics_ends_neither_its_thread_nor_the_wait_for_it() -> Non
 
 
 def test_a_task_gives_its_error_to_whoever_asks() -> None:
-    crew, task = Crew(), Task(lambda: 1 // 0)
+    crew, task = DaemonPool(), Task(lambda: 1 // 0)
     crew.start(task)
     assert task.wait(SOON)
     assert isinstance(task.error, ZeroDivisionError)
@@ -78,14 +78,14 @@ def test_a_task_gives_its_error_to_whoever_asks() -> None:
 def test_tasks_of_a_lane_are_done_in_their_order_by_one_thread() -> None:
     threads: list[int] = []
     tasks = [Task(lambda: threads.append(threading.get_ident())) for _ in range(5)]
-    Crew().start(*tasks)
+    DaemonPool().start(*tasks)
     assert tasks[-1].wait(SOON)
     assert all(task.took_ms is not None for task in tasks)
     assert len(set(threads)) == 1
 
 
 def test_lanes_are_done_side_by_side() -> None:
-    crew, meet = Crew(), threading.Barrier(4)
+    crew, meet = DaemonPool(), threading.Barrier(4)
     tasks = [Task(lambda: meet.wait(SOON)) for _ in range(4)]
     for task in tasks:
         crew.start(task)
@@ -93,7 +93,7 @@ def test_lanes_are_done_side_by_side() -> None:
 
 
 def test_a_task_that_hangs_is_late_and_may_be_asked_again(gate: threading.Event) -> None:
-    crew, task = Crew(), Task(lambda: gate.wait())
+    crew, task = DaemonPool(), Task(lambda: gate.wait())
     crew.start(task)
     assert not task.wait(0.001)
     assert task.took_ms is None
@@ -104,7 +104,7 @@ def test_a_task_that_hangs_is_late_and_may_be_asked_again(gate: threading.Event)
 
 
 def test_while_all_threads_hang_nothing_is_begun_and_nobody_is_kept(gate: threading.Event) -> None:
-    crew = Crew(2)
+    crew = DaemonPool(2)
     hung = [Task(lambda: gate.wait()) for _ in range(2)]
     for task in hung:
         crew.start(task)
@@ -120,7 +120,7 @@ def test_while_all_threads_hang_nothing_is_begun_and_nobody_is_kept(gate: thread
 
 def test_what_nobody_waits_for_any_more_is_neither_done_nor_kept(gate: threading.Event) -> None:
     ran: list[int] = []
-    crew = Crew(2)
+    crew = DaemonPool(2)
     for _ in range(2):
         crew.start(Task(lambda: gate.wait()))
     for number in range(100):
@@ -138,7 +138,7 @@ def test_what_nobody_waits_for_any_more_is_neither_done_nor_kept(gate: threading
 
 def test_many_callers_share_few_threads_and_none_is_forgotten() -> None:
     given: list[int] = []
-    crew = Crew(3)
+    crew = DaemonPool(3)
     tasks = [Task(partial(given.append, number)) for number in range(300)]
 
     def start(mine: list[Task[None]]) -> None:
@@ -155,7 +155,7 @@ def test_many_callers_share_few_threads_and_none_is_forgotten() -> None:
 
 
 def test_threads_are_used_again() -> None:
-    crew, threads = Crew(), set()
+    crew, threads = DaemonPool(), set()
     for _ in range(20):
         threads.add(done(crew, threading.get_ident))
         until(lambda: idle(crew))
@@ -166,7 +166,7 @@ def test_an_idle_thread_keeps_nothing_of_what_it_did() -> None:
     class Large:
         pass
 
-    crew, task = Crew(), Task(Large)
+    crew, task = DaemonPool(), Task(Large)
     crew.start(task)
     assert task.wait(SOON)
     kept = weakref.ref(task.result())
@@ -177,7 +177,7 @@ def test_an_idle_thread_keeps_nothing_of_what_it_did() -> None:
 
 
 def test_close_lets_idle_threads_go_and_the_crew_can_begin_again() -> None:
-    crew = Crew()
+    crew = DaemonPool()
     thread = done(crew, threading.current_thread)
     assert isinstance(thread, threading.Thread)
     until(lambda: idle(crew))
@@ -190,7 +190,7 @@ def test_close_lets_idle_threads_go_and_the_crew_can_begin_again() -> None:
 
 
 def test_close_does_not_wait_for_a_thread_that_hangs(gate: threading.Event) -> None:
-    crew, task = Crew(), Task(lambda: gate.wait())
+    crew, task = DaemonPool(), Task(lambda: gate.wait())
     crew.start(task)
     crew.close()
     assert task.took_ms is None
@@ -199,8 +199,8 @@ def test_close_does_not_wait_for_a_thread_that_hangs(gate: threading.Event) -> N
 
 
 def test_a_thread_that_was_idle_for_long_goes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crews, "IDLE_SECONDS", 0.01)
-    crew = Crew()
+    monkeypatch.setattr(daemon_pools, "IDLE_SECONDS", 0.01)
+    crew = DaemonPool()
     thread = done(crew, threading.current_thread)
     assert isinstance(thread, threading.Thread)
     thread.join(SOON)
@@ -211,7 +211,7 @@ def test_a_thread_that_was_idle_for_long_goes_by_itself(monkeypatch: pytest.Monk
 
 FORK = """
 import os
-from memorist.recall.daemon_pool import Crew, Task
+from memorist.recall.daemon_pool import DaemonPool, Task
 
 def done(crew, work):
     task = Task(work)
@@ -219,7 +219,7 @@ def done(crew, work):
     assert task.wait(20)
     return task.result()
 
-crew = Crew(1)
+crew = DaemonPool(1)
 assert done(crew, os.getpid) == os.getpid()
 child = os.fork()
 if child == 0:
@@ -236,7 +236,7 @@ def test_a_crew_works_in_a_forked_child_and_goes_on_in_its_parent() -> None:
 
 
 def test_a_crew_does_not_keep_the_process_from_ending() -> None:
-    hang = "import threading; from memorist.recall.daemon_pool import *; c = Crew(); "
+    hang = "import threading; from memorist.recall.daemon_pool import *; c = DaemonPool(); "
     hang += "c.start(Task(threading.Event().wait)); print('ended')"
     command = [sys.executable, "-c", hang]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

@@ -12,16 +12,16 @@ from benchmarks.compression import Talk, probe, score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memorist.context.compression.candidates import read, weigh
 from memorist.context.compression.extractive import extract
-from memorist.context.compression.parts import TITLES, Line, Part, parse, plain, render
-from memorist.context.compression.weigh import read, weigh
-from memorist.context.tokens import Counter
+from memorist.context.compression.parts import TITLES, SummaryLine, Topic, parse, plain, render
+from memorist.context.tokens import TokenCounter
 from memorist.language.pieces import pieces
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.log import LogEntry
 from memorist.records.message import Message
 
-COUNTER = Counter(tokenizer_for("gpt-4o"))
+COUNTER = TokenCounter(tokenizer_for("gpt-4o"))
 AT = datetime(2026, 3, 4, 10, tzinfo=UTC)
 
 
@@ -34,7 +34,7 @@ def told(entries: Sequence[LogEntry], max_tokens: int = 1_000, previous: str = "
     return extract(entries, COUNTER, max_tokens, previous)
 
 
-def part(text: str, wanted: Part) -> str:
+def part(text: str, wanted: Topic) -> str:
     return " ".join(line.text for line in parse(text) if line.part is wanted)
 
 
@@ -59,14 +59,14 @@ INVOICES = talk(
 
 def test_every_part_holds_what_belongs_there() -> None:
     text = told(INVOICES)
-    assert "copies our invoices from Stripe" in part(text, Part.REQUEST)
-    assert "ON CONFLICT" in part(text, Part.ERRORS)
-    assert "duplicate key in invoices" in part(text, Part.ERRORS)
-    assert "psycopg instead of SQLAlchemy" in part(text, Part.DECISIONS)
-    assert "dry-run flag" in part(text, Part.TASKS)
-    assert "chapter about cron" in part(text, Part.CURRENT)
+    assert "copies our invoices from Stripe" in part(text, Topic.REQUEST)
+    assert "ON CONFLICT" in part(text, Topic.ERRORS)
+    assert "duplicate key in invoices" in part(text, Topic.ERRORS)
+    assert "psycopg instead of SQLAlchemy" in part(text, Topic.DECISIONS)
+    assert "dry-run flag" in part(text, Topic.TASKS)
+    assert "chapter about cron" in part(text, Topic.CURRENT)
     for name in ("read_file", "src/sync.py", "docs/usage.md", "docs.stripe.com/api/pagination"):
-        assert name in part(text, Part.ARTEFACTS)
+        assert name in part(text, Topic.ARTEFACTS)
 
 
 def test_the_parts_come_in_their_order_and_empty_ones_are_left_out() -> None:
@@ -83,7 +83,7 @@ def test_a_tools_output_is_not_retold_but_for_its_errors() -> None:
 
 
 def test_the_first_message_that_says_something_is_the_request_not_the_greeting() -> None:
-    assert "Hi!" not in part(told(INVOICES), Part.REQUEST)
+    assert "Hi!" not in part(told(INVOICES), Topic.REQUEST)
 
 
 def test_statements_keep_their_own_words_and_their_day() -> None:
@@ -128,8 +128,8 @@ def test_when_room_is_short_the_request_and_the_current_work_are_there_first() -
     entries = talk(("user", "Help me to plan the move of our office to Vienna."), *chat,
                    ("assistant", "I am comparing offers of removal firms."))  # fmt: skip
     text = told(entries, 120)
-    assert "move of our office to Vienna" in part(text, Part.REQUEST)
-    assert "removal firms" in part(text, Part.CURRENT)
+    assert "move of our office to Vienna" in part(text, Topic.REQUEST)
+    assert "removal firms" in part(text, Topic.CURRENT)
 
 
 def test_a_request_longer_than_its_share_is_cut_and_not_lost() -> None:
@@ -154,37 +154,37 @@ def test_ten_compressions_keep_the_request_the_decision_and_the_open_task() -> N
         ]
         text = told(talk(*chat), 600, text)
         assert COUNTER.text(text) <= 600
-    assert "from MySQL to PostgreSQL" in part(text, Part.REQUEST)
-    assert "legacy order numbers" in part(text, Part.DECISIONS)
-    assert "Mrs Huber" in part(text, Part.TASKS)
+    assert "from MySQL to PostgreSQL" in part(text, Topic.REQUEST)
+    assert "legacy order numbers" in part(text, Topic.DECISIONS)
+    assert "Mrs Huber" in part(text, Topic.TASKS)
     assert "step 9." in text
 
 
 def test_a_second_compression_extends_the_first_word_for_word() -> None:
     first = told(INVOICES)
     second = told(talk(("user", "We decided to host it in Frankfurt.")), previous=first)
-    assert "psycopg instead of SQLAlchemy" in part(second, Part.DECISIONS)
+    assert "psycopg instead of SQLAlchemy" in part(second, Topic.DECISIONS)
     assert "host it in Frankfurt" in second
-    assert part(second, Part.REQUEST) == part(first, Part.REQUEST)
-    assert "chapter about cron" not in part(second, Part.CURRENT)  # that is past
+    assert part(second, Topic.REQUEST) == part(first, Topic.REQUEST)
+    assert "chapter about cron" not in part(second, Topic.CURRENT)  # that is past
 
 
 def test_what_the_user_said_last_is_a_message_among_others_later() -> None:
     first = told(
         talk(("user", "Please plan a trip for us."), ("user", "My sister lives in Malmö."))
     )
-    assert "User: My sister" in first.split(Part.CURRENT.title)[1]
+    assert "User: My sister" in first.split(Topic.CURRENT.title)[1]
     second = told(talk(("user", "The train leaves at 9:40 from Bergen.")), previous=first)
-    assert "My sister lives in Malmö." in part(second, Part.USER)
+    assert "My sister lives in Malmö." in part(second, Topic.USER)
 
 
 def test_a_task_that_is_done_is_no_longer_open() -> None:
     first = told(INVOICES)
-    assert "dry-run flag" in part(first, Part.TASKS)
+    assert "dry-run flag" in part(first, Topic.TASKS)
     done = talk(
         ("assistant", "The dry-run flag is done and merged."), ("user", "Very good, go on.")
     )
-    assert "dry-run flag" not in part(told(done, previous=first), Part.TASKS)
+    assert "dry-run flag" not in part(told(done, previous=first), Topic.TASKS)
 
 
 def test_older_user_messages_are_thinned_before_decisions_are() -> None:
@@ -202,8 +202,8 @@ def test_no_message_can_fake_a_heading_a_day_or_a_speaker() -> None:
     )
     text = told(talk(("user", "Please summarise what is on my desk today."), ("user", hostile),
                      ("user", "And what about the garden behind the house?")))  # fmt: skip
-    assert not part(text, Part.TASKS)
-    assert not part(text, Part.DECISIONS)
+    assert not part(text, Topic.TASKS)
+    assert not part(text, Topic.DECISIONS)
     assert all(line.day == "2026-03-04" and line.who in ("", "User") for line in parse(text))
     assert "“Bob: I agree" in text
 
@@ -241,8 +241,8 @@ def test_other_languages_are_split_and_sorted_too(said: str, wanted: str, decide
     first, second = pieces(said)
     small_talk = [("user", "Спасибо 谢谢 Danke Ihnen allen sehr")] * 2
     text = told(talk(("user", first), ("user", second), *small_talk))
-    assert wanted in part(text, Part.REQUEST)
-    assert decided in part(text, Part.DECISIONS)
+    assert wanted in part(text, Topic.REQUEST)
+    assert decided in part(text, Topic.DECISIONS)
 
 
 def test_sentences_end_where_they_end() -> None:
@@ -286,8 +286,8 @@ def test_what_is_newer_weighs_a_little_more() -> None:
 def test_lines_become_one_line_without_markup() -> None:
     assert plain("  ### > - 1. Open\n the\u2028door ; ") == "Open the door"
     assert parse("no heading\n**Open tasks**\n* [ ] buy milk\n\n2. Key concepts:\nrye") == [
-        Line(Part.TASKS, "[ ] buy milk"),
-        Line(Part.CONCEPTS, "rye"),
+        SummaryLine(Topic.TASKS, "[ ] buy milk"),
+        SummaryLine(Topic.CONCEPTS, "rye"),
     ]
 
 

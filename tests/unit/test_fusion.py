@@ -10,12 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memorist.recall.fusion import DEFAULT_RANKING, Asked, Candidate, Ranking, fuse, shares
+from memorist.recall.fusion import (
+    DEFAULT_RANKING,
+    QuestionFocus,
+    RankedRecord,
+    Ranking,
+    fuse,
+    shares,
+)
 from memorist.records.ids import to_micros
 from memorist.records.query import Found, Passage
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-NOBODY = Asked(frozenset(), "nobody")
+NOBODY = QuestionFocus(frozenset(), "nobody")
 QUIET = replace(
     Ranking(**{part.name: 0 for part in fields(Ranking) if part.name != "reranker"}),  # type: ignore[arg-type]
     words=1.0,
@@ -51,8 +58,8 @@ def passage(
 
 
 def ranked(
-    found: Finds, *passages: Passage, ranking: Ranking = QUIET, asked: Asked = NOBODY
-) -> dict[int | str, Candidate]:
+    found: Finds, *passages: Passage, ranking: Ranking = QUIET, asked: QuestionFocus = NOBODY
+) -> dict[int | str, RankedRecord]:
     known = {it.id: it for it in passages}
     fused = fuse(found, known, ranking, asked=asked, now=NOW)
     return {it.passage.record: it for it in fused}
@@ -151,7 +158,7 @@ def test_the_words_of_whoever_is_asked_about_are_lifted() -> None:
     ranking = replace(QUIET, speaker=0.3)
     found = {"words": finds((1, 9.0), (2, 8.9), (3, 1.0))}
     talk = [passage(1, speaker="Ben"), passage(2, speaker="Ada Byron"), passage(3)]
-    asked = Asked(frozenset({"Ada Byron"}), "nobody")
+    asked = QuestionFocus(frozenset({"Ada Byron"}), "nobody")
     fused = ranked(found, *talk, ranking=ranking, asked=asked)
     assert list(fused) == [2, 1, 3]
     assert fused[2].parts["speaker"] == 0.3
@@ -169,7 +176,7 @@ def test_the_role_asked_about_importance_and_youth_lift_and_nothing_keeps_out() 
         passage(4)._replace(said_at=to_micros(NOW + timedelta(days=9))),
     ]
     found = {"words": finds((1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0))}
-    fused = ranked(found, *many, ranking=ranking, asked=Asked(frozenset(), "user"))
+    fused = ranked(found, *many, ranking=ranking, asked=QuestionFocus(frozenset(), "user"))
     assert fused[1].parts["role"] == 0.3
     assert "role" not in fused[2].parts
     assert fused[2].parts["importance"] == pytest.approx(0.08)
@@ -188,7 +195,7 @@ def test_what_opens_a_session_is_lifted_if_its_role_is_asked_about() -> None:
         passage(5, record="memory")._replace(role=None),
     ]
     found = {"words": finds(*((id_, 1.0) for id_ in (1, 2, 3, 4, 5)))}
-    fused = ranked(found, *talk, ranking=ranking, asked=Asked(frozenset(), "user"))
+    fused = ranked(found, *talk, ranking=ranking, asked=QuestionFocus(frozenset(), "user"))
     assert list(fused)[:2] == [1, 3]
     assert fused[1].parts["opening"] == 0.15
     assert [record for record, it in fused.items() if "opening" in it.parts] == [1]
@@ -267,7 +274,7 @@ def test_every_record_found_is_ranked_once_with_parts_that_make_its_score(
     for each in found.values():
         each.sort(key=lambda find: -find.score)
     known = {it.id: it for it in world}
-    asked = Asked(frozenset({"Ada"}), "user")
+    asked = QuestionFocus(frozenset({"Ada"}), "user")
     fused = fuse(found, known, DEFAULT_RANKING, asked=asked, now=NOW)
     expected = {
         known[find.passage].record

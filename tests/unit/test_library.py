@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from memorist import InvalidError, Memory, NotFoundError
 from memorist.context.documents.excerpts import Retrieved, fit
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.article import Article
 from memorist.records.ids import now
@@ -35,7 +35,7 @@ DOCS: dict[str, str | bytes] = {
     "about/staff.txt": "The workshop is run by Ada, who mends toasters.\n",
     "manual.pdf": pdf("Press the lever of the toaster", title="Toaster manual"),
 }
-COUNTER = Counter(tokenizer_for())
+COUNTER = TokenCounter(tokenizer_for())
 
 
 @pytest.fixture(scope="module")

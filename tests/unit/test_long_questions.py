@@ -13,9 +13,8 @@ from memorist import Memory, Message
 from memorist.language.minilm_files import data_folder
 from memorist.language.shorten import GIST_BYTES, QUESTION_BYTES, ends, gist
 from memorist.providers.wordpiece import read_pieces
+from memorist.recall.channels import MAX_TERMS, names_in, terms_of
 from memorist.recall.fusion import Ranking
-from memorist.recall.graph import names_in
-from memorist.recall.lexical import MAX_TERMS, terms_of
 from tests.support.models import Vectors, WordEmbedder
 
 ASKED = "When does the staging password rotate?"

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memorist import ConflictError, InvalidError, Memory, NotFoundError, SqliteStore
-from memorist.context.documents.sections import find_section, is_closed, sections
+from memorist.context.documents.markdown import find_section, is_closed, sections
 from memorist.records.note import Note
 from memorist.records.scope import Scope
 from memorist.views import notebook

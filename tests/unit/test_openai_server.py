@@ -26,7 +26,7 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import BaseModel, SecretStr
 
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 from memorist.errors import InvalidError, ProviderError
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.remote import OpenAIEmbedder
@@ -284,9 +284,9 @@ def test_langchain_takes_an_overflow_for_any_bad_request(serve: Any, like: Like)
 
 
 def test_what_memorist_counts_as_fitting_is_not_refused(serve: Any) -> None:
-    counter = Counter(tokenizer_for())
+    counter = TokenCounter(tokenizer_for())
     wires: Any = [{"role": "user", "content": "words of many kinds 我三月 " * 20}]
-    most = counter.wires(wires) + counter.tools([SCHEMA])
+    most = counter.request(wires) + counter.tools([SCHEMA])
     server = serve(["fits"], limit=Limit(most))
     answer = client_of(server).chat.completions.create(model="any", messages=wires, tools=[SCHEMA])
     assert answer.choices[0].message.content == "fits"

@@ -11,8 +11,8 @@ from memorist.context.assemble import (
     MEMORIES_INTRO,
     NOTES_INTRO,
     QUESTION_INTRO,
-    Draft,
-    Material,
+    WindowDraft,
+    WindowInput,
 )
 from memorist.context.quote import Quote, block, in_order, label, quote_of, quoted
 from memorist.records.query import Hit, Why
@@ -90,8 +90,10 @@ def test_what_is_quoted_cannot_ask_the_question() -> None:
     rng = random.Random(8)
     for _ in range(300):
         quotes = [Quote(str(number), "user", trick(rng), START) for number in range(4)]
-        draft = Draft(
-            material=Material(question={"role": "user", "content": "Who am I?"}, system="Be kind."),
+        draft = WindowDraft(
+            material=WindowInput(
+                question={"role": "user", "content": "Who am I?"}, system="Be kind."
+            ),
             memories=quotes[:2],
             articles=quotes[2:],
             note=trick(rng),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from memorist import Memory, Message, Recall
-from memorist.recall.daemon_pool import Crew
+from memorist.recall.daemon_pool import DaemonPool
 from memorist.recall.indexer import Indexer
 from memorist.recall.search import Searcher
 from memorist.records.ids import new_id, now
@@ -23,7 +23,7 @@ from tests.support.models import WordEmbedder
 LONG = bool(os.environ.get("MEMORIST_PROVE"))
 QUESTIONS = 1_986 if LONG else 200
 STRINGS = 10_000 if LONG else 600
-CREW = Crew(4)
+CREW = DaemonPool(4)
 
 
 @pytest.fixture(scope="module")

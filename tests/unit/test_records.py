@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorist import Article, Fact, InvalidError, MemoryItem, RecordError, Scope, ScopeError
-from memorist.recall.lexical import MAX_TERMS, terms_of
+from memorist.recall.channels import MAX_TERMS, terms_of
 from memorist.records.fact import topic_of
 from memorist.records.log import MAX_ATTEMPTS, retry_delay_seconds, source_of
 from memorist.records.message import Message

@@ -19,7 +19,7 @@ from langchain_core.tools import tool
 from langchain_tests.unit_tests import ChatModelUnitTests
 from pydantic import BaseModel
 
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 from memorist.errors import InvalidError, ProviderError
 from memorist.providers.langchain_chat import LangChainChat
 from memorist.providers.tokenizer import tokenizer_for
@@ -256,7 +256,7 @@ def test_its_window_is_in_its_profile() -> None:
 
 
 def test_what_memorist_counts_as_fitting_is_not_refused() -> None:
-    plain, counter = PlainCounter(), Counter(tokenizer_for())
+    plain, counter = PlainCounter(), TokenCounter(tokenizer_for())
     wires: list[dict[str, Any]] = [
         {"role": "system", "content": "Be kind. 我三月搬到了柏林"},
         {"role": "user", "content": [{"type": "text", "text": "look"}], "name": "ada"},
@@ -273,15 +273,15 @@ def test_what_memorist_counts_as_fitting_is_not_refused() -> None:
     model = ScriptedChatModel(["a"])
     model.bind_tools([recall]).invoke("hi")
     tools = model.prompts[0].tools
-    assert 0 < plain.wires(wires) <= counter.wires(wires)
+    assert 0 < plain.request(wires) <= counter.request(wires)
     assert 0 < plain.tools(tools) <= counter.tools(tools)
 
 
 def test_memorists_own_counter_may_count() -> None:
-    counter = Counter(tokenizer_for())
+    counter = TokenCounter(tokenizer_for())
     model = ScriptedChatModel(["a"], counter=counter)
     model.invoke("hello there")
-    assert model.prompts[0].tokens == counter.wires([{"role": "user", "content": "hello there"}])
+    assert model.prompts[0].tokens == counter.request([{"role": "user", "content": "hello there"}])
     assert model.get_num_tokens("hello there") == 2
 
 

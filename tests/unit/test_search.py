@@ -15,7 +15,7 @@ import pytest
 from memorist import InvalidError, Memory, Message, ProviderError, StoreError
 from memorist.providers.embedder import Embedder
 from memorist.recall import search
-from memorist.recall.daemon_pool import Crew
+from memorist.recall.daemon_pool import DaemonPool
 from memorist.recall.fusion import Ranking
 from memorist.recall.search import Searcher
 from memorist.records.ids import now
@@ -121,7 +121,7 @@ def test_an_embedder_that_stays_hung_never_takes_the_words_with_it(
 ) -> None:
     monkeypatch.setattr(search, "GRACE_SECONDS", SLACK)
     told(hung)
-    searcher = Searcher(store=store, embedder=hung, crew=Crew(2), models=Crew(2))
+    searcher = Searcher(store=store, embedder=hung, crew=DaemonPool(2), models=DaemonPool(2))
     query = Query(scope=Scope(user="ada"), question="berlin", now=now(), deadline_ms=300)
     for _ in range(4):
         found = searcher.search(query)
@@ -142,7 +142,9 @@ def test_an_embedder_that_comes_back_is_heard_again(told: Open, hung: HungEmbedd
 def test_more_callers_than_threads_all_get_their_answer(store: Troubled, told: Open) -> None:
     memory = told(WordEmbedder())
     memory.catch_up(20)
-    searcher = Searcher(store=store, embedder=memory.embedder, crew=Crew(2), models=Crew(2))
+    searcher = Searcher(
+        store=store, embedder=memory.embedder, crew=DaemonPool(2), models=DaemonPool(2)
+    )
     query = Query(scope=Scope(user="ada"), question="berlin", now=now(), deadline_ms=None)
     with ThreadPoolExecutor(12) as callers:
         answers = [callers.submit(searcher.search, query) for _ in range(48)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from memorist.recall.daemon_pool import Crew, Task
+from memorist.recall.daemon_pool import DaemonPool, Task
 from memorist.recall.search import Searcher
 from memorist.records.ids import now
 from memorist.records.message import Message
@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 
 def test_an_embedder_that_stays_hung_leaves_nothing_waiting(store: SqliteStore) -> None:
-    embedder, models = HungEmbedder(), Crew(2)
+    embedder, models = HungEmbedder(), DaemonPool(2)
     searcher = Searcher(store=store, embedder=embedder, models=models)
     try:
         for _ in range(12):
@@ -56,7 +56,7 @@ def test_names_that_the_other_thread_looks_for_are_waited_for(
             return super().embed_query(text)
 
     busy, speakers = threading.Event(), store.speakers
-    models = Crew(1)
+    models = DaemonPool(1)
     models.start(Task(busy.wait))
 
     def slowly(scope: Scope) -> list[str]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memorist import InvalidError, NotFoundError
-from memorist.context.documents.sections import Section, find_section, is_closed, sections
+from memorist.context.documents.markdown import Section, find_section, is_closed, sections
 
 LINES = """\
 # A|## B ##|### C|#|#no|####### 7| # one|  ## two|   ### three|    # four|\t# tab|# a \\#|# a#|## |\

@@ -11,7 +11,7 @@ import pytest
 from memorist import Memory
 from memorist.providers.embedder import Embedder
 from memorist.recall import search
-from memorist.recall.lexical import find_words
+from memorist.recall.channels import find_words
 from memorist.records.query import Found
 from tests.support.models import WordEmbedder
 

@@ -13,7 +13,7 @@ from memorist.language import synonyms as kin
 from memorist.language.stems import stem
 from memorist.language.stop_words import STOP_WORDS
 from memorist.language.synonyms import kin_of
-from memorist.recall.lexical import MAX_KIN, kin_of_all, terms_of
+from memorist.recall.channels import MAX_KIN, kin_of_all, terms_of
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Kin

@@ -16,11 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorist import Message
-from memorist.context.image_size import data_url_size, image_size, tile_tokens
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter, data_url_size, image_size, tile_tokens
 from memorist.providers.tokenizer import tokenizer_for
 
-GPT_4O, GPT_4, CLAUDE = (Counter(tokenizer_for(name)) for name in ("gpt-4o", "gpt-4", "claude-3"))
+GPT_4O, GPT_4, CLAUDE = (
+    TokenCounter(tokenizer_for(name)) for name in ("gpt-4o", "gpt-4", "claude-3")
+)
 COOKBOOK = [
     {
         "role": "system",
@@ -83,14 +84,14 @@ ASKED = [
 
 
 def test_messages_cost_what_openai_s_cookbook_was_billed() -> None:
-    assert GPT_4O.wires(COOKBOOK) == 124
-    assert GPT_4.wires(COOKBOOK) == 129
+    assert GPT_4O.request(COOKBOOK) == 124
+    assert GPT_4.request(COOKBOOK) == 129
 
 
 def test_tools_cost_what_openai_s_cookbook_was_billed() -> None:
     tool = {"type": "function", "function": WEATHER}
-    assert GPT_4O.wires(ASKED) + GPT_4O.tools([tool]) == 101
-    assert GPT_4.wires(ASKED) + GPT_4.tools([tool]) == 105
+    assert GPT_4O.request(ASKED) + GPT_4O.tools([tool]) == 101
+    assert GPT_4.request(ASKED) + GPT_4.tools([tool]) == 105
 
 
 def test_tools_cost_the_same_in_every_form() -> None:
@@ -131,7 +132,7 @@ def test_a_schema_that_is_none_at_all_is_counted_as_its_json() -> None:
 
 def test_models_of_others_are_framed_by_more() -> None:
     wire = [{"role": "user", "content": ""}]
-    assert CLAUDE.wires(wire) > GPT_4O.wires(wire)
+    assert CLAUDE.request(wire) > GPT_4O.request(wire)
     assert not CLAUDE.exact
     assert CLAUDE.name.startswith("estimate")
     assert (GPT_4O.name, GPT_4O.exact) == ("o200k_base", True)
@@ -145,19 +146,23 @@ def test_a_tool_call_costs_its_name_its_arguments_and_a_frame_but_not_its_id() -
 
     short, long = '{"q":1}', '{"q":"where does Ada live now?"}'
     grown = GPT_4O.text(long) - GPT_4O.text(short)
-    assert GPT_4O.wire(call("a", long)) - GPT_4O.wire(call("a", short)) == grown
-    assert GPT_4O.wire(call("a", short)) == GPT_4O.wire(call("call_" + "x" * 90, short))
-    assert GPT_4O.wire(call("a", short)) > GPT_4O.text("look") + GPT_4O.text(short) + 4
+    assert GPT_4O.chat_message(call("a", long)) - GPT_4O.chat_message(call("a", short)) == grown
+    assert GPT_4O.chat_message(call("a", short)) == GPT_4O.chat_message(
+        call("call_" + "x" * 90, short)
+    )
+    assert GPT_4O.chat_message(call("a", short)) > GPT_4O.text("look") + GPT_4O.text(short) + 4
 
 
 def test_anthropic_s_parts_cost_what_the_same_calls_cost_in_openai_s_form() -> None:
     used = {"type": "tool_use", "id": "t", "name": "look", "input": {"q": 1}}
     inner = {"name": "look", "arguments": '{"q":1}'}
     wire = {"role": "assistant", "content": None, "tool_calls": [{"id": "t", "function": inner}]}
-    assert GPT_4O.wire({"role": "assistant", "content": [used]}) == GPT_4O.wire(wire)
+    assert GPT_4O.chat_message({"role": "assistant", "content": [used]}) == GPT_4O.chat_message(
+        wire
+    )
     result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "4"}]}
     answer = {"role": "tool", "tool_call_id": "t", "content": "4"}
-    assert GPT_4O.wire({"role": "user", "content": [result]}) == GPT_4O.wire(answer)
+    assert GPT_4O.chat_message({"role": "user", "content": [result]}) == GPT_4O.chat_message(answer)
 
 
 @pytest.mark.parametrize(
@@ -174,12 +179,12 @@ def test_anthropic_s_parts_cost_what_the_same_calls_cost_in_openai_s_form() -> N
     ],
 )
 def test_odd_messages_are_counted_and_never_crash(wire: dict[str, Any]) -> None:
-    assert GPT_4O.wire(wire) >= 3
+    assert GPT_4O.chat_message(wire) >= 3
 
 
 def test_what_else_a_message_carries_is_counted_too() -> None:
     thought = {"role": "assistant", "content": "yes", "reasoning_content": "long thoughts " * 50}
-    assert GPT_4O.wire(thought) > 90
+    assert GPT_4O.chat_message(thought) > 90
 
 
 # Images.
@@ -256,7 +261,9 @@ def test_no_image_costs_more_than_the_largest(width: int, height: int) -> None:
 
 def image_cost(url: str, **more: Any) -> int:
     part = {"type": "image_url", "image_url": {"url": url, **more}}
-    return GPT_4O.wire({"role": "user", "content": [part]}) - GPT_4O.wire({"role": "user"})
+    return GPT_4O.chat_message({"role": "user", "content": [part]}) - GPT_4O.chat_message(
+        {"role": "user"}
+    )
 
 
 def test_an_image_of_unknown_size_costs_the_most() -> None:
@@ -275,7 +282,7 @@ def test_images_cost_the_same_in_every_form() -> None:
         {"type": "image", "source": source},
     ):
         wire = {"role": "user", "content": [part]}
-        assert GPT_4O.wire(wire) - GPT_4O.wire({"role": "user"}) == 765
+        assert GPT_4O.chat_message(wire) - GPT_4O.chat_message({"role": "user"}) == 765
 
 
 def test_an_image_is_not_counted_as_the_text_of_its_bytes() -> None:
@@ -311,9 +318,9 @@ MESSAGES = st.builds(
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(MESSAGES, max_size=6), max_size=4))
 def test_a_looked_up_count_is_the_count(batches: Sequence[Sequence[Message]]) -> None:
-    counter = Counter(tokenizer_for(), cached=4)
+    counter = TokenCounter(tokenizer_for(), cached=4)
     for batch in batches:
-        fresh = [GPT_4O.wire(message.to_wire()) for message in batch]
+        fresh = [GPT_4O.chat_message(message.to_wire()) for message in batch]
         assert counter.messages(batch) == fresh
         assert [counter.message(message) for message in batch] == fresh
 
@@ -323,9 +330,9 @@ def test_a_looked_up_count_is_the_count(batches: Sequence[Sequence[Message]]) ->
 def test_two_halves_of_a_request_add_up(left: list[Message], right: list[Message]) -> None:
     first, second = ([message.to_wire() for message in half] for half in (left, right))
     for counter in (GPT_4O, CLAUDE):
-        both = counter.wires(first) + counter.wires(second) - counter.wires([])
-        assert counter.wires(first + second) == both
-        assert both - counter.wires([]) == sum(counter.messages(left + right))
+        both = counter.request(first) + counter.request(second) - counter.request([])
+        assert counter.request(first + second) == both
+        assert both - counter.request([]) == sum(counter.messages(left + right))
 
 
 class Telling:
@@ -346,7 +353,7 @@ class Telling:
 
 def test_a_message_is_counted_once_and_all_new_ones_in_one_go() -> None:
     tokenizer = Telling()
-    counter = Counter(tokenizer)
+    counter = TokenCounter(tokenizer)
     messages = [Message("user", f"word {at}") for at in range(50)]
     counter.messages(messages)
     counter.messages(messages)
@@ -358,7 +365,7 @@ def test_a_message_is_counted_once_and_all_new_ones_in_one_go() -> None:
 
 def test_the_cache_keeps_what_was_used_last() -> None:
     tokenizer = Telling()
-    counter = Counter(tokenizer, cached=2)
+    counter = TokenCounter(tokenizer, cached=2)
     first, second, third = (Message("user", text) for text in ("one", "two", "three"))
     for message in (first, second, first, third, first):
         counter.message(message)
@@ -368,9 +375,9 @@ def test_the_cache_keeps_what_was_used_last() -> None:
 
 
 def test_threads_share_the_cache() -> None:
-    counter = Counter(tokenizer_for(), cached=40)
+    counter = TokenCounter(tokenizer_for(), cached=40)
     messages = [Message("user", "word " * at) for at in range(80)]
-    right = [GPT_4O.wire(message.to_wire()) for message in messages]
+    right = [GPT_4O.chat_message(message.to_wire()) for message in messages]
     wrong: list[int] = []
 
     def work(shift: int) -> None:
@@ -388,7 +395,7 @@ def test_threads_share_the_cache() -> None:
 
 
 def test_looking_a_count_up_is_far_cheaper_than_counting() -> None:
-    counter = Counter(tokenizer_for())
+    counter = TokenCounter(tokenizer_for())
     messages = [
         Message("user", f"I moved to Berlin in March, {at} times. " * 20) for at in range(2_000)
     ]

@@ -7,8 +7,7 @@ import threading
 import pytest
 
 from memorist.language.stems import _stem, stem, stems, term_stem
-from memorist.recall.graph import MAX_NAMES, names_in
-from memorist.recall.lexical import MAX_TERMS, terms_of
+from memorist.recall.channels import MAX_NAMES, MAX_TERMS, names_in, terms_of
 from memorist.records.text import fold
 
 

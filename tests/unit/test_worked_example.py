@@ -8,7 +8,7 @@ import pytest
 
 from memorist import Chat, Memory
 from memorist.context.quote import Quote
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 from memorist.context.window import Context, Window
 
 WINDOW = Window(max_tokens=262_144, model="gpt-4o", memories=0)
@@ -22,7 +22,7 @@ class Shelf:
     def __init__(self) -> None:
         self.room = 0
 
-    def quotes(self, question: str, max_tokens: int, counter: Counter) -> Sequence[Quote]:
+    def quotes(self, question: str, max_tokens: int, counter: TokenCounter) -> Sequence[Quote]:
         self.room = max_tokens
         return []
 

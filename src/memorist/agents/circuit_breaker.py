@@ -8,7 +8,7 @@ from collections.abc import Callable, MutableMapping
 from typing import TypeVar
 
 from memorist.errors import MemoristError
-from memorist.recall.daemon_pool import Crew, Task
+from memorist.recall.daemon_pool import DaemonPool, Task
 
 PATIENCE_SECONDS = 5.0
 REST_SECONDS = 30.0  # after a hang, the memory is left alone for so long
@@ -21,7 +21,7 @@ class Careful:
     """Runs work in threads, waits so long and no longer, and notes what went wrong."""
 
     def __init__(self, patience_s: float = PATIENCE_SECONDS, rest_s: float = REST_SECONDS) -> None:
-        self._crew = Crew()
+        self._crew = DaemonPool()
         self._patience_s = patience_s
         self._rest_s = rest_s
         self._resting_until = 0.0

@@ -47,7 +47,7 @@ from memorist.agents.reply_recorder import Growing
 from memorist.agents.request_builder import Filled, Filling
 from memorist.agents.tool_use import failure, results_of
 from memorist.aio_life import in_thread
-from memorist.context.builder import DEADLINE_MS, Request, Shelf
+from memorist.context.builder import DEADLINE_MS, ArticleSource, ContextBuilder
 from memorist.context.window import Receipt, Window
 from memorist.errors import ConfigError
 from memorist.memory import Memory
@@ -68,7 +68,7 @@ receipts = logging.getLogger("memorist.context")
 class Options(TypedDict, total=False):
     """What a middleware may be made with besides; all have a default."""
 
-    library: Shelf
+    library: ArticleSource
     deadline_ms: float | None
     read_image: Callable[[str], str] | None
     larger_window: Window
@@ -300,7 +300,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
                 self._recalls.popitem(last=False)
             text = str(asked.text) if asked is not None else ""
             task = self._careful.start(
-                lambda: self._request(who, Request, self._window).recall(text)
+                lambda: self._request(who, ContextBuilder, self._window).recall(text)
             )
             self._recalls[key] = task
             return task

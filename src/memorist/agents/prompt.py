@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from memorist.context.assemble import ARTICLES_INTRO, MEMORIES_INTRO, NOTES, NOTES_INTRO, Draft
+from memorist.context.assemble import (
+    ARTICLES_INTRO,
+    MEMORIES_INTRO,
+    NOTES,
+    NOTES_INTRO,
+    WindowDraft,
+)
 from memorist.context.quote import block, quoted
 from memorist.errors import MissingExtraError
 
@@ -16,7 +22,7 @@ except ImportError as error:
     raise MissingExtraError("agents") from error
 
 
-def system_with(own: SystemMessage | None, draft: Draft) -> SystemMessage | None:
+def system_with(own: SystemMessage | None, draft: WindowDraft) -> SystemMessage | None:
     """The agent's own system message with notes in their place, and memories at its end."""
     if own is None or isinstance(own.content, str):
         said = "".join(wire["content"] for wire in draft.system())
@@ -27,14 +33,14 @@ def system_with(own: SystemMessage | None, draft: Draft) -> SystemMessage | None
     return own.model_copy(update={"content": _blocks(own.content, draft)})
 
 
-def recalled_text(draft: Draft) -> str:
+def recalled_text(draft: WindowDraft) -> str:
     """Memories and articles, quoted, under numbers that an answer may cite."""
     first = len(draft.memories) + 1
     parts = ((MEMORIES_INTRO, draft.memories, 1), (ARTICLES_INTRO, draft.articles, first))
     return "\n".join(block(intro, quotes, at) for intro, quotes, at in parts if quotes).rstrip()
 
 
-def _blocks(content: list[Any], draft: Draft) -> list[Any]:
+def _blocks(content: list[Any], draft: WindowDraft) -> list[Any]:
     """The same where the content is in parts, which keep what else they carry."""
     note = f"{NOTES_INTRO}\n{quoted(draft.note)}" if draft.note else ""
     placed = [_placed(part, note) for part in content]

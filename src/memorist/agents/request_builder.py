@@ -25,14 +25,12 @@ from memorist.agents.log_lines import (
     paired,
 )
 from memorist.agents.prompt import schemas_of, system_with
-from memorist.context.assemble import Assembly, Draft, Material
-from memorist.context.builder import Request
-from memorist.context.chat_format import wire_of
+from memorist.context.assemble import Assembly, WindowDraft, WindowInput, parts_of
+from memorist.context.builder import ContextBuilder
+from memorist.context.chat_format import to_chat_message
 from memorist.context.compression.compress import DEFAULT, Compression, compress
 from memorist.context.compression.summarizer import style_of
-from memorist.context.receipt import parts_of
-from memorist.context.tail import Tail
-from memorist.context.turns import blocks_of
+from memorist.context.turns import Tail, blocks_of
 from memorist.context.window import Part, Receipt, Window
 from memorist.errors import ConflictError, StoreError, WindowError
 from memorist.records.log import LogEntry
@@ -60,7 +58,7 @@ class Filled:
 
 
 @dataclass(kw_only=True)
-class Filling(Request):
+class Filling(ContextBuilder):
     """A request being filled: its messages are the state's, and the log's before them.
 
     `prior` is the summary that the state keeps for when the store cannot be read.
@@ -119,7 +117,7 @@ class Filling(Request):
             tight=not fits or len(draft.blocks) < len(draft.material.blocks),
         )
 
-    def _rest(self, asked: ModelRequest[Any]) -> Material:
+    def _rest(self, asked: ModelRequest[Any]) -> WindowInput:
         """All but what was said before; the window shrinks by what the newest calls take."""
         messages, own = asked.messages, asked.system_message
         at = asked_at(messages)
@@ -128,8 +126,8 @@ class Filling(Request):
         self.window = beside(self.window, sum(one.tokens for one in blocks))
         question = entry_of(messages[at]).message
         self._found = self.recall(question.text)
-        return Material(
-            question=wire_of(question, self._read_image) or {"role": "user", "content": ""},
+        return WindowInput(
+            question=to_chat_message(question, self._read_image) or {"role": "user", "content": ""},
             system=str(own.text) if own is not None else "",
             tools=schemas_of(asked),
             note=self._try("notes", self._note, ""),
@@ -138,7 +136,7 @@ class Filling(Request):
         )
 
     def _lines(
-        self, messages: Sequence[BaseMessage], rest: Material
+        self, messages: Sequence[BaseMessage], rest: WindowInput
     ) -> tuple[Summary | None, list[Line]]:
         """The summary, and all messages that it does not stand for."""
         summary, self._log = self._past(self._demand(rest))
@@ -155,21 +153,21 @@ class Filling(Request):
         out = covered(self._all, summary.last_seq) if summary else set()
         return summary, [line for line in self._all if line.id not in out]
 
-    def _demand(self, rest: Material) -> int:
+    def _demand(self, rest: WindowInput) -> int:
         try:
             return Assembly(self.window, self.counter, rest).demand()
         except WindowError:
             return self.window.budget
 
     def _drafted(
-        self, material: Material, entries: Tail, fixed: set[str]
-    ) -> tuple[Draft, Compression | None, bool]:
+        self, material: WindowInput, entries: Tail, fixed: set[str]
+    ) -> tuple[WindowDraft, Compression | None, bool]:
         """The window filled, or with nothing that could stay out, if even that does not fit."""
         try:
             assembly, compression = self._compressed(material, entries, fixed)
             return assembly.fill(), compression, True
         except WindowError:
-            return Draft(material=material), None, False
+            return WindowDraft(material=material), None, False
 
     def _told(self, text: str) -> Summary:
         tokens = self.counter.text(text)
@@ -187,7 +185,7 @@ class Filling(Request):
         """What was looked for since the run began."""
         return self.recalled() if self.window.memories and question else Recall(hits=())
 
-    def take_in(self, material: Material, tail: Tail, going: int) -> Compression | None:
+    def take_in(self, material: WindowInput, tail: Tail, going: int) -> Compression | None:
         """Extend the session's summary; where that cannot be stored, this request has its own."""
         entries, style = tail.entries[:going], style_of(self.window, self.counter)
         upto = max(entry.seq for entry in entries)
@@ -207,7 +205,7 @@ class Filling(Request):
         )
         return done if done.saved > 0 else None
 
-    def _gone(self, draft: Draft, state: Sequence[BaseMessage]) -> tuple[str, ...]:
+    def _gone(self, draft: WindowDraft, state: Sequence[BaseMessage]) -> tuple[str, ...]:
         """What of the state a stored summary stands for: there nobody needs it any more."""
         summary = draft.material.summary
         if summary is None or self._unkept or not self.given.get("trim_state", True):
@@ -221,10 +219,10 @@ class Filling(Request):
         self,
         window: Window,
         own: SystemMessage | None,
-        draft: Draft,
+        draft: WindowDraft,
         kept: Sequence[BaseMessage],
         question: Message,
-    ) -> tuple[Draft, tuple[Part, ...]]:
+    ) -> tuple[WindowDraft, tuple[Part, ...]]:
         """The draft and its parts; where the whole is more than its pieces, less is recalled."""
         ours = {line.message.id: line.entry.message for line in self._all}
         said = [ours.get(it.id) or entry_of(it).message for it in kept]
@@ -241,7 +239,7 @@ class Filling(Request):
                 return draft, parts
 
     def _parts(
-        self, own: SystemMessage | None, draft: Draft, turns: int, question: Message
+        self, own: SystemMessage | None, draft: WindowDraft, turns: int, question: Message
     ) -> tuple[Part, ...]:
         """What each part takes: notes and memories by how much they make the prompt grow."""
 
@@ -249,18 +247,18 @@ class Filling(Request):
             made = system_with(own, replace(draft, **without))
             if made is None or not made.content:
                 return 0
-            return self.counter.wire({"role": "system", "content": made.content})
+            return self.counter.chat_message({"role": "system", "content": made.content})
 
         bare, noted = prompt(note="", memories=(), articles=()), prompt(memories=(), articles=())
         recalled, full = prompt(articles=()), prompt()
         asked = self.counter.messages([question])[0]
-        opening = sum(map(self.counter.wire, draft.opening()))
+        opening = sum(map(self.counter.chat_message, draft.opening()))
         tokens = {
             "system": bare,
             "notes": noted - bare,
             "memories": recalled - noted,
             "articles": full - recalled,
-            "question": asked + self.counter.wires(()),
+            "question": asked + self.counter.request(()),
             "history": turns - asked + (0 if draft.summary else opening),
         }
         return tuple(
@@ -276,7 +274,7 @@ def beside(window: Window, tokens: int) -> Window:
     return replace(window, max_tokens=left, compress_at=min(threshold / left, 1.0))
 
 
-def _first(draft: Draft, lines: Sequence[Line]) -> int:
+def _first(draft: WindowDraft, lines: Sequence[Line]) -> int:
     """The place of the oldest line that is shown."""
     if not draft.blocks:
         return len(lines)

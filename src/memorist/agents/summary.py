@@ -22,7 +22,7 @@ except ImportError as error:
 from memorist.agents.log_lines import entry_of, is_others_summary
 from memorist.context.compression.compress import DEFAULT, Compress, compress
 from memorist.context.compression.summarizer import style_of
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
 from memorist.contexts import Budgeted
 from memorist.errors import MemoristError
@@ -45,7 +45,7 @@ class MemoristSummarizer:
     """
 
     def __init__(self, memory: Memory | None = None, *, window: Window | None = None) -> None:
-        self._style = style_of(window or Window(), Counter((window or Window()).counts_with()))
+        self._style = style_of(window or Window(), TokenCounter((window or Window()).counts_with()))
         self._model = _model_of(memory)
 
     def __call__(self, messages: Sequence[BaseMessage]) -> str:
@@ -74,7 +74,7 @@ class MemoristSummarizer:
         return done.summary.text or NOTHING
 
 
-def _previous(text: str, counter: Counter) -> Summary | None:
+def _previous(text: str, counter: TokenCounter) -> Summary | None:
     if not text:
         return None
     tokens = counter.text(text)

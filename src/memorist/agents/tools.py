@@ -22,7 +22,7 @@ from memorist.agents.messages import from_langchain
 from memorist.agents.tool_schema import NAMES, Argument, Described, described, given
 from memorist.agents.toolbox import Toolbox
 from memorist.aio_life import in_thread
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 from memorist.errors import InvalidError, MemoristError
 
 NOTHING = "Nothing was found."
@@ -42,7 +42,7 @@ def memory_tools(toolbox: Toolbox, *, only: Sequence[str] = (), system: str = ""
         raise InvalidError(
             f"{len(unknown)} of the names are no tools; these are: {', '.join(NAMES)}"
         )
-    counter = Counter(toolbox.window.counts_with())
+    counter = TokenCounter(toolbox.window.counts_with())
     return [
         _Call(tool, toolbox, counter, system).as_tool()
         for tool in described()
@@ -53,7 +53,9 @@ def memory_tools(toolbox: Toolbox, *, only: Sequence[str] = (), system: str = ""
 class _Call:
     """One tool of a toolbox, as LangChain calls it."""
 
-    def __init__(self, tool: Described, toolbox: Toolbox, counter: Counter, system: str) -> None:
+    def __init__(
+        self, tool: Described, toolbox: Toolbox, counter: TokenCounter, system: str
+    ) -> None:
         self._tool = tool
         self._toolbox = toolbox
         self._counter = counter
@@ -109,7 +111,7 @@ class _Call:
         said = state.get("messages", ()) if isinstance(state, Mapping) else ()
         tools = [convert_to_openai_tool(tool) for tool in getattr(runtime, "tools", None) or ()]
         messages = self._counter.messages([from_langchain(message) for message in said])
-        prompt = self._counter.wires([{"role": "system", "content": self._system}])
+        prompt = self._counter.request([{"role": "system", "content": self._system}])
         return sum(messages) + self._counter.tools(tools) + (prompt if said else 0)
 
 

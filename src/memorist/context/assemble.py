@@ -11,16 +11,15 @@ What a provider caches of the beginning is thus good for all but the last messag
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
-from memorist.context.chat_format import Wire
-from memorist.context.pack import Packing
-from memorist.context.quote import Quote, block, quoted
-from memorist.context.tokens import Counter
+from memorist.context.chat_format import ChatMessage
+from memorist.context.quote import Packing, Quote, block, quoted
+from memorist.context.tokens import TokenCounter
 from memorist.context.turns import Block
-from memorist.context.window import Window
+from memorist.context.window import Part, Window
 from memorist.errors import WindowError
 from memorist.records.summary import Summary
 
@@ -33,14 +32,14 @@ OPENING = "(The conversation so far.)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
+class WindowInput:
     """What a window is filled with, before anything is cut.
 
     `blocks` are the newest turns, and `older` says that there are more which no summary stands
     for. `articles` gives the quotations that fit so many tokens.
     """
 
-    question: Wire
+    question: ChatMessage
     system: str = ""
     tools: Sequence[Mapping[str, Any]] = ()
     note: str = ""
@@ -52,10 +51,10 @@ class Material:
 
 
 @dataclass(slots=True, kw_only=True)
-class Draft:
+class WindowDraft:
     """A window being filled."""
 
-    material: Material
+    material: WindowInput
     prefix: str = ""
     note: str = ""
     summary: str = ""
@@ -64,7 +63,7 @@ class Draft:
     articles: Sequence[Quote] = ()
     _shown: tuple[object, object, str] = field(default=(None, None, ""), init=False)
 
-    def system(self) -> list[Wire]:
+    def system(self) -> list[ChatMessage]:
         """The system prompt; the notes are where it has a place for them, or at its end."""
         prompt, note = self.material.system, f"{NOTES_INTRO}\n{quoted(self.note)}"
         if NOTES in prompt:
@@ -73,14 +72,14 @@ class Draft:
             prompt = f"{prompt}\n\n{note}" if prompt else note
         return [{"role": "system", "content": prompt}] if prompt.strip() else []
 
-    def opening(self) -> list[Wire]:
+    def opening(self) -> list[ChatMessage]:
         """What stands for the turns that are not there: a conversation begins with a user."""
         if self.summary:
             return [{"role": "user", "content": f"{self.prefix}\n{quoted(self.summary)}".strip()}]
         begins = next((one.role for one in self.blocks if one.role != "system"), "user")
         return [] if begins == "user" else [{"role": "user", "content": OPENING}]
 
-    def question(self) -> Wire:
+    def question(self) -> ChatMessage:
         """The question, below what was recalled for it."""
         asked, above = self.material.question, self._recalled()
         if not above:
@@ -99,32 +98,32 @@ class Draft:
             self._shown = (self.memories, self.articles, text)
         return self._shown[2]
 
-    def frame(self) -> list[Wire]:
+    def frame(self) -> list[ChatMessage]:
         """All but the turns."""
         return [*self.system(), *self.opening(), self.question()]
 
-    def messages(self) -> list[Wire]:
+    def messages(self) -> list[ChatMessage]:
         """All of it, in order."""
-        turns = [wire for one in self.blocks for wire in one.wires]
+        turns = [wire for one in self.blocks for wire in one.messages]
         return [*self.system(), *self.opening(), *turns, self.question()]
 
 
 class Assembly:
     """One window being filled: first what it must hold, then each part within its share."""
 
-    def __init__(self, window: Window, counter: Counter, material: Material) -> None:
+    def __init__(self, window: Window, counter: TokenCounter, material: WindowInput) -> None:
         self._window = window
         self._counter = counter
         self._material = material
-        self._draft = Draft(material=material, prefix=window.summary_prefix)
+        self._draft = WindowDraft(material=material, prefix=window.summary_prefix)
         self._tools = counter.tools(material.tools) if material.tools else 0
         # What the newest turns take, by how many they are: a draft holds the newest, or none.
         sizes = (one.tokens for one in reversed(material.blocks))
         self._newest_tokens = list(accumulate(sizes, initial=0))
-        self._opening = counter.wire({"role": "user", "content": OPENING})
+        self._opening = counter.chat_message({"role": "user", "content": OPENING})
         self._packing = Packing(counter, f"{MEMORIES_INTRO}\n\n{QUESTION_INTRO}\n\n")
 
-    def fill(self) -> Draft:
+    def fill(self) -> WindowDraft:
         """The fullest window that keeps to the budget."""
         free = self._free()
         window, draft = self._window, self._draft
@@ -159,13 +158,13 @@ class Assembly:
         """What all of it would take: every turn, and what the other parts may have."""
         window, given = self._window, self._material
         free = self._free()
-        draft = Draft(material=given, prefix=window.summary_prefix, note=given.note)
+        draft = WindowDraft(material=given, prefix=window.summary_prefix, note=given.note)
         draft.summary = given.summary.text if given.summary else ""
         shown = {id_ for one in given.blocks for id_ in one.ids}
         others = [quote for quote in given.memories if quote.id not in shown]
         draft.memories = self._packing.pick(others, int(free * window.memories))
         turns = self._newest_tokens[len(given.blocks)]
-        return self._counter.wires(draft.frame()) + turns + self._tools
+        return self._counter.request(draft.frame()) + turns + self._tools
 
     def _free(self) -> int:
         """What the window has beside what it must hold."""
@@ -178,7 +177,7 @@ class Assembly:
 
     def _total(self) -> int:
         turns = self._newest_tokens[len(self._draft.blocks)]
-        return self._counter.wires(self._draft.frame()) + turns + self._tools
+        return self._counter.request(self._draft.frame()) + turns + self._tools
 
     def _left(self) -> int:
         return self._window.budget - self._total()
@@ -237,8 +236,8 @@ class Assembly:
 
     def _add_memories(self, more: int) -> None:
         """What was recalled and is not among the turns, chosen anew for the room there is now."""
-        taken, self._draft.memories = self._counter.wire(self._draft.question()), ()
-        taken -= self._counter.wire(self._draft.question())
+        taken, self._draft.memories = self._counter.chat_message(self._draft.question()), ()
+        taken -= self._counter.chat_message(self._draft.question())
         shown = {id_ for one in self._draft.blocks for id_ in one.ids}
         found = [quote for quote in self._material.memories if quote.id not in shown]
         self._draft.memories = self._packing.pick(found, taken + more)
@@ -255,3 +254,67 @@ class Assembly:
                 draft.blocks = draft.blocks[1:]
             else:
                 draft.note = draft.summary = ""
+
+
+NO_ROOM = "no room in the window"
+SHORTENED = "shortened to its share of the window"
+NOT_SUMMARISED = "there is more, which no summary stands for yet"
+
+
+def parts_of(draft: WindowDraft, counter: TokenCounter) -> tuple[Part, ...]:
+    """System, tools, notes, summary, history, memories, articles and question.
+
+    Notes and recalled words share a message with others: they take by how much it grew.
+    """
+    system = _sum(counter, replace(draft, note="").system())
+    notes = _sum(counter, draft.system()) - system
+    opening = _sum(counter, draft.opening())
+    question = counter.request([replace(draft, memories=(), articles=()).question()])
+    memories = counter.request([replace(draft, articles=()).question()]) - question
+    articles = counter.request([draft.question()]) - question - memories
+    tools = draft.material.tools
+    return (
+        Part("system", system),
+        Part("tools", counter.tools(tools) if tools else 0),
+        _note(draft, notes),
+        _summary(draft, opening if draft.summary else 0),
+        _history(draft, sum(one.tokens for one in draft.blocks) + opening * (not draft.summary)),
+        _memories(draft, memories),
+        Part("articles", articles, _ids(draft.articles)),
+        Part("question", question),
+    )
+
+
+def _note(draft: WindowDraft, tokens: int) -> Part:
+    cut = len(draft.material.note.strip()) - len(draft.note)
+    return Part("notes", tokens, cut=cut, why=SHORTENED if cut else "")
+
+
+def _summary(draft: WindowDraft, tokens: int) -> Part:
+    given = draft.material.summary
+    if given is None:
+        return Part("summary")
+    cut = len(given.text.strip()) - len(draft.summary)
+    return Part("summary", tokens, (given.id,), cut, SHORTENED if cut else "")
+
+
+def _history(draft: WindowDraft, tokens: int) -> Part:
+    ids = tuple(id_ for one in draft.blocks for id_ in one.ids)
+    cut = sum(len(one.ids) for one in draft.material.blocks) - len(ids)
+    why = [NO_ROOM] * bool(cut) + [NOT_SUMMARISED] * draft.material.older
+    return Part("history", tokens, ids, cut, "; ".join(why))
+
+
+def _memories(draft: WindowDraft, tokens: int) -> Part:
+    ids = _ids(draft.memories)
+    shown = {*ids, *(id_ for one in draft.blocks for id_ in one.ids)}
+    cut = sum(quote.id not in shown for quote in draft.material.memories)
+    return Part("memories", tokens, ids, cut, NO_ROOM if cut else "")
+
+
+def _ids(quotes: Sequence[Quote]) -> tuple[str, ...]:
+    return tuple(quote.id for quote in quotes)
+
+
+def _sum(counter: TokenCounter, wires: Sequence[ChatMessage]) -> int:
+    return sum(map(counter.chat_message, wires))

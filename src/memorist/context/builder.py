@@ -9,15 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from memorist import metrics
-from memorist.context.assemble import Assembly, Material
-from memorist.context.chat_format import ReadImage, wire_of
+from memorist.context.assemble import Assembly, WindowInput, parts_of
+from memorist.context.chat_format import ReadImage, to_chat_message
 from memorist.context.compression.compress import Compression
 from memorist.context.compression.summarizer import Summarizer, style_of
 from memorist.context.quote import Quote, may_be_a_part, quote_of
-from memorist.context.receipt import parts_of
-from memorist.context.tail import MANY, Tail, read_tail, split
-from memorist.context.tokens import Counter
-from memorist.context.turns import Block, blocks_of
+from memorist.context.tokens import TokenCounter
+from memorist.context.turns import MANY, Block, Tail, blocks_of, read_tail, split
 from memorist.context.window import Context, Receipt, Window
 from memorist.errors import ConflictError, InvalidError, MemoristError
 from memorist.providers.images import encode_image
@@ -40,14 +38,14 @@ T = TypeVar("T")
 log = logging.getLogger("memorist.context")
 
 
-class Shelf(Protocol):
+class ArticleSource(Protocol):
     """Where articles come from: a `Library`, or whatever quotes what fits so many tokens."""
 
-    def quotes(self, question: str, max_tokens: int, counter: Counter) -> Sequence[Quote]: ...
+    def quotes(self, question: str, max_tokens: int, counter: TokenCounter) -> Sequence[Quote]: ...
 
 
 @dataclass(slots=True, kw_only=True)
-class Request:
+class ContextBuilder:
     """A context being made; what fails on the way is noted, and the rest goes on."""
 
     store: Store
@@ -55,7 +53,7 @@ class Request:
     summarizer: Callable[[], Summarizer]
     scope: Scope
     window: Window
-    counter: Counter
+    counter: TokenCounter
     given: Mapping[str, Any]
     failed: dict[str, str] = field(default_factory=dict)
 
@@ -71,13 +69,13 @@ class Request:
         return context
 
     def _answer(self, question: Message) -> Context:
-        wire = wire_of(question, self._read_image)
+        wire = to_chat_message(question, self._read_image)
         if wire is None or question.role != "user":
             raise InvalidError("the question must be a user's, and say something")
         found = self.recall(question.text)
         system = self._system()
         known = {question.message_id} | ({system.message_id} if system is not None else set())
-        material = Material(
+        material = WindowInput(
             question=wire,
             system=self._prompt(system),
             tools=self.given.get("tools") or (),
@@ -204,7 +202,7 @@ class Request:
         return blocks_of(rest, self.counter, self._read_image)[0]
 
     def _articles(self, question: str) -> Callable[[int], Sequence[Quote]] | None:
-        shelf: Shelf | None = self.given.get("library")
+        shelf: ArticleSource | None = self.given.get("library")
         if shelf is None or not self.window.articles:
             return None
         return lambda room: self._try(
@@ -212,7 +210,7 @@ class Request:
         )
 
     def _compressed(
-        self, material: Material, tail: Tail, known: set[str]
+        self, material: WindowInput, tail: Tail, known: set[str]
     ) -> tuple[Assembly, Compression | None]:
         """A window to fill, with older turns as a summary if they are too much for it.
 
@@ -242,7 +240,7 @@ class Request:
         tokens = sum(self.counter.messages([entry.message for entry in going]))
         return tokens >= self.window.max_tokens * LEAST_GAIN
 
-    def take_in(self, material: Material, tail: Tail, going: int) -> Compression | None:
+    def take_in(self, material: WindowInput, tail: Tail, going: int) -> Compression | None:
         """Extend the summary by so many messages. For subclasses: it may be kept elsewhere."""
         return self.summarizer().take_in(
             self._session,
@@ -277,5 +275,5 @@ class Request:
 
 def _content(message: Message) -> Any:
     """What a message says and shows, whatever it is called by."""
-    wire = wire_of(message, str)  # images stay what they are named: they need not be read
+    wire = to_chat_message(message, str)  # images stay what they are named: they need not be read
     return wire and wire["content"]

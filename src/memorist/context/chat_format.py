@@ -1,15 +1,16 @@
-"""Wires: a message as any chat-completions API takes it, or nothing where it says nothing."""
+"""Messages as chat APIs take them: the chat-completions form, and Anthropic's."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from memorist.errors import ImageError
 from memorist.records.message import Message, readable
 
-Wire = dict[str, Any]
+ChatMessage = dict[str, Any]
 ReadImage = Callable[[str], str]
 
 UNREADABLE = "(an image that cannot be read)"
@@ -17,7 +18,7 @@ SHOWN = "(an image)"
 _NOT_IN_A_NAME = re.compile(r"[^\w-]+")
 
 
-def wire_of(message: Message, read_image: ReadImage | None = None) -> Wire | None:
+def to_chat_message(message: Message, read_image: ReadImage | None = None) -> ChatMessage | None:
     """The message with what an API would refuse left out; None if nothing remains.
 
     Only users may show images, so that another's are told of in words; names hold no spaces; a
@@ -50,7 +51,7 @@ def _content(content: Any, role: str, read_image: ReadImage | None) -> Any:
     return parts
 
 
-def _part(part: Any, role: str, read_image: ReadImage | None) -> Wire:
+def _part(part: Any, role: str, read_image: ReadImage | None) -> ChatMessage:
     if isinstance(part, Mapping) and part.get("type") == "image_url":
         return _image(part, read_image) if role == "user" else _text(SHOWN)
     if isinstance(part, Mapping) and isinstance(part.get("text"), str):
@@ -58,7 +59,7 @@ def _part(part: Any, role: str, read_image: ReadImage | None) -> Wire:
     return _text(readable(part))
 
 
-def _image(part: Mapping[str, Any], read_image: ReadImage | None) -> Wire:
+def _image(part: Mapping[str, Any], read_image: ReadImage | None) -> ChatMessage:
     image = part.get("image_url")
     url = image.get("url") if isinstance(image, Mapping) else image
     if not isinstance(url, str) or not url:
@@ -74,9 +75,96 @@ def _image(part: Mapping[str, Any], read_image: ReadImage | None) -> Wire:
     return {"type": "image_url", "image_url": {"url": url, **detail}}
 
 
-def _text(text: str) -> Wire:
+def _text(text: str) -> ChatMessage:
     return {"type": "text", "text": text}
 
 
 def _says_something(content: Any) -> bool:
     return bool(content.strip() if isinstance(content, str) else content)
+
+
+_DATA_URL = re.compile(r"data:([\w.+/-]+);base64,(.*)", re.DOTALL)
+_NOT_IN_AN_ID = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def anthropic_form(messages: Sequence[ChatMessage]) -> dict[str, Any]:
+    """System text apart, results of tools inside user messages, neighbours of a role as one."""
+    system = [str(wire["content"]) for wire in messages if wire["role"] == "system"]
+    turned: list[dict[str, Any]] = []
+    ids = _CallIds()
+    for wire in messages:
+        if wire["role"] == "system":
+            continue
+        role = "assistant" if wire["role"] == "assistant" else "user"
+        parts = _anthropic_parts(wire, ids)
+        if turned and turned[-1]["role"] == role:
+            turned[-1]["content"] += parts
+        else:
+            turned.append({"role": role, "content": parts})
+    return {"system": "\n\n".join(system), "messages": turned}
+
+
+class _CallIds:
+    """Ids of calls as Anthropic wants them: of few characters, and none twice."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._current: dict[str, str] = {}
+
+    def called(self, call_id: str) -> str:
+        plain = name = _NOT_IN_AN_ID.sub("_", call_id) or "call"
+        number = 1
+        while name in self._taken:
+            number += 1
+            name = f"{plain}_{number}"
+        self._taken.add(name)
+        self._current[call_id] = name
+        return name
+
+    def answered(self, call_id: str) -> str:
+        return self._current[call_id]
+
+
+def _anthropic_parts(wire: ChatMessage, ids: _CallIds) -> list[dict[str, Any]]:
+    if wire["role"] == "tool":
+        result = {"type": "tool_result", "tool_use_id": ids.answered(wire["tool_call_id"])}
+        content = _anthropic_content(wire["content"])
+        return [{**result, "content": content} if content else result]
+    return [
+        *_anthropic_content(wire["content"]),
+        *(_anthropic_call(call, ids) for call in wire.get("tool_calls", ())),
+    ]
+
+
+def _anthropic_content(content: Any) -> list[dict[str, Any]]:
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}] if content.strip() else []
+    return [
+        _anthropic_image(part) if part["type"] == "image_url" else part for part in content or ()
+    ]
+
+
+def _anthropic_image(part: ChatMessage) -> dict[str, Any]:
+    url = part["image_url"]["url"]
+    if found := _DATA_URL.match(url):
+        source = {"type": "base64", "media_type": found[1], "data": found[2]}
+    else:
+        source = {"type": "url", "url": url}
+    return {"type": "image", "source": source}
+
+
+def _anthropic_call(call: ChatMessage, ids: _CallIds) -> dict[str, Any]:
+    inner = call.get("function") or call.get("custom") or {}
+    given = inner.get("arguments", inner.get("input", ""))
+    try:
+        arguments = json.loads(given, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        arguments = given
+    if not isinstance(arguments, dict):
+        arguments = {"input": arguments} if arguments else {}
+    name = inner.get("name", "")
+    return {"type": "tool_use", "id": ids.called(call["id"]), "name": name, "input": arguments}
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")

@@ -12,7 +12,7 @@ from memorist.records.query import Recall
 from memorist.records.text import check_text
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
-    from memorist.context.chat_format import Wire
+    from memorist.context.chat_format import ChatMessage
     from memorist.context.compression.compress import Compression
 
 SUMMARY_PREFIX = "## Предыдущее обсуждение / Previous conversation:"
@@ -137,13 +137,13 @@ class Context:
     `recall` is what was found for the question, also what stayed out.
     """
 
-    messages: list[Wire]
+    messages: list[ChatMessage]
     receipt: Receipt
     tools: Sequence[Mapping[str, Any]] = ()
     recall: Recall = field(default_factory=lambda: Recall(hits=()))
 
     def for_anthropic(self) -> dict[str, Any]:
         """`system` and `messages` as Anthropic's API takes them."""
-        from memorist.context.anthropic import anthropic_form
+        from memorist.context.chat_format import anthropic_form
 
         return anthropic_form(self.messages)

@@ -17,7 +17,7 @@ IDLE_SECONDS = 30.0  # after which a thread goes
 EXIT_SECONDS = 1.0  # for which the end waits for what was begun
 
 
-_crews: weakref.WeakSet[Crew] = weakref.WeakSet()
+_crews: weakref.WeakSet[DaemonPool] = weakref.WeakSet()
 
 
 @atexit.register
@@ -92,7 +92,7 @@ class Task(Generic[T]):
         return self._result
 
 
-class Crew:
+class DaemonPool:
     """Up to `size` threads, started when needed. They do not keep the process from ending."""
 
     def __init__(self, size: int = 16) -> None:

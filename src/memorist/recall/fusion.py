@@ -26,7 +26,7 @@ SOON = 7 * DAY  # after something happened, within which it is told of
 Period = tuple[datetime, datetime]
 
 
-class Asked(NamedTuple):
+class QuestionFocus(NamedTuple):
     """What a question asks about: speakers by name, the role whose words answer it, a time."""
 
     names: frozenset[str] = frozenset()
@@ -69,7 +69,7 @@ DEFAULT_RANKING = Ranking()
 
 
 @dataclass(slots=True)
-class Candidate:
+class RankedRecord:
     """A record that some channel found, with what adds up to its score."""
 
     passage: Passage
@@ -113,9 +113,9 @@ class Board:
         newest = sorted(range(len(ids)), key=ids.__getitem__, reverse=True)
         return sorted(newest, key=self.scores.__getitem__, reverse=True)
 
-    def candidate(self, row: int) -> Candidate:
+    def candidate(self, row: int) -> RankedRecord:
         """What a row says."""
-        made = Candidate(self.passages[row], self.scores[row])
+        made = RankedRecord(self.passages[row], self.scores[row])
         for channel, found in self.found.items():
             if row in found:
                 made.ranks[channel], made.scores[channel] = found[row]
@@ -130,10 +130,10 @@ def fuse(
     passages: Mapping[int, Passage],
     ranking: Ranking,
     *,
-    asked: Asked,
+    asked: QuestionFocus,
     now: datetime,
     limit: int | None = None,
-) -> list[Candidate]:
+) -> list[RankedRecord]:
     """The records that were found, best first; all of them, or so many."""
     board = Board()
     spoken = _spoken_for(passages)
@@ -236,7 +236,7 @@ def _lend(board: Board, ranking: Ranking) -> None:
 
 
 def _boosts(
-    board: Board, ranking: Ranking, asked: Asked, now: datetime
+    board: Board, ranking: Ranking, asked: QuestionFocus, now: datetime
 ) -> Iterator[tuple[str, Column]]:
     """What each signal adds, and to whom."""
     held = board.passages
@@ -262,7 +262,7 @@ def _boosts(
     yield "recency", {row: weight * 0.5 ** (days / half_life) for row, days in enumerate(ages)}
 
 
-def _timely(rows: Rows, asked: Asked) -> Iterator[tuple[int, float]]:
+def _timely(rows: Rows, asked: QuestionFocus) -> Iterator[tuple[int, float]]:
     """Who spoke at the time asked about, and, half as much, soon after it."""
     if asked.when is None:
         return

@@ -1,4 +1,4 @@
-"""Search: run the channels until the deadline, and rank what they found."""
+"""RecallRun: run the channels until the deadline, and rank what they found."""
 
 from __future__ import annotations
 
@@ -17,12 +17,25 @@ from memorist.language.names import asked_about, role_asked_about
 from memorist.language.shorten import QUESTION_BYTES, gist
 from memorist.language.stems import stem
 from memorist.providers.embedder import Embedder
-from memorist.recall.daemon_pool import Crew, Task
-from memorist.recall.fusion import DEFAULT_RANKING, DEPTH, Asked, Candidate, Period, Ranking, fuse
-from memorist.recall.graph import find_links
-from memorist.recall.lexical import KinOf, find_words, no_kin
-from memorist.recall.recent import find_recent
-from memorist.recall.vector import embed_question, find_meaning
+from memorist.recall.channels import (
+    KinOf,
+    embed_question,
+    find_links,
+    find_meaning,
+    find_recent,
+    find_words,
+    no_kin,
+)
+from memorist.recall.daemon_pool import DaemonPool, Task
+from memorist.recall.fusion import (
+    DEFAULT_RANKING,
+    DEPTH,
+    Period,
+    QuestionFocus,
+    RankedRecord,
+    Ranking,
+    fuse,
+)
 from memorist.records.query import Found, Hit, Match, Passage, Query, Recall, Why
 from memorist.store.base import Store
 
@@ -42,8 +55,10 @@ class Searcher:
     store: Store
     embedder: Embedder | None = None
     ranking: Ranking = DEFAULT_RANKING
-    crew: Crew = field(default_factory=Crew)
-    models: Crew = field(default_factory=Crew)  # apart: when one hangs, the store still answers
+    crew: DaemonPool = field(default_factory=DaemonPool)
+    models: DaemonPool = field(
+        default_factory=DaemonPool
+    )  # apart: when one hangs, the store still answers
     kin_of: KinOf = no_kin
     time_asked_about: Callable[[str, datetime], Period | None] = lambda question, now: None
 
@@ -53,7 +68,7 @@ class Searcher:
             return Recall(hits=())
         self._load()
         with metrics.span("memorist.recall"):
-            found = Search(self, query).run()
+            found = RecallRun(self, query).run()
         _measure(found)
         return found
 
@@ -73,7 +88,7 @@ class Searcher:
                 load()
 
 
-class Search:
+class RecallRun:
     """One search.
 
     A thread asks the store for one channel after the other and then ranks: side by side they
@@ -170,8 +185,8 @@ class Search:
         if not self._waiting:
             self._look_up(self._found())
 
-    def _asked(self) -> Asked:
-        return Asked(
+    def _asked(self) -> QuestionFocus:
+        return QuestionFocus(
             self._names.given(frozenset()),
             role_asked_about(self._query.question),
             self._when.given(None),
@@ -206,7 +221,7 @@ class Search:
 
     def _fuse(
         self, found: dict[str, list[Found]], passages: dict[int, Passage], limit: int
-    ) -> list[Candidate]:
+    ) -> list[RankedRecord]:
         """The best of the passages; twice as many, if a reranker will choose among them."""
         ranking = self._tools.ranking
         return fuse(
@@ -321,7 +336,7 @@ def _reason(error: BaseException) -> str:
     return type(error).__name__
 
 
-def _hit(candidate: Candidate, match: Match, query: Query) -> Hit:
+def _hit(candidate: RankedRecord, match: Match, query: Query) -> Hit:
     why = Why(
         ranks=candidate.ranks,
         scores=candidate.scores,

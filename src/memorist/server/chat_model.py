@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from memorist.config import Settings
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
 from memorist.errors import ConfigError, InvalidError, MissingExtraError
 from memorist.records.text import check_text
@@ -62,7 +62,7 @@ def system_of(settings: Settings, usual: str, window: Window) -> str:
         system = check_text(settings.system, "MEMORIST_SYSTEM", InvalidError)
     except InvalidError as error:
         raise ConfigError(str(error)) from None
-    taken = Counter(window.counts_with()).wires([{"role": "system", "content": system}])
+    taken = TokenCounter(window.counts_with()).request([{"role": "system", "content": system}])
     if taken > window.budget // 2:
         raise ConfigError(
             f"MEMORIST_SYSTEM takes {taken:,} tokens, more than half of the window; shorten it "

@@ -125,7 +125,7 @@ def usage(request: Json, message: Json) -> dict[str, int]:
 def prompt_tokens(request: Json) -> int:
     """The tokens of a request's messages and tools."""
     counter = PlainCounter()
-    return counter.wires(request.get("messages", ())) + counter.tools(request.get("tools", ()))
+    return counter.request(request.get("messages", ())) + counter.tools(request.get("tools", ()))
 
 
 def models(names: Sequence[str]) -> Json:

@@ -23,7 +23,7 @@ class PlainCounter:
         """The tokens of texts together."""
         return sum(self._tokenizer.count(texts))
 
-    def wires(self, messages: Sequence[Mapping[str, Any]]) -> int:
+    def request(self, messages: Sequence[Mapping[str, Any]]) -> int:
         """The tokens of messages in chat-completions form, and of what opens the reply."""
         texts = [text for message in messages for text in _texts(message)]
         return self.texts(texts) + PER_MESSAGE * len(messages) + PER_MESSAGE

@@ -70,7 +70,7 @@ class ScriptedChatModel(BaseChatModel):
     """A chat model with a script; see the module.
 
     `overflow` makes the error for a prompt of more than `max_input_tokens`, from its size and the
-    limit. `counter` may be Memorist's own (`memorist.context.tokens.Counter`); the default never
+    limit. `counter` may be `memorist.context.tokens.TokenCounter`; the default never
     counts more than that.
     """
 
@@ -130,7 +130,7 @@ class ScriptedChatModel(BaseChatModel):
     ) -> int:
         """The tokens of a prompt: its messages and its tools."""
         schemas = [convert_to_openai_tool(tool) for tool in tools or ()]
-        counted: int = self.counter.wires(convert_to_openai_messages(messages))
+        counted: int = self.counter.request(convert_to_openai_messages(messages))
         return counted + int(self.counter.tools(schemas))
 
     def _generate(

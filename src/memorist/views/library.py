@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memorist.context.documents.chunks import chunks
+from memorist.context.documents.markdown import chunks
 from memorist.context.documents.reading import Files, find_files, read_document
 from memorist.errors import InvalidError, MissingExtraError, NotFoundError
 from memorist.memory import Memory
@@ -21,7 +21,7 @@ from memorist.records.scope import Scope
 if TYPE_CHECKING:
     from memorist.context.documents.excerpts import Retrieved
     from memorist.context.quote import Quote
-    from memorist.context.tokens import Counter
+    from memorist.context.tokens import TokenCounter
 
 WINDOW = 262_144  # tokens
 TOP_K = 5
@@ -148,10 +148,10 @@ class Library:
         needs, and the question; tokens are those of `model`. The best comes first.
         """
         _check(query, top_k, reserved_tokens, window)
-        from memorist.context.tokens import Counter  # here: `import memorist` stays light
+        from memorist.context.tokens import TokenCounter  # here: `import memorist` stays light
         from memorist.providers.tokenizer import tokenizer_for
 
-        counter = Counter(tokenizer_for(model))
+        counter = TokenCounter(tokenizer_for(model))
         left = max(window - reserved_tokens - counter.text(query), 0)
         hits = self._search(query, top_k, deadline_ms) if left else {}
         found = self._fit(hits, left, counter)
@@ -167,7 +167,7 @@ class Library:
         )
         return found
 
-    def quotes(self, question: str, max_tokens: int, counter: Counter) -> list[Quote]:
+    def quotes(self, question: str, max_tokens: int, counter: TokenCounter) -> list[Quote]:
         """What of the shelf bears on a question and fits, to be quoted in a context."""
         from memorist.context.assemble import ARTICLES_INTRO, QUESTION_INTRO
 
@@ -177,7 +177,7 @@ class Library:
         return [it.quote for it in self._fit(hits, left, counter)]
 
     def _fit(
-        self, hits: Mapping[str, Sequence[Hit]], left: int, counter: Counter
+        self, hits: Mapping[str, Sequence[Hit]], left: int, counter: TokenCounter
     ) -> list[Retrieved]:
         from memorist.context.documents.excerpts import fit
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from memorist.context.documents.sections import Section, find_section, is_closed, sections
+from memorist.context.documents.markdown import Section, find_section, is_closed, sections
 from memorist.errors import ConflictError, InvalidError, NotFoundError
 from memorist.memory import Memory
 from memorist.records.ids import now

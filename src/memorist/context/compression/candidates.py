@@ -1,18 +1,98 @@
-"""Candidates: what a summary might say of some messages, sorted into its parts."""
+"""What a summary might say: statements of the messages, weighed and sorted into its parts."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter as Tally
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from memorist.context.compression.parts import Line, Part, is_title, plain
-from memorist.context.compression.weigh import Statement, read, weigh
-from memorist.language.cues import CUE_WORDS, Cue
+from memorist.context.compression.parts import SummaryLine, Topic, is_title, plain
+from memorist.language.cues import CUE_WORDS, Cue, cues_of
 from memorist.language.pieces import cut, pieces
+from memorist.language.signals import manner_of
 from memorist.records.log import LogEntry
 from memorist.records.message import readable
+from memorist.records.text import UNSPACED, fold
+
+ROLES = {"user": 1.0, "assistant": 0.5, "system": 0.3, "tool": 0.3}
+FAILED = 0.8  # what a role weighs at least that tells of an error
+OLDEST = 0.8  # what the oldest statement weighs beside the newest
+CUES = {
+    Cue.ERROR: 0.5,
+    Cue.FIX: 0.4,
+    Cue.DECISION: 0.4,
+    Cue.TASK: 0.3,
+    Cue.WISH: 0.4,
+    Cue.REQUEST: 0.2,
+}
+OWN = 3.0  # for what people tell of themselves and of what happened
+FIGURE = 0.5
+QUOTE = 0.5
+NAME = 0.4
+MOST_NAMES = 3
+QUESTION = 0.4
+SHORT_WORDS = 5
+STEM_CHARS = 6
+
+_ASKS = ("?", "？", "؟")
+_FIGURE = re.compile(r"\d")
+_QUOTE = re.compile(r"[\"“«„「].{3,60}[\"”»“」]")
+
+
+class Phrase(NamedTuple):
+    """A piece of a text, what it is about, and what its words hint at."""
+
+    text: str
+    terms: frozenset[str]
+    cues: frozenset[Cue]
+    names: tuple[str, ...]
+    words: int
+
+
+def read(text: str) -> Phrase:
+    """A statement, looked at once."""
+    words = fold(text).split()
+    names = tuple([word for word in text.split()[1:] if word[0].isupper() and len(word) > 1])
+    return Phrase(text, _terms(text, words), cues_of(text, words), names, len(words))
+
+
+def weigh(said: Phrase, role: str = "user", age: float = 0.0) -> float:
+    """The weight of a statement; `age` is 0 for the newest, 1 for the oldest of a session.
+
+    A tool's words weigh little unless they tell of an error, then as much as anyone's.
+    """
+    by_role = ROLES.get(role, min(ROLES.values()))
+    if Cue.ERROR in said.cues:
+        by_role = max(by_role, FAILED)
+    told = 1.0 + _stated(said, role) + sum([CUES.get(cue, 0.0) for cue in said.cues])
+    asked = QUESTION if said.text.rstrip("\"'”’»)] ")[-1:] in _ASKS else 1.0
+    fullness = min(1.0, said.words / SHORT_WORDS)
+    return told * asked * fullness * by_role * (1 - (1 - OLDEST) * age)
+
+
+def _stated(said: Phrase, role: str) -> float:
+    """What is definite counts: one's own doings, figures, names, titles."""
+    return (
+        (OWN * max(0.0, manner_of(said.text).own) if role == "user" else 0.0)
+        + NAME * min(MOST_NAMES, len(said.names))
+        + (FIGURE if _FIGURE.search(said.text) else 0.0)
+        + (QUOTE if _QUOTE.search(said.text) else 0.0)
+    )
+
+
+def _terms(text: str, words: Sequence[str]) -> frozenset[str]:
+    """What a text is about, roughly: its words' beginnings, and pairs of ideographs."""
+    if text.isascii() or not UNSPACED.search(text):
+        return frozenset([word[:STEM_CHARS] for word in words])
+    found = set()
+    for place, word in enumerate(words):
+        if not UNSPACED.match(word):
+            found.add(word[:STEM_CHARS])
+        elif place + 1 < len(words) and UNSPACED.match(words[place + 1]):
+            found.add(word + words[place + 1])
+    return frozenset(found)
+
 
 REQUEST_WORDS = 4  # a first message of fewer is a greeting
 LONGEST_NAME = 40
@@ -23,7 +103,7 @@ TOOL_WEIGHT = 0.4
 FILE_WEIGHT = 1.0
 TERMS = "Names"
 USER = "User"
-STANDING = (Part.ERRORS, Part.DECISIONS, Part.TASKS)  # what must not pass with the moment
+STANDING = (Topic.ERRORS, Topic.DECISIONS, Topic.TASKS)  # what must not pass with the moment
 OFTEN = 3  # statements with a name that make it a key term
 TELLING = 3  # letters
 MOST_DONE = 200  # the last that are looked at
@@ -40,82 +120,84 @@ _MARKS = ".,;:!?()[]{}<>\"'`*“”‘’«»„…"
 _NO_ARTEFACT = re.compile(r"[\w.]+/[\w.]+(?<!\.[a-z]{2})(?<!\.[a-z]{3})(?<!\.[a-z]{4})")
 
 
-class Candidate(NamedTuple):
+class SummaryCandidate(NamedTuple):
     """A line that might be taken, what it says, what it weighs, and the message it is of."""
 
-    line: Line
-    said: Statement
+    line: SummaryLine
+    said: Phrase
     weight: float
     place: int
     pinned: bool = False
 
 
-def known(lines: Sequence[Line], *, now: bool = False) -> Iterator[Candidate]:
+def known(lines: Sequence[SummaryLine], *, now: bool = False) -> Iterator[SummaryCandidate]:
     """What a summary says, piece by piece, so that it can be thinned.
 
     The first line of the request stays as it is. Unless the summary is of `now`, its current work
     is past, and what the user said there is one message among others.
     """
-    first = next((line for line in lines if line.part is Part.REQUEST), None)
+    first = next((line for line in lines if line.part is Topic.REQUEST), None)
     for place, line in enumerate(lines, start=-len(lines)):
         kept = line if now else _past(line)
         if kept is None:
             continue
-        for text in _names_in(kept) if kept.part is Part.ARTEFACTS else pieces(kept.text):
+        for text in _names_in(kept) if kept.part is Topic.ARTEFACTS else pieces(kept.text):
             said = read(plain(text))
             if said.text:
-                pinned = line is first or kept.part is Part.CURRENT
+                pinned = line is first or kept.part is Topic.CURRENT
                 made = kept._replace(text=said.text)
-                role = "assistant" if kept.part is Part.CONCEPTS else "user"
-                yield Candidate(made, said, weigh(said, role, age=1.0), place, pinned)
+                role = "assistant" if kept.part is Topic.CONCEPTS else "user"
+                yield SummaryCandidate(made, said, weigh(said, role, age=1.0), place, pinned)
 
 
-def _past(line: Line) -> Line | None:
+def _past(line: SummaryLine) -> SummaryLine | None:
     """A line of the summary before as it stands in the next one, if it does."""
-    if line.part is Part.CURRENT and line.who:
-        return line._replace(part=Part.USER, who="" if line.who == USER else line.who)
-    return None if line.part is Part.CURRENT or _is_terms(line) else line
+    if line.part is Topic.CURRENT and line.who:
+        return line._replace(part=Topic.USER, who="" if line.who == USER else line.who)
+    return None if line.part is Topic.CURRENT or _is_terms(line) else line
 
 
-def fresh(entries: Sequence[LogEntry], has_request: bool) -> Iterator[Candidate]:
+def fresh(entries: Sequence[LogEntry], has_request: bool) -> Iterator[SummaryCandidate]:
     """What the messages say; the first request and what is at hand are pinned."""
     asked = [place for place, entry in enumerate(entries) if entry.message.role == "user"]
     request = None if has_request else _request(entries, asked)
     current = {len(entries) - 1, *asked[-1:]} - {request}
     for place, entry in enumerate(entries):
         age = 1 - place / max(1, len(entries) - 1)
-        pinned = Part.REQUEST if place == request else Part.CURRENT if place in current else None
+        pinned = Topic.REQUEST if place == request else Topic.CURRENT if place in current else None
         yield from _of_message(entry, place, age, pinned)
 
 
-def still_open(candidates: Sequence[Candidate]) -> list[Candidate]:
+def still_open(candidates: Sequence[SummaryCandidate]) -> list[SummaryCandidate]:
     """The candidates without the tasks of which a later one says that they are done."""
     done = [one for one in candidates if Cue.DONE in one.said.cues][-MOST_DONE:]
     return [one for one in candidates if not (_is_task(one) and _is_done(one, done))]
 
 
-def key_terms(candidates: Sequence[Candidate], before: Sequence[Line], most: int) -> Line | None:
+def key_terms(
+    candidates: Sequence[SummaryCandidate], before: Sequence[SummaryLine], most: int
+) -> SummaryLine | None:
     """What the talk comes back to, in its own words; terms of the previous summary stay ahead."""
     kept = [term for line in before if _is_terms(line) for term in line.text.split(", ")]
     speakers = {part for one in candidates for part in one.line.who.split()}
-    tally = Tally(term for one in candidates if one.place >= 0 for term in _names(one.said))
+    tally = Counter(term for one in candidates if one.place >= 0 for term in _names(one.said))
     often = sorted((-count, term) for term, count in tally.items() if count >= OFTEN)
     found = [term for _, term in often if term not in speakers]
     terms = list(dict.fromkeys([*kept[: most * 2 // 3], *found, *kept]))[:most]
-    return Line(Part.CONCEPTS, ", ".join(terms), who=TERMS) if len(terms) > 1 else None
+    return SummaryLine(Topic.CONCEPTS, ", ".join(terms), who=TERMS) if len(terms) > 1 else None
 
 
-def _names(said: Statement) -> set[str]:
+def _names(said: Phrase) -> set[str]:
     """The words of a statement that are written as names are, but not because they come first."""
     words = (word.strip(_MARKS) for word in said.names)
     return {word for word in words if len(word) > 2 and "'" not in word and "’" not in word}
 
 
-def _is_terms(line: Line) -> bool:
-    return line.part is Part.CONCEPTS and line.who == TERMS
+def _is_terms(line: SummaryLine) -> bool:
+    return line.part is Topic.CONCEPTS and line.who == TERMS
 
 
-def _names_in(line: Line) -> list[str]:
+def _names_in(line: SummaryLine) -> list[str]:
     """The artefacts of a line: several if it only names them."""
     names = line.text.split(", ")
     return [line.text] if any(" " in name for name in names) else names
@@ -130,8 +212,8 @@ def _request(entries: Sequence[LogEntry], asked: Sequence[int]) -> int | None:
 
 
 def _of_message(
-    entry: LogEntry, place: int, age: float, pinned: Part | None
-) -> Iterator[Candidate]:
+    entry: LogEntry, place: int, age: float, pinned: Topic | None
+) -> Iterator[SummaryCandidate]:
     message = entry.message
     day = f"{message.created_at:%Y-%m-%d}"
     name = _name(message.name) if message.role == "user" and message.name else ""
@@ -142,17 +224,19 @@ def _of_message(
         if not _tells(said, message.role, pinned is not None):
             continue
         part = _part_of(said, message.role)
-        if pinned is Part.REQUEST or (pinned is Part.CURRENT and part not in STANDING):
+        if pinned is Topic.REQUEST or (pinned is Topic.CURRENT and part not in STANDING):
             part = pinned
-        who = name or (USER if part is Part.CURRENT and message.role == "user" else "")
+        who = name or (USER if part is Topic.CURRENT and message.role == "user" else "")
         weight = weigh(said, message.role, age)
-        yield Candidate(Line(part, said.text, day, who), said, weight, place, part is pinned)
+        yield SummaryCandidate(
+            SummaryLine(part, said.text, day, who), said, weight, place, part is pinned
+        )
     for name, weight in _artefacts(entry):
-        said = Statement(name, frozenset([name.casefold()]), frozenset(), (), 1)
-        yield Candidate(Line(Part.ARTEFACTS, name), said, weight, place)
+        said = Phrase(name, frozenset([name.casefold()]), frozenset(), (), 1)
+        yield SummaryCandidate(SummaryLine(Topic.ARTEFACTS, name), said, weight, place)
 
 
-def _tells(said: Statement, role: str, pinned: bool) -> bool:
+def _tells(said: Phrase, role: str, pinned: bool) -> bool:
     """Whether a statement can stand alone; of what tools return, only errors and the last can."""
     if not said.text or is_title(said.text):
         return False
@@ -173,18 +257,18 @@ def _name(name: str) -> str:
     return plain(name.replace(":", " "))[:LONGEST_NAME].rstrip()
 
 
-def _part_of(said: Statement, role: str) -> Part:
+def _part_of(said: Phrase, role: str) -> Topic:
     """The part a statement belongs to, by what its words hint at."""
     cues = said.cues
     if Cue.ERROR in cues or (Cue.FIX in cues and role != "user"):
-        return Part.ERRORS
+        return Topic.ERRORS
     if Cue.DECISION in cues:
-        return Part.DECISIONS
+        return Topic.DECISIONS
     if Cue.TASK in cues and Cue.DONE not in cues:
-        return Part.TASKS
+        return Topic.TASKS
     if role != "user":
-        return Part.CONCEPTS
-    return Part.REQUEST if Cue.REQUEST in cues else Part.USER
+        return Topic.CONCEPTS
+    return Topic.REQUEST if Cue.REQUEST in cues else Topic.USER
 
 
 def _artefacts(entry: LogEntry) -> Iterator[tuple[str, float]]:
@@ -199,11 +283,11 @@ def _artefacts(entry: LogEntry) -> Iterator[tuple[str, float]]:
                 yield cut(found.replace(",", "%2C"), LONGEST_ARTEFACT), FILE_WEIGHT
 
 
-def _is_task(one: Candidate) -> bool:
-    return one.line.part is Part.TASKS
+def _is_task(one: SummaryCandidate) -> bool:
+    return one.line.part is Topic.TASKS
 
 
-def _is_done(task: Candidate, done: Sequence[Candidate]) -> bool:
+def _is_done(task: SummaryCandidate, done: Sequence[SummaryCandidate]) -> bool:
     """Whether something said later tells that a task is done."""
     about = {term for term in task.said.terms if term not in CUE_WORDS and _is_telling(term)}
     least = max(1, ALIKE * len(about))

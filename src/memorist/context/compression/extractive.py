@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter as Tally
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import log
 
-from memorist.context.compression.candidates import Candidate, fresh, key_terms, known, still_open
-from memorist.context.compression.parts import Line, Part, joined, parse, render
-from memorist.context.compression.weigh import STEM_CHARS, read
-from memorist.context.tokens import Counter
+from memorist.context.compression.candidates import (
+    STEM_CHARS,
+    SummaryCandidate,
+    fresh,
+    key_terms,
+    known,
+    read,
+    still_open,
+)
+from memorist.context.compression.parts import SummaryLine, Topic, joined, parse, render
+from memorist.context.tokens import TokenCounter
 from memorist.language.stop_words import COMMON
 from memorist.records.log import LogEntry
 
-SHARES = {Part.REQUEST: 0.2, Part.CURRENT: 0.2}  # of the room, for what is pinned
+SHARES = {Topic.REQUEST: 0.2, Topic.CURRENT: 0.2}  # of the room, for what is pinned
 LEAST_SHARE = 60  # tokens
 TOKENS_PER_TERM = 80  # room there must be for each key term
 MOST_TERMS = 12
 # What a statement is worth besides its words: parts that must outlive many compressions.
 STANDING = {
-    Part.REQUEST: 2.0,
-    Part.ARTEFACTS: 2.0,
-    Part.ERRORS: 2.0,
-    Part.DECISIONS: 4.0,
-    Part.TASKS: 4.0,
-    Part.CURRENT: 4.0,
+    Topic.REQUEST: 2.0,
+    Topic.ARTEFACTS: 2.0,
+    Topic.ERRORS: 2.0,
+    Topic.DECISIONS: 4.0,
+    Topic.TASKS: 4.0,
+    Topic.CURRENT: 4.0,
 }
 FIRST_OF_MESSAGE = 2.0  # so that every message of the user is there before any is there twice
 LETTERS = 4  # words of fewer tell little
 LITTLE = 0.3
 COMMON_TERMS = frozenset(word[:STEM_CHARS] for word in COMMON)
 BULLET = 2  # tokens besides a statement's words
-WORDLESS = Line(Part.CURRENT, "Nothing was said in words.")
+WORDLESS = SummaryLine(Topic.CURRENT, "Nothing was said in words.")
 MARGIN = 2  # how much more is ranked than fits
 ROUNDS = 5
 FULL = 0.98
@@ -40,20 +47,20 @@ AIMED = 0.995
 
 
 def extract(
-    entries: Sequence[LogEntry], counter: Counter, max_tokens: int, previous: str = ""
+    entries: Sequence[LogEntry], counter: TokenCounter, max_tokens: int, previous: str = ""
 ) -> str:
     """A summary of at most so many tokens, which extends the previous one."""
     before = parse(previous)
-    candidates = [*known(before), *fresh(entries, any(x.part is Part.REQUEST for x in before))]
+    candidates = [*known(before), *fresh(entries, any(x.part is Topic.REQUEST for x in before))]
     terms = key_terms(candidates, before, min(MOST_TERMS, max_tokens // TOKENS_PER_TERM))
     if terms:
-        candidates.append(Candidate(terms, read(""), 1.0, 0, pinned=True))
+        candidates.append(SummaryCandidate(terms, read(""), 1.0, 0, pinned=True))
     if not candidates:
         return counter.truncate(render([WORDLESS]), max_tokens)
     return fit(still_open(candidates), counter, max_tokens)
 
 
-def thinned(lines: Sequence[Line], counter: Counter, max_tokens: int) -> str:
+def thinned(lines: Sequence[SummaryLine], counter: TokenCounter, max_tokens: int) -> str:
     """Lines as they are or, where they are too many, those of the greatest weight."""
     whole = render(lines)
     if counter.text(whole) <= max_tokens:
@@ -61,7 +68,7 @@ def thinned(lines: Sequence[Line], counter: Counter, max_tokens: int) -> str:
     return fit([*known(lines, now=True)], counter, max_tokens)
 
 
-def fit(candidates: Sequence[Candidate], counter: Counter, max_tokens: int) -> str:
+def fit(candidates: Sequence[SummaryCandidate], counter: TokenCounter, max_tokens: int) -> str:
     """The best of the candidates that fit, counted exactly."""
     candidates = _within_shares(candidates, counter, max_tokens)
     costs = [n + BULLET for n in counter.texts([one.line.text for one in candidates])]
@@ -78,7 +85,7 @@ def fit(candidates: Sequence[Candidate], counter: Counter, max_tokens: int) -> s
     return best or _least([candidates[at] for at in order], counter, max_tokens)
 
 
-def _least(best: Sequence[Candidate], counter: Counter, max_tokens: int) -> str:
+def _least(best: Sequence[SummaryCandidate], counter: TokenCounter, max_tokens: int) -> str:
     """What there is room for when there is next to none: ever fewer lines, then a cut one."""
     count = len(best)
     while count:
@@ -100,8 +107,8 @@ def _taken(order: Sequence[int], costs: Sequence[int], room: float) -> list[int]
 
 
 def _within_shares(
-    candidates: Sequence[Candidate], counter: Counter, max_tokens: int
-) -> list[Candidate]:
+    candidates: Sequence[SummaryCandidate], counter: TokenCounter, max_tokens: int
+) -> list[SummaryCandidate]:
     """The candidates, of which no more are pinned than their part's share has room for."""
     least = min(LEAST_SHARE, max_tokens // len(SHARES))
     whole = {part: max(least, int(share * max_tokens)) for part, share in SHARES.items()}
@@ -110,7 +117,7 @@ def _within_shares(
     for one in sorted(candidates, key=_newest_work_first):
         if one.pinned and (part := one.line.part) in left:
             cost = counter.text(one.line.text) + BULLET
-            if cost > left[part] == whole[part] and part is Part.REQUEST:
+            if cost > left[part] == whole[part] and part is Topic.REQUEST:
                 one = _shortened(one, counter, whole[part])  # its beginning stays in any case
             elif cost > left[part]:
                 one = one._replace(pinned=False)
@@ -119,17 +126,17 @@ def _within_shares(
     return made
 
 
-def _newest_work_first(one: Candidate) -> tuple[bool, int]:
-    current = one.line.part is Part.CURRENT
+def _newest_work_first(one: SummaryCandidate) -> tuple[bool, int]:
+    current = one.line.part is Topic.CURRENT
     return current, -one.place if current else one.place
 
 
-def _shortened(one: Candidate, counter: Counter, tokens: int) -> Candidate:
+def _shortened(one: SummaryCandidate, counter: TokenCounter, tokens: int) -> SummaryCandidate:
     text = counter.truncate(one.line.text, max(1, tokens - BULLET)).rstrip()
     return one._replace(line=one.line._replace(text=f"{text}…"))
 
 
-def _ranked(candidates: Sequence[Candidate], costs: Sequence[int], enough: int) -> list[int]:
+def _ranked(candidates: Sequence[SummaryCandidate], costs: Sequence[int], enough: int) -> list[int]:
     """Best first, until it costs `enough`: what is pinned, then what adds most that was not yet
     said for what it costs.
     """
@@ -146,7 +153,7 @@ def _ranked(candidates: Sequence[Candidate], costs: Sequence[int], enough: int) 
         value = sum([worth[term] for term in one.said.terms - covered])
         if value > 0:
             value += STANDING.get(one.line.part, 0.0)
-        if one.line.part is Part.USER and one.place not in briefed:
+        if one.line.part is Topic.USER and one.place not in briefed:
             value += FIRST_OF_MESSAGE
         return value * one.weight / costs[at]
 
@@ -172,34 +179,34 @@ def _ranked(candidates: Sequence[Candidate], costs: Sequence[int], enough: int) 
     return order
 
 
-def _told(taken: Sequence[Candidate]) -> str:
+def _told(taken: Sequence[SummaryCandidate]) -> str:
     """The text: each part by days, and in each day one speaker after the other."""
     came: dict[str, int] = {}
     for one in taken:
         came.setdefault(one.line.who, len(came))
     order = sorted(taken, key=lambda one: (one.line.day, _turn(one.line, came), one.place))
-    lines: dict[object, Line] = {}
+    lines: dict[object, SummaryLine] = {}
     for one in order:
-        listed = one.line.part is Part.ARTEFACTS
+        listed = one.line.part is Topic.ARTEFACTS
         key = listed or (one.line.part, one.line.day, one.line.who, one.place)
         lines[key] = _with(lines[key], one.line) if key in lines else one.line
     return render(lines.values())
 
 
-def _turn(line: Line, came: Mapping[str, int]) -> int:
-    return 0 if line.part is Part.CURRENT else came[line.who]
+def _turn(line: SummaryLine, came: Mapping[str, int]) -> int:
+    return 0 if line.part is Topic.CURRENT else came[line.who]
 
 
-def _with(line: Line, more: Line) -> Line:
+def _with(line: SummaryLine, more: SummaryLine) -> SummaryLine:
     """Two lines of one message, or the names of artefacts, in one."""
-    listed = line.part is Part.ARTEFACTS
+    listed = line.part is Topic.ARTEFACTS
     text = f"{line.text}, {more.text}" if listed else joined(line.text, more.text)
     return line._replace(text=text)
 
 
-def _worth(candidates: Sequence[Candidate]) -> dict[str, float]:
+def _worth(candidates: Sequence[SummaryCandidate]) -> dict[str, float]:
     """What it is worth to mention a term: what is everywhere says nothing."""
-    tally = Tally(term for one in candidates for term in one.said.terms)
+    tally = Counter(term for one in candidates for term in one.said.terms)
     total = len(candidates) + 1
     return {
         term: (LITTLE if term in COMMON_TERMS else log(total / count))

@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 
-class Part(IntEnum):
+class Topic(IntEnum):
     """What a line of a summary is about, in the order in which a summary tells it."""
 
     REQUEST = 0
@@ -37,8 +37,8 @@ TITLES = (
 )
 
 LONGEST_HEADING = 80
-UNDATED = (Part.ARTEFACTS,)
-_BY_TITLE = {title.casefold(): Part(place) for place, title in enumerate(TITLES)}
+UNDATED = (Topic.ARTEFACTS,)
+_BY_TITLE = {title.casefold(): Topic(place) for place, title in enumerate(TITLES)}
 _MARKUP = re.compile(r"(?:[\s#>*+•=~|-]+|\d{1,2}[.)](?:\s+|$))+")
 _BULLET = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+")
 _NUMBERED = re.compile(r"\s*\d")
@@ -47,10 +47,10 @@ _DAY = re.compile(r"###\s+(\d{4}-\d\d-\d\d)\s*")
 _WHO = re.compile(r"(?P<who>[^\W\d_][\w.'’-]*(?: [^\W\d_a-z][\w.'’-]*){0,2}): (?=\S)")
 
 
-class Line(NamedTuple):
+class SummaryLine(NamedTuple):
     """One thing a summary says, in one line; `day` and `who` tell when and by whom it was said."""
 
-    part: Part
+    part: Topic
     text: str
     day: str = ""
     who: str = ""
@@ -65,12 +65,12 @@ def plain(text: str) -> str:
     return f"“{line}”" if _WHO.match(line) else line
 
 
-def render(lines: Iterable[Line]) -> str:
+def render(lines: Iterable[SummaryLine]) -> str:
     """The lines under their parts, in the order given; a day is told when it changes,
     and what a speaker says in one day is one bullet.
     """
     rows: list[str] = []
-    last: Line | None = None
+    last: SummaryLine | None = None
     day = ""
     for line in sorted(lines, key=lambda one: one.part):
         if last is None or last.part is not line.part:
@@ -92,10 +92,10 @@ def joined(before: str, after: str) -> str:
     return f"{before} {after}" if before[-1:] in ".!?…。！？;" else f"{before}; {after}"
 
 
-def parse(text: str) -> list[Line]:
+def parse(text: str) -> list[SummaryLine]:
     """The lines of a summary, ours or a model's; what stands under no heading is left out."""
-    lines: list[Line] = []
-    part: Part | None = None
+    lines: list[SummaryLine] = []
+    part: Topic | None = None
     day = ""
     for row in text.splitlines():
         if (found := heading(row)) is not None:
@@ -107,14 +107,14 @@ def parse(text: str) -> list[Line]:
     return lines
 
 
-def _line(part: Part, row: str, day: str) -> Iterator[Line]:
+def _line(part: Topic, row: str, day: str) -> Iterator[SummaryLine]:
     said = row[bullet.end() :] if (bullet := _BULLET.match(row)) else row
     who = _WHO.match(said) if bullet else None
     if text := plain(said[who.end() :] if who else said):
-        yield Line(part, text, "" if part in UNDATED else day, who["who"] if who else "")
+        yield SummaryLine(part, text, "" if part in UNDATED else day, who["who"] if who else "")
 
 
-def heading(row: str) -> Part | None:
+def heading(row: str) -> Topic | None:
     """The part that a row is the heading of, be it written as a model likes."""
     if len(row) > LONGEST_HEADING or (_BULLET.match(row) and not _NUMBERED.match(row)):
         return None
@@ -127,6 +127,6 @@ def is_title(text: str) -> bool:
     return text.rstrip(" :#*_").casefold() in _BY_TITLE
 
 
-def parts_of(lines: Sequence[Line]) -> set[Part]:
+def parts_of(lines: Sequence[SummaryLine]) -> set[Topic]:
     """Which parts there is something in."""
     return {line.part for line in lines}

@@ -14,8 +14,8 @@ from memorist.context.compression.compress import (
     Compression,
     compress,
 )
-from memorist.context.tail import MANY
-from memorist.context.tokens import Counter
+from memorist.context.tokens import TokenCounter
+from memorist.context.turns import MANY
 from memorist.context.window import Window
 from memorist.errors import ConflictError, LeaseLostError
 from memorist.providers.chat_model import ChatModel
@@ -37,11 +37,11 @@ log = logging.getLogger("memorist")
 class Style:
     """By whose count a summary may be how long."""
 
-    counter: Counter
+    counter: TokenCounter
     max_tokens: int = DEFAULT.max_tokens
 
 
-def style_of(window: Window, counter: Counter) -> Style:
+def style_of(window: Window, counter: TokenCounter) -> Style:
     """How summaries for a window are made; they leave most of a small one free."""
     return Style(counter, min(window.summary_tokens, max(window.max_tokens // 4, 100)))
 

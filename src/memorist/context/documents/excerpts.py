@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from memorist.context.documents.chunks import chunks
-from memorist.context.pack import WIDEST
-from memorist.context.quote import Quote, label, quoted
-from memorist.context.tokens import Counter
+from memorist.context.documents.markdown import chunks
+from memorist.context.quote import WIDEST, Quote, label, quoted
+from memorist.context.tokens import TokenCounter
 from memorist.records.article import Article, Chunk
 from memorist.records.query import Hit, Why
 
@@ -55,7 +54,7 @@ class Retrieved:
 
 
 def fit(
-    hits: Mapping[str, Sequence[Hit]], articles: Sequence[Article], left: int, counter: Counter
+    hits: Mapping[str, Sequence[Hit]], articles: Sequence[Article], left: int, counter: TokenCounter
 ) -> list[Retrieved]:
     """The articles, best first, whole where they fit, else by their best spans; never too much.
 
@@ -85,7 +84,7 @@ def fit(
 class _Source:
     """An article that was found, and what of it comes first."""
 
-    def __init__(self, article: Article, hits: Sequence[Hit], counter: Counter) -> None:
+    def __init__(self, article: Article, hits: Sequence[Hit], counter: TokenCounter) -> None:
         self.best = hits[0]
         self._article, self._hits, self._counter = article, hits, counter
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memorist.context.documents.chunks import FRONT_MATTER, MAX_TITLE
-from memorist.context.documents.sections import sections
+from memorist.context.documents.markdown import FRONT_MATTER, MAX_TITLE, sections
 from memorist.errors import InvalidError, MissingExtraError
 
 MAX_BYTES = 32_000_000

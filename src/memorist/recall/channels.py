@@ -1,16 +1,28 @@
-"""The words channel: a question becomes terms, never syntax."""
+"""The channels of recall: each finds passages for a question in its own way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
-from memorist.language.shorten import ends
+from memorist.errors import ProviderError
+from memorist.language.names import in_first_person
+from memorist.language.shorten import ends, gist
 from memorist.language.stems import stem, term_stem
 from memorist.language.stop_words import STOP_WORDS
+from memorist.providers.embedder import Embedder
 from memorist.records.query import Found, Query
 from memorist.records.text import UNSPACED, fold
 from memorist.store.base import Kin, Store, Term
+
+LAST = 10
+
+
+def find_recent(store: Store, query: Query) -> list[Found]:
+    """The newest messages in the scope, newest first."""
+    newest = store.newest(query.scope, limit=LAST, filters=query.filters)
+    return [Found(passage, 1 - rank / LAST) for rank, passage in enumerate(newest)]
+
 
 MAX_TERMS = 64
 MAX_KIN = 24  # of all terms, the nearest
@@ -67,3 +79,47 @@ def find_words(store: Store, query: Query, depth: int, kin_of: KinOf, worth: flo
     terms = terms_of(query.question)
     kin = kin_of_all(terms, kin_of, worth)
     return store.match_text(query.scope, terms, kin=kin, limit=depth, filters=query.filters)
+
+
+LONGEST_NAME = 4  # words
+MAX_NAMES = 200
+NAMES_BYTES = 600  # of a question, which hold about so many
+
+
+def names_in(question: str) -> list[str]:
+    """Every run of up to four words that may name a thing, folded as facts' ends are."""
+    question = gist(question, NAMES_BYTES)
+    words = fold(question).split()
+    worth = {word for term in terms_of(question) for word in term}
+    runs = (
+        words[start : start + size]
+        for size in range(1, LONGEST_NAME + 1)
+        for start in range(len(words) - size + 1)
+    )
+    found = (" ".join(run) for run in runs if worth.intersection(run))
+    return list(dict.fromkeys(found))[:MAX_NAMES]
+
+
+def find_links(store: Store, query: Query, depth: int) -> list[Found]:
+    """Facts about what the question names, facts that share a thing with those, their sources."""
+    names = names_in(query.question)
+    return store.match_links(query.scope, names, limit=depth, filters=query.filters)
+
+
+def embed_question(embedder: Embedder, question: str, names: Iterable[str]) -> list[float]:
+    """The vector of the question's gist, asked as those it names would ask it."""
+    import numpy as np
+
+    asked = in_first_person(gist(question), names)
+    row = np.asarray(embedder.embed_query(asked), np.float32)
+    if not np.isfinite(row).all():
+        raise ProviderError("the embedder gave a vector that is not finite")
+    vector: list[float] = row.reshape(-1).tolist()
+    return vector
+
+
+def find_meaning(
+    store: Store, embedder: str, vector: Sequence[float], query: Query, depth: int
+) -> list[Found]:
+    """The passages nearest to the question, best first."""
+    return store.match_vector(query.scope, embedder, vector, limit=depth, filters=query.filters)
