@@ -10,7 +10,6 @@ from memorist.errors import (
     ConflictError,
     DimensionError,
     ForbiddenError,
-    HeldError,
     ImageError,
     InvalidError,
     LeaseLostError,
@@ -54,7 +53,6 @@ from memorist.records.change import (
     Supersede,
 )
 from memorist.records.fact import Fact
-from memorist.records.hold import Hold
 from memorist.records.inputs import Remembered
 from memorist.records.log import Appended, Job, LogEntry
 from memorist.records.memory_item import MemoryItem
@@ -128,9 +126,7 @@ __all__ = [
     "ForbiddenError",
     "Forgotten",
     "Found",
-    "HeldError",
     "Hit",
-    "Hold",
     "ImageError",
     "InvalidError",
     "Job",

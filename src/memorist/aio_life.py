@@ -11,7 +11,6 @@ from memorist.life import About, Told, Triple
 from memorist.memory import Memory
 from memorist.records.change import Change
 from memorist.records.fact import Fact
-from memorist.records.hold import Hold, HoldKind
 from memorist.records.log import Job
 from memorist.records.memory_item import MemoryItem
 
@@ -109,24 +108,6 @@ class AsyncLife:
 
     async def audit(self, *, user: str, agent: str | None = None) -> Audit:
         return await in_thread(self._memory.audit, user=user, agent=agent)
-
-    async def hold(
-        self,
-        *,
-        user: str,
-        session: str | None = None,
-        target: str | None = None,
-        kind: HoldKind = "user",
-        reason: str = "",
-    ) -> Hold:
-        call = partial(self._memory.hold, user=user, session=session)
-        return await in_thread(call, target=target, kind=kind, reason=reason)
-
-    async def lift(self, hold_id: str, *, user: str) -> None:
-        await in_thread(self._memory.lift, hold_id, user=user)
-
-    async def holds(self, *, user: str) -> list[Hold]:
-        return await in_thread(self._memory.holds, user=user)
 
     async def jobs(self, *, user: str, dead: bool | None = None) -> list[Job]:
         return await in_thread(self._memory.jobs, user=user, dead=dead)

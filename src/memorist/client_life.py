@@ -1,4 +1,4 @@
-"""RemoteLife: what a server's memory does with what was derived. Facts, memories, holds, upkeep."""
+"""RemoteLife: what a server's memory does with what was derived. Facts, memories, upkeep."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from memorist.providers.http import Connection, part
 from memorist.records.change import Change
 from memorist.records.decode import from_plain
 from memorist.records.fact import Fact
-from memorist.records.hold import Hold, HoldKind
 from memorist.records.log import Job
 from memorist.records.memory_item import MemoryItem
 
@@ -121,7 +120,7 @@ class RemoteLife:
         body = {"user": user, "agent": agent, "dry_run": dry_run}
         told = self._connection.call("POST", "/api/maintain", body)
         changes: Any = tuple(change_of(one["change"], one["what"]) for one in told["changes"])
-        return Maintained(changes=changes, held=told["held"], dry_run=told["dry_run"])
+        return Maintained(changes=changes, dry_run=told["dry_run"])
 
     def audit(self, *, user: str, agent: str | None = None) -> Audit:
         """Which memories are junk, doubled, stale, contradictory or hold secrets."""
@@ -130,27 +129,6 @@ class RemoteLife:
         return from_plain(
             Audit, self._connection.call("GET", "/api/audit", query={"user": user, "agent": agent})
         )
-
-    def hold(
-        self,
-        *,
-        user: str,
-        session: str | None = None,
-        target: str | None = None,
-        kind: HoldKind = "user",
-        reason: str = "",
-    ) -> Hold:
-        """Keep all of a user's, a session, or one message or memory from being cleared away."""
-        body = {"user": user, "session": session, "target": target, "kind": kind, "reason": reason}
-        return from_plain(Hold, self._connection.call("POST", "/api/holds", body))
-
-    def lift(self, hold_id: str, *, user: str) -> None:
-        """End a hold."""
-        self._connection.call("DELETE", f"/api/holds/{part(hold_id)}", query={"user": user})
-
-    def holds(self, *, user: str) -> list[Hold]:
-        """The holds on what a user has, oldest first."""
-        return self._all(Hold, "/api/holds", user=user)
 
     def jobs(self, *, user: str, dead: bool | None = None) -> list[Job]:
         """What waits to be thought about, what was given up (`dead`), or both."""

@@ -15,7 +15,6 @@ CODES: tuple[tuple[type[MemoristError], int, str], ...] = (
     (errors.RecordError, 422, "record"),
     (errors.InvalidError, 422, "invalid"),
     (errors.NotFoundError, 404, "not_found"),
-    (errors.HeldError, 409, "held"),
     (errors.ConflictError, 409, "conflict"),
     (errors.StoreBusyError, 503, "store_busy"),
     (errors.StoreFullError, 507, "store_full"),

@@ -11,7 +11,6 @@
     ├── NotFoundError (also LookupError) no such thing in this scope
     ├── ConflictError                    someone else was first; read again, then retry
     │   ├── LeaseLostError               a job's lease ran out and another worker has it
-    │   └── HeldError                    a legal hold keeps it from being forgotten
     ├── StoreError                       the database said no
     │   ├── StoreBusyError               locked for longer than the patience given
     │   ├── StoreFullError               no room left; nothing acknowledged was lost
@@ -76,10 +75,6 @@ class ConflictError(MemoristError):
 
 class LeaseLostError(ConflictError):
     """The job's lease ran out and the job is no longer this worker's."""
-
-
-class HeldError(ConflictError):
-    """A legal hold keeps it; lift the hold first."""
 
 
 class StoreError(MemoristError):

@@ -1,4 +1,4 @@
-"""Life: what Memory does with what was derived. Facts, memories, holds, upkeep."""
+"""Life: what Memory does with what was derived. Facts, memories, upkeep."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.settings import DEFAULT_THINKING, Thinking
 from memorist.records.change import Add, Change, Reinforce, Retract, Supersede
 from memorist.records.fact import Fact, topic_of
-from memorist.records.hold import Hold, HoldKind
 from memorist.records.ids import new_id
 from memorist.records.log import Job, least_trusted
 from memorist.records.memory_item import Kind, MemoryItem
@@ -226,32 +225,6 @@ class Life:
             self.store.facts(scope, valid_at=now),
             now=now,
         )
-
-    def hold(
-        self,
-        *,
-        user: str,
-        session: str | None = None,
-        target: str | None = None,
-        kind: HoldKind = "user",
-        reason: str = "",
-    ) -> Hold:
-        """Keep all of a user's, a session, or one message or memory from being cleared away.
-
-        A legal hold also refuses to forget.
-        """
-        scope = self.scope(user=user, session=session)
-        held = Hold(scope=scope, kind=kind, target=target, reason=reason, created_at=self._clock())
-        self.store.hold(held)
-        return held
-
-    def lift(self, hold_id: str, *, user: str) -> None:
-        """End a hold."""
-        self.store.lift(self.scope(user=user), hold_id)
-
-    def holds(self, *, user: str) -> list[Hold]:
-        """The holds on what a user has, oldest first."""
-        return self.store.holds(self.scope(user=user))
 
     def jobs(self, *, user: str, dead: bool | None = None) -> list[Job]:
         """What waits to be thought about, what was given up (`dead`), or both."""

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from memorist.errors import HeldError, NotFoundError
+from memorist.errors import NotFoundError
 from memorist.records.article import Article, Chunk
-from memorist.records.hold import Hold
 from memorist.records.ids import new_id
 from memorist.records.query import Filters
 from memorist.records.scope import Scope
@@ -133,16 +132,6 @@ class ArticleConformance:
             done = list(crew.map(lambda copy: store.put_article(copy, CHUNKS), copies))
         assert sorted(it.change for it in done) == ["added", *["duplicate"] * 7]
         assert {it.id for it in done} == {card.id for card in store.articles(scope)}
-
-    def test_a_legal_hold_keeps_articles_too(self, store: Store) -> None:
-        article = fresh_article()
-        store.put_article(article, CHUNKS)
-        held = Hold(scope=article.scope, kind="legal")
-        store.hold(held)
-        with pytest.raises(HeldError):
-            store.forget(article.scope, record_id=article.id)
-        store.lift(article.scope, held.id)
-        assert store.forget(article.scope, record_id=article.id).counts["articles"] == 1
 
     def test_what_becomes_a_copy_of_another_is_kept_no_longer(self, store: Store) -> None:
         article = fresh_article()

@@ -8,12 +8,7 @@ class TestMyStore(StoreConformance):
 from tests.conformance.article_conformance import ArticleConformance
 from tests.conformance.entry_conformance import EntryConformance, EntryLifeConformance
 from tests.conformance.key_conformance import KeyConformance
-from tests.conformance.life_conformance import (
-    HoldConformance,
-    LifeConformance,
-    SourceConformance,
-    SpendConformance,
-)
+from tests.conformance.life_conformance import LifeConformance, SourceConformance, SpendConformance
 from tests.conformance.log_conformance import LogConformance
 from tests.conformance.queue_conformance import ForgetConformance, QueueConformance
 from tests.conformance.recall_conformance import RecallConformance
@@ -29,7 +24,6 @@ class StoreConformance(
     QueueConformance,
     ForgetConformance,
     LifeConformance,
-    HoldConformance,
     SpendConformance,
     SourceConformance,
     RecallConformance,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from memorist.errors import HeldError, InvalidError, NotFoundError, RecordError
+from memorist.errors import InvalidError, NotFoundError, RecordError
 from memorist.records.entry import Ask, Entry, Get, Ids, Namespace, Namespaces, Put, Search
-from memorist.records.hold import Hold
 from memorist.records.message import Message
 from memorist.records.query import Filters
 from memorist.records.scope import Scope
@@ -329,25 +328,6 @@ class EntryLifeConformance:
         assert keys(store, scope) == []
         assert worded(store, scope, [("gulls",)], limit=5) == []
         assert len(keys(store, other)) == 2
-
-    def test_a_legal_hold_keeps_entries_from_being_deleted(self, store: Store) -> None:
-        scope = fresh_owner()
-        store.exchange(scope, [], [put(), put("over", ttl=timedelta(milliseconds=1))])
-        held = Hold(scope=scope, kind="legal")
-        store.hold(held)
-        time.sleep(0.005)
-        deletions: list[Callable[[], object]] = [
-            lambda: store.exchange(scope, [], [put(value=None)]),
-            lambda: store.forget(scope, record_id=put().id),
-            lambda: store.forget(scope),
-        ]
-        for delete in deletions:
-            with pytest.raises(HeldError):
-                delete()
-        assert store.sweep(scope) == 0
-        assert get(store, scope) is not None
-        store.lift(scope, held.id)
-        assert store.sweep(scope) == 1
 
     def test_many_who_write_at_once_lose_nothing(self, store: Store) -> None:
         scope = fresh_owner()

@@ -1,4 +1,4 @@
-"""Conformance of a memory's life: versions, merging, restoring, holds, spending, sources."""
+"""Conformance of a memory's life: versions, merging, restoring, spending, sources."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memorist.errors import ConflictError, HeldError, LeaseLostError, NotFoundError
+from memorist.errors import ConflictError, LeaseLostError, NotFoundError
 from memorist.records.change import Add, Expire, Promote, Reinforce, Restore, Retract, Supersede
 from memorist.records.fact import Fact
-from memorist.records.hold import Hold
 from memorist.records.ids import new_id
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
@@ -236,79 +235,6 @@ class LifeConformance:
         assert {scope.whole_user() for scope in mine} <= set(found)
         store.forget(mine[0].whole_user())
         assert mine[0].whole_user() not in store.users(limit=100_000)
-
-
-class HoldConformance:
-    """Needs a fixture `store`."""
-
-    def test_a_hold_comes_back_as_it_was_until_it_is_lifted(self, store: Store) -> None:
-        scope = fresh_scope()
-        whole, part = scope.whole_user(), scope.whole_user().within(session="other")
-        first = Hold(scope=scope, kind="legal", target="m1", reason="a case", created_at=MARCH)
-        second = Hold(scope=part, created_at=JUNE)
-        store.hold(first)
-        store.hold(first)  # twice is once
-        store.hold(second)
-        assert store.holds(whole) == [first, second]
-        assert store.holds(scope) == [first]
-        assert store.holds(fresh_scope()) == []
-        with pytest.raises(NotFoundError):
-            store.lift(fresh_scope(), first.id)
-        store.lift(whole, first.id)
-        assert store.holds(whole) == [second]
-        with pytest.raises(NotFoundError):
-            store.lift(whole, first.id)
-
-    @pytest.mark.parametrize("what", ["user", "session", "message", "source"])
-    def test_a_legal_hold_refuses_to_forget_until_it_is_lifted(
-        self, store: Store, what: str
-    ) -> None:
-        scope, message = fresh_scope(), Message("user", "evidence")
-        store.append(scope, [message])
-        item = _item(scope, "of it", message.message_id)
-        store.apply(scope, [Add(item)])
-        forget = _ways(store, scope, message)[what]
-        for target in (None, message.message_id, item.id):
-            held = Hold(scope=scope.whole_user(), kind="legal", target=target)
-            store.hold(held)
-            with pytest.raises(HeldError):
-                forget()
-            store.lift(scope, held.id)
-        assert texts(store.history(scope)) == ["evidence"]
-        assert _current(store, scope) == ["of it"]
-        forget()
-        assert store.history(scope) == []
-        assert store.items(scope) == []
-
-    @pytest.mark.parametrize("what", ["user", "session", "message", "source"])
-    def test_a_users_own_hold_does_not_refuse_to_forget(self, store: Store, what: str) -> None:
-        scope, message = fresh_scope(), Message("user", "mine")
-        store.append(scope, [message])
-        store.hold(Hold(scope=scope.whole_user()))
-        _ways(store, scope, message)[what]()
-        assert store.history(scope) == []
-        assert (store.holds(scope) == []) == (what == "user")
-
-    def test_a_hold_on_one_session_leaves_the_others_free(self, store: Store) -> None:
-        user = fresh_scope().whole_user()
-        held, free = user.within(session="held"), user.within(session="free")
-        messages = [Message("user", "one"), Message("user", "two")]
-        store.append(held, [Message("user", "evidence")])
-        store.append(free, messages)
-        store.apply(user, [Add(_item(free, "of it", messages[0].message_id))])
-        store.hold(Hold(scope=held, kind="legal"))
-        store.forget(user, message_id=messages[0].message_id)
-        assert texts(store.history(user)) == ["evidence", "two"]
-        store.forget(free)
-        with pytest.raises(HeldError):
-            store.forget(user)
-        assert texts(store.history(user)) == ["evidence"]
-
-    def test_another_users_hold_keeps_nothing_of_mine(self, store: Store) -> None:
-        scope = fresh_scope()
-        store.append(scope, [Message("user", "mine")])
-        store.hold(Hold(scope=fresh_scope(), kind="legal"))
-        assert store.forget(scope.whole_user()).counts["messages"] == 1
 
 
 class SpendConformance:

@@ -182,7 +182,6 @@ class LogConformance:
             lambda: store.records(scope, [odd]),
             lambda: store.superseded_by(scope, odd),
             lambda: store.read_articles(scope, [odd]),
-            lambda: store.lift(scope, odd),
             lambda: store.forget(scope, message_id=odd),
             lambda: store.forget(scope, record_id=odd),
             lambda: store.forget(scope, source=odd),

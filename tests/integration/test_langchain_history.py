@@ -29,7 +29,7 @@ from langchain_core.runnables import ConfigurableFieldSpec, RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_postgres import PostgresChatMessageHistory
 
-from memorist import HeldError, InvalidError, Memory, MessageError, ScopeError, StoreError
+from memorist import InvalidError, Memory, MessageError, ScopeError, StoreError
 from memorist.agents.langchain import MemoristChatMessageHistory
 
 pytestmark = pytest.mark.filterwarnings(
@@ -190,13 +190,6 @@ class OurContract(HistoryContract):
         assert found.hits[0].id == "a2"
         open("talk").clear()
         assert memory.recall("umbrella", user="ada", deadline_ms=None).hits == ()
-
-    def test_a_legal_hold_is_stronger_than_clear(self, open: Open, memory: Memory) -> None:
-        open("talk").add_messages(TURN)
-        memory.hold(user="ada", session="talk", kind="legal")
-        with pytest.raises(HeldError):
-            open("talk").clear()
-        assert open("talk").messages == TURN
 
     def test_a_session_of_memorists_own_is_read_as_langchain_messages(
         self, open: Open, memory: Memory

@@ -13,12 +13,11 @@ import apsw
 import psycopg
 import pytest
 
-from memorist.errors import ConflictError, HeldError
+from memorist.errors import ConflictError
 from memorist.records.api_key import ApiKey
 from memorist.records.article import Article, Chunk
 from memorist.records.change import Expire, Restore
 from memorist.records.entry import Get, Put
-from memorist.records.hold import Hold
 from memorist.records.ids import new_id, to_micros
 from memorist.records.message import Message
 from memorist.records.scope import Scope
@@ -176,7 +175,6 @@ def check_life(store: Store, scope: Scope) -> None:
     """What the third schema brought works on what was there before."""
     whole = scope.whole_user()
     assert store.version(whole) == 0
-    assert store.holds(whole) == []
     assert store.spent() == (0, 0)
     assert whole in store.users()
     [fact] = store.facts(whole)
@@ -189,11 +187,6 @@ def check_life(store: Store, scope: Scope) -> None:
     assert worded(store, whole, [("lighthouses",), ("pelican",)], limit=5) == []
     store.apply(whole, [Restore(id="f1"), Restore(id="i1")], base_version=1)
     assert len(worded(store, whole, [("lighthouses",), ("pelican",)], limit=5)) == 2
-    held = Hold(scope=whole, kind="legal", target="m1")
-    store.hold(held)
-    with pytest.raises(HeldError):
-        store.forget(scope, message_id="m1")
-    store.lift(whole, held.id)
     assert store.spend(calls=1, tokens=5, max_calls=1)
     assert not store.spend(calls=1, tokens=5, max_calls=1)
     assert store.spend(calls=-1, tokens=-5)

@@ -18,7 +18,6 @@ from memorist import (
     ConfigError,
     ConflictError,
     ForbiddenError,
-    HeldError,
     InvalidError,
     Memory,
     Message,
@@ -148,13 +147,9 @@ def test_notes_are_one_text_with_versions(memory: Memory, ada: str) -> None:
     assert notes.read() == "## Likes\ntea"
 
 
-def test_holds_keep_and_jobs_are_seen(memory: Memory, ada: str) -> None:
+def test_jobs_are_seen(memory: Memory, ada: str) -> None:
     chat = memory.session(user=ada)
     chat.add("user", "keep this")
-    held = memory.hold(user=ada, session=chat.id, reason="case 12")
-    assert memory.holds(user=ada) == [held]
-    memory.lift(held.id, user=ada)
-    assert memory.holds(user=ada) == []
     assert isinstance(memory.jobs(user=ada), list)
     assert memory.catch_up(timeout_s=10) == 0
     assert sum(memory.waiting().values()) == 0
@@ -207,8 +202,6 @@ def test_what_is_wrong_is_told_with_the_same_errors(memory: Memory, ada: str) ->
     with pytest.raises(NotFoundError):
         memory.undo("nobody's", user=ada)
     with pytest.raises(NotFoundError):
-        memory.lift("nobody's", user=ada)
-    with pytest.raises(NotFoundError):
         memory.retry(123_456, user=ada)
 
 
@@ -243,15 +236,6 @@ def test_keys_decide_whose_memory_it_is(served: Served) -> None:
     with Client(served.url, key="mk_wrong") as nobody, pytest.raises(UnauthorizedError):
         nobody.recall("x", user="ada")
     assert "mk_" not in repr(vars(Client(served.url, key="mk_secret")))
-
-
-def test_a_legal_hold_is_told_as_such(served: Served) -> None:
-    with Client(served.url, key=served.key(None)) as admin:
-        admin.remember("keep", user="grace", session="s")
-        held = admin.hold(user="grace", kind="legal")
-        with pytest.raises(HeldError):
-            admin.forget(user="grace", everything=True)
-        admin.lift(held.id, user="grace")
 
 
 def test_a_server_that_is_away_leaves_recall_empty_and_says_so(

@@ -11,7 +11,7 @@ from tests.support.http_server import Served
 
 WORD = "heliotrope"
 PUBLIC = {"/health", "/ready"}
-KEPT = ("messages", "facts", "notes", "articles", "holds")
+KEPT = ("messages", "facts", "notes", "articles")
 # Where a body needs one of several fields.
 ONE_OF: dict[str, dict[str, Any]] = {
     "ChatAsk": {"message": "x"},
@@ -42,7 +42,6 @@ def ids(served: Served) -> dict[str, str]:
         "memory_id": made("memories", text=f"The code word is {WORD}.")["id"],
         "fact_id": made("facts", subject="the code", predicate="is", object=WORD)["id"],
         "article_id": made("articles", title=WORD, text=WORD)["id"],
-        "hold_id": made("holds", reason=WORD)["id"],
         "key_id": made("keys", admin, user="ada", label=WORD)["info"]["id"],
         "job_id": "1",
     }

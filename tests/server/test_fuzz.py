@@ -24,7 +24,7 @@ from tests.support.http_odd import WORD
 
 SECRET = "heliotrope-4711"  # the canary's; nobody else ever says it
 MOST_GROWTH_MIB = 200
-LISTS = ("messages", "sessions", "memories", "facts", "articles", "holds")
+LISTS = ("messages", "sessions", "memories", "facts", "articles")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,6 @@ def furnish(client: httpx.Client, word: str) -> dict[str, list[str]]:
         add("memory_id", "/api/memories", text=f"Likes tea, {about}.")
         add("fact_id", "/api/facts", subject="Ada", predicate=f"likes {number}", object=about)
         add("article_id", "/api/articles", title=about, text=f"# Returns\n\nWithin {about} days.")
-        add("hold_id", "/api/holds", reason=about)
     client.put("/api/notes", json={"text": word, "base_version": 0}).raise_for_status()
     return ids
 

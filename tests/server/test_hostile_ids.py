@@ -18,7 +18,7 @@ from memorist.server.http.app import Limits, build_app
 from tests.support.http_odd import HOSTILE_IDS
 from tests.support.http_server import Served, serving
 
-LISTS = "messages sessions memories facts notes notes/versions articles holds jobs audit".split()
+LISTS = "messages sessions memories facts notes notes/versions articles jobs audit".split()
 Things = dict[str, str]
 
 
@@ -35,7 +35,6 @@ def furnish(admin: httpx.Client, user: str, number: int) -> Things:
         "memories": {"text": said},
         "facts": {"subject": "Ada", "predicate": "says", "object": word(number)},
         "articles": {"title": word(number), "text": said, "uri": "same.md"},
-        "holds": {"reason": word(number)},
     }
     for kind, body in bodies.items():
         answer = admin.post(f"/api/{kind}", json={**body, "user": user})
@@ -129,7 +128,7 @@ def touch(admin: httpx.Client, user: str, theirs: Things) -> Iterator[httpx.Resp
     for kind, id_ in (("memories", memory), ("facts", fact)):
         yield admin.post(f"/api/{kind}/{id_}/retract", json=me)
         yield admin.post(f"/api/{kind}/{id_}/undo", json=me)
-    for kind in ("memories", "articles", "holds"):
+    for kind in ("memories", "articles"):
         yield admin.delete(f"/api/{kind}/{theirs[kind]}", params=me)
     for what in ({"message": message}, {"memory": memory}, {"memory": fact}):
         yield admin.post("/api/forget", json={**me, **what, "scrub": False})
@@ -137,8 +136,6 @@ def touch(admin: httpx.Client, user: str, theirs: Things) -> Iterator[httpx.Resp
 
 def test_forgetting_one_leaves_the_others(admin: httpx.Client, things: list[Things]) -> None:
     for number, user in enumerate(HOSTILE_IDS):
-        for hold in admin.get("/api/holds", params={"user": user}).json()["items"]:
-            admin.delete(f"/api/holds/{hold['id']}", params={"user": user}).raise_for_status()
         gone = admin.post("/api/forget", json={"user": user, "everything": True, "scrub": False})
         assert gone.status_code == 200, gone.text
         assert not words_in(everything_of(admin, user))

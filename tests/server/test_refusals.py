@@ -370,7 +370,6 @@ def asks_with(bad: str) -> list[tuple[str, str, Any, Any]]:
             {"question": "q", "system": bad},
             lambda memory: memory.context("q", user="ada", system=bad),
         ),
-        ("POST", "holds", {"reason": bad}, lambda memory: memory.hold(user="ada", reason=bad)),
     ]
 
 

@@ -60,7 +60,6 @@ def test_cursors_walk_through_all_memories_exactly_once(api: Api) -> None:
         "/api/notes/versions",
         "/api/articles",
         "/api/jobs",
-        "/api/holds",
         "/api/messages",
     ],
 )

@@ -304,33 +304,6 @@ def test_everything_of_a_user_goes_where_that_is_said(api: Api) -> None:
     assert get(api.admin, "/api/messages", user="zoe")["items"] == []
 
 
-def test_a_hold_is_placed_listed_and_lifted(api: Api) -> None:
-    ids = [post(api.ada, "/api/holds", status=201, reason=f"r{n}")["id"] for n in range(3)]
-    assert [one["id"] for one in walk(api.ada, "/api/holds", 1)] == ids
-    assert api.eve.delete(f"/api/holds/{ids[0]}").status_code == 404
-    assert get(api.eve, "/api/holds")["items"] == []
-    for id_ in ids:
-        assert api.ada.delete(f"/api/holds/{id_}").status_code == 204
-    assert get(api.ada, "/api/holds")["items"] == []
-
-
-def test_a_legal_hold_is_an_admins_and_refuses_to_forget(api: Api) -> None:
-    post(api.admin, "/api/messages", status=201, role="user", content="x", user="kim", session="k")
-    post(api.ada, "/api/holds", status=403, kind="legal")
-    held = post(api.admin, "/api/holds", status=201, kind="legal", user="kim", reason="fraud")
-    key = post(api.admin, "/api/keys", status=201, user="kim")["key"]
-    kim = httpx.Client(base_url=api.url, headers={"Authorization": f"Bearer {key}"})
-    with kim:
-        assert post(kim, "/api/forget", status=409, everything=True)["code"] == "held"
-        assert kim.delete(f"/api/holds/{held['id']}").status_code == 403
-        assert [one["reason"] for one in get(kim, "/api/holds")["items"]] == [""]
-        told = get(api.admin, "/api/holds", user="kim")["items"]
-        assert [one["reason"] for one in told] == ["fraud"]
-        lifted = api.admin.delete(f"/api/holds/{held['id']}", params={"user": "kim"})
-        assert lifted.status_code == 204
-        assert post(kim, "/api/forget", everything=True)["counts"]["messages"] == 1
-
-
 def test_keys_are_made_shown_once_rotated_and_revoked(api: Api) -> None:
     made = post(api.admin, "/api/keys", status=201, user="ada", label="phone", lifetime_days=1)
     assert made["key"].startswith("mk_")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from memorist import Fact, HeldError, InvalidError, Memory, MemoryItem, NotFoundError, SqliteStore
+from memorist import Fact, InvalidError, Memory, MemoryItem, NotFoundError, SqliteStore
 from memorist.cli import common as show
 from memorist.cli.main import app
 from memorist.cli.worker import Shift
@@ -261,14 +261,6 @@ def test_what_was_forgotten_is_counted(run: Run, memory: Memory) -> None:
     assert "nothing to forget" in worked(run("forget", "--source", "web", "--yes"))
 
 
-def test_a_legal_hold_refuses_to_forget(run: Run, memory: Memory) -> None:
-    memory.remember("evidence", user="me")
-    memory.hold(user="me", kind="legal")
-
-    assert isinstance(run("forget", "--everything", "--yes").exception, HeldError)
-    assert len(memory.history(user="me")) == 1
-
-
 def test_a_dry_run_says_what_would_be_and_changes_nothing(run: Run, memory: Memory) -> None:
     keep(memory, "Likes tea", days_ago=40)
     keep(memory, "Fixed the build", importance=0.9)
@@ -312,16 +304,6 @@ def test_the_options_make_a_rule(
 def test_half_a_rule_is_refused(run: Run) -> None:
     assert isinstance(run("maintain", "--half-life", "9").exception, InvalidError)
     assert run("maintain", "--user", "ada", "--everyone").exit_code == 2
-
-
-def test_what_is_held_is_kept_and_counted(run: Run, memory: Memory) -> None:
-    [held, _] = keep(memory, "Likes tea", "Keeps bees", days_ago=40)
-    memory.hold(user="me", target=held)
-    done = run("maintain", "--max-age", "30")
-
-    assert "1 expired" in worked(done)
-    assert done.stderr == "1 kept by a hold\n"
-    assert [item.id for item in memory.memories(user="me")] == [held]
 
 
 def test_everyone_is_tidied_without_showing_what_they_said(run: Run, memory: Memory) -> None:

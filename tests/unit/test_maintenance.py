@@ -13,7 +13,6 @@ from memorist.lifecycle.maintenance import plan
 from memorist.lifecycle.retention import Retention
 from memorist.lifecycle.settings import Policy, Thinking
 from memorist.records.change import Expire, Promote
-from memorist.records.hold import Hold
 from memorist.records.memory_item import MemoryItem
 from memorist.records.scope import Scope
 from tests.support.lives import DAY, NEW_YEAR, Life, Lives
@@ -95,38 +94,6 @@ def test_retention_first_tells_and_then_does_what_its_rule_says(lives: Lives, ru
     assert set(ada.memories()) == KEPT[rule]
 
 
-@pytest.mark.parametrize("kind", ["user", "legal"])
-def test_maintenance_leaves_alone_what_is_held(lives: Lives, kind: Any) -> None:
-    ada = lives(retention=(Retention(max_age=DAY),), maintain_every=0)
-    message = ada.says("I love green tea.")
-    held = ada.memory.add_memory("Held by name", user="ada")
-    ada.memory.add_memory("Free", user="ada")
-    holds = [
-        ada.memory.hold(user="ada", target=target, kind=kind, reason="asked")
-        for target in (message, held)
-    ]
-    ada.clock.on(9 * DAY)
-    done = ada.memory.maintain(user="ada")
-    assert (done.expired, done.held) == (1, 2)
-    assert ada.memories() == ["I love green tea.", "Held by name"]
-    for one in holds:
-        ada.memory.lift(one.id, user="ada")
-    assert ada.memory.maintain(user="ada").expired == 2
-
-
-def test_maintenance_leaves_alone_all_of_a_user_and_of_a_session_that_is_held(lives: Lives) -> None:
-    ada = lives(retention=(Retention(max_age=DAY),), maintain_every=0)
-    ada.says("I love green tea.", session="held")
-    ada.says("I work at Siemens.", session="free")
-    ada.memory.hold(user="ada", session="held")
-    ada.clock.on(9 * DAY)
-    assert ada.memory.maintain(user="ada").held == 1
-    assert ada.memories() == ["I love green tea."]
-    ada.memory.hold(user="ada")
-    ada.clock.on(9 * DAY)
-    assert ada.memory.maintain(user="ada").expired == 0
-
-
 def _item(text: str, **about: Any) -> MemoryItem:
     return MemoryItem(scope=ADA, text=text, created_at=NEW_YEAR, **about)
 
@@ -139,35 +106,27 @@ def test_a_plan_promotes_expires_and_makes_room_with_a_reason_each() -> None:
     policy = Policy(short_term=1)
     heavy, late = _item("heavy", importance=0.9), _item("late", expires_at=NEW_YEAR)
     old, new = _item("old", id="1"), _item("new", id="2")
-    planned = plan([heavy, late, old, new], [], NEW_YEAR, Thinking(policy=policy))
+    planned = plan([heavy, late, old, new], NEW_YEAR, Thinking(policy=policy))
     assert [change.id for change in planned.changes if isinstance(change, Promote)] == [heavy.id]
     assert _ends(planned) == {late.id: "its time is over", "1": "made room for newer ones"}
-    assert (planned.promoted, planned.expired, planned.held) == (1, 2, 0)
+    assert (planned.promoted, planned.expired) == (1, 2)
 
 
 def test_a_long_term_memory_never_makes_room() -> None:
     items = [_item(f"{number}", tier="long") for number in range(9)]
-    assert plan(items, [], NEW_YEAR, Thinking(policy=Policy(short_term=0))).changes == ()
+    assert plan(items, NEW_YEAR, Thinking(policy=Policy(short_term=0))).changes == ()
 
 
 def test_what_is_to_go_is_not_promoted_first() -> None:
     thinking = Thinking(retention=(Retention(max_count=0),))
-    planned = plan([_item("heavy", importance=1.0)], [], NEW_YEAR, thinking)
+    planned = plan([_item("heavy", importance=1.0)], NEW_YEAR, thinking)
     assert (planned.promoted, planned.expired) == (0, 1)
-
-
-def test_a_hold_on_an_agent_keeps_that_agents_memories_only() -> None:
-    thinking = Thinking(retention=(Retention(max_count=0),))
-    tutor = MemoryItem(scope=ADA.within(agent="tutor"), text="a")
-    coach = MemoryItem(scope=ADA.within(agent="coach"), text="b")
-    planned = plan([tutor, coach], [Hold(scope=ADA.within(agent="tutor"))], NEW_YEAR, thinking)
-    assert (list(_ends(planned)), planned.held) == ([coach.id], 1)
 
 
 def test_of_several_rules_each_takes_its_share() -> None:
     rules = (Retention(kind="episode", max_count=0), Retention(tier="short", min_importance=0.4))
     items = [_item("a", kind="episode"), _item("b", importance=0.3), _item("c")]
-    planned = plan(items, [], NEW_YEAR, Thinking(retention=rules))
+    planned = plan(items, NEW_YEAR, Thinking(retention=rules))
     assert set(_ends(planned)) == {items[0].id, items[1].id}
 
 

@@ -424,10 +424,7 @@ def test_what_was_derived_is_looked_after_with_await(tmp_path: Path) -> None:
             assert len(await memory.undo(berlin, user="ada")) == 1
             assert berlin in [fact.id for fact in await memory.as_of(user="ada")]
 
-            held = await memory.hold(user="ada", target=berlin)
-            assert [hold.id for hold in await memory.holds(user="ada")] == [held.id]
-            await memory.lift(held.id, user="ada")
-            assert (await memory.maintain(user="ada", dry_run=True)).held == 0
+            assert (await memory.maintain(user="ada", dry_run=True)).expired == 0
             assert (await memory.audit(user="ada")).memories == len(texts)
             assert await memory.jobs(user="ada", dead=True) == []
             with pytest.raises(NotFoundError):

@@ -25,7 +25,7 @@ from agents import (
 from agents.testing import ScriptedModel, assistant_message
 from openai import AsyncOpenAI
 
-from memorist import HeldError, Memory, StoreUnavailableError
+from memorist import Memory, StoreUnavailableError
 from memorist.records.message import Message
 from memorist.store.sqlite.store import SqliteStore
 from memorist.testing.model_server import Answer, ModelServer
@@ -275,17 +275,6 @@ def test_a_cleared_session_is_forgotten_and_can_go_on(memory: Memory) -> None:
     assert {hit.session_id for hit in found.hits} == {"s2"}
     add(session, [ITEMS[10]])
     assert kept(session) == [ITEMS[10]]
-
-
-def test_what_is_held_by_law_is_not_cleared(memory: Memory) -> None:
-    session = MemoristSession(memory, user="ada", session="s1")
-    add(session, [ITEMS[0]])
-    memory.hold(user="ada", kind="legal")
-    with pytest.raises(HeldError):
-        asyncio.run(session.clear_session())
-    with pytest.raises(HeldError):
-        asyncio.run(session.pop_item())
-    assert kept(session) == [ITEMS[0]]
 
 
 def test_another_user_sees_nothing_of_it(memory: Memory) -> None:

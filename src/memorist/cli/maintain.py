@@ -108,8 +108,6 @@ def _show(done: list[Done], texts: dict[str, str], dry_run: bool) -> None:
         console.print(Text(f"{count} {'would be ' if dry_run else ''}{line}"))
     if not any(result.changes for _, result in done):
         errors.print("nothing to do", style="dim")
-    if held := sum(result.held for _, result in done):
-        errors.print(Text(f"{held} kept by a hold", style="yellow"))
 
 
 def _changes(result: Maintained, texts: dict[str, str]) -> Table:
@@ -142,5 +140,4 @@ def _plain(user: str, result: Maintained) -> dict[str, Any]:
         "dry_run": result.dry_run,
         "promoted": [change.id for change in result.changes if not isinstance(change, Expire)],
         "expired": [{"id": change.id, "reason": change.reason} for change in gone],
-        "held": result.held,
     }

@@ -10,7 +10,6 @@ from memorist.errors import ConflictError
 from memorist.lifecycle.policy import is_expired, should_promote, surplus
 from memorist.lifecycle.settings import Thinking
 from memorist.records.change import Expire, Promote
-from memorist.records.hold import Hold
 from memorist.records.memory_item import MemoryItem
 from memorist.records.scope import Scope
 from memorist.store.base import Store
@@ -20,10 +19,9 @@ ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maintained:
-    """What maintenance did, or would do: the changes, and how many memories a hold kept."""
+    """What maintenance did, or would do."""
 
     changes: tuple[Promote | Expire, ...] = ()
-    held: int = 0
     dry_run: bool = False
 
     @property
@@ -35,10 +33,8 @@ class Maintained:
         return sum(isinstance(change, Expire) for change in self.changes)
 
 
-def plan(
-    items: Sequence[MemoryItem], holds: Sequence[Hold], now: datetime, thinking: Thinking
-) -> Maintained:
-    """What is to be done about memories that have not ended: nothing of it to those held."""
+def plan(items: Sequence[MemoryItem], now: datetime, thinking: Thinking) -> Maintained:
+    """What is to be done about memories that have not ended."""
     policy = thinking.policy
     going = {item.id: "its time is over" for item in items if is_expired(item, now)}
     promoted = [
@@ -49,15 +45,11 @@ def plan(
     rising = {item.id for item in promoted}
     rest = [item for item in items if item.id not in going and item.id not in rising]
     going |= {item.id: "made room for newer ones" for item in surplus(rest, policy)}
-    kept = {
-        item.id for item in items if item.id in going and any(hold.keeps(item) for hold in holds)
-    }
     return Maintained(
         changes=(
             *(Promote(id=item.id) for item in promoted if item.id not in going),
-            *(Expire(id=id_, reason=why, at=now) for id_, why in going.items() if id_ not in kept),
-        ),
-        held=len(kept),
+            *(Expire(id=id_, reason=why, at=now) for id_, why in going.items()),
+        )
     )
 
 
@@ -68,7 +60,7 @@ def maintain(
     for _ in range(ATTEMPTS):
         version = store.version(scope)
         items = [item for item in store.items(scope, current=False) if item.ended_at is None]
-        planned = plan(items, store.holds(scope), now, thinking)
+        planned = plan(items, now, thinking)
         if dry_run:
             return replace(planned, dry_run=True)
         try:

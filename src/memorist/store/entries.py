@@ -28,7 +28,6 @@ from memorist.records.json_filter import passes
 from memorist.records.scope import Scope
 from memorist.records.text import dump_json, passages
 from memorist.store.engine import Db, Row, one
-from memorist.store.holds import check_holds, legal_holds
 from memorist.store.indexing import Piece, index_pieces
 
 ALL = 2**31
@@ -57,7 +56,6 @@ def exchange(
     for put in kept:
         _put(db, scope, put, now)
     if gone := [put.id for put in last if put.value is None]:
-        check_holds(db, scope, gone)
         _delete(db, scope, gone)
     if puts:
         sweep(db, scope, now, SWEPT)
@@ -78,11 +76,9 @@ def refreshed(asks: Sequence[Ask], answers: Sequence[Answer]) -> list[str]:
 
 
 def sweep(db: Db, scope: Scope, now: int, limit: int) -> int:
-    """Delete entries whose time is over, unless a legal hold keeps what the user has."""
+    """Delete entries whose time is over."""
     rows = db.rows("expired_entries", owner=scope.owner, now=now, limit=limit)
-    if not rows or legal_holds(db, scope):
-        return 0
-    return _delete(db, scope, [id_ for (id_,) in rows])
+    return _delete(db, scope, [id_ for (id_,) in rows]) if rows else 0
 
 
 def _delete(db: Db, scope: Scope, ids: list[str]) -> int:

@@ -12,7 +12,6 @@ from memorist.records.ids import to_micros
 from memorist.records.memory_item import MemoryItem
 from memorist.records.scope import Scope
 from memorist.store.engine import Db
-from memorist.store.holds import check_holds, check_kept, legal_holds
 from memorist.store.queue import enqueue
 from memorist.store.sessions import narrowed
 from memorist.store.views import records, restore
@@ -34,7 +33,6 @@ def forget(db: Db, scope: Scope, what: What, now: int) -> Counter[str]:
         return _forget_record(db, scope, what.record_id, now)
     if what.source is not None:
         return _forget_source(db, scope, what.source, now)
-    check_holds(db, scope, None)
     gone: Counter[str] = Counter()
     sessions = db.rows("sessions_in_scope", **narrowed(scope))
     keys = [row[0] for row in sessions]
@@ -47,7 +45,7 @@ def forget(db: Db, scope: Scope, what: What, now: int) -> Counter[str]:
         gone["sessions"] += db.run("delete_sessions", owner=scope.owner, sessions=keys)
     if scope.agent is None and scope.session is None:
         gone["jobs"] += db.run("delete_owner_jobs", owner=scope.owner)
-        for query in ("delete_embedders", "delete_speakers", "delete_holds"):
+        for query in ("delete_embedders", "delete_speakers"):
             db.run(query, owner=scope.owner)
         gone["users"] += db.run("delete_owner", owner=scope.owner)
     return +gone
@@ -57,17 +55,13 @@ def _forget_message(db: Db, scope: Scope, message_id: str, now: int) -> Counter[
     found = db.rows("messages_by_id", **narrowed(scope), ids=[message_id])
     if not found:
         raise NotFoundError("no message with this id in this scope")
-    for row in found:
-        check_holds(db, scope.within(session=row[-1]), [message_id])
     return _forget_some(db, scope, [(row[0], message_id) for row in found], now)
 
 
 def _forget_record(db: Db, scope: Scope, record_id: str, now: int) -> Counter[str]:
     """A memory with its facts, a fact, an article or an entry; the messages they came of stay."""
     named = {"owner": scope.owner, "id": record_id}
-    if db.rows("is_put", **named):
-        check_holds(db, scope, [record_id])
-    elif not db.rows("view_exists", **named):
+    if not db.rows("is_put", **named) and not db.rows("view_exists", **named):
         raise NotFoundError("no memory, fact, article or entry with this id for this user")
     stated = db.rows("facts_of_memory", owner=scope.owner, id=record_id)
     return +_forget_derived(db, scope, [record_id, *(id_ for (id_,) in stated)], now)
@@ -75,7 +69,6 @@ def _forget_record(db: Db, scope: Scope, record_id: str, now: int) -> Counter[st
 
 def _forget_source(db: Db, scope: Scope, source: str, now: int) -> Counter[str]:
     messages = db.rows("messages_of_source", **narrowed(scope), source=source)
-    check_holds(db, scope, [id_ for _, id_ in messages])
     named = {"owner": scope.owner, "agent": scope.agent, "session_id": scope.session}
     views = [view for (view,) in db.rows("views_of_source", **named, source=source)]
     return _forget_some(db, scope, messages, now, also=views)
@@ -120,7 +113,6 @@ def _forget_derived(db: Db, scope: Scope, views: list[str], now: int) -> Counter
     if not views:
         return Counter()
     going = {record.id: record for record in records(db, scope, views)}
-    check_kept(legal_holds(db, scope), list(going.values()))
     replaced = db.rows("superseded_by_views", owner=scope.owner, ids=views)
     gone = _forget_views(db, scope.owner, views)
     for old in records(db, scope, [view for (view,) in replaced]):

@@ -610,21 +610,6 @@ SELECT id FROM facts WHERE owner = :owner AND source = :source
   AND (CAST(:agent AS TEXT) IS NULL OR agent_name = :agent)
   AND (CAST(:session_id AS TEXT) IS NULL OR session_id = :session_id)
 
--- name: add_hold
-INSERT INTO holds (owner, id, kind, agent_name, session_id, target, reason, created_at)
-VALUES (:owner, :id, :kind, :agent, :session_id, :target, :reason, :created_at)
-ON CONFLICT DO NOTHING
-
--- name: holds
-SELECT id, kind, agent_name, session_id, target, reason, created_at FROM holds
-WHERE owner = :owner ORDER BY created_at, id
-
--- name: delete_hold
-DELETE FROM holds WHERE owner = :owner AND id = :id
-
--- name: delete_holds
-DELETE FROM holds WHERE owner = :owner
-
 -- name: open_hour
 INSERT INTO spending (hour, calls, tokens) VALUES (:hour, 0, 0) ON CONFLICT DO NOTHING
 

@@ -13,7 +13,6 @@ from memorist.records.article import Article, Card, Chunk, Shelved
 from memorist.records.change import Change
 from memorist.records.entry import Answer, Ask, Put
 from memorist.records.fact import Fact
-from memorist.records.hold import Hold
 from memorist.records.ids import check_moment, now, to_micros
 from memorist.records.log import Appended, Job, LogEntry, Source
 from memorist.records.memory_item import MemoryItem
@@ -26,9 +25,9 @@ from memorist.records.summary import Summary
 from memorist.records.text import check_text
 from memorist.store import (
     articles,
+    budget,
     entries,
     forgetting,
-    holds,
     keys,
     log,
     notes,
@@ -226,18 +225,7 @@ class SqlStore:
 
     def touch(self, scope: Scope, ids: Sequence[str]) -> None:
         now = self._now()
-        self._engine.write(scope.owner, lambda db: holds.touch(db, scope, ids, now))
-
-    def hold(self, hold: Hold) -> None:
-        now = self._now()
-        self._engine.write(hold.scope.owner, lambda db: holds.hold(db, hold, now))
-
-    def holds(self, scope: Scope) -> list[Hold]:
-        return self._engine.read(scope.owner, lambda db: holds.holds(db, scope))
-
-    def lift(self, scope: Scope, hold_id: str) -> None:
-        _check("hold_id", hold_id)
-        self._engine.write(scope.owner, lambda db: holds.lift(db, scope, hold_id))
+        self._engine.write(scope.owner, lambda db: views.touch(db, scope, ids, now))
 
     def match_text(
         self,
@@ -375,12 +363,12 @@ class SqlStore:
     ) -> bool:
         now = self._now()
         return self._engine.across_owners(
-            lambda db: holds.spend(db, calls, tokens, max_calls, max_tokens, now)
+            lambda db: budget.spend(db, calls, tokens, max_calls, max_tokens, now)
         )
 
     def spent(self) -> tuple[int, int]:
         now = self._now()
-        return self._engine.across_owners(lambda db: holds.spent(db, now))
+        return self._engine.across_owners(lambda db: budget.spent(db, now))
 
     def put_key(self, key: ApiKey) -> None:
         self._engine.write("", lambda db: keys.put_key(db, key))

@@ -90,6 +90,11 @@ def facts(
     return [fact for fact in found if fact.holds(valid_at, known_at)]
 
 
+def touch(db: Db, scope: Scope, ids: Sequence[str], now: int) -> None:
+    """Count a use of memories."""
+    db.run("touch_items", owner=scope.owner, ids=list(ids), now=now)
+
+
 def _apply_one(db: Db, scope: Scope, change: Change, now: int) -> None:
     owner = scope.owner
     match change:

@@ -8,7 +8,6 @@ from typing import Any
 from memorist.errors import MissingExtraError
 from memorist.records.article import Article, Card
 from memorist.records.fact import Fact
-from memorist.records.hold import Hold
 from memorist.records.inputs import Remembered
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
@@ -28,7 +27,6 @@ MESSAGE_ID = "019ca8b2-6c40-7000-8000-000000000002"
 MEMORY_ID = "019ca8b2-6c40-7000-8000-000000000003"
 FACT_ID = "019ca8b2-6c40-7000-8000-000000000004"
 ARTICLE_ID = "019ca8b2-6c40-7000-8000-000000000005"
-HOLD_ID = "019ca8b2-6c40-7000-8000-000000000006"
 SCOPE = Scope(user="ada", agent="tutor")
 REMEMBERED = Remembered(session_id=SESSION_ID, message_ids=(MESSAGE_ID,), added=1)
 SESSION = Session(scope=SCOPE.within(session=SESSION_ID), created_at=AT)
@@ -70,7 +68,6 @@ CARD = Card(
     chars=len(ARTICLE.text),
     created_at=AT,
 )
-HOLD = Hold(scope=Scope(user="ada"), reason="case 12/2026", id=HOLD_ID, created_at=AT)
 FORGOTTEN = Forgotten(counts={"messages": 2, "memories": 1, "passages": 3})
 
 WHY = Why(

@@ -19,7 +19,7 @@ _PROBLEMS = {
     "403": "Known, but not theirs to ask for.",
     "404": "There is no such thing for this user.",
     "408": "The body came too slowly.",
-    "409": "Someone else was first, or a legal hold keeps it.",
+    "409": "Someone else was first.",
     "413": "The body is larger than is taken.",
     "415": "The body is not JSON.",
     "421": "This server does not answer to the Host that was named.",

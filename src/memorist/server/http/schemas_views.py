@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from memorist.errors import InvalidError, MissingExtraError
-from memorist.records.hold import HoldKind
 from memorist.records.log import Source
 from memorist.records.memory_item import Kind
 from memorist.server.http.schemas import MOST_AT_ONCE, Ask, Question, Scoped, Wait
@@ -167,15 +166,6 @@ class Forget(Scoped):
         """What was named, a null included: that is a mistake, which must not pass for nothing."""
         names = ("agent", "session", "message", "memory", "source")
         return {name: getattr(self, name) for name in names if name in self.model_fields_set}
-
-
-class PlaceHold(Scoped):
-    """What is to stay: all of the user's, a session, or one message or memory."""
-
-    session: str | None = None
-    target: str | None = Field(default=None, description="The id of a message or a memory.")
-    kind: HoldKind = Field(default="user", description="A legal one also refuses to forget.")
-    reason: str = Field(default="", examples=["case 12/2026"])
 
 
 class MakeKey(Ask):

@@ -50,7 +50,6 @@ GUARDED_TABLES = (
     "speakers",
     "entities",
     "passage_words",
-    "holds",
     "summaries",
     "articles",
     "entries",

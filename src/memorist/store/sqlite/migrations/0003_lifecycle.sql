@@ -10,19 +10,6 @@ ALTER TABLE facts ADD COLUMN memory_id TEXT;
 -- Whether what a message says was overtaken by something newer, or taken back.
 ALTER TABLE passages ADD COLUMN outdated INTEGER NOT NULL DEFAULT 0;
 
--- What nobody may clear away: all in a scope, or one message or memory.
-CREATE TABLE holds (
-  owner TEXT NOT NULL,
-  id TEXT NOT NULL,
-  kind TEXT NOT NULL,
-  agent_name TEXT,
-  session_id TEXT,
-  target TEXT,
-  reason TEXT NOT NULL,
-  created_at INTEGER NOT NULL,
-  PRIMARY KEY (owner, id)
-) WITHOUT ROWID;
-
 -- What models cost in each hour, over all users and machines.
 CREATE TABLE spending (
   hour INTEGER PRIMARY KEY,
