@@ -22,8 +22,7 @@ from langchain_tests.unit_tests import ToolsUnitTests
 
 from memorist import InvalidError, Library, Memory, Window
 from memorist.agents.messages import from_langchain
-from memorist.agents.tool_schema import NAMES
-from memorist.agents.toolbox import Toolbox
+from memorist.agents.toolbox import NAMES, Toolbox
 from memorist.agents.tools import NOTHING, memory_tools
 from memorist.context.tokens import TokenCounter
 from memorist.testing.scripted import ScriptedChatModel

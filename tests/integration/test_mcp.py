@@ -24,19 +24,12 @@ from mcp.shared.memory import create_connected_server_and_client_session
 from pydantic import AnyUrl
 
 from memorist import Library, Memory, Notebook, Thinking, __version__
-from memorist.agents.tool_schema import NAMES
+from memorist.agents.toolbox import NAMES
 from memorist.providers.chat_model import Reply
-from memorist.server import mcp as server_module
+from memorist.server.mcp import server as server_module
 from memorist.server.mcp.server import build_server
 from memorist.testing.scripted import ScriptedChatModel
-from tests.support.mcp_servers import (
-    command,
-    environment,
-    over_stdio,
-    python_with,
-    sdk_two,
-    structured,
-)
+from tests.support.mcp_servers import command, environment, over_stdio, structured
 
 Talk = Callable[[ClientSession], Awaitable[None]]
 
@@ -45,12 +38,6 @@ Talk = Callable[[ClientSession], Awaitable[None]]
 def memory() -> Iterator[Memory]:
     with Memory(":memory:", embedder=None, thinking=None) as memory:
         yield memory
-
-
-@pytest.fixture(params=["1", pytest.param("2", marks=pytest.mark.prove)])
-def python(request: pytest.FixtureRequest) -> str:
-    """The Python that the server runs on: with this SDK, or with version 2 of it."""
-    return python_with(request.param)
 
 
 def here(memory: Memory, talk: Talk, **options: Any) -> None:
@@ -65,12 +52,10 @@ def here(memory: Memory, talk: Talk, **options: Any) -> None:
 
 
 @asynccontextmanager
-async def started(
-    python: str, database: Path, *options: str, **more: str
-) -> AsyncIterator[ClientSession]:
+async def started(database: Path, *options: str, **more: str) -> AsyncIterator[ClientSession]:
     """A client of a server that was started for it."""
     async with (
-        stdio_client(over_stdio(python, database, *options, **more)) as (read, write),
+        stdio_client(over_stdio(database, *options, **more)) as (read, write),
         ClientSession(read, write) as session,
     ):
         await session.initialize()
@@ -275,7 +260,7 @@ class SlowModel:
 
 
 def test_long_work_tells_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "BEAT_S", 0.05)
+    monkeypatch.setattr(server_module, "PROGRESS_S", 0.05)
     beats: list[float] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -294,10 +279,10 @@ def test_long_work_tells_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> Non
     assert beats == sorted(beats)
 
 
-def test_fifty_writes_at_once_are_fifty_messages(python: str, tmp_path: Path) -> None:
+def test_fifty_writes_at_once_are_fifty_messages(tmp_path: Path) -> None:
     async def run() -> None:
         async with (
-            started(python, tmp_path / "a.db", "--user", "ada") as session,
+            started(tmp_path / "a.db", "--user", "ada") as session,
             asyncio.TaskGroup() as group,
         ):
             for number in range(50):
@@ -310,9 +295,9 @@ def test_fifty_writes_at_once_are_fifty_messages(python: str, tmp_path: Path) ->
     assert said == {f"This is number {number}." for number in range(50)}
 
 
-def test_the_server_says_who_it_is(python: str, tmp_path: Path) -> None:
+def test_the_server_says_who_it_is(tmp_path: Path) -> None:
     async def run() -> None:
-        server = over_stdio(python, tmp_path / "a.db")
+        server = over_stdio(tmp_path / "a.db")
         async with stdio_client(server) as streams, ClientSession(*streams) as session:
             said = await session.initialize()
         assert (said.serverInfo.name, said.serverInfo.version) == ("memorist", __version__)
@@ -321,17 +306,17 @@ def test_the_server_says_who_it_is(python: str, tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_what_one_client_stored_another_recalls(python: str, tmp_path: Path) -> None:
+def test_what_one_client_stored_another_recalls(tmp_path: Path) -> None:
     async def run() -> None:
         database, said = tmp_path / "a.db", {"content": "I moved to Berlin in March."}
-        async with started(python, database, "--user", "ada") as first:
+        async with started(database, "--user", "ada") as first:
             structured(await first.call_tool("remember", said))
-        async with started(python, database, MEMORIST_USER="ada") as second:
+        async with started(database, MEMORIST_USER="ada") as second:
             found = structured(await second.call_tool("recall", {"query": "Berlin"}))["found"]
             assert found[0]["text"] == said["content"]
             [notes, _] = (await second.list_resources()).resources
             assert (await second.read_resource(notes.uri)).contents
-        async with started(python, database) as third:
+        async with started(database) as third:
             arguments = {"query": "Berlin", "user_id": "bob"}
             assert structured(await third.call_tool("recall", arguments)) == {"found": []}
             assert "user_id" in await failure(third, "recall", {"query": "Berlin"})
@@ -341,9 +326,7 @@ def test_what_one_client_stored_another_recalls(python: str, tmp_path: Path) -> 
     asyncio.run(run())
 
 
-def test_nothing_but_the_protocol_is_written_to_standard_output(
-    python: str, tmp_path: Path
-) -> None:
+def test_nothing_but_the_protocol_is_written_to_standard_output(tmp_path: Path) -> None:
     def request(number: int, method: str, **params: Any) -> dict[str, Any]:
         return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
 
@@ -361,7 +344,7 @@ def test_nothing_but_the_protocol_is_written_to_standard_output(
     ]
     env = environment(tmp_path / "a.db", MEMORIST_EMBEDDER="minilm", MEMORIST_USER="ada")
     pipe = subprocess.PIPE
-    with subprocess.Popen(command(python), stdin=pipe, stdout=pipe, stderr=pipe, env=env) as server:
+    with subprocess.Popen(command(), stdin=pipe, stdout=pipe, stderr=pipe, env=env) as server:
         assert server.stdin
         assert server.stdout
         server.stdin.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
@@ -373,7 +356,7 @@ def test_nothing_but_the_protocol_is_written_to_standard_output(
     assert server.returncode == 0, errors
 
 
-def test_an_agent_uses_the_tools_through_langchains_adapters(python: str, tmp_path: Path) -> None:
+def test_an_agent_uses_the_tools_through_langchains_adapters(tmp_path: Path) -> None:
     said = {"content": "I moved to Berlin in March."}
     script = [
         {"name": "remember", "args": said},
@@ -383,7 +366,7 @@ def test_an_agent_uses_the_tools_through_langchains_adapters(python: str, tmp_pa
     ]
 
     async def run() -> list[Any]:
-        server = over_stdio(python, tmp_path / "a.db", "--user", "ada")
+        server = over_stdio(tmp_path / "a.db", "--user", "ada")
         connection = StdioConnection(
             transport="stdio", command=server.command, args=server.args, env=server.env
         )
@@ -400,23 +383,6 @@ def test_an_agent_uses_the_tools_through_langchains_adapters(python: str, tmp_pa
     assert said["content"] in answers[1].text
     assert answers[1].artifact["structured_content"]["found"][0]["kind"] == "message"
     assert answers[2].status == "error"
-
-
-@pytest.mark.prove
-def test_the_second_sdk_talks_to_this_server_and_to_its_own(tmp_path: Path) -> None:
-    for server in (sdk_two(), sys.executable):
-        script = Path(__file__).parents[1] / "support" / "mcp_client_two.py"
-        where = [str(tmp_path / f"{Path(server).parts[-3]}.db"), *command(server, "--user", "ada")]
-        done = subprocess.run(
-            [sdk_two(), script, *where],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            env=environment(tmp_path / "unused.db"),
-        )
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.split() == ["auto", "legacy", "here"]
 
 
 def test_the_command_line_starts_without_the_sdk() -> None:

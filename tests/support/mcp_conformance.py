@@ -1,4 +1,4 @@
-"""Our MCP server with what the official conformance suite looks for by name, on either SDK.
+"""Our MCP server with what the official conformance suite looks for by name.
 
     python -m tests.support.mcp_conformance database      # prints its port
 
@@ -13,12 +13,13 @@ import zlib
 from types import SimpleNamespace
 from typing import Any
 
+from mcp.server.fastmcp import Context
+from mcp.server.fastmcp.exceptions import ToolError
 from mcp.types import AudioContent, EmbeddedResource, ImageContent, TextContent
 
 from memorist import Memory
 from memorist.server.http.hosts import Hosts
-from memorist.server.mcp.http import McpDoor
-from memorist.server.mcp.shim import Context, ToolError
+from memorist.server.mcp.http import McpApp
 from tests.support.mcp_http import main, make_app
 
 
@@ -88,7 +89,7 @@ def test_multiple_content_types() -> Any:
     return [text, _image(), _resource("test://mixed-content-resource", held, "application/json")]
 
 
-async def test_tool_with_logging(ctx: Context) -> str:
+async def test_tool_with_logging(ctx: Context[Any, Any, Any]) -> str:
     """Log three times."""
     for said in ("Tool execution started", "Tool processing data", "Tool execution completed"):
         await ctx.info(said)
@@ -96,7 +97,7 @@ async def test_tool_with_logging(ctx: Context) -> str:
     return "logged"
 
 
-async def test_tool_with_progress(ctx: Context) -> str:
+async def test_tool_with_progress(ctx: Context[Any, Any, Any]) -> str:
     """Tell of progress three times."""
     for done in (0, 50, 100):
         await ctx.report_progress(done, 100)
@@ -208,7 +209,7 @@ class Everybody:
 
 def make(memory: Memory) -> Any:
     """The app with the fixtures."""
-    door = McpDoor(memory)
+    door = McpApp(memory)
     add_fixtures(door.server)
     return Hosts(Everybody(make_app(memory, door)), hosts=(), origins=())
 

@@ -1,6 +1,6 @@
 """The MCP server over HTTP in a thread or process of its own, and a caller whom a header names.
 
-python -m tests.support.mcp_http database     # prints its port; both SDKs can run it
+python -m tests.support.mcp_http database     # prints its port
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from memorist import Memory
-from memorist.server.mcp.http import McpDoor
+from memorist.server.mcp.http import McpApp
 from tests.support.mcp_servers import environment
 
 ROOT = str(Path(__file__).parents[2])
-DOOR, WHOLE = "tests.support.mcp_http", "tests.support.mcp_whole"
+ALONE, WHOLE = "tests.support.mcp_http", "tests.support.mcp_whole"
 ADA = {"Authorization": "Bearer acme/ada"}
 ADMIN = {"Authorization": "Bearer acme/"}
 
@@ -46,16 +46,16 @@ class Named:
         await self.app(scope, receive, send)
 
 
-def make_app(memory: Memory, door: McpDoor | None = None) -> Any:
+def make_app(memory: Memory, mcp: McpApp | None = None) -> Any:
     """An app with nothing but MCP."""
-    door = door or McpDoor(memory)
+    mcp = mcp or McpApp(memory)
 
     @asynccontextmanager
     async def alive(_: Starlette) -> AsyncIterator[None]:
-        async with door.run():
+        async with mcp.run():
             yield
 
-    return Named(Starlette(routes=[Route("/mcp", endpoint=door.app)], lifespan=alive))
+    return Named(Starlette(routes=[Route("/mcp", endpoint=mcp)], lifespan=alive))
 
 
 def _listening() -> socket.socket:
@@ -84,12 +84,12 @@ def serving_here(app: Any) -> Iterator[str]:
 
 
 @contextmanager
-def serving_elsewhere(python: str, database: Path, module: str = DOOR) -> Iterator[str]:
-    """The address of a server in a process of its own, on the SDK of that Python."""
+def serving_elsewhere(database: Path, module: str = ALONE) -> Iterator[str]:
+    """The address of a server in a process of its own."""
     env = environment(database, PYTHONPATH=ROOT)
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        [python, "-m", module, str(database)], stdout=pipe, env=env, text=True, cwd=ROOT
+        [sys.executable, "-m", module, str(database)], stdout=pipe, env=env, text=True, cwd=ROOT
     ) as server:
         assert server.stdout
         try:

@@ -20,14 +20,15 @@ from memorist import (
     Thinking,
     Window,
 )
-from memorist.agents.tool_schema import NAMES, described
 from memorist.agents.toolbox import (
     LONGEST_QUESTION,
     LONGEST_SAID,
     MOST_ARTICLES,
     MOST_HITS,
     MOST_TAGS,
+    NAMES,
     Toolbox,
+    tool_schemas,
 )
 from memorist.errors import MemoristError, StoreError
 from memorist.server.http import schemas as shapes
@@ -355,11 +356,11 @@ def test_every_result_is_plain_json(box: Toolbox) -> None:
 
 
 def test_every_tool_and_argument_is_described_for_a_model() -> None:
-    tools = {tool.name: tool for tool in described()}
+    tools = {tool.name: tool for tool in tool_schemas()}
     assert tuple(tools) == NAMES
     for tool in tools.values():
-        assert tool.about
-        assert all(argument.about.endswith((".", "`.")) for argument in tool.arguments)
+        assert tool.description
+        assert all(argument.description.endswith((".", "`.")) for argument in tool.arguments)
     message = {it.name: it.default for it in tools["store_session_message"].arguments}
     assert message == {
         "session_id": ...,

@@ -266,7 +266,7 @@ def test_it_does_what_llama_indexs_own_buffer_does(memory: Memory) -> None:
 def test_the_page_about_adapters_says_what_happens(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "adapters.md").read_text("utf-8")
     section = page.partition("\n## LlamaIndex\n")[2].partition("\n## ")[0]
     code = "".join(re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL))
     (tmp_path / "page.py").write_text(code)

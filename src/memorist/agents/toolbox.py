@@ -8,38 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Unpack, get_args
+from typing import Any, get_args
 
-from memorist.agents.tool_types import (
-    Cited,
-    Content,
-    Force,
-    Header,
-    Importance,
-    Kept,
-    Limit,
-    NoteText,
-    Object,
-    Operation,
-    Predicate,
-    Question,
-    Recalled,
-    Reserved,
-    Role,
-    Said,
-    SessionId,
-    Stamp,
-    Stored,
-    Subject,
-    Summed,
-    Tags,
-    UserId,
-)
+from memorist.agents import tool_schema as schema
 from memorist.context.window import Window
 from memorist.errors import ConflictError, InvalidError, MessageError, ScopeError, StoreError
 from memorist.lifecycle.claims import SINGLE
 from memorist.memory import Memory
 from memorist.records.fact import Fact
+from memorist.records.ids import new_id
 from memorist.records.log import Source, least_trusted
 from memorist.records.memory_item import Kind, MemoryItem, check_share
 from memorist.records.message import ROLES, Message, readable
@@ -53,6 +30,20 @@ MOST_HITS, MOST_ARTICLES, MOST_TAGS = 200, 100, 1_000
 LONGEST_QUESTION = 200_000  # characters: more of them take a second or more to count
 LONGEST_SAID = 8 * 1024 * 1024  # characters, as many as a request may bring
 WRITER: Source = "assistant"  # whose words they are that a model stores
+READING = ("recall", "retrieve_context")
+NAMES = (
+    "recall",
+    "remember",
+    "store_session_message",
+    "store_concept",
+    "store_episode",
+    "store_fact",
+    "store_procedure",
+    "store_working_memory",
+    "summarize_session",
+    "manage_long_term_memory",
+    "retrieve_context",
+)
 _ROLES = {"human": "user", "ai": "assistant", "function": "tool", "developer": "system"}
 
 
@@ -82,7 +73,7 @@ class Toolbox:
             raise ScopeError("this toolbox is for another user; leave user_id out")
         return self if self.user is not None else replace(self, user=user_id)
 
-    def recall(self, query: Question, limit: Limit = 10) -> list[Recalled]:
+    def recall(self, query: schema.Question, limit: schema.Limit = 10) -> list[schema.RecalledItem]:
         """Search the memory of past conversations: messages, facts, memories and notes.
 
         Use it before you answer anything that was or may have been talked about before. Each
@@ -98,7 +89,9 @@ class Toolbox:
             raise StoreError(f"the memory could not be searched in time: {', '.join(silent)}")
         return [_recalled(hit) for hit in found.hits]
 
-    def remember(self, content: Said, role: Role = "user") -> Stored:
+    def remember(
+        self, content: schema.Verbatim, role: schema.Role = "user"
+    ) -> schema.StoredMessage:
         """Store something that was said in this conversation, word for word, for good.
 
         What is worth keeping of it is found out in the background.
@@ -116,20 +109,27 @@ class Toolbox:
 
     def store_session_message(
         self,
-        session_id: SessionId,
-        user_id: UserId,
-        role: Role,
-        content: Said,
-        importance_score: Importance = IMPORTANCE,
-        **stamp: Unpack[Stamp],
-    ) -> Stored:
+        session_id: schema.SessionId,
+        user_id: schema.UserId,
+        role: schema.Role,
+        content: schema.Verbatim,
+        importance_score: schema.Importance = IMPORTANCE,
+        message_type: schema.MessageType = None,
+        message_id: schema.MessageId = None,
+    ) -> schema.StoredMessage:
         """Store one message of a conversation, word for word.
 
         With a message_id it may be sent again: it is stored once.
         """
         check_share(importance_score, "importance_score")
         check_length(content, LONGEST_SAID, "content")
-        message = _message(role, content, importance_score, stamp)
+        data = {"importance_score": importance_score}
+        message = Message(
+            _role(role),
+            content,
+            message_id=message_id or new_id(),
+            structured_data={**data, "message_type": message_type} if message_type else data,
+        )
         user, session = self.for_user(user_id)._user, self._session(session_id)
         try:
             done = self.memory.remember(
@@ -147,26 +147,32 @@ class Toolbox:
         return _stored(message, done.session_id, done.added)
 
     def store_concept(
-        self, content: Content, importance: Importance = IMPORTANCE, tags: Tags = None
-    ) -> Kept:
+        self,
+        content: schema.Content,
+        importance: schema.Importance = IMPORTANCE,
+        tags: schema.Tags = None,
+    ) -> schema.StoredMemory:
         """Keep a concept: what something is or means, a definition, how things hang together."""
         return self._keep("concept", content, importance, tags)
 
     def store_episode(
-        self, content: Content, importance: Importance = IMPORTANCE, tags: Tags = None
-    ) -> Kept:
+        self,
+        content: schema.Content,
+        importance: schema.Importance = IMPORTANCE,
+        tags: schema.Tags = None,
+    ) -> schema.StoredMemory:
         """Keep an episode: something that happened, with whom, where and when."""
         return self._keep("episode", content, importance, tags)
 
     def store_fact(
         self,
-        content: Content,
-        importance: Importance = IMPORTANCE,
-        tags: Tags = None,
-        subject: Subject = None,
-        predicate: Predicate = None,
-        object: Object = None,
-    ) -> Kept:
+        content: schema.Content,
+        importance: schema.Importance = IMPORTANCE,
+        tags: schema.Tags = None,
+        subject: schema.Subject = None,
+        predicate: schema.Predicate = None,
+        object: schema.Object = None,
+    ) -> schema.StoredMemory:
         """Keep a fact: something that is so, as a statement.
 
         With subject, predicate and object it also becomes a link between the two; an older one
@@ -188,20 +194,29 @@ class Toolbox:
         return kept
 
     def store_procedure(
-        self, content: Content, importance: Importance = IMPORTANCE, tags: Tags = None
-    ) -> Kept:
+        self,
+        content: schema.Content,
+        importance: schema.Importance = IMPORTANCE,
+        tags: schema.Tags = None,
+    ) -> schema.StoredMemory:
         """Keep a procedure: how something is done, step by step."""
         return self._keep("procedure", content, importance, tags)
 
     def store_working_memory(
-        self, content: Content, importance: Importance = IMPORTANCE, tags: Tags = None
-    ) -> Kept:
+        self,
+        content: schema.Content,
+        importance: schema.Importance = IMPORTANCE,
+        tags: schema.Tags = None,
+    ) -> schema.StoredMemory:
         """Keep something for now: what matters to the task at hand, and expires after it."""
         return self._keep("working", content, importance, tags)
 
     def summarize_session(
-        self, session_id: SessionId, user_id: UserId, force_update: Force = False
-    ) -> Summed:
+        self,
+        session_id: schema.SessionId,
+        user_id: schema.UserId,
+        force_update: schema.Force = False,
+    ) -> schema.SessionSummary:
         """Summarise the older messages of a conversation, if there are new ones among them.
 
         The messages themselves stay. Without new ones, you get the summary as it is.
@@ -211,7 +226,7 @@ class Toolbox:
         made = self.memory.compress(user=user, session=session, window=window)
         summaries = self.memory.summaries(user=user, session=session)
         if not summaries:
-            return Summed(
+            return schema.SessionSummary(
                 session_id=session,
                 updated=False,
                 messages=0,
@@ -222,7 +237,7 @@ class Toolbox:
                 why="there are not enough messages to summarise",
             )
         newest = summaries[0]
-        return Summed(
+        return schema.SessionSummary(
             session_id=session,
             updated=made is not None,
             messages=newest.messages,
@@ -234,7 +249,10 @@ class Toolbox:
         )
 
     def manage_long_term_memory(
-        self, operation: Operation = "read", content: NoteText = None, section_header: Header = None
+        self,
+        operation: schema.Operation = "read",
+        content: schema.NoteText = None,
+        section_header: schema.Header = None,
     ) -> str:
         """Read or edit your notes about the user: one Markdown text, kept over conversations.
 
@@ -246,8 +264,8 @@ class Toolbox:
         return notes.manage(operation, content, section_header)
 
     def retrieve_context(
-        self, query: Question, top_k: Limit = 5, reserved_tokens: Reserved = 0
-    ) -> list[Cited]:
+        self, query: schema.Question, top_k: schema.Limit = 5, reserved_tokens: schema.Reserved = 0
+    ) -> list[schema.CitedArticle]:
         """Look a question up in the articles on the shelf, as far as they fit the window.
 
         Cite what you use of them by its citation.
@@ -259,7 +277,7 @@ class Toolbox:
             query, top_k, reserved_tokens, window=self.window.budget, model=self.window.model
         )
         return [
-            Cited(
+            schema.CitedArticle(
                 id=it.id,
                 title=it.title,
                 citation=it.citation,
@@ -283,7 +301,9 @@ class Toolbox:
             raise ScopeError("nobody said whose memory this is; give user_id")
         return self.user
 
-    def _keep(self, kind: Kind, content: str, importance: float, tags: list[str] | None) -> Kept:
+    def _keep(
+        self, kind: Kind, content: str, importance: float, tags: list[str] | None
+    ) -> schema.StoredMemory:
         check_share(importance, "importance")
         check_length(content, LONGEST_QUESTION, "content")
         if not isinstance(tags, list | tuple | None):
@@ -305,6 +325,11 @@ class Toolbox:
         return _kept(kind, next(iter(found), None))
 
 
+def tool_schemas() -> list[schema.ToolSchema]:
+    """The schemas of all tools of the toolbox."""
+    return [schema.schema_of(getattr(Toolbox, name), reads=name in READING) for name in NAMES]
+
+
 def check_length(text: str | None, most: int, name: str) -> None:
     """What is no text at all is told of where it is used."""
     if isinstance(text, str) and len(text) > most:
@@ -323,19 +348,14 @@ def _role(role: str) -> str:
     return known
 
 
-def _message(role: str, content: str, importance: float, stamp: Stamp) -> Message:
-    kind, id_ = stamp.get("message_type"), stamp.get("message_id")
-    told: dict[str, Any] = {"message_id": id_} if id_ else {}
-    data = {"importance_score": importance, **({"message_type": kind} if kind else {})}
-    return Message(_role(role), content, structured_data=data, **told)
-
-
 def _source(name: str) -> Source:
     return next(one for one in get_args(Source) if one == name)
 
 
-def _stored(message: Message, session_id: str, added: int) -> Stored:
-    return Stored(message_id=message.message_id, session_id=session_id, stored=bool(added))
+def _stored(message: Message, session_id: str, added: int) -> schema.StoredMessage:
+    return schema.StoredMessage(
+        message_id=message.message_id, session_id=session_id, stored=bool(added)
+    )
 
 
 def _is_there(found: Sequence[Any], message: Message) -> bool:
@@ -348,8 +368,8 @@ def _is_there(found: Sequence[Any], message: Message) -> bool:
     return False
 
 
-def _recalled(hit: Hit) -> Recalled:
-    return Recalled(
+def _recalled(hit: Hit) -> schema.RecalledItem:
+    return schema.RecalledItem(
         id=hit.id,
         kind=hit.kind,
         text=hit.text,
@@ -360,10 +380,10 @@ def _recalled(hit: Hit) -> Recalled:
     )
 
 
-def _kept(kind: Kind, item: MemoryItem | Fact | None) -> Kept:
+def _kept(kind: Kind, item: MemoryItem | Fact | None) -> schema.StoredMemory:
     if not isinstance(item, MemoryItem):
         why = "it says nothing that is not known already"
-        return Kept(
+        return schema.StoredMemory(
             id="",
             kind=kind,
             category="",
@@ -374,7 +394,7 @@ def _kept(kind: Kind, item: MemoryItem | Fact | None) -> Kept:
             fact_id="",
             why=why,
         )
-    return Kept(
+    return schema.StoredMemory(
         id=item.id,
         kind=item.kind,
         category=item.category,

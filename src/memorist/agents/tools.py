@@ -19,8 +19,8 @@ except ImportError as error:
     raise MissingExtraError("agents") from error
 
 from memorist.agents.messages import from_langchain
-from memorist.agents.tool_schema import NAMES, Argument, Described, described, given
-from memorist.agents.toolbox import Toolbox
+from memorist.agents.tool_schema import Argument, ToolSchema
+from memorist.agents.toolbox import NAMES, Toolbox, tool_schemas
 from memorist.aio_life import in_thread
 from memorist.context.tokens import TokenCounter
 from memorist.errors import InvalidError, MemoristError
@@ -45,7 +45,7 @@ def memory_tools(toolbox: Toolbox, *, only: Sequence[str] = (), system: str = ""
     counter = TokenCounter(toolbox.window.counts_with())
     return [
         _Call(tool, toolbox, counter, system).as_tool()
-        for tool in described()
+        for tool in tool_schemas()
         if not only or tool.name in only
     ]
 
@@ -54,7 +54,7 @@ class _Call:
     """One tool of a toolbox, as LangChain calls it."""
 
     def __init__(
-        self, tool: Described, toolbox: Toolbox, counter: TokenCounter, system: str
+        self, tool: ToolSchema, toolbox: Toolbox, counter: TokenCounter, system: str
     ) -> None:
         self._tool = tool
         self._toolbox = toolbox
@@ -73,7 +73,7 @@ class _Call:
 
         return StructuredTool(
             name=self._tool.name,
-            description=self._tool.about,
+            description=self._tool.description,
             func=run,
             coroutine=arun,
             args_schema=_schema(self._tool),
@@ -86,7 +86,7 @@ class _Call:
         """What the tool says to the model, and the same as data."""
         try:
             box = _at_hand(self._toolbox, runtime)
-            named = self._complete(box, runtime, given(self._tool, arguments))
+            named = self._complete(box, runtime, self._tool.without_empty(arguments))
             result = getattr(box, self._tool.name)(**named)
         except MemoristError as error:
             raise ToolException(str(error)) from None
@@ -115,7 +115,7 @@ class _Call:
         return sum(messages) + self._counter.tools(tools) + (prompt if said else 0)
 
 
-def _schema(tool: Described) -> type[BaseModel]:
+def _schema(tool: ToolSchema) -> type[BaseModel]:
     fields: dict[str, Any] = {
         argument.name: (argument.type, _field(argument))
         for argument in tool.arguments
@@ -123,13 +123,13 @@ def _schema(tool: Described) -> type[BaseModel]:
     }
     fields["runtime"] = (ToolRuntime[Any, Any], None)  # else its context must be None
     config = ConfigDict(arbitrary_types_allowed=True)
-    return create_model(tool.name, __config__=config, __doc__=tool.about, **fields)
+    return create_model(tool.name, __config__=config, __doc__=tool.description, **fields)
 
 
 def _field(argument: Argument) -> Any:
     default = "" if argument.name in _AT_HAND else argument.default
     more = " Leave it out for the one at hand." if argument.name in _AT_HAND else ""
-    return Field(default, description=argument.about + more)
+    return Field(default, description=argument.description + more)
 
 
 def _at_hand(toolbox: Toolbox, runtime: Any) -> Toolbox:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from memorist.agents.overflow import is_overflow
-from memorist.agents.tool_types import Limit, Question, Recalled
+from memorist.agents.tool_schema import Limit, Question, RecalledItem
 from memorist.agents.toolbox import Toolbox
 from memorist.aio_life import in_thread
 from memorist.config import Settings
@@ -218,7 +218,7 @@ class ChatTools(Toolbox):
 
     __slots__ = ()
 
-    def recall(self, query: Question, limit: Limit = 10) -> list[Recalled]:
+    def recall(self, query: Question, limit: Limit = 10) -> list[RecalledItem]:
         found = Toolbox.recall(self, query, limit + 1)
         return [one for one in found if one["id"] != answering.get()][:limit]
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import dropwhile, groupby
 from typing import Any, TypeVar
 
-from memorist.agents.tool_schema import NAMES, Described, described, given
-from memorist.agents.toolbox import Toolbox
+from memorist.agents.tool_schema import ToolSchema
+from memorist.agents.toolbox import NAMES, Toolbox, tool_schemas
 from memorist.aio_life import in_thread
 from memorist.errors import (
     InvalidError,
@@ -307,18 +307,18 @@ def memory_toolset(toolbox: Toolbox, *, only: Sequence[str] = ()) -> FunctionToo
     if unknown := set(only) - set(TOOLS):
         raise InvalidError(f"{len(unknown)} of the names are no tools; these: {', '.join(TOOLS)}")
     names = tuple(only) or TOOLS
-    return FunctionToolset([_tool(toolbox, it) for it in described() if it.name in names])
+    return FunctionToolset([_tool(toolbox, it) for it in tool_schemas() if it.name in names])
 
 
-def _tool(toolbox: Toolbox, tool: Described) -> Tool[Any]:
+def _tool(toolbox: Toolbox, tool: ToolSchema) -> Tool[Any]:
     fields: Any = {
-        it.name: (it.type, Field(it.default, description=it.about)) for it in tool.arguments
+        it.name: (it.type, Field(it.default, description=it.description)) for it in tool.arguments
     }
     model = create_model(tool.name, **fields)
 
     async def run(**arguments: Any) -> Any:
         try:
-            named = given(tool, dict(model(**arguments)))
+            named = tool.without_empty(dict(model(**arguments)))
             return await in_thread(getattr(toolbox, tool.name), **named)
         except ValidationError as error:  # what it says may be a user's: only where and what kind
             wrong = "; ".join(f"{it['loc']}: {it['type']}" for it in error.errors())
@@ -326,7 +326,7 @@ def _tool(toolbox: Toolbox, tool: Described) -> Tool[Any]:
         except MemoristError as error:
             return f"The memory failed: {error}"
 
-    return Tool.from_schema(run, tool.name, tool.about, model.model_json_schema())
+    return Tool.from_schema(run, tool.name, tool.description, model.model_json_schema())
 
 
 def _clean(text: str) -> str:

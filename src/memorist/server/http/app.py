@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from memorist import __version__
 from memorist.aio_life import in_thread
@@ -28,7 +28,7 @@ from memorist.server.http.rate_limit import FailedLogins, Rates
 from memorist.server.http.request_id import Identify
 from memorist.server.http.routes import ROUTERS
 from memorist.server.http.validation import check_query
-from memorist.server.mcp.http import McpDoor
+from memorist.server.mcp.http import McpApp
 
 try:
     from anyio.to_thread import current_default_thread_limiter
@@ -78,7 +78,7 @@ def build_app(
 
 def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
     of_tenant = lru_cache(maxsize=MOST_TENANTS)(memory.of_tenant)
-    door = McpDoor(memory, of_tenant=of_tenant)
+    mcp = McpApp(memory, of_tenant=of_tenant)
 
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
@@ -87,7 +87,7 @@ def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
         if owned:
             _watch_for_the_end(app.state.stopping)
             await in_thread(memory.warm_up)
-        async with door.run():
+        async with mcp.run():
             yield
         await chats.close()
         if owned:
@@ -118,8 +118,7 @@ def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     app.mount("/web", StaticFiles(directory=WEB), name="web")
-    mcp: Any = door.app  # an app, which Starlette takes as well as a function
-    app.add_route("/mcp", mcp, include_in_schema=False)
+    app.add_route("/mcp", cast(Any, mcp), include_in_schema=False)  # an app, as Starlette allows
     describe(app)
     return app
 

@@ -1,11 +1,10 @@
-"""The MCP server over streamable HTTP, for the app to put at one path.
+"""The MCP server over streamable HTTP, for an app to put at one path.
 
-    door = McpDoor(memory)
-    app.add_route("/mcp", door.app)     # and `async with door.run()` in the app's lifespan
+    mcp = McpApp(memory)
+    app.add_route("/mcp", mcp)     # and `async with mcp.run()` in the app's lifespan
 
-There are no sessions: any server and any worker answers any call, and whose memory a call is about
-is said by the request that carried it, never by one before it. Who is asking, hosts and origins are
-checked by the layers around it.
+It is stateless: any process answers any call, and each request says by its credentials whose
+memory it is about. Authentication, hosts and origins are checked by the layers around it.
 """
 
 from __future__ import annotations
@@ -14,26 +13,34 @@ from collections.abc import AsyncIterator, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from pydantic_core import from_json
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
 from memorist.agents.toolbox import Toolbox
 from memorist.errors import UnauthorizedError
 from memorist.memory import Memory
-from memorist.server.mcp.jsonrpc import INVALID_REQUEST, MOST_BYTES, TOO_LARGE, Refusal, refusal
-from memorist.server.mcp.server import serving
-from memorist.server.mcp.shim import session_manager
+from memorist.server.mcp.server import mcp_server
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
     from memorist.server.principal import Principal
 
-NOBODY = Refusal(401, INVALID_REQUEST, "nobody known is asking; send a bearer token")
-ONLY_POST = Refusal(405, INVALID_REQUEST, "there is no stream to listen to here; only POST")
-NO_TYPE = Refusal(415, INVALID_REQUEST, "the content type must be application/json")
-CURES = {401: (b"www-authenticate", b"Bearer"), 405: (b"allow", b"POST")}
+MOST_BYTES = 8 * 1024 * 1024
+LONGEST_ID = 1_000
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+NO_CALLER = "the request has no known caller; send a bearer token"
 
 
-class McpDoor:
-    """The MCP server over HTTP: an ASGI app, and what has to run while it is served."""
+class McpApp:
+    """The MCP server over HTTP, as an ASGI app; `run` has to be open while it serves.
+
+    `of_tenant` gives the memory of a tenant, for an app that caches them.
+    """
 
     def __init__(
         self,
@@ -44,18 +51,19 @@ class McpDoor:
     ) -> None:
         self._of_tenant = of_tenant or memory.of_tenant
         self._agent = agent
-        self.server = serving(self._whose, naming="maybe")
-        self._manager: Any = None
-
-    @property
-    def app(self) -> ASGIApp:
-        """What answers at the path."""
-        return self
+        self.server = mcp_server(self._toolbox_of, user_argument="admin")
+        self._limited = RequestBodyLimitMiddleware(self._answer, MOST_BYTES)
+        self._manager: StreamableHTTPSessionManager | None = None
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
-        """Answer while this is open; it may be opened again."""
-        manager = session_manager(self.server, MOST_BYTES)
+        """Answer requests while this is open; it may be opened again."""
+        manager = StreamableHTTPSessionManager(
+            app=self.server._mcp_server,
+            stateless=True,
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=MOST_BYTES,
+        )
         async with manager.run():
             self._manager = manager
             try:
@@ -69,63 +77,84 @@ class McpDoor:
             raise RuntimeError("MCP is spoken over HTTP only")
         if self._manager is None:
             raise RuntimeError("open run() in the lifespan of the app")
-        read = None if (refused := _refusal_by_head(scope)) else await _body(receive)
-        if refused := refused or (TOO_LARGE if read is None else refusal(read)):
-            await _refuse(refused, send)
-        else:
-            await self._manager.handle_request(scope, _again(read or b"", receive), send)
+        await self._limited(scope, receive, send)
 
-    def _whose(self, request: Any) -> Toolbox:
-        """The toolbox of whoever sent a request; an admin's is for whom each call names."""
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        refusal = _head_refusal(request)
+        body = b"" if refusal else await request.body()
+        if refusal := refusal or body_refusal(body):
+            await refusal(scope, receive, send)
+        elif self._manager is not None:
+            await self._manager.handle_request(scope, _replay(body, receive), send)
+
+    def _toolbox_of(self, request: Any) -> Toolbox:
+        """The toolbox of a request's caller; an admin names a user in each call."""
         principal = _principal(request.scope if request is not None else {})
         if principal is None:
-            raise UnauthorizedError(NOBODY.why)
+            raise UnauthorizedError(NO_CALLER)
         return Toolbox(self._of_tenant(principal.tenant), user=principal.user, agent=self._agent)
 
 
 def _principal(scope: MutableMapping[str, Any]) -> Principal | None:
-    found: Principal | None = scope.get("state", {}).get("principal")
-    return found
+    principal: Principal | None = scope.get("state", {}).get("principal")
+    return principal
 
 
-def _refusal_by_head(scope: Scope) -> Refusal | None:
-    if _principal(scope) is None:
-        return NOBODY
-    if scope["method"] != "POST":
-        return ONLY_POST
-    types = [value for name, value in scope["headers"] if name == b"content-type"]
-    plain = [one.partition(b";")[0].strip().lower() for one in types]
-    return None if plain == [b"application/json"] else NO_TYPE
+def _head_refusal(request: Request) -> JSONResponse | None:
+    if _principal(request.scope) is None:
+        return _refusal(401, INVALID_REQUEST, NO_CALLER, {"WWW-Authenticate": "Bearer"})
+    if request.method != "POST":
+        return _refusal(405, INVALID_REQUEST, "only POST is answered here", {"Allow": "POST"})
+    types = [kind.partition(";")[0].strip() for kind in request.headers.getlist("content-type")]
+    if [kind.lower() for kind in types] != ["application/json"]:
+        return _refusal(415, INVALID_REQUEST, "the content type must be application/json")
+    return None
 
 
-async def _body(receive: Receive) -> bytes | None:
-    """The whole body, unless it is too large."""
-    body = bytearray()
-    while True:
-        message = await receive()
-        body += message.get("body", b"")
-        if len(body) > MOST_BYTES:
-            return None
-        if not message.get("more_body", False):  # the last part, or the client left
-            return bytes(body)
+def body_refusal(body: bytes) -> JSONResponse | None:
+    """The error response to a body that is not one JSON-RPC request or notification.
+
+    The SDK answers some of these with 500, some never, and some with the words it was sent.
+    """
+    try:
+        message = from_json(body, allow_inf_nan=False)
+    except ValueError:  # also: too deep, half a surrogate pair, a number of thousands of digits
+        return _refusal(400, PARSE_ERROR, "the body is not JSON in UTF-8, or nests too deep")
+    if _is_request(message):
+        return None
+    why = "the body is not one JSON-RPC 2.0 request or notification"
+    return _refusal(400, INVALID_REQUEST, why)
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """A body that was read, to be read once more; then whatever comes after it."""
-    parts: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+def _is_request(message: Any) -> bool:
+    return (
+        isinstance(message, dict)
+        and message.get("jsonrpc") == "2.0"
+        and isinstance(message.get("method"), str)
+        and isinstance(message.get("params", {}), dict)
+        and ("id" not in message or _is_id(message["id"]))
+    )
+
+
+def _is_id(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= LONGEST_ID
+    return type(value) is int and abs(value) < 2**63
+
+
+def _refusal(
+    status: int, code: int, why: str, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    error = {"code": code, "message": why}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status, headers)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives the body that was read, and then whatever comes after it."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def read() -> Message:
-        return parts.pop() if parts else await receive()
+        return messages.pop() if messages else await receive()
 
     return read
-
-
-async def _refuse(refused: Refusal, send: Send) -> None:
-    body = refused.body()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        *([CURES[refused.status]] if refused.status in CURES else []),
-    ]
-    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

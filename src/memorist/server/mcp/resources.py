@@ -1,37 +1,37 @@
-"""What an MCP client may read: notes and sessions by their URIs, and a prompt with memories."""
+"""MCP resources (notes and sessions by URI) and the prompt with memories."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from typing import Annotated, Any
+from urllib.parse import unquote
+
+from mcp.server.fastmcp import FastMCP
+from mcp.server.fastmcp.exceptions import ResourceError, ToolError
+from pydantic import Field
 
 from memorist.agents.toolbox import LONGEST_QUESTION, Toolbox, check_length
 from memorist.aio_life import in_thread
-from memorist.errors import MissingExtraError
 from memorist.records.message import readable
-from memorist.server.mcp.shim import ResourceError, guarded, part, prompt_error, the_request
+from memorist.server.mcp.sdk import current_request, translate_errors
 from memorist.views.notebook import Notebook
-
-try:
-    from pydantic import Field
-except ImportError as error:
-    raise MissingExtraError("mcp") from error
 
 PROMPT_TOKENS = 4_000
 MOST_MESSAGES = 200  # of a session
 MARKDOWN, DATA = "text/markdown", "application/json"
 
-Whose = Callable[[Any], Toolbox]
-"""Whose toolbox a call may use, by the HTTP request that carried it, if one did."""
+ToolboxOf = Callable[[Any], Toolbox]
+"""The toolbox that a call may use, by its HTTP request; None over stdio."""
 
 
-def add_resources(server: Any, whose: Whose, *, for_one: bool) -> None:
-    """Let notes and sessions be read; where a caller may be one user, also without a name."""
+def add_resources(server: FastMCP, toolbox_of: ToolboxOf, *, own: bool) -> None:
+    """Add notes and sessions. With `own`, callers reach their own without naming themselves."""
 
     async def load(read: Callable[..., str], *parts: str) -> str:
-        meant, request = [part(one) for one in parts], the_request()
-        return await in_thread(guarded, lambda: read(whose(request), *meant), ResourceError)
+        names, request = [unquote(part) for part in parts], current_request()
+        work = lambda: read(toolbox_of(request), *names)  # noqa: E731
+        return await in_thread(translate_errors, work, ResourceError)
 
     async def notes() -> str:
         """The notes about the user."""
@@ -57,7 +57,7 @@ def add_resources(server: Any, whose: Whose, *, for_one: bool) -> None:
         """The newest messages of a conversation, oldest first."""
         return await load(_session, user, session)
 
-    if for_one:
+    if own:
         server.resource("memorist://notes", mime_type=MARKDOWN)(notes)
         server.resource("memorist://sessions", mime_type=DATA)(sessions)
     server.resource("memorist://notes/{user}", mime_type=MARKDOWN)(user_notes)
@@ -66,18 +66,17 @@ def add_resources(server: Any, whose: Whose, *, for_one: bool) -> None:
     server.resource("memorist://sessions/{user}/{session}", mime_type=DATA)(session)
 
 
-def add_prompt(server: Any, whose: Whose) -> None:
-    """Offer a question together with what is remembered for it."""
+def add_prompt(server: FastMCP, toolbox_of: ToolboxOf) -> None:
+    """Add the prompt that puts memories before a question."""
 
     async def ask_with_memory(
         question: Annotated[str, Field(description="What you want to ask.")],
         user_id: Annotated[str, Field(description="Whose memory to use.")] = "",
     ) -> str:
         """A question with the notes and memories that bear on it, quoted."""
-        request = the_request()
-        return await in_thread(
-            guarded, lambda: _prompt(whose(request), question, user_id), prompt_error
-        )
+        request = current_request()
+        work = lambda: _prompt(toolbox_of(request), question, user_id)  # noqa: E731
+        return await in_thread(translate_errors, work, ToolError)
 
     server.prompt()(ask_with_memory)
 
@@ -89,24 +88,23 @@ def _notes(toolbox: Toolbox, user: str | None = None, agent: str | None = None) 
 
 def _sessions(toolbox: Toolbox, user: str | None = None) -> str:
     box = toolbox.for_user(user)
-    found = box.memory.sessions(user=box.user or "", agent=box.agent)
-    told = [
-        {"id": it.id, "agent": it.scope.agent, "created_at": it.created_at.isoformat()}
-        for it in found
+    rows = [
+        {"id": row.id, "agent": row.scope.agent, "created_at": row.created_at.isoformat()}
+        for row in box.memory.sessions(user=box.user or "", agent=box.agent)
     ]
-    return json.dumps(told, ensure_ascii=False)
+    return json.dumps(rows, ensure_ascii=False)
 
 
 def _session(toolbox: Toolbox, user: str, session: str) -> str:
     box = toolbox.for_user(user)
-    found = box.memory.history(
+    messages = box.memory.history(
         user=box.user or "", agent=box.agent, session=session, last=MOST_MESSAGES
     )
-    told = [
-        {"id": it.message_id, "role": it.role, "text": it.text, "at": it.created_at.isoformat()}
-        for it in found
+    rows = [
+        {"id": row.message_id, "role": row.role, "text": row.text, "at": row.created_at.isoformat()}
+        for row in messages
     ]
-    return json.dumps(told, ensure_ascii=False)
+    return json.dumps(rows, ensure_ascii=False)
 
 
 def _prompt(toolbox: Toolbox, question: str, user_id: str) -> str:
