@@ -27,6 +27,7 @@ lint: $(VENV)/dev-ready  ## Style, types, and which room may know which
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
 format: $(VENV)/dev-ready
