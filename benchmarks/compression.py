@@ -25,8 +25,8 @@ from benchmarks.report import Grid, publish, short
 from memorist import Message
 from memorist.context.compression.compress import Compress, compress
 from memorist.context.tokens import TokenCounter
-from memorist.language.pieces import pieces
-from memorist.language.stems import stems
+from memorist.language.sentences import clauses
+from memorist.language.words import stems
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.log import LogEntry
 from memorist.records.scope import Scope
@@ -166,7 +166,7 @@ def last(talk: Talk, counter: TokenCounter, budget: int) -> str:
 
 def at_random(talk: Talk, counter: TokenCounter, budget: int) -> str:
     """Sentences drawn by lot."""
-    rows = [piece.strip() for one in talk.messages for piece in pieces(one.text)]
+    rows = [piece.strip() for one in talk.messages for piece in clauses(one.text)]
     random.Random(SEED).shuffle(rows)
     return _filled(rows, counter, budget)
 
@@ -228,7 +228,7 @@ def _own_words(talk: Talk, text: str, asked: Probe) -> dict[str, frozenset[str]]
     said = {one.message_id: one.text for one in talk.messages if one.message_id in asked.turns}
     return {
         turn: frozenset(
-            word for piece in pieces(said[turn]) if _flat(piece) in flat for word in content(piece)
+            word for piece in clauses(said[turn]) if _flat(piece) in flat for word in content(piece)
         )
         for turn in asked.turns
     }

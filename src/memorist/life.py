@@ -39,7 +39,7 @@ class About(TypedDict, total=False):
 class Told(TypedDict, total=False):
     """What may be said of a fact that is added outright; `Claim` says what each means."""
 
-    single: bool
+    single: bool | None
     ends: bool
     corrects: bool
     valid_from: datetime
@@ -146,11 +146,12 @@ class Life:
     ) -> str:
         """Add a fact, settled with those of its subject and predicate; return its id.
 
-        With `single`, it takes the place of the one that held; with `corrects`, that one is
-        taken back; with `ends`, it says that the fact holds no longer.
+        With `single`, it takes the place of the one that held, as it does by itself where a
+        predicate such as "employer" has one object at a time; with `single=False` it never does.
+        With `corrects`, the other is taken back; with `ends`, the fact holds no longer.
         """
         for name in ("single", "ends", "corrects"):
-            if not isinstance(told.get(name, False), bool):
+            if not isinstance(told.get(name) or False, bool):
                 raise InvalidError(f"{name} must be true or false")
         for name, said in (("subject", subject), ("predicate", predicate), ("object", object)):
             check_text(said, name)
@@ -161,7 +162,7 @@ class Life:
             object=object,
             valid_from=told.get("valid_from"),
             valid_to=told.get("valid_to"),
-            single=told.get("single", False),
+            single=told.get("single"),
             ends=told.get("ends", False),
         )
         candidate = Candidate(

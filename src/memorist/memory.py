@@ -18,12 +18,12 @@ from memorist.config import Settings
 from memorist.context.window import Window
 from memorist.contexts import Contexts
 from memorist.errors import ConfigError, InvalidError, MissingExtraError
-from memorist.language.synonyms import kin_of
+from memorist.language.synonyms import synonyms_of
 from memorist.life import Life
 from memorist.lifecycle.settings import DEFAULT_THINKING, Thinking
 from memorist.providers.embedder import Embedder
 from memorist.providers.minilm import MiniLM
-from memorist.recall.channels import no_kin
+from memorist.recall.channels import no_synonyms
 from memorist.recall.fusion import DEFAULT_RANKING, Period, Ranking
 from memorist.recall.indexer import Indexer
 from memorist.recall.search import Searcher
@@ -97,7 +97,7 @@ class Memory(Life, Contexts):
             store=store,
             embedder=self.embedder,
             ranking=ranking,
-            kin_of=no_kin if self.embedder is None else kin_of,
+            synonyms_of=no_synonyms if self.embedder is None else synonyms_of,
             time_asked_about=time_asked_about,
         )
         self._courtesy = Courtesy()
@@ -267,7 +267,7 @@ class Memory(Life, Contexts):
         self._counter(Window()).text("ready")
         time_asked_about("", self._clock())
         if self.embedder is not None:
-            kin_of("")
+            synonyms_of("")
             self.embedder.embed_query("")
 
     def catch_up(self, timeout_s: float | None = None) -> int:

@@ -17,7 +17,7 @@ from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
 from memorist.records.query import NO_FILTERS, Filters, Found, Only
 from memorist.records.scope import Scope
-from memorist.store.base import Kin, Store
+from memorist.store.base import Store, Synonym
 from tests.conformance.queue_conformance import take
 from tests.conformance.recall_worlds import Lookup, World, searches, worlds
 from tests.conformance.worlds import fresh_scope
@@ -132,9 +132,11 @@ class FilterConformance:
         for channel in channels(store, scope, ["ada", "berlin"], filters, limit=1_000):
             read = store.read(scope, [it.passage for it in channel])
             assert {match.id for match in read} <= {record.id for record in allowed}
-        kin = [Kin("pear", ("apple",), 0.7)]
-        for words, more in ((("apple",), kin[:0]), (("apple", "pear"), kin)):
-            wanted = store.match_text(scope, [("apple",)], kin=more, limit=1_000, filters=filters)
+        synonyms = [Synonym("pear", ("apple",), 0.7)]
+        for words, more in ((("apple",), synonyms[:0]), (("apple", "pear"), synonyms)):
+            wanted = store.match_text(
+                scope, [("apple",)], synonyms=more, limit=1_000, filters=filters
+            )
             found = {match.id for match in store.read(scope, [it.passage for it in wanted])}
             told = {it.id: it.words.lower() for it in allowed}
             assert found == {id_ for id_, said in told.items() if any(it in said for it in words)}
@@ -296,13 +298,13 @@ class PassageConformance:
         told = ("a bike", "my bicycle" + " bicycle" * 400, "tea")  # said often, in one place
         store.append(scope, [Message("user", said) for said in told])
         store.append(fresh_scope(), [Message("user", "a stranger's bicycle")])
-        kin = [Kin("bicycl", ("bikes",), 0.6), Kin("tea", ("coffee",), 0.9)]
-        found = store.match_text(scope, [("bikes",)], kin=kin, limit=9)
+        synonyms = [Synonym("bicycl", ("bikes",), 0.6), Synonym("tea", ("coffee",), 0.9)]
+        found = store.match_text(scope, [("bikes",)], synonyms=synonyms, limit=9)
         read = store.read(scope, [it.passage for it in found])
         assert [it.text[:10] for it in read] == ["a bike", "my bicycle"]
         assert 0 < found[1].score < found[0].score
         mine = Scope(user=scope.user, tenant=scope.tenant, session="another")
-        assert store.match_text(mine, [("bikes",)], kin=kin, limit=9) == []
+        assert store.match_text(mine, [("bikes",)], synonyms=synonyms, limit=9) == []
 
 
 class VectorJobConformance:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from memorist.context.documents.html_text import html_to_text
 from memorist.context.documents.markdown import chunks
+from memorist.language.sentences import PASSAGE_CHARS
 from memorist.records.article import Chunk
-from memorist.records.text import PASSAGE_CHARS
 
 LINES = st.sampled_from(
     [

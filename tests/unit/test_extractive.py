@@ -16,7 +16,7 @@ from memorist.context.compression.candidates import read, weigh
 from memorist.context.compression.extractive import extract
 from memorist.context.compression.parts import TITLES, SummaryLine, Topic, parse, plain, render
 from memorist.context.tokens import TokenCounter
-from memorist.language.pieces import pieces
+from memorist.language.sentences import clauses
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.log import LogEntry
 from memorist.records.message import Message
@@ -238,7 +238,7 @@ def test_whatever_is_said_the_summary_fits_and_reads_back_as_it_is(
     ],
 )
 def test_other_languages_are_split_and_sorted_too(said: str, wanted: str, decided: str) -> None:
-    first, second = pieces(said)
+    first, second = clauses(said)
     small_talk = [("user", "Спасибо 谢谢 Danke Ihnen allen sehr")] * 2
     text = told(talk(("user", first), ("user", second), *small_talk))
     assert wanted in part(text, Topic.REQUEST)
@@ -249,15 +249,15 @@ def test_sentences_end_where_they_end() -> None:
     said = (
         "I met J. Smith on 3. May at 5.30 p.m. in Bonn. He paid 2.5 %! And then? 好的。再见；是的"
     )
-    assert [one.strip() for one in pieces(said)][-5:] == [
+    assert [one.strip() for one in clauses(said)][-5:] == [
         "He paid 2.5 %!",
         "And then?",
         "好的。",
         "再见；",
         "是的",
     ]
-    assert next(iter(pieces(said))).startswith("I met J. Smith on 3. May at 5.30")
-    assert "".join(pieces("Look:\n```\nx = 1\n```\n")).strip() == "Look:"
+    assert next(iter(clauses(said))).startswith("I met J. Smith on 3. May at 5.30")
+    assert "".join(clauses("Look:\n```\nx = 1\n```\n")).strip() == "Look:"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memorist.language.lexicon import LANGUAGES, category_of, language, languages_of, tags_of
+from memorist.language.lexicon import category_of, language, languages_of, tags_of
+from memorist.language.words import ALL_LANGUAGES, LANGUAGES, data
 
 
 @pytest.mark.parametrize(
@@ -60,3 +61,10 @@ def test_every_rule_that_claims_something_names_its_object(code: str) -> None:
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_every_language_has_the_same_cues(code: str) -> None:
     assert language(code).cues.keys() == language("en").cues.keys()
+
+
+@pytest.mark.parametrize("code", ALL_LANGUAGES)
+def test_a_stop_word_stands_in_one_group_and_once(code: str) -> None:
+    groups = data(code, "words").get("stop_words", {})
+    words = [word for group in groups.values() for word in group.split()]
+    assert len(words) == len(set(words))

@@ -10,8 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memorist import Memory, Message
-from memorist.language.minilm_files import data_folder
-from memorist.language.shorten import GIST_BYTES, QUESTION_BYTES, ends, gist
+from memorist.language.questions import (
+    EMBEDDED_BYTES,
+    QUESTION_BYTES,
+    first_and_last,
+    shorten_middle,
+)
+from memorist.language.synonyms import minilm_folder
 from memorist.providers.wordpiece import read_pieces
 from memorist.recall.channels import MAX_TERMS, names_in, terms_of
 from memorist.recall.fusion import Ranking
@@ -68,18 +73,18 @@ def test_of_a_short_question_nothing_is_left_out(
 ) -> None:
     memory.recall(question, user="ada", deadline_ms=None)
     assert listener.asked == [question]
-    assert gist(question) is question
-    assert ends(terms_of(question), MAX_TERMS) == terms_of(question)
+    assert shorten_middle(question) is question
+    assert first_and_last(terms_of(question), MAX_TERMS) == terms_of(question)
 
 
-@given(st.text(alphabet=st.characters(codec="ascii"), max_size=GIST_BYTES))
+@given(st.text(alphabet=st.characters(codec="ascii"), max_size=EMBEDDED_BYTES))
 def test_any_english_question_as_long_as_those_of_the_benchmarks_is_short(text: str) -> None:
-    assert gist(text) is text
+    assert shorten_middle(text) is text
 
 
 @given(st.text(max_size=2_000), st.integers(40, 1_000))
 def test_a_gist_is_bounded_and_made_of_the_two_ends(text: str, most: int) -> None:
-    made = gist(text, most)
+    made = shorten_middle(text, most)
     assert len(made.encode(errors="replace")) <= max(most, len(text.encode()) * (made == text))
     head, _, tail = made.partition(" ... ")
     whole = text.strip()
@@ -88,14 +93,14 @@ def test_a_gist_is_bounded_and_made_of_the_two_ends(text: str, most: int) -> Non
 
 def test_a_gist_is_cut_between_words_where_there_are_words() -> None:
     text = " ".join(f"word{number}" for number in range(1_000))
-    made = gist(text, 200)
+    made = shorten_middle(text, 200)
     assert 180 < len(made) <= 200
     assert set(made.replace("...", "").split()) <= set(text.split())
     assert made.startswith("word0 word1 ")
     assert made.endswith(" word998 word999")
-    assert len(gist("a" * 50_000, 200)) > 190
-    assert len(gist("你好 " + "我三月搬到了柏林" * 500, 200)) > 60
-    assert gist("a \ud800" * 900, 200).startswith("a ?a ?")
+    assert len(shorten_middle("a" * 50_000, 200)) > 190
+    assert len(shorten_middle("你好 " + "我三月搬到了柏林" * 500, 200)) > 60
+    assert shorten_middle("a \ud800" * 900, 200).startswith("a ?a ?")
 
 
 @pytest.mark.parametrize("words", [100, 400, 1_600, 10_000])
@@ -110,7 +115,7 @@ def test_what_is_asked_before_or_after_a_paste_is_found_by_words_and_meaning(
     assert "meaning" in best.why.ranks
     [embedded] = listener.asked
     assert ASKED in embedded
-    assert len(embedded) <= GIST_BYTES
+    assert len(embedded) <= EMBEDDED_BYTES
 
 
 def test_names_before_and_after_a_paste_are_heard(memory: Memory) -> None:
@@ -133,7 +138,7 @@ PROSE = "My neighbour told me about her sister's wedding, and I thought of our o
 
 @pytest.mark.parametrize("text", [PROSE * 50, log_of(900), "我三月搬到了柏林，那里很好。" * 200])
 def test_of_whatever_script_few_pieces_are_embedded(text: str) -> None:
-    pieces = read_pieces(data_folder()).encode(gist(text), 1_000)
+    pieces = read_pieces(minilm_folder()).encode(shorten_middle(text), 1_000)
     assert 60 <= len(pieces) <= 130
 
 

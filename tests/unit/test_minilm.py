@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from memorist import ProviderError
-from memorist.language.minilm_files import data_folder
+from memorist.language.synonyms import minilm_folder
 from memorist.providers.embedder import Embedder
 from memorist.providers.minilm import WIDTH, WINDOW, MiniLM
 from memorist.providers.minilm_numpy import erf
@@ -135,7 +135,7 @@ def test_the_end_of_a_long_text_counts(minilm: MiniLM) -> None:
 
 def test_a_text_of_one_word_more_than_a_window_is_no_other_text(minilm: MiniLM) -> None:
     words = ("The parrot escaped from the balcony and nobody saw it again. " * 30).split()
-    pieces = read_pieces(data_folder())
+    pieces = read_pieces(minilm_folder())
     counts = [len(pieces.encode(" ".join(words[:stop]), 999)) for stop in range(len(words))]
     last = max(stop for stop, count in enumerate(counts) if count <= WINDOW)
     fits, over = minilm.embed([" ".join(words[:stop]) for stop in (last, last + 1)])
@@ -186,7 +186,7 @@ def test_weights_that_are_gone_name_their_cure(
 def test_a_damaged_graph_is_an_error_of_ours(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for file in data_folder().iterdir():
+    for file in minilm_folder().iterdir():
         (tmp_path / file.name).symlink_to(file)
     (tmp_path / "model.onnx").unlink()
     (tmp_path / "model.onnx").write_bytes(b"no graph")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memorist.language.names import asked_about, in_first_person, role_asked_about
+from memorist.language.questions import in_first_person, role_asked_about, speakers_asked_about
 
 SPEAKERS = ["Ada", "Caroline", "James", "Mary Jane", "Jean-Luc", "Łukasz", "C++", "D.J. (the king)"]
 
@@ -34,8 +34,8 @@ SPEAKERS = ["Ada", "Caroline", "James", "Mary Jane", "Jean-Luc", "Łukasz", "C++
     ],
 )
 def test_a_question_names_whom_it_asks_about(question: str, named: set[str]) -> None:
-    assert asked_about(question, SPEAKERS) == named
-    assert asked_about(question, iter(SPEAKERS)) == named
+    assert speakers_asked_about(question, SPEAKERS) == named
+    assert speakers_asked_about(question, iter(SPEAKERS)) == named
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_a_question_is_put_as_they_would_put_it(
 @pytest.mark.parametrize("name", ["(", "[a-z]*", "a|b", "\\", "C++", "?", "^$", "", " ", "\\1"])
 def test_a_name_that_looks_like_a_pattern_is_only_a_name(name: str) -> None:
     question = f"Where does {name} ' live, and Ada?"
-    named = asked_about(question, [name, "Ada"])
+    named = speakers_asked_about(question, [name, "Ada"])
     assert "Ada" in named
     assert in_first_person(question, named).endswith("live, and I?")
 
 
 def test_the_longer_of_two_names_goes_first() -> None:
     names = ["Mary", "Mary Jane"]
-    assert asked_about("Is Mary Jane in?", names) == {"Mary", "Mary Jane"}
+    assert speakers_asked_about("Is Mary Jane in?", names) == {"Mary", "Mary Jane"}
     assert in_first_person("Is Mary Jane in?", names) == "Is I in?"
 
 
@@ -91,5 +91,5 @@ def test_a_question_about_what_you_did_is_answered_by_the_assistant(
 
 
 def test_a_line_that_begins_with_a_small_word_names_nobody() -> None:
-    assert asked_about("When did Bob move?", ["When", "Bob"]) == {"Bob"}
+    assert speakers_asked_about("When did Bob move?", ["When", "Bob"]) == {"Bob"}
     assert in_first_person("Where will Will be?", ["Will"]) == "Where will I be?"

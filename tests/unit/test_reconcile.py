@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memorist.errors import ConflictError
+from memorist.lifecycle.audit import AuditSettings
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.keep import keep, known_of
 from memorist.lifecycle.pending_changes import Draft
@@ -48,6 +49,18 @@ def _lives(city: str, day: float = 0, **about: Any) -> Fact:
 def _changes(candidate: Candidate, *facts: Fact, items: Sequence[MemoryItem] = ()) -> list[Change]:
     known = Known(items=items, facts=facts)
     return reconcile(candidate, known, scope=ADA, now=START + 50 * DAY)
+
+
+def test_every_predicate_that_the_audit_calls_single_valued_supersedes_by_itself() -> None:
+    predicates = AuditSettings().single_predicates | {"favourite tea", "Job_Title"}
+    assert {"employer", "phone", "job", "manager", "status"} < predicates
+    for predicate in predicates:
+        old = Fact(scope=ADA, subject="Ada", predicate=predicate, object="one", known_from=START)
+        claim = Claim(subject="Ada", predicate=predicate, object="two")
+        [change] = _changes(_told(claim, day=5), old)
+        assert isinstance(change, Supersede)
+        [added] = _changes(_told(replace(claim, single=False), day=5), old)
+        assert isinstance(added, Add)
 
 
 def test_something_newer_takes_the_place_of_what_held() -> None:

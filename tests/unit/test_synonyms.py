@@ -9,14 +9,13 @@ import pytest
 
 from memorist import Memory, Ranking
 from memorist.errors import ProviderError
-from memorist.language import synonyms as kin
-from memorist.language.stems import stem
-from memorist.language.stop_words import STOP_WORDS
-from memorist.language.synonyms import kin_of
-from memorist.recall.channels import MAX_KIN, kin_of_all, terms_of
+from memorist.language import synonyms as synonyms_module
+from memorist.language.synonyms import synonyms_of
+from memorist.language.words import ranking_stop_words, stem
+from memorist.recall.channels import MAX_SYNONYMS, synonyms_of_all, terms_of
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.store.base import Kin
+from memorist.store.base import Synonym
 from memorist.store.sqlite import db
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.models import WordEmbedder
@@ -33,17 +32,17 @@ from tests.support.models import WordEmbedder
     ],
 )
 def test_words_that_mean_the_same_are_kin(word: str, other: str) -> None:
-    assert stem(other) in dict(kin_of(word))
+    assert stem(other) in dict(synonyms_of(word))
 
 
 @pytest.mark.parametrize("word", ["may", "monday", "two", "xyzzy", "", "2023", "Москва"])
 def test_dates_numbers_and_unknown_words_have_none(word: str) -> None:
-    assert kin_of(word) == []
+    assert synonyms_of(word) == []
 
 
 @pytest.mark.parametrize("word", ["doctor", "week", "buy", "often"])
 def test_kin_come_nearest_first_without_the_word_itself(word: str) -> None:
-    found = kin_of(word)
+    found = synonyms_of(word)
     nearness = [near for _, near in found]
     assert nearness == sorted(nearness, reverse=True)
     assert all(0.55 <= near <= 1 for near in nearness)
@@ -53,27 +52,29 @@ def test_kin_come_nearest_first_without_the_word_itself(word: str) -> None:
 @pytest.mark.parametrize("word", ["juli", "juliet", "fourth", "weekend", "some", "alison"])
 def test_no_kin_is_a_date_or_a_number_nor_has_its_stem(word: str) -> None:
     dated = {stem(it) for it in ("july", "august", "march", "monday", "saturday", "four", "one")}
-    assert not dated & {other for other, _ in kin_of(word)}
+    assert not dated & {other for other, _ in synonyms_of(word)}
 
 
 def test_kin_of_a_question_are_no_words_that_it_has() -> None:
-    found = kin_of_all([("doctor",), ("physicians",)], kin_of, 0.7)
+    found = synonyms_of_all([("doctor",), ("physicians",)], synonyms_of, 0.7)
     assert not {it.stem for it in found} & {"doctor", "physician"}
     assert len({it.stem for it in found}) == len(found)
 
 
 def test_kin_of_two_words_belong_to_the_nearer_one() -> None:
     listed = {"one": [("shared", 0.6), ("the", 0.9)], "two": [("shared", 0.8)]}
-    found = kin_of_all([("one",), ("two",), ("海", "洋")], lambda word: listed.get(word, []), 0.5)
-    assert found == [Kin("shared", ("two",), 0.5 * 0.8)]
-    assert "the" in STOP_WORDS
+    found = synonyms_of_all(
+        [("one",), ("two",), ("海", "洋")], lambda word: listed.get(word, []), 0.5
+    )
+    assert found == [Synonym("shared", ("two",), 0.5 * 0.8)]
+    assert "the" in ranking_stop_words()
 
 
 def test_a_long_question_has_the_nearest_kin_and_no_more() -> None:
     words = "doctor bike week buy often school music kitchen garden travel money dog car big happy"
-    found = kin_of_all(terms_of(words), kin_of, 0.7)
-    assert len(found) == MAX_KIN
-    nearest = max(near for word in words.split() for _, near in kin_of(word))
+    found = synonyms_of_all(terms_of(words), synonyms_of, 0.7)
+    assert len(found) == MAX_SYNONYMS
+    nearest = max(near for word in words.split() for _, near in synonyms_of(word))
     assert found[0].worth == pytest.approx(0.7 * nearest)
 
 
@@ -82,15 +83,15 @@ def without_data(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def missing() -> Path:
         raise ProviderError("not installed")
 
-    monkeypatch.setattr(kin, "data_folder", missing)
-    kin._lines.cache_clear()
+    monkeypatch.setattr(synonyms_module, "minilm_folder", missing)
+    synonyms_module._lines.cache_clear()
     yield
-    kin._lines.cache_clear()
+    synonyms_module._lines.cache_clear()
 
 
 @pytest.mark.usefixtures("without_data")
 def test_where_they_are_not_installed_there_are_none() -> None:
-    assert kin_of("doctor") == []
+    assert synonyms_of("doctor") == []
 
 
 @pytest.mark.parametrize(("embedder", "found"), [(WordEmbedder(), True), (None, False)])
@@ -104,7 +105,7 @@ def test_who_has_an_embedder_finds_a_word_by_its_kin(
 
 
 def test_a_ranking_may_do_without_them(tmp_path: Path) -> None:
-    ranking = Ranking(kin=0)
+    ranking = Ranking(synonyms=0)
     with Memory(
         tmp_path / "memory.db", embedder=WordEmbedder(), ranking=ranking, thinking=None
     ) as memory:
@@ -116,7 +117,7 @@ def test_a_ranking_may_do_without_them(tmp_path: Path) -> None:
 def test_kin_of_a_word_that_stands_nearly_everywhere_are_not_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scope, kin = Scope(user="ada", session="s"), [Kin("canin", ("dog",), 0.7)]
+    scope, synonyms = Scope(user="ada", session="s"), [Synonym("canin", ("dog",), 0.7)]
     with SqliteStore(tmp_path / "memory.db", durability="normal") as store:
         said = [*["a dog"] * 40, *["a zebra"] * 5, "a canine"]
         store.append(scope, [Message("user", text) for text in said])
@@ -124,7 +125,10 @@ def test_kin_of_a_word_that_stands_nearly_everywhere_are_not_asked_for(
             monkeypatch.setattr(db, "MAX_PLACES", most)
             monkeypatch.setattr(db, "WORTH_KEEPING", 10)
             terms = [("dog",), ("zebra",)]
-            assert len(store.match_text(scope.whole_user(), terms, kin=kin, limit=99)) == found
+            assert (
+                len(store.match_text(scope.whole_user(), terms, synonyms=synonyms, limit=99))
+                == found
+            )
 
 
 @pytest.mark.parametrize("odd", ['x" OR "y', "", " ", "a\0b", "a*", "^a", "(a"])
@@ -132,9 +136,15 @@ def test_a_stem_that_is_no_word_finds_nothing(tmp_path: Path, odd: str) -> None:
     scope = Scope(user="ada", session="s")
     with SqliteStore(tmp_path / "memory.db", durability="normal") as store:
         store.append(scope, [Message("user", "x and y and a and b")])
-        assert store.match_text(scope, [("dog",)], kin=[Kin(odd, ("dog",), 0.7)], limit=9) == []
+        assert (
+            store.match_text(scope, [("dog",)], synonyms=[Synonym(odd, ("dog",), 0.7)], limit=9)
+            == []
+        )
 
 
 @pytest.mark.parametrize(("worth", "most"), [(float("nan"), 0), (-1.0, 0), (7.0, 1.0)])
 def test_an_odd_worth_of_kin_is_none_or_that_of_the_word(worth: float, most: float) -> None:
-    assert max((it.worth for it in kin_of_all([("bike",)], kin_of, worth)), default=0) <= most
+    assert (
+        max((it.worth for it in synonyms_of_all([("bike",)], synonyms_of, worth)), default=0)
+        <= most
+    )

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from memorist.language.minilm_files import data_folder
+from memorist.language.synonyms import minilm_folder
 from memorist.providers.wordpiece import WordPiece, read_pieces, split
 
 # Made with Hugging Face's tokenizers 0.23.3 and the tokenizer.json of all-MiniLM-L6-v2.
@@ -128,7 +128,7 @@ GOLDEN = [
 
 @pytest.fixture(scope="module")
 def pieces() -> WordPiece:
-    return read_pieces(data_folder())
+    return read_pieces(minilm_folder())
 
 
 @pytest.mark.parametrize(("text", "ids"), GOLDEN, ids=[ascii(text)[:20] for text, _ in GOLDEN])

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from memorist.language.stems import _stem, stem, stems, term_stem
+from memorist.language.words import _stem, stem, stems, term_stem
 from memorist.recall.channels import MAX_NAMES, MAX_TERMS, names_in, terms_of
 from memorist.records.text import fold
 

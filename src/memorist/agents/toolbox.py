@@ -13,7 +13,6 @@ from typing import Any, get_args
 from memorist.agents import tool_schema as schema
 from memorist.context.window import Window
 from memorist.errors import ConflictError, InvalidError, MessageError, ScopeError, StoreError
-from memorist.lifecycle.claims import SINGLE
 from memorist.memory import Memory
 from memorist.records.fact import Fact
 from memorist.records.ids import new_id
@@ -185,9 +184,8 @@ class Toolbox:
             raise InvalidError("give subject, predicate and object, or none of them")
         kept = self._keep("fact", content, importance, tags)
         if len(parts) == 3:
-            single = parts[1] in SINGLE or parts[1].startswith("favourite ")
             kept["fact_id"] = self.memory.add_fact(
-                *parts, user=self._user, agent=self.agent, single=single, source=WRITER
+                *parts, user=self._user, agent=self.agent, source=WRITER
             )
             if not kept["fact_id"]:
                 kept["why"] = "someone more trusted says otherwise, so the link was not changed"

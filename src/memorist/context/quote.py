@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from memorist.context.tokens import TokenCounter
+from memorist.language.sentences import PASSAGE_CHARS
 from memorist.records.query import Hit
-from memorist.records.text import PASSAGE_CHARS
 
 MARK = "> "
 _CONTROL = re.compile(r"[^\w .,'’&()/#+@-]+")

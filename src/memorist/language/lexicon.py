@@ -1,6 +1,6 @@
-"""The words by which a text is judged, read from one data file per language.
+"""The lexicon: the rules by which statements are found, one `data/<language>/rules.toml` each.
 
-In the files a keyword ends in `*` where any ending will do, and holds `_` for a space. Patterns
+In these files a keyword ends in `*` where any ending will do, and holds `_` for a space. Patterns
 stand one on a line; `{part}` in them is a part named in the file, and `<object>`, `<list>`,
 `<name>`, `<former>`, `<topic>`, `<thing>` and `<relation>` are what a claim is made of.
 """
@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import re
 import time
-import tomllib
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-LANGUAGES = ("en", "de", "es", "ru", "zh")
+from memorist.language.words import LANGUAGES, data, stop_words
+
 CATEGORIES = ("error_patterns", "code_context", "solutions", "user_preferences")
 
 _LOOK_AT_CHARS = 4_000
 _MOST_TAGS = 5
+_MOST_WORDS = 8  # in an object
+_MOST_IDEOGRAPHS = 20
+_OBJECT_EDGES = " \t\"'“”„«»「」《》*_`.,;:!?-–—~。，！？；：、"
 _CYRILLIC = re.compile(r"[а-яё]", re.IGNORECASE)
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -61,7 +63,6 @@ class Language:
 
     code: str
     spaced: bool
-    common: frozenset[str]
     abbreviations: frozenset[str]
     articles: re.Pattern[str]
     stops: re.Pattern[str]
@@ -72,7 +73,44 @@ class Language:
     favourites: Mapping[str, str]
     cues: Mapping[str, re.Pattern[str]]
     rules: tuple[Rule, ...]
-    dates: Mapping[str, Any]
+
+    def objects_of(self, phrase: str, *, several: bool = False, place: bool = False) -> list[str]:
+        """The things that a phrase names, cut short and clean: one or, with `several`, each.
+
+        Where it names a `place`, an employer or the like, it ends at the next preposition too.
+        """
+        objects: list[str] = []
+        phrase = phrase.split(" - ")[0]
+        for piece in self._listed_in(phrase) if several else [phrase]:
+            end = (self.places if place else self.stops).search(plain(piece))
+            thing = self._without_article(piece[: end.start()] if end else piece)
+            if not self._is_object(thing, first=not objects):
+                return objects[:1]  # no list after all, but another clause
+            objects.append(thing)
+            if end:
+                break
+        return objects
+
+    def _listed_in(self, phrase: str) -> Iterator[str]:
+        start = 0
+        for join in self.joins.finditer(plain(phrase)):
+            yield phrase[start : join.start()]
+            start = join.end()
+        yield phrase[start:]
+
+    def _without_article(self, piece: str) -> str:
+        piece = piece.strip(_OBJECT_EDGES)
+        article = self.articles.match(plain(piece))
+        return piece[article.end() :].strip(_OBJECT_EDGES) if article else piece
+
+    def _is_object(self, piece: str, *, first: bool) -> bool:
+        words = piece.lower().split()
+        if not words or words[0].replace("’", "'").split("'")[0] in self.nothing:
+            return False
+        if not self.spaced:
+            return len(piece) <= _MOST_IDEOGRAPHS
+        # What follows a comma is one more thing only if it is as short as things in a list are.
+        return len(words) <= (_MOST_WORDS if first else 3)
 
 
 def plain(text: str) -> str:
@@ -82,32 +120,34 @@ def plain(text: str) -> str:
 
 @cache
 def language(code: str) -> Language:
-    """The language of a data file."""
-    data = _data(code)
-    spaced: bool = data.get("spaced", True)
-    parts = {name: plain(part) for name, part in (_data("tools")["parts"] | data["parts"]).items()}
-    relations = _names(data["relations"])
+    """The rules of one language; reading and compiling them takes a while, once."""
+    written = data(code, "rules")
+    spaced: bool = written.get("spaced", True)
+    shared: Mapping[str, str] = data("shared", "technologies")["parts"]
+    parts = {name: plain(part) for name, part in {**shared, **written["parts"]}.items()}
+    relations = _names(written["relations"])
     parts["relation"] = _any(sorted(relations, key=len, reverse=True))
 
     def pattern(*given: str) -> re.Pattern[str]:
         filled = (_filled(line, parts) for lines in given for line in lines_of(lines))
         return _compiled(_edged(_any(filled), spaced))
 
+    cues = {name: pattern(lines) for name, lines in written["cues"].items()}
+    plain_negations = data(code, "words")["negations"].replace(" ", "\n")
+    cues["negations"] = pattern(plain_negations, written["cues"]["negations"])
     return Language(
         code=code,
         spaced=spaced,
-        common=_common(code),
-        abbreviations=frozenset(data["abbreviations"].split()),
-        articles=re.compile(data["articles"], re.IGNORECASE),
-        stops=pattern(data["stops"]),
-        places=pattern(data["stops"], data["places"]),
-        joins=_joins(data["joins"], r"\s+" if spaced else ""),
-        nothing=frozenset(data["nothing"].split()),
+        abbreviations=frozenset(written["abbreviations"].split()),
+        articles=re.compile(written["articles"], re.IGNORECASE),
+        stops=pattern(written["stops"]),
+        places=pattern(written["stops"], written["places"]),
+        joins=_joins(written["joins"], r"\s+" if spaced else ""),
+        nothing=frozenset(written["nothing"].split()),
         relations=relations,
-        favourites=_names(data["favourites"]),
-        cues={name: pattern(given) for name, given in data["cues"].items()},
-        rules=tuple(_rules(data["rules"], parts, spaced)),
-        dates=data["dates"],
+        favourites=_names(written["favourites"]),
+        cues=cues,
+        rules=tuple(_rules(written["rules"], parts, spaced)),
     )
 
 
@@ -123,15 +163,15 @@ def codes_of(text: str) -> list[str]:
     if _CYRILLIC.search(text):
         return ["ru"]
     words = _WORD.findall(plain(text).lower())
-    counts = {code: sum(map(_common(code).__contains__, words)) for code in ("en", "de", "es")}
+    counts = {code: sum(map(_stop_words(code).__contains__, words)) for code in ("en", "de", "es")}
     most = max(counts.values())
     return [code for code, count in counts.items() if count == most]
 
 
 def dates_of(code: str) -> Mapping[str, Any]:
     """How a language names dates, and whether it parts its words."""
-    data = _data(code)
-    return {"spaced": data.get("spaced", True), **data["dates"]}
+    written = data(code, "rules")
+    return {"spaced": written.get("spaced", True), **written["dates"]}
 
 
 def category_of(text: str) -> str | None:
@@ -149,13 +189,8 @@ def tags_of(text: str) -> tuple[str, ...]:
 
 
 @cache
-def _data(code: str) -> dict[str, Any]:
-    return tomllib.loads((files(__package__) / "words" / f"{code}.toml").read_text("utf-8"))
-
-
-@cache
-def _common(code: str) -> frozenset[str]:
-    return frozenset(_data(code)["common"].split())
+def _stop_words(code: str) -> frozenset[str]:
+    return stop_words("ranking", "grammar", codes=(code,))
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -166,7 +201,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 @cache
 def _keywords(category: str) -> re.Pattern[str]:
-    return _whole({code: _words(_data(code)["keywords"][category]) for code in LANGUAGES})
+    return _whole({code: _words(data(code, "rules")["keywords"][category]) for code in LANGUAGES})
 
 
 @cache
@@ -174,9 +209,11 @@ def _topics() -> tuple[dict[str, str], re.Pattern[str]]:
     """Each topic's name by the group it is found in, and the pattern that finds them all."""
     names: dict[str, str] = {}
     groups: dict[str, str] = {}
-    for code in ("tools", *LANGUAGES):
+    sources = {"shared": data("shared", "technologies")}
+    sources |= {code: data(code, "rules") for code in LANGUAGES}
+    for code, source in sources.items():
         found = []
-        for tag, words in _data(code)["topics"].items():
+        for tag, words in source["topics"].items():
             names[f"t{len(names)}"] = tag
             found.append(f"(?P<t{len(names) - 1}>{_words(words)})")
         groups[code] = "|".join(found)
@@ -203,9 +240,9 @@ def _phrases(words: str) -> list[str]:
 
 
 def _rules(
-    data: Iterable[Mapping[str, Any]], parts: Mapping[str, str], edge: bool
+    written: Iterable[Mapping[str, Any]], parts: Mapping[str, str], edge: bool
 ) -> Iterable[Rule]:
-    for rule in data:
+    for rule in written:
         for given in lines_of(rule["says"]):
             yield Rule(
                 group=rule["group"],
@@ -244,9 +281,9 @@ def _joins(words: str, space: str) -> re.Pattern[str]:
     )
 
 
-def _names(data: Mapping[str, str]) -> dict[str, str]:
+def _names(listed: Mapping[str, str]) -> dict[str, str]:
     """Our own name for each word."""
-    return {plain(word).lower(): name for name, words in data.items() for word in words.split()}
+    return {plain(word).lower(): name for name, words in listed.items() for word in words.split()}
 
 
 def lines_of(text: str) -> list[str]:

@@ -1,53 +1,64 @@
-"""How alike two texts are: by their words without endings, minding negations and numbers."""
+"""How alike two texts are: by the stems they share, with regard to negations and numbers."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from functools import cache
 
-from memorist.language.lexicon import language, languages_of, plain
-from memorist.language.stems import stems
+from memorist.language.lexicon import languages_of, plain
+from memorist.language.words import stems, stop_words
 from memorist.records.text import fold
 
-_LOOK_AT_CHARS = 4_000
-_AT_MOST = 0.5  # what texts score at most that differ in a number or a negation
-_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+LOOK_AT_CHARS = 4_000
+NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _NAME = re.compile(r"(?<=[\w,;] )[A-ZÄÖÜА-ЯЁ]\w+")
+_OPPOSED = 0.5  # the highest score of texts that differ in a number, a negation or their names
 
 
 def alike(one: str, two: str) -> float:
     """How nearly two texts say the same, from 0 to 1."""
-    one, two = one[:_LOOK_AT_CHARS], two[:_LOOK_AT_CHARS]
-    mine, theirs = _content(one), _content(two)
-    if not mine or not theirs:
+    one, two = one[:LOOK_AT_CHARS], two[:LOOK_AT_CHARS]
+    first, second = _content(one), _content(two)
+    if not first or not second:
         return float(stems(one) == stems(two) and bool(stems(one)))
-    score = 2 * len(mine & theirs) / (len(mine) + len(theirs))
-    return min(score, _AT_MOST) if _clash(one, two) else score
+    score = dice(first, second)
+    return min(score, _OPPOSED) if _opposed(one, two) else score
 
 
-def contains(text: str, known: str) -> float:
-    """Which share of a text's words is found in what is known, from 0 to 1."""
-    words = _content(text[:_LOOK_AT_CHARS])
+def contains(text: str, other: str) -> float:
+    """The share of a text's words that another text has, from 0 to 1."""
+    words = _content(text[:LOOK_AT_CHARS])
     if not words:
         return 0.0
-    return len(words & _content(known[:_LOOK_AT_CHARS])) / len(words)
+    return len(words & _content(other[:LOOK_AT_CHARS])) / len(words)
+
+
+def dice(one: Set[str], two: Set[str]) -> float:
+    """Dice's coefficient of two sets of which one at least is not empty."""
+    return 2 * len(one & two) / (len(one) + len(two))
+
+
+def names_in(text: str) -> frozenset[str]:
+    """The words written as names inside a sentence, folded."""
+    return frozenset(map(fold, _NAME.findall(text)))
+
+
+def names_differ(one: Set[str], two: Set[str]) -> bool:
+    """Whether each of two sets of names has one that the other lacks."""
+    return bool(one - two) and bool(two - one)
 
 
 def _content(text: str) -> frozenset[str]:
-    """The stems of a text without the words that every text of its language has."""
-    return frozenset(stems(text)).difference(*(_common(one.code) for one in languages_of(text)))
+    """The stems of a text without the stop words of its language."""
+    return frozenset(stems(text)).difference(*(_stop_stems(one.code) for one in languages_of(text)))
 
 
-def _clash(one: str, two: str) -> bool:
-    """Whether the texts differ in what turns a meaning round: numbers, "not", or each a name."""
-    if _numbers(one) != _numbers(two) or _denies(one) != _denies(two):
+def _opposed(one: str, two: str) -> bool:
+    """Whether the texts differ in what changes a meaning: numbers, "not", or each in a name."""
+    if set(NUMBER.findall(one)) != set(NUMBER.findall(two)) or _denies(one) != _denies(two):
         return True
-    mine, theirs = set(map(fold, _NAME.findall(one))), set(map(fold, _NAME.findall(two)))
-    return bool(mine - theirs) and bool(theirs - mine)
-
-
-def _numbers(text: str) -> set[str]:
-    return set(_NUMBER.findall(text))
+    return names_differ(names_in(one), names_in(two))
 
 
 def _denies(text: str) -> bool:
@@ -55,5 +66,6 @@ def _denies(text: str) -> bool:
 
 
 @cache
-def _common(code: str) -> frozenset[str]:
-    return frozenset(stem for word in language(code).common for stem in stems(word))
+def _stop_stems(code: str) -> frozenset[str]:
+    words = stop_words("ranking", "grammar", codes=(code,))
+    return frozenset(stem for word in words for stem in stems(word))

@@ -1,66 +1,163 @@
-"""How something is said: telling of oneself and of what happened, or as a question."""
+"""Signals in the wording of a text: whether it tells of oneself, asks, or hints at an error.
+
+`signals_of` weighs passages for recall. `cues_of` sorts statements into the parts of a summary; a
+text in a language without cues is still weighed by its figures, its names and its rare words.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from enum import IntEnum
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-# What people tell of themselves by: in English "my", "I've" and "I" with what was done; the like
-# in Russian, German, Spanish and French.
-_OWN = frozenset(
-    "my mine we our i've i'm i'd я мы мой моя моё мои наш наша ich wir mein meine meinen meiner"
-    " unser unsere yo mi mis nosotros nosotras nuestro nuestra je mon ma mes nous notre".split()
-)
-_DONE = frozenset(
-    "had was am have went bought got took made saw met found began kept spent left sold gave told"
-    " read ran won lost".split()
-)
-# What says when it happened, and what says that it is yet to be.
-_PAST = frozenset(
-    word + mark
-    for word in (
-        "recently last ago yesterday today already недавно вчера сегодня назад прошлой прошлом"
-        " gestern heute neulich kürzlich letzte letzten letzter letztes ayer hoy recientemente"
-        " pasado pasada aujourd'hui récemment dernier dernière"
-    ).split()
-    for mark in ("", ".", ",", "!", "?", ";", ":")
-)
-_TO_BE = frozenset({"i'll", "we'll"})
-_FIGURE = re.compile(r"\d")
-_ENOUGH = 3
-_MOST = 7
-_LOOK_AT_CHARS = 4_000
+from memorist.language.words import ALL_LANGUAGES, data
+from memorist.records.text import UNSPACED, fold
+
+LOOK_AT_CHARS = 4_000
+_DIGIT = re.compile(r"\d")
+_MARKS = ("", ".", ",", "!", "?", ";", ":")
+_ENOUGH = 3  # words of oneself
+_HIGHEST = 7
 
 
-class Manner(NamedTuple):
-    """`own` says how much the one who says it tells, of themselves and of what happened: up to 1,
-    and below 0 where all it tells is what they will do.
+class Signals(NamedTuple):
+    """How a text is worded.
+
+    `self_reference` says how much its author tells of themselves and of what happened: up to 1,
+    and below 0 where they only tell what they will do.
     """
 
-    own: float = 0.0
-    asks: bool = False
+    self_reference: float = 0.0
+    is_question: bool = False
 
 
-def manner_of(text: str) -> Manner:
-    """How a text is said, by its words alone.
+class _SignalWords(NamedTuple):
+    own: frozenset[str]
+    own_characters: str  # of scripts without spaces
+    did: frozenset[str]
+    past: frozenset[str]
+    future: frozenset[str]
 
-    Questions about the past are answered by what is definite: a figure or a time counts as
-    much as two words of oneself, and against it counts what is only meant to be done.
+
+@cache
+def _signal_words() -> _SignalWords:
+    lists = [data(code, "words").get("signals", {}) for code in ALL_LANGUAGES]
+
+    def words(name: str) -> list[str]:
+        return [word for each in lists for word in each.get(name, "").split()]
+
+    own = words("self_reference")
+    return _SignalWords(
+        own=frozenset(word for word in own if not UNSPACED.match(word)),
+        own_characters="".join(word for word in own if UNSPACED.match(word)),
+        did=frozenset(words("did")),
+        past=frozenset(word + mark for word in words("past") for mark in _MARKS),
+        future=frozenset(words("future")),
+    )
+
+
+def signals_of(text: str) -> Signals:
+    """The signals of a text, by its words alone.
+
+    Questions about the past are answered by definite statements: a figure or a time counts as
+    much as two words of oneself, and an intention counts against it.
     """
-    said = text[:_LOOK_AT_CHARS]
-    words = said.lower().replace("’", "'").split()
-    count = sum(map(_OWN.__contains__, words))
+    listed = _signal_words()
+    start = text[:LOOK_AT_CHARS]
+    words = start.lower().replace("’", "'").split()
+    count = sum(map(listed.own.__contains__, words))
     if "i" in words:
-        pairs = pairwise(words)
-        count += sum(1 for one, two in pairs if one == "i" and (two in _DONE or two[-2:] == "ed"))
-    if not said.isascii():
-        count += said.count("我") + said.count("咱")
-    told = min(count, _ENOUGH)
-    if _FIGURE.search(said):
-        told += 2
-    if not _PAST.isdisjoint(words):
-        told += 2
-    if not _TO_BE.isdisjoint(words):
-        told -= 2
-    return Manner(told / _MOST, "?" in said or "？" in said)
+        did = listed.did
+        count += sum(
+            1
+            for word, verb in pairwise(words)
+            if word == "i" and (verb in did or verb[-2:] == "ed")
+        )
+    if not start.isascii():
+        count += sum(map(start.count, listed.own_characters))
+    points = min(count, _ENOUGH)
+    if _DIGIT.search(start):
+        points += 2
+    if not listed.past.isdisjoint(words):
+        points += 2
+    if not listed.future.isdisjoint(words):
+        points -= 2
+    return Signals(points / _HIGHEST, "?" in start or "？" in start)
+
+
+class Cue(IntEnum):
+    """What a word hints at."""
+
+    ERROR = 0
+    FIX = 1
+    DECISION = 2
+    TASK = 3
+    DONE = 4
+    WISH = 5
+    REQUEST = 6
+
+
+ROOT_CHARS = 4
+_ROOT_LENGTHS = range(ROOT_CHARS, 10)  # of what stands before a star
+
+
+class _CueIndex:
+    """The cues of all languages, sorted by how they are looked up."""
+
+    def __init__(self) -> None:
+        self.words: dict[str, Cue] = {}
+        self.roots: dict[str, Cue] = {}
+        self.phrases: dict[str, Cue] = {}
+        self.characters: dict[str, Cue] = {}
+        for cue in Cue:
+            for code in ALL_LANGUAGES:
+                for written in data(code, "words")["cues"].get(cue.name.lower(), "").split():
+                    self._add(written, cue)
+        self.root_starts = frozenset(root[:ROOT_CHARS] for root in self.roots)
+        self.phrases_by_word: dict[str, list[tuple[str, Cue]]] = {}
+        for phrase, cue in self.phrases.items():  # by their longest word, which is the rarest
+            longest = max(phrase.split(), key=len)
+            self.phrases_by_word.setdefault(longest, []).append((f" {phrase} ", cue))
+
+    def _add(self, written: str, cue: Cue) -> None:
+        plain = " ".join(fold(written.replace("_", " ").rstrip("*")).split())
+        if UNSPACED.match(written):
+            self.characters[written] = cue
+        elif " " in plain:
+            self.phrases[plain] = cue
+        else:
+            (self.roots if written.endswith("*") else self.words)[plain] = cue
+
+
+_cue_index = cache(_CueIndex)
+
+
+@cache
+def cue_words() -> frozenset[str]:
+    """Every word that is a cue or stands in one."""
+    index = _cue_index()
+    listed = (*index.words, *index.roots, *index.phrases)
+    return frozenset(word for cue in listed for word in cue.split())
+
+
+def cues_of(text: str, words: Sequence[str]) -> frozenset[Cue]:
+    """What the words of a text hint at; `words` are the text folded."""
+    index = _cue_index()
+    cues = {index.words[word] for word in index.words.keys() & words}
+    if not index.root_starts.isdisjoint([word[:ROOT_CHARS] for word in words]):
+        starts = {word[:length] for word in words for length in _ROOT_LENGTHS}
+        cues.update(index.roots[root] for root in index.roots.keys() & starts)
+    if not index.phrases_by_word.keys().isdisjoint(words):
+        line = f" {' '.join(words)} "
+        near = [
+            pair
+            for word in index.phrases_by_word.keys() & words
+            for pair in index.phrases_by_word[word]
+        ]
+        cues.update(cue for phrase, cue in near if phrase in line)
+    if not text.isascii():
+        cues.update(cue for characters, cue in index.characters.items() if characters in text)
+    return frozenset(cues)

@@ -1,24 +1,38 @@
-"""Kin: words that mean about the same, as the vectors of the local model tell."""
+"""Synonyms: words that mean about the same, by the vectors of the local model."""
 
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 from memorist.errors import ProviderError
-from memorist.language.minilm_files import data_folder
 
 
-def kin_of(word: str) -> list[tuple[str, float]]:
-    """Stems of other words and how near each is, up to 1; none of a word that is not known."""
-    kin = (it.split(":") for it in _lines().get(word, "").split())
-    return [(other, float(near)) for other, near in kin]
+def synonyms_of(word: str) -> list[tuple[str, float]]:
+    """Stems of similar words, each with its cosine up to 1; none for a word that is not known."""
+    pairs = (pair.split(":") for pair in _lines().get(word, "").split())
+    return [(stem, float(cosine)) for stem, cosine in pairs]
 
 
 @cache
 def _lines() -> dict[str, str]:
-    """The kin of each word, as they are written down; nothing where they are not installed."""
+    """The synonyms of each word as text; none if memorist-minilm is not installed."""
     try:
-        text = (data_folder() / "kin.txt").read_text(encoding="utf-8")
+        text = (minilm_folder() / "kin.txt").read_text(encoding="utf-8")
     except (ProviderError, OSError, UnicodeError):
         return {}
-    return {word: kin for word, _, kin in (line.partition(" ") for line in text.splitlines())}
+    return {word: pairs for word, _, pairs in (line.partition(" ") for line in text.splitlines())}
+
+
+def minilm_folder() -> Path:
+    """The folder with the files of memorist-minilm; `ProviderError` if it is not installed."""
+    try:
+        import memorist_minilm
+    except ImportError:
+        cure = "pip install memorist-minilm"
+        raise ProviderError(f"the weights of all-MiniLM-L6-v2 are missing: {cure}") from None
+    folder = memorist_minilm.data_folder()
+    if not (folder / "weights.bin").is_file():
+        cure = "pip install --force-reinstall memorist-minilm"
+        raise ProviderError(f"memorist-minilm is installed without its weights: {cure}")
+    return folder

@@ -1,7 +1,6 @@
-"""The audit: what in a memory is junk, said twice, over, at odds, secret or dangerous.
+"""The audit: which memories and facts are junk, duplicate, stale, contradictory or dangerous.
 
-It reads and judges; it changes nothing and needs no model. Findings name ids and reasons,
-never what the memories say.
+It needs no model and changes nothing. Findings name ids and reasons, never what memories say.
 """
 
 from __future__ import annotations
@@ -12,30 +11,57 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from memorist.language.dates import resolve
+from memorist.language.injection import injections
 from memorist.language.secrets import find_secrets
-from memorist.lifecycle.audit_clashes import clashing_facts, clashing_statements, single_predicates
-from memorist.lifecycle.audit_junk import data, injections, junk_of
-from memorist.lifecycle.audit_twins import Twins, find_twins
+from memorist.language.signals import signals_of
+from memorist.language.words import LANGUAGES, data, negations, single_valued_predicates
+from memorist.lifecycle.audit_comparison import (
+    Comparison,
+    compare,
+    contradicting_facts,
+    contradicting_statements,
+    empty_words,
+)
 from memorist.records.fact import Fact
 from memorist.records.ids import check_moment
 from memorist.records.memory_item import MemoryItem, check_share
+from memorist.records.text import fold
 
 AuditKind = Literal[
     "junk", "duplicate", "stale", "contradictory", "secret", "injection", "ungrounded"
 ]
 KINDS: tuple[AuditKind, ...] = get_args(AuditKind)
-_OF_MEMORIES = ("junk", "duplicate", "stale")  # the rest is asked of facts too
+_OF_MEMORIES = ("junk", "duplicate", "stale")  # facts are checked for the other kinds only
 _LOOK_AT_CHARS = 2_000
+_STRANGERS = ("web", "tool")  # whose orders are nobody's wishes
+_TELLS = re.compile(r"[.!。！\n]\s*\S|\b(?:i|me|ich|mir|yo|me|я|мне)\b", re.IGNORECASE)
+_BREAKS_OFF = re.compile(r"[,:;(\-–—]\s*$|(?:\.\.\.|…)\s*$")
+_NEVER_LAST = frozenset(
+    "a an the and or but of with because der die das und oder el la y и".split()
+)
+# Families of junk by their patterns in the data files; the first that fits names the reason.
+_JUNK: Mapping[str, str] = {
+    "greeting": "a greeting, thanks or a nod",
+    "question": "that something was asked, not what is so",
+    "passing": "a passing state, over by now",
+    "boilerplate": "words of an assistant, not about anyone",
+    "system": "text of a system prompt or a start-up file",
+    "instruction": "an instruction to the agent, not about anyone",
+    "echo": "an echo of what was recalled",
+    "noise": "machine output: a schedule, a heartbeat or a log",
+    "vacuous": "says nothing that tells one person from another",
+    "fragment": "a fragment without content",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings:
-    """Every number the audit goes by.
+    """Every number that the audit goes by.
 
-    `grounded` asks that each record names the messages it came from; an export cannot.
+    `grounded` requires each record to name the messages it came from; an import cannot.
     """
 
     alike_at: float = 0.85
@@ -45,7 +71,7 @@ class AuditSettings:
     plan_grace: timedelta = timedelta(days=1)
     unused: timedelta = timedelta(days=180)
     unimportant: float = 0.4
-    single_predicates: frozenset[str] = field(default_factory=single_predicates)
+    single_predicates: frozenset[str] = field(default_factory=single_valued_predicates)
     grounded: bool = True
 
     def __post_init__(self) -> None:
@@ -76,8 +102,8 @@ class Finding:
 class Audit:
     """What an audit found among so many memories and facts.
 
-    `comparisons` is the work that finding duplicates took; `uncompared` counts the pairs that
-    met in a rare word but were left out, so a few duplicates may be missing if it is not 0.
+    `comparisons` counts the pairs that were compared to find duplicates; `uncompared` those that
+    shared a rare word and were left out: a few duplicates may be missing if it is not 0.
     """
 
     memories: int
@@ -101,13 +127,13 @@ class Audit:
         return {kind: len(self.flagged(kind)) for kind in KINDS}
 
     def share(self, kind: AuditKind) -> float:
-        """Which share of all records that could be is wrong in this way."""
+        """The share of the records checked for this kind that are wrong in this way."""
         asked = self.memories + (0 if kind in _OF_MEMORIES else self.facts)
         return len(self.flagged(kind)) / asked if asked else 0.0
 
     @property
     def clean(self) -> int:
-        """How many records nothing was found against."""
+        """How many records have no finding."""
         return self.memories + self.facts - len(self.flagged())
 
 
@@ -117,45 +143,102 @@ def audit(
     now: datetime,
     settings: AuditSettings | None = None,
 ) -> Audit:
-    """Judge the memories and facts that are current; what has ended is history, and fine."""
+    """Check the current memories and facts; those that have ended are left alone."""
     check_moment(now, "now")
     settings = settings or AuditSettings()
     items = [item for item in items if item.ended_at is None and item.superseded_by is None]
     facts = [fact for fact in facts if fact.known_to is None and fact.superseded_by is None]
     texts, owners = [item.text for item in items], [item.scope.owner for item in items]
-    twins = find_twins(texts, owners, alike_at=settings.alike_at, most=settings.most_compared)
+    comparison = compare(texts, owners, alike_at=settings.alike_at, most=settings.most_compared)
     junk = [*_junk(items), *_loops(items, settings)]
     findings = [
         *_once(junk),
-        *_duplicates(items, twins),
+        *_duplicates(items, comparison),
         *(one for item in items if (one := _stale(item, now, settings))),
-        *_contradictions(items, twins, {id for one in junk for id in one.ids}),
-        *_clashes(facts, settings),
-        *_dangers([*items, *facts], settings),
+        *_contradictions(items, comparison, {id for one in junk for id in one.ids}),
+        *_contradicting_facts(facts, settings),
+        *_dangers([*items, *facts], settings, {id for one in junk for id in one.ids}),
     ]
     return Audit(
         memories=len(items),
         facts=len(facts),
         findings=tuple(sorted(findings, key=lambda one: KINDS.index(one.kind))),
-        comparisons=twins.comparisons,
-        uncompared=twins.skipped,
+        comparisons=comparison.comparisons,
+        uncompared=comparison.skipped,
     )
 
 
 def _junk(items: Sequence[MemoryItem]) -> Iterator[Finding]:
     for item in items:
-        if found := junk_of(item.text):
+        if family := junk_family(item.text):
             yield Finding(
                 kind="junk",
                 ids=(item.id,),
-                reason=found.reason,
-                evidence=(found.family,),
+                reason=_JUNK[family],
+                evidence=(family,),
                 suggestion="forget it",
             )
 
 
+def junk_family(text: str) -> str | None:
+    """The family of junk that a text belongs to by its words alone, if any."""
+    start = text[:_LOOK_AT_CHARS].strip()
+    if family := next((one.name for one in _junk_patterns() if one.matches(start)), None):
+        return family
+    if _only_asks(start):
+        return "question"
+    return "fragment" if _is_fragment(start) else None
+
+
+class _JunkPatterns(NamedTuple):
+    name: str
+    pattern: re.Pattern[str]
+    unless: re.Pattern[str] | None
+
+    def matches(self, text: str) -> bool:
+        if not self.pattern.search(text):
+            return False
+        return self.unless is None or not self.unless.search(text)
+
+
+@cache
+def _junk_patterns() -> tuple[_JunkPatterns, ...]:
+    families = [
+        (name, [data(code, "audit")["junk"].get(name, {}) for code in LANGUAGES])
+        for name in _JUNK
+        if name != "fragment"
+    ]
+    return tuple(
+        _JunkPatterns(name, _any_of(written, "patterns"), _any_of(written, "unless"))
+        for name, written in families
+    )
+
+
+def _any_of(written: Sequence[Mapping[str, list[str]]], key: str) -> Any:
+    """One pattern for those of all languages, or None for none."""
+    patterns = [f"(?:{pattern})" for each in written for pattern in each.get(key, [])]
+    return re.compile("|".join(patterns), re.IGNORECASE) if patterns else None
+
+
+def _only_asks(text: str) -> bool:
+    """Whether it is one question that says nothing about the person who asks."""
+    signals = signals_of(text)
+    asks = signals.is_question and text[-1:] in "?？"
+    return asks and not signals.self_reference and not _TELLS.search(text)
+
+
+def _is_fragment(text: str) -> bool:
+    """Whether no word has content, or one does in a sentence that breaks off."""
+    words = fold(text).split()
+    content = [word for word in words if word not in empty_words() | negations()]
+    if not content:
+        return True
+    breaks_off = bool(_BREAKS_OFF.search(text)) or words[-1] in _NEVER_LAST
+    return len(content) == 1 and len(words) > 1 and breaks_off
+
+
 def _loops(items: Sequence[MemoryItem], settings: AuditSettings) -> Iterator[Finding]:
-    """The same words again and again: a recall that was stored and recalled, not a person."""
+    """Many copies of the same words: what was recalled is stored and recalled again."""
     keys = [(item.scope.owner, " ".join(item.text.casefold().split())) for item in items]
     copies = Counter(keys)
     seen: set[tuple[str, str]] = set()
@@ -179,8 +262,8 @@ def _once(findings: Sequence[Finding]) -> Iterator[Finding]:
     yield from first.values()
 
 
-def _duplicates(items: Sequence[MemoryItem], twins: Twins) -> Iterator[Finding]:
-    for places in twins.same:
+def _duplicates(items: Sequence[MemoryItem], comparison: Comparison) -> Iterator[Finding]:
+    for places in comparison.duplicates:
         best = sorted((items[place] for place in places), key=_worth)
         exact = len({" ".join(item.text.split()) for item in best}) == 1
         yield Finding(
@@ -237,28 +320,25 @@ def _planned_for(item: MemoryItem) -> datetime | None:
 
 @cache
 def _plans() -> re.Pattern[str]:
-    return re.compile(data()["plans"]["planned"], re.IGNORECASE)
+    return re.compile("|".join(data(code, "audit")["planned"] for code in LANGUAGES), re.IGNORECASE)
 
 
-def _contradictions(items: Sequence[MemoryItem], twins: Twins, junk: set[str]) -> Iterator[Finding]:
-    """Memories that cannot both hold; junk contradicts nothing."""
+def _contradictions(
+    items: Sequence[MemoryItem], comparison: Comparison, junk: set[str]
+) -> Iterator[Finding]:
+    """Memories that cannot all hold; junk contradicts nothing."""
     texts, owners = [item.text for item in items], [item.scope.owner for item in items]
-    found = [(one.places, f"the same words but for a {one.differ_in}") for one in twins.opposite]
-    found += [
-        (clash.places, f"different answers: {clash.about}")
-        for clash in clashing_statements(texts, owners)
-    ]
     seen: set[tuple[str, ...]] = set()
-    for places, evidence in found:
-        ids = tuple(items[place].id for place in places)
+    for opposed in [*comparison.contradictions, *contradicting_statements(texts, owners)]:
+        ids = tuple(items[place].id for place in opposed.places)
         if ids not in seen and not junk & set(ids):
-            yield _contradiction(ids, evidence)
+            yield _contradiction(ids, opposed.about)
         seen.add(ids)
 
 
-def _clashes(facts: Sequence[Fact], settings: AuditSettings) -> Iterator[Finding]:
-    for clash in clashing_facts(facts, settings.single_predicates):
-        yield _contradiction(tuple(facts[place].id for place in clash.places), clash.about)
+def _contradicting_facts(facts: Sequence[Fact], settings: AuditSettings) -> Iterator[Finding]:
+    for opposed in contradicting_facts(facts, settings.single_predicates):
+        yield _contradiction(tuple(facts[place].id for place in opposed.places), opposed.about)
 
 
 def _contradiction(ids: tuple[str, ...], evidence: str) -> Finding:
@@ -271,8 +351,10 @@ def _contradiction(ids: tuple[str, ...], evidence: str) -> Finding:
     )
 
 
-def _dangers(records: Sequence[MemoryItem | Fact], settings: AuditSettings) -> Iterator[Finding]:
-    """Secrets, commands, and records that nobody can trace."""
+def _dangers(
+    records: Sequence[MemoryItem | Fact], settings: AuditSettings, junk: set[str]
+) -> Iterator[Finding]:
+    """Secrets, prompt injections, and records that name no source."""
     for record in records:
         if secrets := find_secrets(record.text):
             yield Finding(
@@ -282,11 +364,12 @@ def _dangers(records: Sequence[MemoryItem | Fact], settings: AuditSettings) -> I
                 evidence=tuple(secrets),
                 suggestion="forget it and the messages it came from, then change the secret",
             )
-        if commands := injections(record.text):
+        commands = injections(record.text, trusted=record.source not in _STRANGERS)
+        if commands and not (record.id in junk and commands == ["speaks as the system"]):
             yield Finding(
                 kind="injection",
                 ids=(record.id,),
-                reason="tries to command whoever reads it",
+                reason="tries to command the model that reads it",
                 evidence=tuple(commands),
                 suggestion="look at where it came from, and forget that source",
             )

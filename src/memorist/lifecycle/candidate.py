@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from memorist.language.words import is_single_valued
 from memorist.records.memory_item import Kind
 
 
@@ -12,8 +13,8 @@ from memorist.records.memory_item import Kind
 class Claim:
     """`subject predicate object`, as a message states it.
 
-    `single` if only one object can hold at a time (a home), not several (a liking); `ends` if
-    the message says that it holds no longer.
+    `single` if one object holds at a time (a home), not several (a liking); None leaves that to
+    the predicate. `ends` if the message says that it holds no longer.
     """
 
     subject: str
@@ -21,8 +22,13 @@ class Claim:
     object: str
     valid_from: datetime | None = None
     valid_to: datetime | None = None
-    single: bool = False
+    single: bool | None = None
     ends: bool = False
+
+    @property
+    def replaces(self) -> bool:
+        """Whether its object takes the place of another one."""
+        return is_single_valued(self.predicate) if self.single is None else self.single
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

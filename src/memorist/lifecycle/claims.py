@@ -9,29 +9,9 @@ from typing import NamedTuple
 
 from memorist.language.dates import Span, find_dates
 from memorist.language.lexicon import Language, Rule
-from memorist.language.phrases import objects_of
+from memorist.language.words import is_single_valued
 from memorist.lifecycle.candidate import Claim
 
-# Of these a person has one at a time: a new one takes the place of the old one.
-SINGLE = frozenset(
-    (
-        "name",
-        "called",
-        "age",
-        "born on",
-        "birthday",
-        "height",
-        "email",
-        "timezone",
-        "nationality",
-        "native language",
-        "lives in",
-        "works at",
-        "works as",
-        "married to",
-        "diet",
-    )
-)
 _ENDS_AT_PLACES = frozenset(
     ("name", "called", "lives in", "works at", "works as", "studies at", "learns", "married to")
 )
@@ -120,7 +100,7 @@ def claims_of(match: Match, statement: Statement) -> list[Claim]:
             predicate=predicate,
             object=thing,
             valid_from=spans[0].start if spans and predicate != "birthday" else statement.said_at,
-            single=predicate in SINGLE or predicate.startswith("favourite "),
+            single=is_single_valued(predicate),
             ends=ends,
         )
 
@@ -129,7 +109,7 @@ def claims_of(match: Match, statement: Statement) -> list[Claim]:
     if predicate in _OPPOSITES and not rule.ends:
         claims += [claim(thing, _OPPOSITES[predicate], ends=True) for thing in things]
     if things and match.found.groupdict().get("former"):
-        left = objects_of(statement.part(match, "former"), match.language, place=True)
+        left = match.language.objects_of(statement.part(match, "former"), place=True)
         claims += [claim(thing, ends=True) for thing in left]
     return claims
 
@@ -159,9 +139,9 @@ def _objects(match: Match, statement: Statement, predicate: str, spans: list[Spa
     start = match.found.start("object")
     before = [span.place[0] - start for span in spans if start < span.place[0]]
     phrase = statement.part(match, "object")
-    return objects_of(
-        phrase if predicate in SINGLE - _ENDS_AT_PLACES else phrase[: min(before, default=None)],
-        match.language,
-        several=predicate not in SINGLE | _WHOLE and not predicate.startswith("favourite "),
-        place=predicate in _ENDS_AT_PLACES,
+    single, is_place = is_single_valued(predicate), predicate in _ENDS_AT_PLACES
+    return match.language.objects_of(
+        phrase if single and not is_place else phrase[: min(before, default=None)],
+        several=not single and predicate not in _WHOLE,
+        place=is_place,
     )

@@ -19,7 +19,7 @@ from memorist.lifecycle.rules import extract
 from memorist.lifecycle.settings import Thinking
 from memorist.lifecycle.tools import lessons
 from memorist.records.change import Change
-from memorist.records.log import Job, LogEntry
+from memorist.records.log import Job, LogEntry, is_trusted
 from memorist.records.scope import Scope
 from memorist.store.background import Courtesy
 from memorist.store.base import Store
@@ -27,7 +27,6 @@ from memorist.store.base import Store
 CONTEXT = 20  # messages before those at hand that are looked at too
 MOST_MESSAGES = 50  # asked about in one call, and
 MOST_CHARS = 40_000
-TRUSTED = ("user", "assistant", "system")
 
 
 class OverBudgetError(Exception):
@@ -50,7 +49,7 @@ class Material:
 
 def whose(source: str) -> str:
     """Whose words a source's are: the conversation's own, or one of the others'."""
-    return "" if source in TRUSTED else source
+    return "" if is_trusted(source) else source
 
 
 class _Part:
@@ -212,5 +211,5 @@ class Deriver:
         seqs = {entry.message.message_id: entry.seq for entry in material.entries}
         first = min((seqs[id_] for id_ in candidate.sources if id_ in seqs), default=0)
         earlier = material.before(first, CONTEXT)
-        said = [entry.message.text for entry in earlier if entry.source in TRUSTED]
+        said = [entry.message.text for entry in earlier if is_trusted(entry.source)]
         return known_of(self._store, material.home, candidate, said)

@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeVar, get_args
 
 from memorist.errors import RecordError
-from memorist.language.grounding import Ground, is_grounded, is_hostile
+from memorist.language.grounding import Ground, is_grounded
+from memorist.language.injection import injections
 from memorist.language.secrets import find_secrets
 from memorist.lifecycle.candidate import Candidate, Claim
-from memorist.records.log import LogEntry, least_trusted
+from memorist.records.log import LogEntry, is_trusted, least_trusted
 from memorist.records.memory_item import Kind
 from memorist.records.text import UNSEEN, check_text, fold, shorten
 
@@ -30,7 +31,6 @@ MOST_LOOKED_AT = 100
 _FENCED = re.compile(r"```\w*[^\S\n]*\n(.*?)```", re.DOTALL)
 _START = re.compile(r'\{\s*"memories"\s*:')
 _MOST_STARTS = 20
-_OTHERS = ("web", "tool", "import")  # whose words may be anybody's
 _SELF = re.compile(r"(?:the )?(?:user|speaker)(?P<of>['’]s .+)?|i|me|myself", re.IGNORECASE)
 _DATE = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?(?:T.*)?")
 
@@ -74,8 +74,7 @@ class _Grounds:
 
     def bears(self, made: Candidate) -> bool:
         """Whether the memory says what its messages said, and orders nobody about."""
-        trusted = made.source not in _OTHERS
-        if is_hostile(made.text, trusted=trusted):
+        if injections(made.text, trusted=is_trusted(made.source)):
             return False
         return is_grounded(made.text, self._cited(made), self._around)
 
@@ -88,7 +87,7 @@ class _Grounds:
         return (
             (claim.subject == "user" or self._names(claim.subject, self._around))
             and self._names(claim.object, cited)
-            and not is_hostile(f"{claim.predicate} {claim.object}", trusted=True)
+            and not injections(f"{claim.predicate} {claim.object}")
             and not find_secrets(claim.object)
         )
 
@@ -179,7 +178,7 @@ def _claim(claim: Mapping[str, Any], speaker: str) -> Claim | None:
         object=object_,
         valid_from=start,
         valid_to=stop,
-        single=single,
+        single=single or None,  # where the model does not say so, the predicate may
         ends=ends,
     )
 

@@ -182,7 +182,7 @@ def settle(claim: Claim, rivals: Sequence[Fact], candidate: Candidate, new: Fact
         return [Expire(id=fact.id, at=since, reason="said to be over") for fact in ending]
     if again := next((fact for fact in same if fact.holds(since)), None):
         return _told_again(again, since, candidate, new)
-    others = [fact for fact in rivals if claim.single and fact not in same]
+    others = [fact for fact in rivals if claim.replaces and fact not in same]
     holding = [fact for fact in others if _open_at(fact, since) or _gives_way(fact, candidate, new)]
     if not all(_may_change(candidate, fact) for fact in holding):
         return []

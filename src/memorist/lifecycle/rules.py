@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from memorist.language.dates import Span
+from memorist.language.injection import injections
 from memorist.language.lexicon import (
     Language,
     Rule,
@@ -17,9 +18,10 @@ from memorist.language.lexicon import (
     tags_of,
 )
 from memorist.language.secrets import find_secrets
-from memorist.language.sentences import hide_quotes, said, split
+from memorist.language.sentences import hide_quotes, sentences, without_pasted
 from memorist.lifecycle.candidate import Candidate
 from memorist.lifecycle.claims import Match, Statement, claims_of, instead_of
+from memorist.records.log import is_trusted
 from memorist.records.memory_item import Kind
 from memorist.records.message import Message
 
@@ -58,17 +60,19 @@ def extract(message: Message, source: str = "user") -> list[Candidate]:
         _candidate(sentence, matches, message, source)
         for sentence, matches in _worth_keeping(composed(text), message.role == "user")
     )
-    return list({one.text: one for one in made if one}.values())
+    trusted = is_trusted(source)
+    safe = (one for one in made if one and not injections(one.text, trusted=trusted))
+    return list({one.text: one for one in safe}.values())
 
 
 def _worth_keeping(text: str, of_user: bool) -> Iterator[tuple[str, list[Match]]]:
     """Each sentence that a rule fits, until the message begins to tell a story."""
-    spoken = said(text)
+    spoken = without_pasted(text)
     languages = languages_of(spoken)
     if any(one.cues["material"].search(plain(text)) for one in languages):
         return
     abbreviations = frozenset().union(*(one.abbreviations for one in languages))
-    for sentence in split(spoken, abbreviations):
+    for sentence in sentences(spoken, abbreviations):
         for one in _fitting(languages, sentence):
             if one.cues["frames"].search(plain(sentence)):
                 return

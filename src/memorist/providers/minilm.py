@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memorist.errors import ProviderError
-from memorist.language.minilm_files import data_folder
+from memorist.language.synonyms import minilm_folder
 from memorist.providers.wordpiece import read_pieces
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class MiniLM:
         if self._loaded is None:
             with self._lock:
                 if self._loaded is None:
-                    folder = data_folder()
+                    folder = minilm_folder()
                     self._loaded = read_pieces(folder), _open_model(folder, self._threads)
         return self._loaded
 

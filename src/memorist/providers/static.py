@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memorist.language.minilm_files import data_folder
+from memorist.language.synonyms import minilm_folder
 from memorist.providers.wordpiece import read_pieces
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class StaticEmbedder:
         if self._loaded is None:
             with self._lock:
                 if self._loaded is None:
-                    folder = data_folder()
+                    folder = minilm_folder()
                     table = np.load(folder / "static.npy", mmap_mode="r")
                     scale = np.load(folder / "static_scale.npy")
                     self._loaded = read_pieces(folder), table, scale

@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from memorist.errors import ProviderError
-from memorist.language.names import in_first_person
-from memorist.language.shorten import ends, gist
-from memorist.language.stems import stem, term_stem
-from memorist.language.stop_words import STOP_WORDS
+from memorist.language.questions import first_and_last, in_first_person, shorten_middle
+from memorist.language.words import ranking_stop_words, stem, term_stem
 from memorist.providers.embedder import Embedder
 from memorist.records.query import Found, Query
 from memorist.records.text import UNSPACED, fold
-from memorist.store.base import Kin, Store, Term
+from memorist.store.base import Store, Synonym, Term
 
 LAST = 10
 
@@ -25,13 +23,13 @@ def find_recent(store: Store, query: Query) -> list[Found]:
 
 
 MAX_TERMS = 64
-MAX_KIN = 24  # of all terms, the nearest
+MAX_SYNONYMS = 24  # of all terms, the nearest
 
-KinOf = Callable[[str], Sequence[tuple[str, float]]]
+SynonymsOf = Callable[[str], Sequence[tuple[str, float]]]
 """The stems of words that mean about what a word does, and how near to 1 each is."""
 
 
-def no_kin(word: str) -> Sequence[tuple[str, float]]:
+def no_synonyms(word: str) -> Sequence[tuple[str, float]]:
     """Nothing: for who goes by the words alone."""
     return ()
 
@@ -39,7 +37,8 @@ def no_kin(word: str) -> Sequence[tuple[str, float]]:
 def terms_of(question: str) -> list[Term]:
     """The words worth looking for; characters of unspaced scripts go in pairs."""
     words = fold(question).split()
-    kept = [word for word in words if word not in STOP_WORDS] or words
+    stop_words = ranking_stop_words()
+    kept = [word for word in words if word not in stop_words] or words
     terms: list[Term] = []
     for place, word in enumerate(kept):
         after = kept[place + 1] if place + 1 < len(kept) else ""
@@ -49,36 +48,40 @@ def terms_of(question: str) -> list[Term]:
             terms.append((word, after))
         elif not (place and UNSPACED.match(kept[place - 1])):
             terms.append((word,))
-    return ends(list(dict.fromkeys(terms)), MAX_TERMS)
+    return first_and_last(list(dict.fromkeys(terms)), MAX_TERMS)
 
 
-def kin_of_all(terms: Sequence[Term], kin_of: KinOf, worth: float) -> list[Kin]:
-    """The nearest kin of the terms: none of them twice, and no term.
+def synonyms_of_all(terms: Sequence[Term], synonyms_of: SynonymsOf, worth: float) -> list[Synonym]:
+    """The nearest synonyms of the terms: none of them twice, and no term.
 
     So much is worth what means the same, up to 1; less, the further it is from that.
     """
     if not worth > 0:
         return []
     asked = {term_stem(term) for term in terms}
-    best: dict[str, Kin] = {}
+    best: dict[str, Synonym] = {}
     for term in terms:
-        for word, near in kin_of(term[0]) if len(term) == 1 else ():
+        for word, near in synonyms_of(term[0]) if len(term) == 1 else ():
             if word not in asked and word not in _stop_stems():
-                kin = Kin(word, term, min(worth, 1.0) * near)
-                best[word] = max(best.get(word, kin), kin, key=lambda it: it.worth)
-    return sorted(best.values(), key=lambda it: -it.worth)[:MAX_KIN]
+                synonym = Synonym(word, term, min(worth, 1.0) * near)
+                best[word] = max(best.get(word, synonym), synonym, key=lambda it: it.worth)
+    return sorted(best.values(), key=lambda it: -it.worth)[:MAX_SYNONYMS]
 
 
 @cache
 def _stop_stems() -> frozenset[str]:
-    return frozenset(map(stem, STOP_WORDS))
+    return frozenset(map(stem, ranking_stop_words()))
 
 
-def find_words(store: Store, query: Query, depth: int, kin_of: KinOf, worth: float) -> list[Found]:
-    """What shares words with the question, or has kin of them, best first."""
+def find_words(
+    store: Store, query: Query, depth: int, synonyms_of: SynonymsOf, worth: float
+) -> list[Found]:
+    """What shares words with the question, or has synonyms of them, best first."""
     terms = terms_of(query.question)
-    kin = kin_of_all(terms, kin_of, worth)
-    return store.match_text(query.scope, terms, kin=kin, limit=depth, filters=query.filters)
+    synonyms = synonyms_of_all(terms, synonyms_of, worth)
+    return store.match_text(
+        query.scope, terms, synonyms=synonyms, limit=depth, filters=query.filters
+    )
 
 
 LONGEST_NAME = 4  # words
@@ -88,7 +91,7 @@ NAMES_BYTES = 600  # of a question, which hold about so many
 
 def names_in(question: str) -> list[str]:
     """Every run of up to four words that may name a thing, folded as facts' ends are."""
-    question = gist(question, NAMES_BYTES)
+    question = shorten_middle(question, NAMES_BYTES)
     words = fold(question).split()
     worth = {word for term in terms_of(question) for word in term}
     runs = (
@@ -107,10 +110,10 @@ def find_links(store: Store, query: Query, depth: int) -> list[Found]:
 
 
 def embed_question(embedder: Embedder, question: str, names: Iterable[str]) -> list[float]:
-    """The vector of the question's gist, asked as those it names would ask it."""
+    """The vector of the shortened question, asked as the people it names would ask it."""
     import numpy as np
 
-    asked = in_first_person(gist(question), names)
+    asked = in_first_person(shorten_middle(question), names)
     row = np.asarray(embedder.embed_query(asked), np.float32)
     if not np.isfinite(row).all():
         raise ProviderError("the embedder gave a vector that is not finite")

@@ -38,14 +38,14 @@ class QuestionFocus(NamedTuple):
 class Ranking:
     """What each signal is worth; the best find of a channel counts 1 before it is weighed.
 
-    All but the channels are boosts: none of them keeps anything out. `kin` is what a word that
+    All but the channels are boosts: none of them keeps anything out. `synonyms` is what a word that
     means the same is worth beside the one asked for. `make bench-recall` shows what recall loses
     when one of them is taken away. A reranker, where there is one, has the last word, if it says
     it in time.
     """
 
     words: float = 0.55
-    kin: float = 0.8
+    synonyms: float = 0.8
     meaning: float = 0.45
     links: float = 0.02
     neighbours: float = 0.4
@@ -182,7 +182,7 @@ def _gather(
     scores = [find.score for find in finds]
     # Of many, the nearest in meaning may all be far: there the last one marks what is nothing.
     low = min(scores) if channel == "meaning" and len(scores) >= DEPTH else 0.0
-    # Where only kin of the words were found, the best of it is not all that could be.
+    # Where only synonyms of the words were found, the best of it is not all that could be.
     high = max(max(scores, default=low), max(map(FULL, finds), default=low))
     placed: dict[int, tuple[int, float]] = {}
     column: Column = {}

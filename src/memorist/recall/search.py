@@ -13,18 +13,22 @@ from typing import Any
 
 from memorist import metrics
 from memorist.errors import MemoristError
-from memorist.language.names import asked_about, role_asked_about
-from memorist.language.shorten import QUESTION_BYTES, gist
-from memorist.language.stems import stem
+from memorist.language.questions import (
+    QUESTION_BYTES,
+    role_asked_about,
+    shorten_middle,
+    speakers_asked_about,
+)
+from memorist.language.words import stem
 from memorist.providers.embedder import Embedder
 from memorist.recall.channels import (
-    KinOf,
+    SynonymsOf,
     embed_question,
     find_links,
     find_meaning,
     find_recent,
     find_words,
-    no_kin,
+    no_synonyms,
 )
 from memorist.recall.daemon_pool import DaemonPool, Task
 from memorist.recall.fusion import (
@@ -59,7 +63,7 @@ class Searcher:
     models: DaemonPool = field(
         default_factory=DaemonPool
     )  # apart: when one hangs, the store still answers
-    kin_of: KinOf = no_kin
+    synonyms_of: SynonymsOf = no_synonyms
     time_asked_about: Callable[[str, datetime], Period | None] = lambda question, now: None
 
     def search(self, query: Query) -> Recall:
@@ -82,7 +86,7 @@ class Searcher:
         import numpy  # noqa: F401
 
         stem("loads")
-        self.kin_of("")
+        self.synonyms_of("")
         if self.embedder is not None and (load := getattr(self.embedder, "load", None)):
             with contextlib.suppress(Exception):  # whatever it is, the channel will tell
                 load()
@@ -100,10 +104,12 @@ class RecallRun:
 
     def __init__(self, tools: Searcher, query: Query) -> None:
         self._clock = Clock(query.deadline_ms)
-        query = replace(query, question=gist(query.question, QUESTION_BYTES))
+        query = replace(query, question=shorten_middle(query.question, QUESTION_BYTES))
         self._tools = tools
         self._query = query
-        self._names = Task(lambda: asked_about(query.question, tools.store.speakers(query.scope)))
+        self._names = Task(
+            lambda: speakers_asked_about(query.question, tools.store.speakers(query.scope))
+        )
         self._when = Task(lambda: tools.time_asked_about(query.question, query.now))
         self._channels = {name: Task(work) for name, work in self._works().items()}
         self._answer = Task(lambda: self._rank(query.limit))
@@ -153,10 +159,10 @@ class RecallRun:
     def _works(self) -> dict[str, Callable[[], list[Found]]]:
         store, query = self._tools.store, self._query
         depth = max(DEPTH, query.limit)
-        kin_of, worth = self._tools.kin_of, self._tools.ranking.kin
+        synonyms_of, worth = self._tools.synonyms_of, self._tools.ranking.synonyms
         works: dict[str, Callable[[], list[Found]]] = {
             "recency": lambda: find_recent(store, query),
-            "words": lambda: find_words(store, query, depth, kin_of, worth),
+            "words": lambda: find_words(store, query, depth, synonyms_of, worth),
             "links": lambda: find_links(store, query, depth),
         }
         if (embedder := self._tools.embedder) is not None:

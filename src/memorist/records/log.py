@@ -71,6 +71,11 @@ def trust_of(source: str) -> int:
     return known.index(source) if source in known else 0
 
 
+def is_trusted(source: str) -> bool:
+    """Whether a source takes part in the conversation; the words of others may be anybody's."""
+    return source in ("user", "assistant", "system")
+
+
 def least_trusted(sources: Iterable[str]) -> str:
     """The source that what comes from all of these is trusted as."""
     return _BY_TRUST[min(map(trust_of, sources), default=0)]

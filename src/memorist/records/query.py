@@ -102,7 +102,7 @@ class Query:
 class Found(NamedTuple):
     """What one channel of a store found: a passage, and how well it fits.
 
-    `full` is what its score would be if it had the very words asked for, where it has their kin.
+    `full` is what its score would be if it had the words asked for instead of their synonyms.
     """
 
     passage: int

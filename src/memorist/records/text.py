@@ -22,8 +22,6 @@ _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in ra
 # What JSON leaves as it is, though a reader may take it for the end of a line or of a text, or
 # not see it at all.
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
-PASSAGE_CHARS = 1_000
-_PAUSES = ("\n\n", "\n", ". ", "? ", "! ", "。", " ")
 
 
 def check_text(value: object, field: str, error: type[InvalidError] = RecordError) -> str:
@@ -106,24 +104,3 @@ def fold(text: str) -> str:
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
     spaced = UNSPACED.sub(r" \1 ", unicodedata.normalize("NFC", plain))
     return _NO_WORD.sub(" ", spaced.casefold())
-
-
-def passages(text: str) -> list[tuple[int, int]]:
-    """Cut a text into spans that an embedder takes whole, where it pauses if it does."""
-    spans = []
-    start = 0
-    while len(text) - start > PASSAGE_CHARS:
-        stop = start + _pause(text[start : start + PASSAGE_CHARS])
-        spans.append((start, stop))
-        start = stop
-    spans.append((start, len(text)))
-    return spans
-
-
-def _pause(window: str) -> int:
-    """Where to cut: after the last paragraph, line, sentence or word in the second half."""
-    half = len(window) // 2
-    for mark in _PAUSES:
-        if (found := window.rfind(mark, half)) > 0:
-            return found + len(mark)
-    return len(window)

@@ -33,7 +33,7 @@ Term = tuple[str, ...]
 """A word to look for, or several that must follow each other."""
 
 
-class Kin(NamedTuple):
+class Synonym(NamedTuple):
     """The stem of a word that means about what a term does, and what it is worth in its place."""
 
     stem: str
@@ -115,7 +115,7 @@ class Store(Protocol):
         scope: Scope,
         terms: Sequence[Term],
         *,
-        kin: Sequence[Kin] = (),
+        synonyms: Sequence[Synonym] = (),
         limit: int,
         filters: Filters = NO_FILTERS,
     ) -> list[Found]: ...

@@ -9,6 +9,7 @@ from datetime import timedelta
 from itertools import accumulate, islice
 from typing import Any
 
+from memorist.language.sentences import passages
 from memorist.records.entry import (
     Answer,
     Ask,
@@ -26,7 +27,7 @@ from memorist.records.entry import (
 from memorist.records.ids import from_micros
 from memorist.records.json_filter import passes
 from memorist.records.scope import Scope
-from memorist.records.text import dump_json, passages
+from memorist.records.text import dump_json
 from memorist.store.engine import Db, Row, one
 from memorist.store.indexing import Piece, index_pieces
 

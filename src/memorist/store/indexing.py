@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from memorist.language.signals import Manner, manner_of
+from memorist.language.sentences import passages
+from memorist.language.signals import Signals, signals_of
 from memorist.records.ids import from_micros
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.records.text import fold, passages
+from memorist.records.text import fold
 from memorist.store.bm25 import PIECES
 from memorist.store.engine import Db, one
 from memorist.store.queue import enqueue
@@ -74,7 +75,7 @@ def index_messages(
     rows, speakers = [], set()
     for seq, message, created_at in messages:
         speaker, text = speaker_of(message), message.text
-        manner = manner_of(text) if message.role == "user" else Manner()
+        signals = signals_of(text) if message.role == "user" else Signals()
         spans = said_in(text)
         about = f"{speaker or ''} {date_words(created_at // DAY)} " if spans != NOTHING else ""
         if speaker:
@@ -93,8 +94,8 @@ def index_messages(
                     "created_at": created_at,
                     "role": message.role,
                     "speaker": speaker,
-                    "own": manner.own,
-                    "asks": int(manner.asks),
+                    "own": signals.self_reference,
+                    "asks": int(signals.is_question),
                     "words": text[start:stop] if piece else f"{about}{text[start:stop]}",
                 }
             )

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memorist.errors import DimensionError, RecordError
-from memorist.language.stems import term_stem
+from memorist.language.words import term_stem
 from memorist.records.ids import from_micros, to_micros
 from memorist.records.log import Job
 from memorist.records.query import NO_FILTERS, Filters, Found, Match, Passage
 from memorist.records.scope import Scope
 from memorist.records.text import check_key, fold
 from memorist.store import bm25
-from memorist.store.base import Kin, Term
+from memorist.store.base import Synonym, Term
 from memorist.store.bm25 import PIECES, Near
 from memorist.store.engine import Db, Row, one
 from memorist.store.queue import advance
@@ -29,16 +29,21 @@ FIRST_LOOK = 8  # times as many as wanted are looked at before all that a filter
 
 
 def match_text(
-    db: Db, scope: Scope, terms: Sequence[Term], kin: Sequence[Kin], filters: Filters, limit: int
+    db: Db,
+    scope: Scope,
+    terms: Sequence[Term],
+    synonyms: Sequence[Synonym],
+    filters: Filters,
+    limit: int,
 ) -> list[Found]:
-    """The records that hold any of the terms or their kin, best first, each by one passage."""
+    """The records that hold any of the terms or their synonyms, best first, each by one passage."""
     asked = {term_stem(term): term for term in map(_folded, terms) if term}
     wanted, numbers = list(asked.values()), {stem: number for number, stem in enumerate(asked)}
     places = db.places(scope.owner, wanted)
-    # Kin of a word that stands nearly everywhere tell as little as the word.
+    # Synonyms of a word that stands nearly everywhere tell as little as the word.
     close = {
         it.stem: (numbers[stem], it.worth)
-        for it in kin
+        for it in synonyms
         if (stem := term_stem(_folded(it.of))) in numbers
         and asked[stem] in places
         and it.stem.isalnum()

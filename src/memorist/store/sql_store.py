@@ -37,7 +37,7 @@ from memorist.store import (
     summaries,
     views,
 )
-from memorist.store.base import Kin, Term
+from memorist.store.base import Synonym, Term
 from memorist.store.engine import Engine
 
 
@@ -232,13 +232,13 @@ class SqlStore:
         scope: Scope,
         terms: Sequence[Term],
         *,
-        kin: Sequence[Kin] = (),
+        synonyms: Sequence[Synonym] = (),
         limit: int,
         filters: Filters = NO_FILTERS,
     ) -> list[Found]:
         return self._engine.read(
             scope.owner,
-            lambda db: search.match_text(db, scope, terms, kin, filters, limit),
+            lambda db: search.match_text(db, scope, terms, synonyms, filters, limit),
             steady=True,
         )
 

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from memorist.context.compression.parts import SummaryLine, Topic, is_title, plain
-from memorist.language.cues import CUE_WORDS, Cue, cues_of
-from memorist.language.pieces import cut, pieces
-from memorist.language.signals import manner_of
+from memorist.language.sentences import clauses, cut
+from memorist.language.signals import Cue, cue_words, cues_of, signals_of
 from memorist.records.log import LogEntry
 from memorist.records.message import readable
 from memorist.records.text import UNSPACED, fold
@@ -74,7 +73,7 @@ def weigh(said: Phrase, role: str = "user", age: float = 0.0) -> float:
 def _stated(said: Phrase, role: str) -> float:
     """What is definite counts: one's own doings, figures, names, titles."""
     return (
-        (OWN * max(0.0, manner_of(said.text).own) if role == "user" else 0.0)
+        (OWN * max(0.0, signals_of(said.text).self_reference) if role == "user" else 0.0)
         + NAME * min(MOST_NAMES, len(said.names))
         + (FIGURE if _FIGURE.search(said.text) else 0.0)
         + (QUOTE if _QUOTE.search(said.text) else 0.0)
@@ -141,7 +140,7 @@ def known(lines: Sequence[SummaryLine], *, now: bool = False) -> Iterator[Summar
         kept = line if now else _past(line)
         if kept is None:
             continue
-        for text in _names_in(kept) if kept.part is Topic.ARTEFACTS else pieces(kept.text):
+        for text in _names_in(kept) if kept.part is Topic.ARTEFACTS else clauses(kept.text):
             said = read(plain(text))
             if said.text:
                 pinned = line is first or kept.part is Topic.CURRENT
@@ -217,7 +216,7 @@ def _of_message(
     message = entry.message
     day = f"{message.created_at:%Y-%m-%d}"
     name = _name(message.name) if message.role == "user" and message.name else ""
-    for piece in pieces(_words_of(entry)):
+    for piece in clauses(_words_of(entry)):
         if len(piece) < SHORT_CHARS and piece.isascii() and pinned is None:
             continue  # "Thanks, Bob!"
         said = read(plain(piece))
@@ -289,7 +288,7 @@ def _is_task(one: SummaryCandidate) -> bool:
 
 def _is_done(task: SummaryCandidate, done: Sequence[SummaryCandidate]) -> bool:
     """Whether something said later tells that a task is done."""
-    about = {term for term in task.said.terms if term not in CUE_WORDS and _is_telling(term)}
+    about = {term for term in task.said.terms if term not in cue_words() and _is_telling(term)}
     least = max(1, ALIKE * len(about))
     later = (one.said.terms for one in done if one.place > task.place)
     return any(len(about & terms) >= least for terms in later)

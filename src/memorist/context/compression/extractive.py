@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from math import log
 
 from memorist.context.compression.candidates import (
@@ -18,8 +19,9 @@ from memorist.context.compression.candidates import (
 )
 from memorist.context.compression.parts import SummaryLine, Topic, joined, parse, render
 from memorist.context.tokens import TokenCounter
-from memorist.language.stop_words import COMMON
+from memorist.language.words import stop_words
 from memorist.records.log import LogEntry
+from memorist.records.text import fold
 
 SHARES = {Topic.REQUEST: 0.2, Topic.CURRENT: 0.2}  # of the room, for what is pinned
 LEAST_SHARE = 60  # tokens
@@ -37,7 +39,6 @@ STANDING = {
 FIRST_OF_MESSAGE = 2.0  # so that every message of the user is there before any is there twice
 LETTERS = 4  # words of fewer tell little
 LITTLE = 0.3
-COMMON_TERMS = frozenset(word[:STEM_CHARS] for word in COMMON)
 BULLET = 2  # tokens besides a statement's words
 WORDLESS = SummaryLine(Topic.CURRENT, "Nothing was said in words.")
 MARGIN = 2  # how much more is ranked than fits
@@ -204,12 +205,19 @@ def _with(line: SummaryLine, more: SummaryLine) -> SummaryLine:
     return line._replace(text=text)
 
 
+@cache
+def _stop_terms() -> frozenset[str]:
+    words = stop_words("ranking", "grammar", "reporting", "weak")
+    return frozenset(word[:STEM_CHARS] for word in fold(" ".join(words)).split())
+
+
 def _worth(candidates: Sequence[SummaryCandidate]) -> dict[str, float]:
     """What it is worth to mention a term: what is everywhere says nothing."""
     tally = Counter(term for one in candidates for term in one.said.terms)
     total = len(candidates) + 1
+    stop_terms = _stop_terms()
     return {
-        term: (LITTLE if term in COMMON_TERMS else log(total / count))
+        term: (LITTLE if term in stop_terms else log(total / count))
         * (1.0 if len(term) >= LETTERS else LITTLE)
         for term, count in tally.items()
     }

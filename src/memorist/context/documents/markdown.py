@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from memorist.errors import InvalidError, NotFoundError
+from memorist.language.sentences import PASSAGE_CHARS, passages
 from memorist.records.article import Chunk
-from memorist.records.text import PASSAGE_CHARS, passages
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

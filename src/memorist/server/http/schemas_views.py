@@ -62,7 +62,10 @@ class AddFact(Scoped):
     subject: str = Field(examples=["Ada"])
     predicate: str = Field(examples=["lives in"])
     object: str = Field(examples=["Berlin"])
-    single: bool = Field(default=False, description="It takes the place of the one that held.")
+    single: bool | None = Field(
+        default=None,
+        description="It takes the place of the one that held; by default as its predicate does.",
+    )
     ends: bool = Field(default=False, description="It holds no longer.")
     corrects: bool = Field(default=False, description="What was said before was wrong.")
     valid_from: AwareDatetime | None = Field(default=None, examples=["2026-03-01T00:00:00Z"])

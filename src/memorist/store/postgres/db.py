@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from memorist.language.stems import stems, term_stem
+from memorist.language.words import stems, term_stem
 from memorist.records.message import Message
 from memorist.records.text import dump_json
 from memorist.store.base import Term
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
 
 MAX_PLACES = 60_000  # of words read for one question
-MAX_KIN = 8  # the nearest: each word is a search of its own, which takes .3 ms
+MAX_SYNONYMS = 8  # the nearest: each word is a search of its own, which takes .3 ms
 EVERY_PLACE = 2**31 - 1
 COUNTED_ANEW = 1_000  # records up to which they are counted for every question
 
@@ -100,7 +100,7 @@ class PostgresDb:
     def few_places(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
         import numpy as np
 
-        stems = stems[:MAX_KIN]
+        stems = stems[:MAX_SYNONYMS]
         held = map(np.unique, self._places(owner, stems, stems, most + 1))
         return {stem: it for stem, it in zip(stems, held, strict=True) if len(it) <= most}
 

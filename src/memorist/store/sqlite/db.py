@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from memorist.language.stems import stems, term_stem
+from memorist.language.words import stems, term_stem
 from memorist.records.message import Message
 from memorist.records.text import dump_json
 from memorist.store import codec

@@ -1,7 +1,7 @@
 """Which words mean about the same: those whose vectors lie nearest to each other.
 
-A word is looked up as it is asked for, since "doctors" are not "doctoral"; its kin are given by
-their stems, as Memorist's index has them.
+A word is looked up as it is asked for, since "doctors" are not "doctoral"; its synonyms are given
+by their stems, as Memorist's index has them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ DISTINCT = frozenset(
 )
 
 
-def kin_lines(pieces: list[str], vectors: np.ndarray) -> Iterator[str]:
-    """A line for each word that has kin: the word, then their stems and how near each is."""
+def synonym_lines(pieces: list[str], vectors: np.ndarray) -> Iterator[str]:
+    """A line for each word that has synonyms: the word, then their stems and how near each is."""
     stem = stemmer("english").stemWord
     distinct = set(map(stem, DISTINCT))
     words = {
@@ -47,5 +47,5 @@ def kin_lines(pieces: list[str], vectors: np.ndarray) -> Iterator[str]:
                 if stems[place] != stems[own]:
                     best.setdefault(stems[place], cosines[place])
             if best:
-                kin = [f"{it}:{cosine:.2f}" for it, cosine in list(best.items())[:MOST]]
-                yield " ".join([word, *kin])
+                synonyms = [f"{it}:{cosine:.2f}" for it, cosine in list(best.items())[:MOST]]
+                yield " ".join([word, *synonyms])

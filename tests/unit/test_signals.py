@@ -1,10 +1,10 @@
-"""Manner: how much a message tells, by its words alone."""
+"""Signals: how much a message tells, by its words alone."""
 
 from __future__ import annotations
 
 import pytest
 
-from memorist.language.signals import Manner, manner_of
+from memorist.language.signals import Signals, signals_of
 
 OWN = 1 / 7
 DEFINITE = 2 / 7
@@ -22,7 +22,7 @@ DEFINITE = 2 / 7
     ],
 )
 def test_words_of_oneself_count_until_they_are_enough(text: str, own: float) -> None:
-    assert manner_of(text).own == pytest.approx(own)
+    assert signals_of(text).self_reference == pytest.approx(own)
 
 
 @pytest.mark.parametrize(
@@ -39,26 +39,28 @@ def test_words_of_oneself_count_until_they_are_enough(text: str, own: float) -> 
     ],
 )
 def test_a_figure_or_a_time_that_is_past_makes_it_definite(text: str) -> None:
-    assert manner_of(text).own == pytest.approx(DEFINITE)
+    assert signals_of(text).self_reference == pytest.approx(DEFINITE)
 
 
 def test_each_is_counted_once_and_all_of_them_make_1() -> None:
-    assert manner_of("12 of 40, on 3 May").own == pytest.approx(DEFINITE)
-    assert manner_of("last year, and already long ago").own == pytest.approx(DEFINITE)
-    assert manner_of("I got my 3 bikes recently, for our trip.").own == 1.0
+    assert signals_of("12 of 40, on 3 May").self_reference == pytest.approx(DEFINITE)
+    assert signals_of("last year, and already long ago").self_reference == pytest.approx(DEFINITE)
+    assert signals_of("I got my 3 bikes recently, for our trip.").self_reference == 1.0
 
 
 def test_what_is_only_meant_to_be_done_counts_against_it() -> None:
-    assert manner_of("I'll definitely try that.").own == pytest.approx(-DEFINITE)
-    assert manner_of("I’ll take my bike. We'll see!").own == pytest.approx(OWN - DEFINITE)
-    assert manner_of("I'll take the 9 o'clock train.").own == pytest.approx(0.0)
+    assert signals_of("I'll definitely try that.").self_reference == pytest.approx(-DEFINITE)
+    assert signals_of("I’ll take my bike. We'll see!").self_reference == pytest.approx(
+        OWN - DEFINITE
+    )
+    assert signals_of("I'll take the 9 o'clock train.").self_reference == pytest.approx(0.0)
 
 
 def test_only_the_beginning_of_a_long_text_is_looked_at() -> None:
-    assert manner_of("and " * 1_000 + "I'll sell my 3 bikes, right?") == Manner()
+    assert signals_of("and " * 1_000 + "I'll sell my 3 bikes, right?") == Signals()
 
 
 def test_a_question_is_known_by_its_mark() -> None:
-    assert manner_of("Where is it?").asks
-    assert manner_of("在哪里？").asks
-    assert not manner_of("Here it is.").asks
+    assert signals_of("Where is it?").is_question
+    assert signals_of("在哪里？").is_question
+    assert not signals_of("Here it is.").is_question

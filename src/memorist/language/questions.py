@@ -1,0 +1,86 @@
+"""Questions: whom a question asks about, and how a long one is shortened.
+
+People paste logs and code into a chat, and ask before or after them: of a long question the
+beginning and the end are embedded and searched for, since all of it would take too long and say
+no better what is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from memorist.language.words import ranking_stop_words
+
+T = TypeVar("T")
+# In bytes, since letters of most scripts cost an embedder more than those of English.
+QUESTION_BYTES = 2_000  # in which words and names are looked for
+EMBEDDED_BYTES = 320  # some 80 word pieces: they are embedded within the default deadline
+_GAP = " ... "
+_CUT_WORD_AT_END = re.compile(r"(?<=\s)\S{0,20}\Z")  # longer is no word: it is cut anywhere
+_CUT_WORD_AT_START = re.compile(r"\A\S{0,20}(?=\s)")
+_WORD = re.compile(r"[\w’'-]+")
+# What "you" did, what we talked about, or what to be reminded of.
+_YOU_DID = re.compile(
+    r"\byou(?:['’]ve)?(?: \w+)? (?:\w+ed|told|said|gave|wrote|made|sent|found|chose|came)\b"
+    r"|\b(?:our|the) (?:previous|last|earlier|past) (?:conversation|chat|discussion|session)s?\b"
+    r"|\bremind me\b",
+    re.IGNORECASE,
+)
+
+
+def role_asked_about(question: str) -> str:
+    """The role whose messages answer the question: "assistant" if it asks what "you" did."""
+    return "assistant" if _YOU_DID.search(question) else "user"
+
+
+def speakers_asked_about(question: str, speakers: Iterable[str]) -> frozenset[str]:
+    """The speakers that a question names, by their whole name or the first part of it."""
+    words = _WORD.findall(re.sub(r"['’]s\b", "", question))
+    named = {word.strip("'’-") for word in words} - {""}
+    # A line such as "When: Tuesday" has no speaker. In a question all in lower case, names are too.
+    stop_words = ranking_stop_words()
+    people = [name for name in speakers if _first_name(name).lower() not in stop_words]
+    if question.islower():
+        return frozenset(name for name in people if _first_name(name).lower() in named)
+    return frozenset(name for name in people if _first_name(name) in named)
+
+
+def in_first_person(question: str, names: Iterable[str]) -> str:
+    """The question with each name replaced by "I" and its possessive by "my".
+
+    With a name in it, an embedder finds messages to that person; their own messages say "I".
+    """
+    flags = re.IGNORECASE if question.islower() else re.NOFLAG
+    for name in sorted(names, key=len, reverse=True):
+        first, rest = _first_name(name), name.split()[1:]
+        spelled = re.escape(first) + (f"(?: {re.escape(' '.join(rest))})?" if rest else "")
+        question = re.sub(rf"\b{spelled}['’]s?(?!\w)", "my", question, flags=flags)
+        question = re.sub(rf"\b{spelled}\b", "I", question, flags=flags)
+    return question
+
+
+def _first_name(name: str) -> str:
+    return name.split()[0] if name.split() else name
+
+
+def shorten_middle(text: str, max_bytes: int = EMBEDDED_BYTES) -> str:
+    """A text of at most `max_bytes` unchanged; of a longer one the two ends, in whole words."""
+    if len(text) <= max_bytes // 4 or len(text.encode(errors="replace")) <= max_bytes:
+        return text
+    encoded = text.strip().encode(errors="replace")
+    if len(encoded) <= max_bytes:
+        return text.strip()
+    half = (max_bytes - len(_GAP)) // 2
+    head = _CUT_WORD_AT_END.sub("", encoded[:half].decode(errors="ignore"))
+    tail = _CUT_WORD_AT_START.sub("", encoded[-half:].decode(errors="ignore"))
+    return f"{head.rstrip()}{_GAP}{tail.lstrip()}"
+
+
+def first_and_last(items: Sequence[T], limit: int) -> list[T]:
+    """The first and the last items, `limit` in all; all of them if there are no more."""
+    if len(items) <= limit:
+        return list(items)
+    first = limit // 2
+    return [*items[:first], *items[len(items) - (limit - first) :]]
