@@ -118,7 +118,7 @@ def test_words_are_found_in_the_owners_passages_however_they_are_asked_for(url: 
         assert found(connection) == 0
         assert found(connection, his) == 0
         assert found(connection, hers) == found(connection, hers, his) == 4
-        ask = "SELECT word_places(%s, ARRAY['secret'], ARRAY['secret'], 99)"
+        ask = "SELECT word_postings(%s, ARRAY['secret'], ARRAY['secret'], 99)"
         assert connection.execute(ask, (BOB.owner,)).fetchall() == []
         assert len(connection.execute(ask, (ALICE.owner,)).fetchall()) == 1
         assert connection.execute("DELETE FROM passage_words").rowcount == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from memorist.records.message import Message
@@ -118,8 +119,7 @@ def load_queries(dialect: str, list_sql: str) -> dict[str, str]:
     return {name: complete(complete(sql)) for name, sql in found.items() if name[0] != "@"}
 
 
-def load_migrations(dialect: str) -> list[tuple[int, str]]:
-    """The numbered migrations of a dialect, in order."""
-    folder = resources.files("memorist.store") / dialect / "migrations"
+def load_migrations(folder: Traversable) -> list[tuple[int, str]]:
+    """The numbered migrations of a folder, in order."""
     files = sorted(item.name for item in folder.iterdir() if item.name.endswith(".sql"))
     return [(int(name[:4]), (folder / name).read_text()) for name in files]

@@ -152,7 +152,7 @@ ON CONFLICT DO NOTHING
 -- name: add_fact
 INSERT INTO facts (
   owner, id, agent_name, session_id, topic, subject, predicate, object, valid_from, valid_to,
-  known_from, known_to, confidence, source, superseded_by, reason, ended_at, said_at, memory_id)
+  known_from, known_to, confidence, source, superseded_by, reason, ended_at, said_at, memory)
 VALUES (
   :owner, :id, :agent, :session_id, :topic, :subject, :predicate, :object, :valid_from, :valid_to,
   :known_from, :known_to, :confidence, :source, :superseded_by, :reason, :ended_at, :said_at, :memory)
@@ -203,7 +203,7 @@ i.source, i.created_at, i.uses, i.used_at, i.expires_at, i.ended_at, i.supersede
 -- name: @fact
 f.id, f.agent_name, f.session_id, f.subject, f.predicate, f.object, f.valid_from, f.valid_to,
 f.known_from, f.known_to, f.confidence, f.source, f.superseded_by, f.reason, f.ended_at, f.said_at,
-f.memory_id
+f.memory
 
 -- name: items_by_id
 SELECT @item FROM memory_items i WHERE i.owner = :owner AND i.id IN (:ids*) ORDER BY i.created_at, i.id
@@ -653,7 +653,7 @@ WHERE tenant_hash = :tenant_hash AND id = :id
 SELECT tenant, user_id FROM owners WHERE owner > :after ORDER BY owner LIMIT :limit
 
 -- name: memory_of_fact
-SELECT memory_id FROM facts WHERE owner = :owner AND id = :id
+SELECT memory FROM facts WHERE owner = :owner AND id = :id
 
 -- name: memories_from_messages
 SELECT DISTINCT i.id FROM view_sources v
@@ -665,7 +665,7 @@ UPDATE passages SET outdated = :outdated
 WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * 1048576 AND CAST(:seq AS BIGINT) * 1048576 + 1048575
 
 -- name: facts_of_memory
-SELECT id FROM facts WHERE owner = :owner AND memory_id = :id
+SELECT id FROM facts WHERE owner = :owner AND memory = :id
 
 -- name: @card
 a.id, a.title, a.uri, a.digest, a.chars, a.created_at

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -30,30 +31,8 @@ from memorist.store.postgres.db import Counts, PostgresDb
 T = TypeVar("T")
 Pool = psycopg_pool.ConnectionPool[psycopg.Connection[Row]]
 
-MIGRATIONS = load_migrations("postgres")
+MIGRATIONS = load_migrations(resources.files("memorist.store.postgres") / "migrations")
 ROLE = "memorist_app"
-GUARDED_TABLES = (
-    "owners",
-    "sessions",
-    "user_agent_active_sessions",
-    "chat_message_history",
-    "message_revisions",
-    "passages",
-    "vectors",
-    "embedders",
-    "memory_items",
-    "facts",
-    "view_sources",
-    "agent_long_term_memory",
-    "note_versions",
-    "jobs",
-    "speakers",
-    "entities",
-    "passage_words",
-    "summaries",
-    "articles",
-    "entries",
-)
 _LOCK = 0x7265636F  # the advisory lock under which one process at a time migrates
 
 
@@ -329,7 +308,11 @@ def _grant(connection: psycopg.Connection[Row]) -> None:
         connection.execute(f"CREATE ROLE {ROLE} NOLOGIN")
     schema = sql.Identifier(_current_schema(connection))
     role = sql.Identifier(ROLE)
-    tables = sql.SQL(", ").join(map(sql.Identifier, GUARDED_TABLES))
+    guarded = connection.execute(
+        "SELECT DISTINCT tablename FROM pg_policies"
+        " WHERE policyname = 'own_rows' AND schemaname = current_schema()"
+    )
+    tables = sql.SQL(", ").join(sql.Identifier(name) for (name,) in guarded.fetchall())
     for grant in (
         "GRANT {role} TO CURRENT_USER",
         "GRANT USAGE ON SCHEMA {schema} TO {role}",

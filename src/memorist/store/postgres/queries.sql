@@ -72,7 +72,7 @@ INSERT INTO passage_words (owner, id, words)
 VALUES (:owner, :id, CAST(:words AS bigint[]))
 
 -- name: places
-SELECT w.number, word_places(CAST(:owner AS uuid), ARRAY[w.word], ARRAY[w.stem], :most)
+SELECT w.number, word_postings(CAST(:owner AS uuid), ARRAY[w.word], ARRAY[w.stem], :most)
 FROM unnest(CAST(:words AS text[]), CAST(:stems AS text[])) WITH ORDINALITY AS w (word, stem, number)
 
 -- name: count_records

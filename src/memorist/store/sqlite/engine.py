@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from importlib import resources
 from typing import TypeVar
 
 import apsw
@@ -20,9 +21,7 @@ from memorist.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
-from memorist.records.ids import now, to_micros
 from memorist.store.engine import Db, load_migrations
-from memorist.store.reindexing import reindex
 from memorist.store.sqlite import forks
 from memorist.store.sqlite.db import SqliteDb
 from memorist.store.vectors import EXACT_UP_TO, Shelves
@@ -30,8 +29,7 @@ from memorist.store.vectors import EXACT_UP_TO, Shelves
 T = TypeVar("T")
 
 APPLICATION_ID = 0x7265636F  # "reco", so that no other program's file is taken for ours
-MIGRATIONS = load_migrations("sqlite")
-REINDEXED_BY = 2  # the migration that drops what search works on, to be made again
+MIGRATIONS = load_migrations(resources.files("memorist.store.sqlite") / "migrations")
 MERGE_PAGES = 2_000
 CACHE_KIB = 32_768  # SQLite's own 2 MB makes appends slow down as the text index grows
 LEAST_MS = 50  # of patience, for another process that is writing just then
@@ -179,7 +177,7 @@ class SqliteEngine:
                 writer = self._connect()
                 self._writer_db = SqliteDb(writer, self._shelves)
                 try:
-                    migrate(self._writer_db)
+                    migrate(writer)
                 except BaseException:
                     self._writer_db = None
                     raise
@@ -261,9 +259,8 @@ class SqliteEngine:
                 time.sleep(0.01)
 
 
-def migrate(db: SqliteDb) -> None:
-    """Bring the schema up to date, each step in a transaction of its own."""
-    writer = db.connection
+def migrate(writer: apsw.Connection) -> None:
+    """Bring the schema up to date, each migration in a transaction of its own."""
     for version, script in MIGRATIONS:
         if int(str(writer.pragma("user_version"))) >= version:
             continue
@@ -271,8 +268,6 @@ def migrate(db: SqliteDb) -> None:
         try:
             if int(str(writer.pragma("user_version"))) < version:  # nobody else did meanwhile
                 writer.execute(script)
-                if version == REINDEXED_BY:
-                    reindex(db, to_micros(now()))
                 writer.pragma("user_version", version)
                 writer.pragma("application_id", APPLICATION_ID)
             writer.execute("COMMIT")

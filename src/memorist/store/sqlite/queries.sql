@@ -41,10 +41,10 @@ VALUES (:owner, :session_hash, :session_id, :agent, :now)
 RETURNING key
 
 -- name: next_seq
-SELECT max(coalesce((SELECT max(id) FROM chat_message_history), 0), seq) + 1 FROM given_up
+SELECT max(coalesce((SELECT max(id) FROM chat_message_history), 0), seq) + 1 FROM deleted_ids
 
 -- name: next_view_passage
-SELECT min(coalesce((SELECT min(id) FROM passages), 0), view_passage) - 1 FROM given_up
+SELECT min(coalesce((SELECT min(id) FROM passages), 0), view_passage) - 1 FROM deleted_ids
 
 -- name: append_message
 INSERT INTO chat_message_history
@@ -69,7 +69,7 @@ INSERT INTO passage_words (rowid, words) VALUES (:id, :words)
 
 -- name: places
 SELECT (
-  SELECT group_concat(doc) FROM (SELECT doc FROM word_places WHERE term = w.value LIMIT :most))
+  SELECT group_concat(doc) FROM (SELECT doc FROM word_postings WHERE term = w.value LIMIT :most))
 FROM json_each(:words) w
 
 -- The same without how often it stands there, which takes two thirds of the time.
@@ -183,30 +183,11 @@ WHERE owner = :owner AND embedder = :embedder AND id > :last ORDER BY id LIMIT 5
 SELECT passage, embedding FROM vectors
 WHERE passage IN (:passages*) AND embedder = :embedder AND +owner = :owner
 
--- name: messages_after
-SELECT @message, m.owner, m.session_id, s.agent_name FROM chat_message_history m
-JOIN sessions s ON s.key = m.session_id
-WHERE m.id > :last ORDER BY m.id LIMIT :limit
-
--- name: views_that_hold
-SELECT o.tenant, o.user_id, v.agent_name, v.session_id, v.kind, v.id, v.text, v.at FROM (
-  SELECT owner, agent_name, session_id, 'memory' AS kind, id, text, created_at AS at FROM memory_items
-  WHERE ended_at IS NULL
-  UNION ALL
-  SELECT owner, agent_name, session_id, 'fact', id, subject || ' ' || predicate || ' ' || object,
-    known_from FROM facts WHERE known_to IS NULL AND valid_to IS NULL
-  UNION ALL
-  SELECT owner, agent_name, NULL, 'note', id, notes, updated_at FROM agent_long_term_memory
-) v JOIN owners o ON o.owner = v.owner
-
 -- Only what came lately to the whole store is looked at: the rest has its vectors.
 -- name: newest
 SELECT p.id FROM (SELECT * FROM passages WHERE id > 0 ORDER BY id DESC LIMIT 1000) p @passage_joins
 WHERE p.owner = :owner AND p.start_at = 0 AND @says_something AND @passage_filter AND @filters
 ORDER BY p.id DESC LIMIT :limit
-
--- name: facts_that_hold
-SELECT owner, id, subject, object FROM facts WHERE known_to IS NULL AND valid_to IS NULL
 
 -- Without joins, and from covering indexes where they hold it: this is asked for hundreds at once.
 -- name: passages_by_id

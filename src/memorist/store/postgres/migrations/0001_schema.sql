@@ -1,4 +1,4 @@
--- The log, its views and its queue; the SQLite migration of the same number says what is what.
+-- The log, the views derived from it, and the queue; the SQLite schema explains tables and columns.
 -- `owner` is the hash of tenant and user (records/scope.py). It leads every key, so that each
 -- table can be partitioned by its hash, or distributed by it, as it stands.
 
@@ -6,7 +6,8 @@ CREATE TABLE owners (
   owner uuid PRIMARY KEY,
   tenant text NOT NULL,
   user_id text NOT NULL,
-  created_at bigint NOT NULL
+  created_at bigint NOT NULL,
+  changes bigint NOT NULL DEFAULT 0
 );
 
 -- Which owner a session's UUID belongs to, over all owners: `chat_message_history` is read and
@@ -37,8 +38,9 @@ CREATE TABLE user_agent_active_sessions (
   PRIMARY KEY (owner, agent_name)
 );
 
--- The table that langchain-postgres reads and writes, which may be there already, with more
--- columns. Rows of sessions that Memorist has not been told of belong to nobody (the nil owner).
+-- The table that langchain-postgres reads and writes. It may exist already, with more columns and
+-- with messages, so it is made as that library makes it and then extended. Rows of sessions that
+-- Memorist does not know belong to nobody (the nil owner).
 CREATE SEQUENCE message_seq;
 CREATE TABLE IF NOT EXISTS chat_message_history (
   id serial PRIMARY KEY,
@@ -106,19 +108,37 @@ CREATE TABLE passages (
   start_at integer NOT NULL,
   stop_at integer NOT NULL,
   created_at bigint NOT NULL,
-  words tsvector NOT NULL,
+  role text,
+  speaker text,
+  own double precision NOT NULL DEFAULT 0,
+  asks integer NOT NULL DEFAULT 0,
+  outdated integer NOT NULL DEFAULT 0,
   PRIMARY KEY (owner, id)
 );
 CREATE INDEX passages_by_view ON passages (owner, view_id) WHERE view_id IS NOT NULL;
+CREATE INDEX passages_by_session ON passages (owner, session_id, id);
 
--- English stems and no stop words, as the SQLite index has it.
-CREATE TEXT SEARCH DICTIONARY memorist_stem (TEMPLATE = snowball, LANGUAGE = english);
-CREATE TEXT SEARCH CONFIGURATION memorist (COPY = simple);
-ALTER TEXT SEARCH CONFIGURATION memorist
-  ALTER MAPPING FOR asciiword, word, numword, hword, asciihword, numhword,
-    hword_asciipart, hword_part, hword_numpart WITH memorist_stem;
+-- The words of each passage: a number for each, made of owner and word, so that an entry of the
+-- index holds one user's passages alone. The index keeps few pending entries, because every search
+-- reads those one by one.
+CREATE TABLE passage_words (
+  owner uuid NOT NULL,
+  id bigint NOT NULL,
+  words bigint[] NOT NULL,
+  PRIMARY KEY (owner, id),
+  FOREIGN KEY (owner, id) REFERENCES passages (owner, id) ON DELETE CASCADE
+);
+CREATE INDEX passages_by_word ON passage_words USING gin (words)
+  WITH (gin_pending_list_limit = 256);
 
--- Arrays of real: pgvector takes them where it is there, and nothing changes where it is not.
+-- By the beginning of the name, since a name may be longer than an index takes.
+CREATE TABLE speakers (
+  owner uuid NOT NULL,
+  speaker text NOT NULL
+);
+CREATE UNIQUE INDEX speakers_by_name ON speakers (owner, left(speaker, 500));
+
+-- Arrays of real until pgvector is found, which then changes the column's type to its own.
 CREATE TABLE vectors (
   owner uuid NOT NULL,
   embedder text NOT NULL,
@@ -132,6 +152,7 @@ CREATE TABLE embedders (
   owner uuid NOT NULL,
   embedder text NOT NULL,
   dimensions integer NOT NULL,
+  prepared integer NOT NULL DEFAULT 1,
   PRIMARY KEY (owner, embedder)
 );
 
@@ -174,6 +195,9 @@ CREATE TABLE facts (
   source text NOT NULL,
   superseded_by text,
   reason text,
+  ended_at bigint,
+  said_at bigint,
+  memory text,
   PRIMARY KEY (owner, id)
 );
 CREATE INDEX facts_by_topic ON facts (owner, topic);
@@ -185,6 +209,14 @@ CREATE TABLE view_sources (
   PRIMARY KEY (owner, view, message_id)
 );
 CREATE INDEX views_by_message ON view_sources (owner, message_id);
+
+CREATE TABLE entities (
+  owner uuid NOT NULL,
+  name text NOT NULL,
+  fact text NOT NULL,
+  PRIMARY KEY (owner, name, fact)
+);
+CREATE INDEX entities_by_fact ON entities (owner, fact);
 
 CREATE TABLE agent_long_term_memory (
   owner uuid NOT NULL,
@@ -207,11 +239,63 @@ CREATE TABLE note_versions (
   PRIMARY KEY (owner, agent_name, version)
 );
 
+CREATE TABLE summaries (
+  owner uuid NOT NULL,
+  session_id uuid NOT NULL,
+  last_seq bigint NOT NULL,
+  id text NOT NULL,
+  previous text,
+  text text NOT NULL,
+  made_by text NOT NULL,
+  asked integer NOT NULL,
+  messages bigint NOT NULL,
+  tokens_before bigint NOT NULL,
+  tokens bigint NOT NULL,
+  created_at bigint NOT NULL,
+  PRIMARY KEY (owner, session_id, last_seq)
+);
+
+CREATE TABLE articles (
+  owner uuid NOT NULL,
+  id text NOT NULL,
+  agent_name text NOT NULL,
+  uri_hash text NOT NULL,
+  uri text NOT NULL,
+  title text NOT NULL,
+  digest text NOT NULL,
+  chars bigint NOT NULL,
+  pieces bigint NOT NULL,
+  created_at bigint NOT NULL,
+  text text NOT NULL,
+  PRIMARY KEY (owner, id)
+);
+CREATE UNIQUE INDEX articles_by_uri ON articles (owner, agent_name, uri_hash);
+CREATE INDEX articles_by_digest ON articles (owner, digest);
+
+-- JSON is kept as text, since jsonb takes no NUL character; paths are ordered by code points.
+CREATE TABLE entries (
+  owner uuid NOT NULL,
+  id text NOT NULL,
+  path text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  expires_at bigint,
+  ttl bigint,
+  pieces bigint NOT NULL,
+  value text NOT NULL,
+  text text NOT NULL,
+  PRIMARY KEY (owner, id)
+);
+CREATE INDEX entries_by_path ON entries (owner, path);
+CREATE INDEX entries_by_age ON entries (owner, updated_at);
+CREATE INDEX entries_by_end ON entries (owner, expires_at) WHERE expires_at IS NOT NULL;
+
 CREATE TABLE jobs (
   owner uuid NOT NULL,
   id bigint GENERATED ALWAYS AS IDENTITY,
   kind text NOT NULL,
-  session_id uuid NOT NULL,
+  session_id uuid,
   first_seq bigint NOT NULL,
   last_seq bigint NOT NULL,
   attempts integer NOT NULL,
@@ -222,9 +306,38 @@ CREATE TABLE jobs (
   PRIMARY KEY (owner, id)
 );
 CREATE INDEX jobs_waiting ON jobs (id) WHERE dead = 0;
+CREATE INDEX jobs_by_kind ON jobs (kind, id) WHERE dead = 0;
 CREATE INDEX jobs_by_session ON jobs (owner, session_id);
 
--- As `fold` in records/text.py, for rows that come from elsewhere.
+CREATE TABLE spending (
+  hour bigint PRIMARY KEY,
+  calls bigint NOT NULL,
+  tokens bigint NOT NULL
+);
+
+-- A key tells who is asking, so it is read before the owner is known: no row-level security here.
+CREATE TABLE api_keys (
+  id text COLLATE "C" PRIMARY KEY,
+  tenant_hash text NOT NULL,
+  tenant text NOT NULL,
+  user_id text,
+  label text NOT NULL,
+  digest text NOT NULL,
+  created_at bigint NOT NULL,
+  expires_at bigint,
+  revoked_at bigint
+);
+CREATE INDEX api_keys_by_tenant ON api_keys (tenant_hash, created_at);
+
+-- One row for each write a process has under way at a time. It changes with the write, so that
+-- a process that lost the answer to its COMMIT can tell whether it was done.
+CREATE TABLE memorist_writes (
+  client uuid PRIMARY KEY,
+  number bigint NOT NULL,
+  used_at timestamptz NOT NULL
+);
+
+-- As `fold` in records/text.py, for messages that other programs insert.
 CREATE FUNCTION folded(said text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT regexp_replace(regexp_replace(replace(normalize(regexp_replace(
     normalize(lower(said), NFKD), '[\u0300-\u036f]', '', 'g'), NFC), 'ß', 'ss'),
@@ -232,8 +345,68 @@ CREATE FUNCTION folded(said text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     '([\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])', ' \1 ', 'g')
 $$;
 
--- Make a message that came from elsewhere findable, and queue it to be thought about.
-CREATE FUNCTION take_in(for_owner uuid, session uuid, seq bigint, message jsonb, at timestamptz)
+-- As `stem` in language/stems.py: English stems without stop words, and Russian ones.
+CREATE TEXT SEARCH DICTIONARY memorist_stem (TEMPLATE = snowball, LANGUAGE = english);
+CREATE TEXT SEARCH DICTIONARY memorist_russian (TEMPLATE = snowball, LANGUAGE = russian);
+CREATE FUNCTION stem_of(word text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE
+    WHEN length(word) > 40 THEN word
+    WHEN octet_length(word) = length(word) THEN (ts_lexize('memorist_stem', word))[1]
+    WHEN word ~ '^[\u0400-\u04ff]' THEN (ts_lexize('memorist_russian', word))[1]
+    ELSE word END
+$$;
+
+-- The stems of a folded text, in their order.
+CREATE FUNCTION stems_of(said text) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+  SELECT array_agg(stem_of(word) ORDER BY place)
+  FROM regexp_split_to_table(said, '\s+') WITH ORDINALITY AS split (word, place)
+  WHERE word <> ''
+$$;
+
+-- As `word_keys` in store/postgres/db.py. A stem that was made here is led by a mark: this
+-- server's stemmers are of another release than ours, and stem some words in another way.
+CREATE FUNCTION word_key(for_owner uuid, word text, nth bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+  SELECT ('x' || encode(substr(sha256(
+    uuid_send(for_owner) || convert_to(nth || ' ' || word, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint
+$$;
+CREATE FUNCTION word_keys(for_owner uuid, stems text[]) RETURNS bigint[]
+LANGUAGE sql IMMUTABLE AS $$
+  WITH said AS (
+    SELECT word, place, lead(word) OVER (ORDER BY place) AS after
+    FROM unnest(stems) WITH ORDINALITY AS listed (word, place)
+  ), findable AS (
+    SELECT word FROM said
+    UNION ALL
+    SELECT word || after FROM said
+    WHERE word ~ '^[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]'
+      AND after ~ '^[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]'
+  ), counted AS (
+    SELECT word, row_number() OVER (PARTITION BY word) AS nth FROM findable
+  )
+  SELECT coalesce(array_agg(word_key(for_owner, '~' || word, nth)), '{}')
+  FROM counted WHERE nth <= 8
+$$;
+
+-- The speaker and the date, which the words of a message's first passage begin with.
+CREATE FUNCTION about(speaker text, micros bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT coalesce(speaker, '') || ' ' || to_char(
+    timestamp 'epoch' + micros * interval '1 microsecond', 'FMDD FMMonth FMYYYY') || ' '
+$$;
+
+-- Whether a message of another program says its content and no more, as `Message.text` has it.
+CREATE FUNCTION is_plain(message jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT jsonb_typeof(message #> '{data,content}') = 'string'
+    AND coalesce(message #> '{data,additional_kwargs}', '{}') IN ('{}', 'null')
+    AND coalesce(message #> '{data,tool_calls}', '[]') IN ('[]', 'null')
+    AND coalesce(message #> '{data,invalid_tool_calls}', '[]') IN ('[]', 'null')
+    AND coalesce(message #> '{data,tool_call_chunks}', '[]') IN ('[]', 'null')
+$$;
+
+-- Index a message that another program inserted, and queue it. Where its text cannot be computed
+-- exactly here, its last passage reaches to the end, wherever that is.
+CREATE FUNCTION
+  take_in(for_owner uuid, session uuid, seq bigint, message jsonb, at timestamptz)
 RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   content jsonb := message #> '{data,content}';
@@ -241,20 +414,64 @@ DECLARE
     WHEN 'array' THEN (SELECT string_agg(coalesce(part ->> 'text', part #>> '{}'), ' ')
                        FROM jsonb_array_elements(content) part)
     ELSE content #>> '{}' END, '');
+  speaker text := nullif(message #>> '{data,name}', '');
   micros bigint := (extract(epoch FROM at) * 1000000)::bigint;
-  size integer := 20000;
+  size integer := 1000;
+  last_piece integer := greatest(0, (length(said) - 1) / size);
 BEGIN
-  INSERT INTO passages (owner, id, kind, agent_name, session_id, start_at, stop_at, created_at, words)
-  SELECT for_owner, seq * 1048576 + piece, 'message', s.agent_name, session,
-    piece * size, CASE WHEN piece = 0 AND length(said) <= size THEN 2147483647
-                       ELSE (piece + 1) * size END, micros,
-    to_tsvector('memorist', folded(substr(said, piece * size + 1, size)))
-  FROM sessions s, generate_series(0, greatest(0, (length(said) - 1) / size)) piece
+  INSERT INTO passages (owner, id, kind, agent_name, session_id, start_at, stop_at, created_at,
+    role, speaker)
+  SELECT for_owner, seq * 1048576 + piece, 'message', s.agent_name, session, piece * size,
+    CASE WHEN piece < last_piece THEN (piece + 1) * size
+         WHEN is_plain(message) THEN length(said) ELSE 2147483647 END,
+    micros, role_of(message), speaker
+  FROM sessions s, generate_series(0, last_piece) piece
   WHERE s.owner = for_owner AND s.key = session;
+  INSERT INTO passage_words (owner, id, words)
+  SELECT for_owner, seq * 1048576 + piece, word_keys(for_owner, stems_of(folded(
+    CASE WHEN piece = 0 THEN about(speaker, micros) ELSE '' END
+    || substr(said, piece * size + 1, size))))
+  FROM sessions s, generate_series(0, last_piece) piece
+  WHERE s.owner = for_owner AND s.key = session;
+  IF speaker IS NOT NULL THEN
+    INSERT INTO speakers VALUES (for_owner, speaker) ON CONFLICT DO NOTHING;
+  END IF;
   INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
-  VALUES (for_owner, 'derive', session, seq, seq, 0,
+  VALUES (for_owner, 'embed', session, seq, seq, 0,
           (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0);
 END $$;
+
+-- The postings of terms: for each that is there, the passages, once for each occurrence. The words
+-- searched for go into a setting, because under row-level security no condition of the query itself
+-- may use the index of words; a condition of the policy may. Planned anew each time, for users of
+-- all sizes.
+CREATE FUNCTION word_postings(for_owner uuid, words text[], stems text[], most integer)
+RETURNS SETOF bytea LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  postings bigint[];
+  found bigint[];
+BEGIN
+  FOR term IN 1..cardinality(words) LOOP
+    postings := '{}';
+    FOR nth IN 1..8 LOOP
+      PERFORM set_config('memorist.words', word_key(for_owner, stems[term], nth) || ' ' ||
+        word_key(for_owner, '~' || stem_of(words[term]), nth), true);
+      EXECUTE 'SELECT array_agg(id) FROM (SELECT id FROM passage_words LIMIT $1) AS those'
+        INTO found USING most;
+      EXIT WHEN found IS NULL;
+      postings := postings || found;
+    END LOOP;
+    IF cardinality(postings) > 0 THEN
+      RETURN NEXT array_send(postings);
+    END IF;
+  END LOOP;
+  PERFORM set_config('memorist.words', '', true);
+END $$;
+
+CREATE FUNCTION owner_of_session(wanted uuid) RETURNS uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+  SELECT owner FROM session_uuids WHERE key = wanted
+$$;
 
 -- A row from langchain-postgres brings a session UUID and a message; the rest is filled in here.
 CREATE FUNCTION fill_in() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -279,19 +496,6 @@ BEGIN
 END $$;
 CREATE TRIGGER fill_in BEFORE INSERT ON chat_message_history
   FOR EACH ROW WHEN (NEW.owner IS NULL) EXECUTE FUNCTION fill_in();
-
-CREATE FUNCTION owner_of_session(wanted uuid) RETURNS uuid
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-  SELECT owner FROM session_uuids WHERE key = wanted
-$$;
-
--- One row for each write a process has under way at a time. It changes with the write, so that
--- a process which lost the answer to its COMMIT can tell whether it was done.
-CREATE TABLE memorist_writes (
-  client uuid PRIMARY KEY,
-  number bigint NOT NULL,
-  used_at timestamptz NOT NULL
-);
 
 -- A session's rows carry its own id where that is a UUID nobody else has taken, and one made
 -- from owner and id otherwise.
@@ -363,7 +567,7 @@ CREATE TRIGGER passage_gone AFTER DELETE ON passages
   FOR EACH ROW EXECUTE FUNCTION passage_gone();
 
 -- Row-level security: a query that forgets its WHERE still sees one owner's rows, and none
--- where no owner was set. The queue's three tables, which hold no words, open to a worker.
+-- where no owner was set. The tables of the queue, which hold no words, open to a worker.
 DO $$
 DECLARE
   guarded text;
@@ -372,17 +576,28 @@ DECLARE
 BEGIN
   FOREACH guarded IN ARRAY ARRAY[
     'owners', 'sessions', 'user_agent_active_sessions', 'chat_message_history',
-    'message_revisions', 'passages', 'vectors', 'embedders', 'memory_items', 'facts',
-    'view_sources', 'agent_long_term_memory', 'note_versions', 'jobs']
+    'message_revisions', 'passages', 'passage_words', 'speakers', 'vectors', 'embedders',
+    'memory_items', 'facts', 'view_sources', 'entities', 'agent_long_term_memory',
+    'note_versions', 'summaries', 'articles', 'entries', 'jobs']
   LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', guarded);
     EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', guarded);
-    EXECUTE format('CREATE POLICY own_rows ON %I USING %s WITH CHECK %s', guarded, mine, mine);
+    IF guarded <> 'passage_words' THEN
+      EXECUTE format('CREATE POLICY own_rows ON %I USING %s WITH CHECK %s', guarded, mine, mine);
+    END IF;
   END LOOP;
+  -- Written with a passage, deleted with it, and read by words alone.
+  EXECUTE 'CREATE POLICY own_rows ON passage_words FOR INSERT WITH CHECK ' || mine;
   EXECUTE 'CREATE POLICY worker ON jobs USING ' || worker || ' WITH CHECK ' || worker;
   EXECUTE 'CREATE POLICY worker ON owners FOR SELECT USING ' || worker;
   EXECUTE 'CREATE POLICY worker ON sessions FOR SELECT USING ' || worker;
+  EXECUTE 'CREATE POLICY worker ON embedders FOR SELECT USING ' || worker;
 END $$;
+-- Each setting is read once and not for every row; and no index but that of words fits.
+CREATE POLICY asked ON passage_words FOR SELECT USING (
+  words && (SELECT string_to_array(current_setting('memorist.words', true), ' ')::bigint[])
+  AND owner IS NOT DISTINCT FROM
+    (SELECT nullif(current_setting('memorist.owner', true), '')::uuid));
 CREATE POLICY adoption ON chat_message_history USING (
   owner = '00000000-0000-0000-0000-000000000000'
   AND session_id::text = current_setting('memorist.adopting', true));
