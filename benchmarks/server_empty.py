@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from memorist.server.run import configured
+from memorist.server.http.run import uvicorn_config
 
 
 async def nothing(_: Request) -> Response:
@@ -20,7 +20,7 @@ async def nothing(_: Request) -> Response:
 def main() -> None:
     """Say where, and serve until stopped."""
     app = Starlette(routes=[Route("/health", nothing)])
-    config = configured(app)
+    config = uvicorn_config(app)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         print("page", f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
         uvicorn.Server(config).run(sockets=[listening])

@@ -18,17 +18,16 @@ import pytest
 from memorist.memory import Memory
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.server.auth import Guard, Keys
+from memorist.server.auth import Guard, Keys, Principal
 from memorist.server.http.app import build_app
-from memorist.server.http.authenticate import Authenticate
-from memorist.server.principal import Principal
-from memorist.server.tokens import JwtTokens, Published
+from memorist.server.http.authentication import Authenticate
+from memorist.server.http.tokens import JwtTokens, PublishedKeys
 from memorist.store.base import Store
 from memorist.store.postgres.store import PostgresStore
 from memorist.store.sql_store import SqlStore
 from memorist.store.sqlite.store import SqliteStore
+from tests.support.asgi import Answer, hello, request
 from tests.support.http_server import serving
-from tests.support.shields import Answer, hello, request
 from tests.support.tokens import signed
 
 Sent = list[dict[str, Any]]
@@ -172,7 +171,7 @@ def test_what_a_refused_caller_sent_is_not_logged_and_the_kind_is(
     Keys(store).revoke("acme", new.record.id)
     _, sent = ask(Guard(store), "/api", f"Bearer {new.text}")
     assert status(sent) == 401
-    assert "r1: nobody was let in: this key was revoked" in caplog.text
+    assert "r1: authentication failed: this key was revoked" in caplog.text
     assert new.text[20:] not in caplog.text + str(sent)
 
 
@@ -215,7 +214,7 @@ def test_keys_are_known_while_the_issuer_of_tokens_hangs(store: Store) -> None:
     header = f"Bearer {Keys(store).create(tenant='t', user='ada').text}"
     with socket.create_server(("127.0.0.1", 0)) as hung:
         url = f"http://127.0.0.1:{hung.getsockname()[1]}/keys"
-        layer = Authenticate(hello, Guard(store, JwtTokens(verifiers=Published(url))))
+        layer = Authenticate(hello, Guard(store, JwtTokens(keys=PublishedKeys(url))))
 
         async def run() -> list[int]:
             junk = [asyncio.create_task(asked(layer, f"Bearer {signed()}")) for _ in range(12)]

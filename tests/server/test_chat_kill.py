@@ -21,7 +21,7 @@ from memorist.config import Settings
 from memorist.server.auth import Guard
 from memorist.server.chat import Chats
 from memorist.server.http.app import build_app
-from memorist.server.run import Address, serve
+from memorist.server.http.run import Address, serve
 from memorist.testing.model_server import ModelServer, quote_messages
 from tests.server.test_chat import JSON, read_events, say
 from tests.support.http_server import serving

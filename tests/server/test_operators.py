@@ -16,14 +16,14 @@ from memorist.cli.main import app
 from memorist.cli.mcp_install import merged, write
 from memorist.config import Settings
 from memorist.errors import ConfigError
-from memorist.server.run import Address, settled
+from memorist.server.http.run import Address, resolve_auth
 
 TOLD = {"command": "python"}
 NOW = datetime(2026, 4, 1, tzinfo=UTC)
 
 
 def test_every_loopback_address_answers_to_its_own_name() -> None:
-    settings = settled(Settings(url=":memory:"), Address("127.0.0.2", 1), keys=False)
+    settings = resolve_auth(Settings(url=":memory:"), Address("127.0.0.2", 1), keys=False)
     assert settings.hosts == "127.0.0.2"
     assert settings.auth == "off"
 

@@ -276,7 +276,7 @@ class _Kept(io.BufferedReader):
 def main(database: str, log: str) -> None:
     """Serve with all that is logged written down."""
     from memorist.config import Settings
-    from memorist.server.run import Address, serve
+    from memorist.server.http.run import Address, serve
 
     logging.basicConfig(level=logging.DEBUG, filename=log, force=True)
     settings = Settings(url=database, auth="on", rate="0", embedder="none", durability="normal")

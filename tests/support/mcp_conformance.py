@@ -18,7 +18,7 @@ from mcp.server.fastmcp.exceptions import ToolError
 from mcp.types import AudioContent, EmbeddedResource, ImageContent, TextContent
 
 from memorist import Memory
-from memorist.server.http.hosts import Hosts
+from memorist.server.http.origins import TrustedHosts, TrustedOrigins
 from memorist.server.mcp.http import McpApp
 from tests.support.mcp_http import main, make_app
 
@@ -211,7 +211,7 @@ def make(memory: Memory) -> Any:
     """The app with the fixtures."""
     door = McpApp(memory)
     add_fixtures(door.server)
-    return Hosts(Everybody(make_app(memory, door)), hosts=(), origins=())
+    return TrustedHosts(TrustedOrigins(Everybody(make_app(memory, door))))
 
 
 if __name__ == "__main__":

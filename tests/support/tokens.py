@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from memorist.config import Settings
 from memorist.errors import UnauthorizedError
-from memorist.server.tokens import JwtTokens
+from memorist.server.http.tokens import JwtTokens
 
 SECRET = "a shared secret that has 64 bytes, as the longest HMAC asks for."
 RSA = rsa.generate_private_key(public_exponent=65537, key_size=2048)

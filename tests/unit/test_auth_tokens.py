@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from memorist.config import Settings
 from memorist.errors import ConfigError, UnauthorizedError
-from memorist.server.auth import Guard, Keys, build_guard
-from memorist.server.principal import Principal
+from memorist.server.auth import Guard, Keys, Principal, build_guard
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.tokens import (
     ED,
@@ -121,17 +120,17 @@ def test_a_token_signed_with_the_public_key_as_a_secret_is_refused(algorithm: st
 
 def test_another_algorithm_than_the_keys_own_is_refused() -> None:
     for name in ("HS384", "HS512"):
-        assert "not signed as its key wants" in refused(tokens(), signed(algorithm=name))
+        assert "algorithm is not the key's" in refused(tokens(), signed(algorithm=name))
     for name in ("RS384", "RS512", "PS256"):
-        assert "as its key wants" in refused(tokens(pem(RSA)), signed(RSA, name))
+        assert "algorithm is not the key's" in refused(tokens(pem(RSA)), signed(RSA, name))
     for name, private in PRIVATE.items():
         refused(tokens(), signed(private, name))
 
 
 def test_another_key_or_a_changed_token_is_refused() -> None:
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    assert "not signed with the key" in refused(tokens(pem(RSA)), signed(other, "RS256"))
-    assert "not signed with the key" in refused(
+    assert "signature is not the key's" in refused(tokens(pem(RSA)), signed(other, "RS256"))
+    assert "signature is not the key's" in refused(
         tokens(), signed("another secret of 32 bytes or so")
     )
     head, body, mac = signed().split(".")
@@ -146,7 +145,7 @@ def test_keys_that_a_token_brings_along_are_not_used() -> None:
     jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(evil.public_key()))
     for headers in ({"jwk": jwk}, {"jku": "http://127.0.0.1:1/keys"}, {"kid": "../../dev/null"}):
         token = jwt.encode(claims(), evil, "RS256", headers=headers)
-        assert "not signed with the key" in refused(tokens(pem(RSA)), token)
+        assert "signature is not the key's" in refused(tokens(pem(RSA)), token)
 
 
 @pytest.mark.parametrize(

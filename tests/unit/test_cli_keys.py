@@ -16,8 +16,7 @@ from memorist import ConflictError, NotFoundError
 from memorist.cli.main import app
 from memorist.errors import InvalidError, UnauthorizedError
 from memorist.records.ids import now
-from memorist.server.auth import Guard
-from memorist.server.principal import Principal
+from memorist.server.auth import Guard, Principal
 from memorist.store.sqlite.store import SqliteStore
 
 Run = Callable[..., Result]

@@ -12,14 +12,14 @@ from memorist import ConfigError, SqliteStore
 from memorist.cli.main import app
 from memorist.config import Settings
 from memorist.server.auth import Keys
-from memorist.server.run import Address, settled
+from memorist.server.http.run import Address, resolve_auth
 
 HERE, THERE = Address("127.0.0.1", 7077), Address("192.0.2.7", 7077)
 SETTINGS = Settings(url=":memory:")
 
 
 def asks(settings: Settings, address: Address, *, keys: bool = False) -> bool:
-    return settled(settings, address, keys=keys).auth == "on"
+    return resolve_auth(settings, address, keys=keys).auth == "on"
 
 
 def test_one_local_user_needs_no_key() -> None:
@@ -44,9 +44,9 @@ def test_other_machines_always_show_keys() -> None:
 
 
 def test_the_name_it_listens_on_is_one_it_answers_to() -> None:
-    assert settled(SETTINGS, THERE, keys=False).hosts == "192.0.2.7"
-    assert settled(SETTINGS, Address("2001:db8::7", 1), keys=False).hosts == "[2001:db8::7]"
-    assert settled(SETTINGS, Address("0.0.0.0", 1), keys=False).hosts == ""
+    assert resolve_auth(SETTINGS, THERE, keys=False).hosts == "192.0.2.7"
+    assert resolve_auth(SETTINGS, Address("2001:db8::7", 1), keys=False).hosts == "[2001:db8::7]"
+    assert resolve_auth(SETTINGS, Address("0.0.0.0", 1), keys=False).hosts == ""
 
 
 def test_what_cannot_be_is_said_before_anything_listens(tmp_path: Path) -> None:

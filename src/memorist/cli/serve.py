@@ -14,7 +14,7 @@ from memorist.config import Settings
 from memorist.memory import open_store
 
 if TYPE_CHECKING:
-    from memorist.server.run import Address
+    from memorist.server.http.run import Address
 
 Host = Annotated[str, typer.Option(help="Where to listen; beyond this machine, keys are needed.")]
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")]
@@ -43,8 +43,10 @@ def serve(
     rate: Rate = None,
 ) -> None:
     """Serve the memory over HTTP and MCP, with its worker, until stopped."""
-    from memorist.server.run import Address, settled
-    from memorist.server.run import serve as listen  # here: the other commands start without it
+    from memorist.server.http.run import Address, resolve_auth
+    from memorist.server.http.run import (
+        serve as listen,  # here: the other commands start without it
+    )
 
     given: dict[str, Any] = {
         "url": db,
@@ -60,7 +62,7 @@ def serve(
     # Made or brought up to date by one process alone.
     with closing(open_store(chosen.url, chosen.durability)) as store:
         keys = any(key.revoked_at is None for key in store.keys(chosen.tenant))
-    settings = settled(chosen, where, keys=keys)
+    settings = resolve_auth(chosen, where, keys=keys)
     listen(settings, where, workers=workers, ready=lambda at: _tell(settings, at))
 
 

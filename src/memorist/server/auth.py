@@ -29,7 +29,6 @@ from memorist.errors import (
 from memorist.records.api_key import ApiKey
 from memorist.records.ids import now
 from memorist.records.scope import check_tenant
-from memorist.server.principal import Principal
 from memorist.store.base import Store
 
 MAX_CHARS = 8_192  # of an Authorization header; what is longer is not even looked at
@@ -38,6 +37,21 @@ ID_BYTES, SECRET_BYTES = 8, 32
 _BEARER = re.compile(r"bearer +([\x21-\x7e]+) *", re.IGNORECASE | re.ASCII)
 _KEY = re.compile(r"mk_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
 _NO_DIGEST = "0" * 64  # compared with where there is no key, so that both take as long
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """An authenticated caller: a user of a tenant, or an admin of it, who names the user."""
+
+    tenant: str
+    user: str | None = None
+    name: str = ""  # the key's id or the token's subject, for logs
+    local: bool = False  # the only user of a server that no other machine can reach
+
+    @property
+    def admin(self) -> bool:
+        """Whether the caller may name any user of the tenant."""
+        return self.user is None
 
 
 class Tokens(Protocol):
@@ -167,7 +181,7 @@ class Keys:
 def build_guard(store: Store, settings: Settings) -> Guard:
     """The guard of a server: keys always, tokens where the settings say how to check them."""
     if settings.jwt_key or settings.jwt_jwks_url:
-        from memorist.server.tokens import JwtTokens  # here: keys need no other package
+        from memorist.server.http.tokens import JwtTokens  # only here: keys need no extra
 
         return Guard(store, JwtTokens.of(settings))
     if settings.jwt_issuer or settings.jwt_audience:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from memorist.errors import MissingExtraError
+from pydantic import TypeAdapter
+
 from memorist.records.article import Article, Card
 from memorist.records.fact import Fact
 from memorist.records.inputs import Remembered
@@ -15,11 +16,6 @@ from memorist.records.note import Note
 from memorist.records.query import Forgotten, Hit, Recall, Why
 from memorist.records.scope import Scope
 from memorist.records.session import Session
-
-try:
-    from pydantic import TypeAdapter
-except ImportError as error:
-    raise MissingExtraError("server") from error
 
 AT = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 SESSION_ID = "019ca8b2-6c40-7000-8000-000000000001"

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from memorist.errors import MissingExtraError
-from memorist.server.http.authenticate import PUBLIC
-from memorist.server.http.problems import MEDIA_TYPE
+from fastapi import FastAPI
 
-try:
-    from fastapi import FastAPI
-except ImportError as error:
-    raise MissingExtraError("server") from error
+from memorist.server.http.authentication import PUBLIC
+from memorist.server.http.problems import MEDIA_TYPE
 
 _PROBLEMS = {
     "400": "The request cannot be read.",

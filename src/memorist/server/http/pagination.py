@@ -8,13 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from json.encoder import encode_basestring
 from typing import Annotated, Any, Generic, TypeVar
 
-from memorist.errors import InvalidError, MissingExtraError
+from fastapi import Query
+from pydantic import BaseModel, Field
 
-try:
-    from fastapi import Query
-    from pydantic import BaseModel, Field
-except ImportError as error:
-    raise MissingExtraError("server") from error
+from memorist.errors import InvalidError
 
 T = TypeVar("T")
 MOST = 500

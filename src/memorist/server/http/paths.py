@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import unquote_to_bytes
 
-from memorist.errors import MissingExtraError
-
-try:
-    from fastapi.routing import APIRoute
-    from starlette.routing import Match
-    from starlette.types import Scope
-except ImportError as error:
-    raise MissingExtraError("server") from error
+from fastapi.routing import APIRoute
+from starlette.routing import Match
+from starlette.types import Scope
 
 SLASH = "\udc2f"  # stands for a slash inside a part; no text that was decoded holds it
 

@@ -1,4 +1,4 @@
-"""Problems: errors as RFC 9457 tells them, with a code that stays and nobody's words."""
+"""Error responses: problem documents (RFC 9457) with a stable code and no user content."""
 
 from __future__ import annotations
 
@@ -9,39 +9,64 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
 from memorist.error_codes import code_of
-from memorist.errors import MemoristError, MissingExtraError, RateLimitedError
-from memorist.server.http.validation import fields_of, in_words
+from memorist.errors import InvalidError, MemoristError, RateLimitedError
 
-try:
-    from fastapi.exceptions import RequestValidationError
-    from starlette.exceptions import HTTPException
-    from starlette.requests import Request
-    from starlette.responses import Response
-except ImportError as error:
-    raise MissingExtraError("server") from error
-
+REQUESTS = ("http", "websocket")  # the ASGI scopes that a client opens
 MEDIA_TYPE = "application/problem+json"
-MOST_FIELDS = 10  # that are named as wrong
-BUSY_S = 1.0
+MAX_FIELDS = 10  # that a problem names
+RETRY_AFTER_S = 1
+# What the framework itself refuses: codes and texts of ours in place of its own.
+FRAMEWORK_ERRORS = {
+    400: (
+        "bad_request",
+        "the request cannot be read; is the body JSON, and not nested too deeply?",
+    ),
+    404: ("not_found", "there is nothing at this address"),
+    405: ("method_not_allowed", "this address does not take this method"),
+    408: ("too_slow", "the body came too slowly"),
+    413: ("too_large", "the body is too large"),
+}
 log = logging.getLogger("memorist.server")
 
 
 class HttpError(MemoristError):
     """A refusal that only HTTP knows, by its status."""
 
-    def __init__(
-        self, status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, status: int, code: str, detail: str) -> None:
         super().__init__(detail)
         self.status = status
         self.code = code
-        self.headers = dict(headers or {})
+
+
+def header_values(scope: Scope, name: bytes) -> list[bytes]:
+    """Every value of a header, in order; its name in lower case."""
+    return [value for key, value in scope["headers"] if key.lower() == name]
+
+
+def request_id_of(scope: Mapping[str, Any]) -> str:
+    """The id that the request was given."""
+    return str(scope.get("state", {}).get("request_id", ""))
+
+
+async def refuse(error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with a problem; a websocket that cannot carry one is only closed."""
+    has_response = "websocket.http.response" in (scope.get("extensions") or {})
+    if scope["type"] == "websocket" and not has_response:
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    await problem_response(error, request_id_of(scope))(scope, receive, send)
 
 
 def problem_response(error: Exception, request_id: str) -> Response:
-    """The answer that tells of an error; what is not ours is told by nothing but its status."""
-    status, code = _kind(error)
+    """The response to an error; one that is not ours is described by its status only."""
+    status, code = _status_and_code(error)
     detail = str(error) if isinstance(error, MemoristError) else ""
     return problem(status, code, detail, request_id, headers=_headers(error, status))
 
@@ -55,8 +80,8 @@ def problem(
     headers: Mapping[str, str] | None = None,
     fields: Sequence[Mapping[str, str]] = (),
 ) -> Response:
-    """A problem as an answer."""
-    told: dict[str, Any] = {
+    """A problem document as a response."""
+    document: dict[str, Any] = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
         "status": status,
@@ -65,68 +90,72 @@ def problem(
         "request_id": request_id,
     }
     if fields:
-        told["fields"] = list(fields)
-    body = json.dumps(told, ensure_ascii=False).encode()
+        document["fields"] = list(fields)
+    body = json.dumps(document, ensure_ascii=False).encode()
     return Response(body, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
 
 
-def request_id_of(scope: Mapping[str, Any]) -> str:
-    """The id that was given to the request."""
-    return str(scope.get("state", {}).get("request_id", ""))
-
-
 async def on_error(request: Request, error: Exception) -> Response:
-    """What a handler raised, as a problem."""
-    status, _ = _kind(error)
-    if status >= 500:
+    """The response to what a route raised."""
+    if _status_and_code(error)[0] >= 500:
         log.warning("%s: %s", request_id_of(request.scope), type(error).__name__)
     return problem_response(error, request_id_of(request.scope))
 
 
 async def on_invalid(request: Request, error: Exception) -> Response:
-    """A request that does not fit its shape: which fields, and what kind of wrong, no values."""
+    """The response to a request that fails validation: which fields, what is wrong, no values."""
     assert isinstance(error, RequestValidationError)
     id_ = request_id_of(request.scope)
-    if error.errors()[0]["type"] == "json_invalid":
+    errors = error.errors()
+    if errors[0]["type"] == "json_invalid":
         return problem(400, "bad_request", "the body is not JSON", id_)
-    wrong = [_wrong(one) for one in error.errors()[:MOST_FIELDS]]
-    detail = "; ".join(f"{one['field']} {one['says']}" for one in wrong)
-    if any(one["kind"] == "extra_forbidden" and one["field"] == "body" for one in wrong):
-        detail += f"; the body takes {', '.join(fields_of(request))}"
-    return problem(422, "invalid", detail, id_, fields=wrong)
+    fields = [_field(one) for one in errors[:MAX_FIELDS]]
+    detail = "; ".join(f"{field['field']}: {field['says']}" for field in fields)
+    unknown = [one["loc"][0] for one in errors if one["type"] == "extra_forbidden"]
+    if unknown:
+        detail += f"; the {unknown[0]} takes {', '.join(_known_names(request, unknown[0]))}"
+    return problem(422, "invalid", detail, id_, fields=fields)
+
+
+async def on_too_deep(request: Request, error: Exception) -> Response:
+    """The response to JSON that nests deeper than Python's recursion limit."""
+    return problem_response(InvalidError("the JSON nests too deeply"), request_id_of(request.scope))
 
 
 async def on_http(request: Request, error: Exception) -> Response:
-    """What the framework itself refuses: no such path, no such method, no JSON."""
+    """The response to what the framework itself refuses."""
     assert isinstance(error, HTTPException)
-    details = {
-        400: ("bad_request", "the request cannot be read"),
-        404: ("not_found", "there is nothing at this address"),
-        405: ("method_not_allowed", "this address does not take this method"),
-    }
-    code, detail = details.get(error.status_code, ("http", ""))
+    code, detail = FRAMEWORK_ERRORS.get(error.status_code, ("http", ""))
     id_ = request_id_of(request.scope)
     return problem(error.status_code, code, detail, id_, headers=error.headers)
 
 
-def _kind(error: Exception) -> tuple[int, str]:
+def _status_and_code(error: Exception) -> tuple[int, str]:
     return (error.status, error.code) if isinstance(error, HttpError) else code_of(error)
 
 
 def _headers(error: Exception, status: int) -> dict[str, str]:
-    if isinstance(error, HttpError):
-        return error.headers
     if isinstance(error, RateLimitedError):
         return {"Retry-After": str(math.ceil(error.retry_after_s))}
     if status == 503:
-        return {"Retry-After": str(math.ceil(BUSY_S))}
+        return {"Retry-After": str(RETRY_AFTER_S)}
     return {"WWW-Authenticate": "Bearer"} if status == 401 else {}
 
 
-def _wrong(error: Mapping[str, Any]) -> dict[str, str]:
-    """The name of a field, and what is wrong; a name that the caller made up is not repeated."""
-    where, kind = error["loc"], str(error["type"])
-    known = where[:-1] if kind == "extra_forbidden" else where
+def _known_names(request: Request, place: str) -> list[str]:
+    """The names of the fields that a route takes in its body or its query."""
+    dependant = request.scope["route"].dependant
+    params = dependant.body_params if place == "body" else dependant.query_params
+    return [
+        name
+        for param in params
+        for name in getattr(param.field_info.annotation, "model_fields", [param.alias])
+    ]
+
+
+def _field(error: Mapping[str, Any]) -> dict[str, str]:
+    """The path of a wrong field, and what is wrong; a name the client made up is not repeated."""
+    path, kind = error["loc"], str(error["type"])
+    known = path[:-1] if kind == "extra_forbidden" else path
     parts = [str(part) for part in known if isinstance(part, int) or str(part).isidentifier()]
-    says = in_words(kind, error.get("ctx") or {})
-    return {"field": ".".join(parts[:6]), "kind": kind, "says": says}
+    return {"field": ".".join(parts[:6]), "kind": kind, "says": error["msg"]}

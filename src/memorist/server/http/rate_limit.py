@@ -1,4 +1,4 @@
-"""How often one caller may ask: token buckets in memory, for the few that ask too often."""
+"""Rate limits: token buckets in memory, by caller and, for failed logins, by address."""
 
 from __future__ import annotations
 
@@ -7,177 +7,143 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memorist.errors import RateLimitedError
-from memorist.server.http.asgi import REQUESTS, refuse, values
-from memorist.server.http.authenticate import is_public
+from memorist.server.http.authentication import is_public
+from memorist.server.http.problems import REQUESTS, header_values, refuse
 
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-MOST_CALLERS = 10_000  # whose buckets are kept; who asked longest ago is forgotten first
-STARTS = ("http.response.start", "websocket.http.response.start")
-# How a key or a token looks. Nobody guesses one: what looks so is worth being looked up.
-SHAPE = re.compile(rb"bearer +(mk_[0-9a-f]{16}_[\w-]{43}|[\w-]+\.[\w-]+\.[\w-]*) *", re.IGNORECASE)
+MAX_CALLERS = 10_000  # whose buckets are kept; the least recent caller is dropped first
+# The form of an API key or a JWT. Nobody guesses one, so looking such a one up is never throttled.
+CREDENTIAL = re.compile(
+    rb"bearer +(mk_[0-9a-f]{16}_[\w-]{43}|[\w-]+\.[\w-]+\.[\w-]*) *", re.IGNORECASE
+)
 
 Clock = Callable[[], float]
 Caller = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """So many a second in the long run, and so many at once; none a second is no limit."""
+class TokenBuckets:
+    """A token bucket for each recent caller: `per_s` tokens flow in, up to `burst`.
 
-    per_s: float
-    burst: float
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """What a caller had left at a time; below nothing is a debt."""
-
-    tokens: float
-    at: float
-
-
-def refilled(bucket: Bucket, rate: Rate, now: float) -> Bucket:
-    """The bucket with what has flowed in since; a clock that goes back adds nothing."""
-    flowed = max(0.0, now - bucket.at) * rate.per_s
-    return Bucket(min(rate.burst, bucket.tokens + flowed), now)
-
-
-def wait_s(bucket: Bucket, rate: Rate) -> float:
-    """How long until the bucket holds one."""
-    return max(0.0, 1.0 - bucket.tokens) / rate.per_s
-
-
-def spent(bucket: Bucket, rate: Rate) -> Bucket:
-    """The bucket with one less; the debt stays within one burst."""
-    return Bucket(max(-rate.burst, bucket.tokens - 1.0), bucket.at)
-
-
-class Buckets:
-    """A bucket for each of the callers of late."""
-
-    def __init__(self, rate: Rate, *, clock: Clock, most: int = MOST_CALLERS) -> None:
-        self.rate = rate
-        self._clock = clock
-        self._most = most
-        self._held: OrderedDict[Caller, Bucket] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def wait_s(self, caller: Caller) -> float:
-        """How long the caller must wait for one."""
-        return wait_s(self._now(caller), self.rate) if self.rate.per_s else 0.0
-
-    def spend(self, caller: Caller) -> None:
-        """Take one from the caller's bucket, be it there or not."""
-        if self.rate.per_s:
-            self._held[caller] = spent(self._now(caller), self.rate)
-            self._held.move_to_end(caller)
-        if len(self._held) > self._most:
-            self._held.popitem(last=False)
-
-    def _now(self, caller: Caller) -> Bucket:
-        now = self._clock()
-        return refilled(self._held.get(caller, Bucket(self.rate.burst, now)), self.rate, now)
-
-
-class Rates:
-    """Lets each caller ask so often; stands behind authentication, which knows who it is."""
+    `per_s=0` means no limit. A bucket may go into debt, by one burst at most.
+    """
 
     def __init__(
         self,
-        app: ASGIApp,
+        per_s: float,
+        burst: float,
         *,
-        per_s: float = 100.0,
-        burst: float = 200.0,
         clock: Clock = time.monotonic,
+        max_callers: int = MAX_CALLERS,
     ) -> None:
+        self._per_s = per_s
+        self._burst = max(1.0, burst)
+        self._clock = clock
+        self._max_callers = max_callers
+        self._buckets: OrderedDict[Caller, tuple[float, float]] = OrderedDict()  # tokens, as of
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def wait_s(self, caller: Caller) -> float:
+        """How long until the caller has a token."""
+        return max(0.0, 1.0 - self._tokens(caller)) / self._per_s if self._per_s else 0.0
+
+    def spend(self, caller: Caller) -> None:
+        """Take a token of the caller's, even if there is none."""
+        if not self._per_s:
+            return
+        tokens = max(-self._burst, self._tokens(caller) - 1.0)
+        self._buckets[caller] = tokens, self._clock()
+        self._buckets.move_to_end(caller)
+        if len(self._buckets) > self._max_callers:
+            self._buckets.popitem(last=False)
+
+    def _tokens(self, caller: Caller) -> float:
+        now = self._clock()
+        tokens, as_of = self._buckets.get(caller, (self._burst, now))
+        return min(self._burst, tokens + max(0.0, now - as_of) * self._per_s)
+
+
+class RateLimit:
+    """Limits the requests of each caller; stands behind authentication, which knows the caller."""
+
+    def __init__(self, app: ASGIApp, buckets: TokenBuckets) -> None:
         self._app = app
-        self._buckets = Buckets(Rate(per_s, max(1.0, burst)), clock=clock)
+        self._buckets = buckets
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let through who has one left; others are told when to come back."""
+        """Let the app answer a caller who has a token; others get 429 with Retry-After."""
         if scope["type"] in REQUESTS:
             caller = caller_of(scope)
-            if wait := self._buckets.wait_s(caller):
-                error = RateLimitedError("too many requests; wait, then retry", retry_after_s=wait)
+            if wait_s := self._buckets.wait_s(caller):
+                text = "too many requests; wait, then retry"
+                error = RateLimitedError(text, retry_after_s=wait_s)
                 await refuse(error, scope, receive, send)
                 return
             self._buckets.spend(caller)
         await self._app(scope, receive, send)
 
 
-class FailedLogins:
-    """Slows down who shows no good key: counts answers of 401 by address.
+class LoginThrottle:
+    """Limits the responses of 401 by address: after too many, they become 429.
 
-    Many may share an address, so whoever has a good key, or asks for what is public, never waits.
+    Many callers may share an address, so a valid key and a public path never wait.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        per_s: float = 10.0,
-        burst: float = 50.0,
-        clock: Clock = time.monotonic,
-    ) -> None:
+    def __init__(self, app: ASGIApp, buckets: TokenBuckets) -> None:
         self._app = app
-        self._buckets = Buckets(Rate(per_s, max(1.0, burst)), clock=clock)
+        self._buckets = buckets
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let them be asked who they are; where too many failed, a 401 becomes a 429."""
+        """Let the app authenticate the request, unless its address has failed too often."""
         if scope["type"] not in REQUESTS or is_public(scope):
             await self._app(scope, receive, send)
             return
-        caller, refused = address_of(scope), False
+        address, throttled = address_of(scope), False
 
-        async def too_often() -> bool:
-            wait = self._buckets.wait_s(caller)
-            if wait:
-                words = "too many requests without a valid key; wait, then retry"
-                await refuse(RateLimitedError(words, retry_after_s=wait), scope, receive, send)
-            return bool(wait)
+        async def throttle() -> bool:
+            wait_s = self._buckets.wait_s(address)
+            if wait_s:
+                text = "too many requests without a valid key; wait, then retry"
+                await refuse(RateLimitedError(text, retry_after_s=wait_s), scope, receive, send)
+            return bool(wait_s)
 
-        async def counting(message: Message) -> None:
-            nonlocal refused
-            if message["type"] in STARTS and message["status"] == 401:
-                refused = await too_often()
-                if not refused:
-                    self._buckets.spend(caller)
-            if not refused:
+        async def count_failures(message: Message) -> None:
+            nonlocal throttled
+            if message.get("status") == 401:
+                throttled = await throttle()
+                if not throttled:
+                    self._buckets.spend(address)
+            if not throttled:
                 await send(message)
 
-        if looks_good(scope) or not await too_often():
-            await self._app(scope, receive, counting)
+        if has_credential(scope) or not await throttle():
+            await self._app(scope, receive, count_failures)
 
 
-def looks_good(scope: Scope) -> bool:
-    """Whether the request shows one key or token, be it a good one or not."""
-    shown = values(scope, b"authorization")
-    return len(shown) == 1 and bool(SHAPE.fullmatch(shown[0]))
+def has_credential(scope: Scope) -> bool:
+    """Whether the request shows one text that has the form of a key or a token."""
+    sent = header_values(scope, b"authorization")
+    return len(sent) == 1 and bool(CREDENTIAL.fullmatch(sent[0]))
 
 
 def caller_of(scope: Scope) -> Caller:
-    """Who is counted: the principal where one is known, else the address."""
+    """Whose bucket counts: the principal's if there is one, otherwise the address's."""
     who = scope.get("state", {}).get("principal")
     return address_of(scope) if who is None else ("principal", who.tenant, who.user or "", who.name)
 
 
 def address_of(scope: Scope) -> Caller:
-    """The client's address; of IPv6 the network, since one host has as many as it likes."""
+    """The client's address; of IPv6 its /64 network, since one host has as many as it likes."""
     host = (scope.get("client") or ("",))[0]
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
         return "address", host
     if isinstance(address, ipaddress.IPv6Address):
-        mapped = address.ipv4_mapped
         network = ipaddress.IPv6Network((int(address) >> 64 << 64, 64))
-        return "address", str(mapped or network)
+        return "address", str(address.ipv4_mapped or network)
     return "address", str(address)

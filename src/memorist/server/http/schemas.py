@@ -5,18 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+from fastapi import Query
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
 from memorist.agents.toolbox import LONGEST_QUESTION
-from memorist.errors import MissingExtraError
 from memorist.providers.images import refuse_image
 from memorist.records.log import Source
 from memorist.records.message import Message
 from memorist.server.http.media_guard import refuse_addresses, refuse_kept
-
-try:
-    from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
-    from pydantic_core import PydanticCustomError
-except ImportError as error:
-    raise MissingExtraError("server") from error
 
 Role = Literal["user", "assistant", "system", "tool"]
 MOST_AT_ONCE = 1_000
@@ -43,6 +40,11 @@ Question = Annotated[
     AfterValidator(_not_too_long),
     WithJsonSchema({"type": "string", "maxLength": LONGEST_QUESTION}),
 ]
+
+
+User = Annotated[str | None, Query(description="Whose memory; only an admin says so.")]
+Agent = Annotated[str | None, Query(description="Only what was said with this agent.")]
+SessionId = Annotated[str | None, Query(description="Only this conversation.")]
 
 
 class Ask(BaseModel):

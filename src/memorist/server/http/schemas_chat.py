@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from memorist.errors import MissingExtraError
+from pydantic import BaseModel, Field
+
 from memorist.records.query import Recall
 from memorist.server.http.schemas import Ask, Question
 from memorist.server.http.schemas_context import ContextAnswer, ReceiptAnswer
-
-try:
-    from pydantic import BaseModel, Field
-except ImportError as error:
-    raise MissingExtraError("server") from error
 
 NO_MODEL = (
     "No model is configured, so nobody answers. Your message is stored; `memory` is what was "

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from pydantic import BaseModel, Field
+
 from memorist.context.compression.compress import Compression
 from memorist.context.window import SUMMARY_PREFIX, Context, Part, Receipt, Window
-from memorist.errors import MissingExtraError
 from memorist.providers.images import refuse_image
 from memorist.records.message import Message
 from memorist.server.http.schemas import Question, Scoped, Wait
 from memorist.server.http.schemas_views import MOST_TOKENS, Share, Tokens
-
-try:
-    from pydantic import BaseModel, Field
-except ImportError as error:
-    raise MissingExtraError("server") from error
 
 MOST_KEPT = 10_000
 MOST_TOOLS = 1_000

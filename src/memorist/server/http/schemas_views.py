@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from memorist.errors import InvalidError, MissingExtraError
+from pydantic import AwareDatetime, BaseModel, Field
+
+from memorist.errors import InvalidError
 from memorist.records.log import Source
 from memorist.records.memory_item import Kind
 from memorist.server.http.schemas import MOST_AT_ONCE, Ask, Question, Scoped, Wait
-
-try:
-    from pydantic import AwareDatetime, BaseModel, Field
-except ImportError as error:
-    raise MissingExtraError("server") from error
 
 MOST_TOKENS = 10_000_000
 MOST_ARTICLES = 100

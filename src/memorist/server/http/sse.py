@@ -7,15 +7,11 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any
 
-from memorist.aio_life import in_thread
-from memorist.errors import MissingExtraError
-from memorist.records.message import Message
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
 
-try:
-    from starlette.requests import Request
-    from starlette.responses import StreamingResponse
-except ImportError as error:
-    raise MissingExtraError("server") from error
+from memorist.aio_life import in_thread
+from memorist.records.message import Message
 
 HEARTBEAT_S = 15.0
 BEAT = b": still here\n\n"

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from memorist.errors import InvalidError, MissingExtraError
+from starlette.requests import Request
 
-try:
-    from starlette.requests import Request
-except ImportError as error:
-    raise MissingExtraError("server") from error
+from memorist.errors import InvalidError
 
 # What pydantic calls it, and what we say; the values in braces are the shape's own.
 _SAID = {

@@ -28,7 +28,7 @@ from memorist.server.mcp.server import mcp_server
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
-    from memorist.server.principal import Principal
+    from memorist.server.auth import Principal
 
 MOST_BYTES = 8 * 1024 * 1024
 LONGEST_ID = 1_000

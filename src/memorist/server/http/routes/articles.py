@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel
+
 from memorist.context.documents.excerpts import Retrieved
-from memorist.errors import MissingExtraError
 from memorist.records.article import Article, Card
 from memorist.records.query import Forgotten
-from memorist.server.http.caller import Agent, Asking, User
+from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.examples import ARTICLE, ARTICLE_ID, CARD, FORGOTTEN, listed, shown
 from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
+from memorist.server.http.schemas import Agent, User
 from memorist.server.http.schemas_views import AddArticle, Retrieve
 from memorist.views.library import Library
-
-try:
-    from fastapi import APIRouter, Path, Query
-    from pydantic import BaseModel
-except ImportError as error:
-    raise MissingExtraError("server") from error
 
 router = APIRouter(prefix="/api/articles", tags=["articles"], route_class=Parts)
 ArticleId = Annotated[str, Path(description="The article's id.", examples=[ARTICLE_ID])]
@@ -49,7 +46,7 @@ class Quotations(BaseModel):
 
 @router.get("", responses=listed(CARD))
 def list_articles(
-    caller: Asking,
+    caller: CurrentCaller,
     user: User = None,
     agent: Agent = None,
     shelf: ShelfName = None,
@@ -62,7 +59,7 @@ def list_articles(
 
 
 @router.post("", status_code=201, responses=shown(Stored(id=ARTICLE_ID, change="added"), 201))
-def add_article(ask: AddArticle, caller: Asking) -> Stored:
+def add_article(ask: AddArticle, caller: CurrentCaller) -> Stored:
     """Store a text, in the place of the one with the same uri; a shared shelf is an admin's."""
     library = _writable(caller, ask.user, ask.agent, ask.shelf)
     shelved = library.add(ask.title, ask.text, ask.uri)
@@ -70,7 +67,7 @@ def add_article(ask: AddArticle, caller: Asking) -> Stored:
 
 
 @router.post("/retrieve", responses=shown(Quotations(found=[], tokens=0)))
-def retrieve_articles(ask: Retrieve, caller: Asking) -> Quotations:
+def retrieve_articles(ask: Retrieve, caller: CurrentCaller) -> Quotations:
     """The articles that bear on a question, whole or in passages, as far as they fit."""
     found = library_of(caller, ask.user, ask.agent, ask.shelf).retrieve(
         ask.query,
@@ -87,7 +84,7 @@ def retrieve_articles(ask: Retrieve, caller: Asking) -> Quotations:
 @router.get("/{article_id}", responses=shown(ARTICLE))
 def get_article(
     article_id: ArticleId,
-    caller: Asking,
+    caller: CurrentCaller,
     user: User = None,
     agent: Agent = None,
     shelf: ShelfName = None,
@@ -99,7 +96,7 @@ def get_article(
 @router.delete("/{article_id}", responses=shown(FORGOTTEN))
 def remove_article(
     article_id: ArticleId,
-    caller: Asking,
+    caller: CurrentCaller,
     user: User = None,
     agent: Agent = None,
     shelf: ShelfName = None,
@@ -108,7 +105,9 @@ def remove_article(
     return _writable(caller, user, agent, shelf).remove(article_id)
 
 
-def library_of(caller: Asking, user: str | None, agent: str | None, shelf: str | None) -> Library:
+def library_of(
+    caller: CurrentCaller, user: str | None, agent: str | None, shelf: str | None
+) -> Library:
     """The user's own library, or a shelf that all users of the tenant may read."""
     if shelf is None:
         return Library(caller.memory, user=caller.user(user), agent=agent)
@@ -117,10 +116,12 @@ def library_of(caller: Asking, user: str | None, agent: str | None, shelf: str |
     return Library(caller.memory, shelf)
 
 
-def _writable(caller: Asking, user: str | None, agent: str | None, shelf: str | None) -> Library:
+def _writable(
+    caller: CurrentCaller, user: str | None, agent: str | None, shelf: str | None
+) -> Library:
     """The same, to be changed: what all read is not any user's to change."""
     if shelf is not None:
-        caller.must_run_it()
+        caller.require_operator()
     return library_of(caller, user, agent, shelf)
 
 

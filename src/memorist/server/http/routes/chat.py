@@ -21,14 +21,19 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any
 
+from fastapi import APIRouter, Header
+from pydantic import BaseModel, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import Response
+
 from memorist.aio_life import in_thread
-from memorist.errors import ConflictError, InvalidError, MemoristError, MissingExtraError
+from memorist.errors import ConflictError, InvalidError, MemoristError
 from memorist.memory import Memory
 from memorist.records.ids import new_id
 from memorist.records.message import Message
 from memorist.records.query import Recall
 from memorist.server.chat import Chats, told
-from memorist.server.http.caller import Asking
+from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.examples import MEMORY_ID, MESSAGE_ID, SESSION_ID, shown
 from memorist.server.http.problems import on_error
 from memorist.server.http.schemas_chat import (
@@ -42,14 +47,6 @@ from memorist.server.http.schemas_chat import (
 from memorist.server.http.schemas_context import ContextAnswer, ReceiptAnswer
 from memorist.server.http.sse import EventStream, event
 from memorist.server.question import Asked, asked_before, chat_of, is_stored
-
-try:
-    from fastapi import APIRouter, Header
-    from pydantic import BaseModel, TypeAdapter
-    from starlette.requests import Request
-    from starlette.responses import Response
-except ImportError as error:
-    raise MissingExtraError("server") from error
 
 router = APIRouter(prefix="/api", tags=["chat"])
 Accept = Annotated[str, Header(description="application/json for one answer, else events.")]
@@ -71,7 +68,9 @@ _recall = TypeAdapter(Recall)
 
 
 @router.post("/chat", response_model=ChatAnswer, responses=_ANSWER)
-async def chat(ask: ChatAsk, request: Request, caller: Asking, accept: Accept = "*/*") -> Response:
+async def chat(
+    ask: ChatAsk, request: Request, caller: CurrentCaller, accept: Accept = "*/*"
+) -> Response:
     """Say something to the agent, and hear its answer as it comes, or in one JSON object.
 
     The message is stored before the model sees it. A session_id of another user or agent, or of
@@ -95,7 +94,7 @@ async def chat(ask: ChatAsk, request: Request, caller: Asking, accept: Accept = 
         return await problem(error)
 
 
-def _begin(ask: ChatAsk, caller: Asking) -> Asked:
+def _begin(ask: ChatAsk, caller: CurrentCaller) -> Asked:
     """The message to be answered, in the conversation that goes on; nothing is said yet."""
     user, memory = caller.user(ask.user), caller.memory
     if ask.message is None and ask.asked_id is None:

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from fastapi import APIRouter, Query
+
 from memorist.context.compression.compress import Compression
 from memorist.context.window import Part
-from memorist.errors import InvalidError, MissingExtraError
+from memorist.errors import InvalidError
 from memorist.providers.images import refuse_image
 from memorist.records.summary import Summary
 from memorist.records.text import check_json
-from memorist.server.http.caller import Asking, User
+from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.examples import AT, MESSAGE_ID, SESSION, SESSION_ID, listed, shown
 from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
 from memorist.server.http.routes.articles import library_of
+from memorist.server.http.schemas import User
 from memorist.server.http.schemas_context import (
     CompressAsk,
     ContextAnswer,
     ContextAsk,
     ReceiptAnswer,
 )
-
-try:
-    from fastapi import APIRouter, Query
-except ImportError as error:
-    raise MissingExtraError("server") from error
 
 router = APIRouter(prefix="/api", tags=["context"], route_class=Parts)
 _CONTEXT = ContextAnswer(
@@ -57,7 +55,7 @@ _COMPRESSION = Compression(
 
 
 @router.post("/context", responses=shown(_CONTEXT))
-def make_context(ask: ContextAsk, caller: Asking) -> ContextAnswer:
+def make_context(ask: ContextAsk, caller: CurrentCaller) -> ContextAnswer:
     """Notes, summary, newest turns and what is recalled, filled to `max_tokens`, and a receipt."""
     user = caller.user(ask.user)
     given: dict[str, Any] = {
@@ -75,7 +73,7 @@ def make_context(ask: ContextAsk, caller: Asking) -> ContextAnswer:
 
 
 @router.post("/compress", responses=shown(_COMPRESSION))
-def compress(ask: CompressAsk, caller: Asking) -> Compression | None:
+def compress(ask: CompressAsk, caller: CurrentCaller) -> Compression | None:
     """Have all but the last messages of a session stand as a summary now; null if they do."""
     user = caller.user(ask.user)
     return caller.memory.compress(user=user, session=ask.session, window=ask.window())
@@ -83,7 +81,7 @@ def compress(ask: CompressAsk, caller: Asking) -> Compression | None:
 
 @router.get("/summaries", responses=listed(_SUMMARY))
 def list_summaries(
-    caller: Asking,
+    caller: CurrentCaller,
     session: Annotated[str, Query(description="Of which conversation.", examples=[SESSION_ID])],
     user: User = None,
     limit: Limit = 100,

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from memorist.errors import InvalidError, MissingExtraError, NotFoundError
+from fastapi import APIRouter, Path, Query
+from pydantic import AwareDatetime, Field
+
+from memorist.errors import InvalidError, NotFoundError
 from memorist.records.fact import Fact, topic_of
 from memorist.records.ids import check_moment
-from memorist.server.http.caller import Agent, Asking, User
+from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.examples import FACT, FACT_ID, listed, shown
 from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
 from memorist.server.http.routes.memories import UNDONE, Undone
-from memorist.server.http.schemas import Ask, Scoped
+from memorist.server.http.schemas import Agent, Ask, Scoped, User
 from memorist.server.http.schemas_views import AddFact, ChangeFact, Kept, Why
-
-try:
-    from fastapi import APIRouter, Path, Query
-    from pydantic import AwareDatetime, Field
-except ImportError as error:
-    raise MissingExtraError("server") from error
 
 router = APIRouter(prefix="/api/facts", tags=["facts"], route_class=Parts)
 FactId = Annotated[str, Path(description="The fact's id.", examples=[FACT_ID])]
@@ -47,14 +44,14 @@ class Wanted(Ask):
 
 
 @router.get("", responses=listed(FACT))
-def list_facts(wanted: Annotated[Wanted, Query()], caller: Asking) -> Page[Fact]:
+def list_facts(wanted: Annotated[Wanted, Query()], caller: CurrentCaller) -> Page[Fact]:
     """The facts that hold now, or that did at a moment, as far as was known at another."""
     found = [fact for fact in _facts(wanted, caller) if wanted.about(fact)]
     return page_of(sorted(found, key=_place), wanted.limit, wanted.cursor, _place)
 
 
 @router.post("", status_code=201, responses=shown(Kept(id=FACT_ID), 201))
-def add_fact(ask: AddFact, caller: Asking) -> Kept:
+def add_fact(ask: AddFact, caller: CurrentCaller) -> Kept:
     """Add a fact, settled with those of its subject and predicate."""
     user, triple = caller.user(ask.user), (ask.subject, ask.predicate, ask.object)
     fact_id = caller.memory.add_fact(*triple, user=user, agent=ask.agent, **ask.told())
@@ -62,20 +59,20 @@ def add_fact(ask: AddFact, caller: Asking) -> Kept:
 
 
 @router.get("/{fact_id}", responses=shown(FACT))
-def get_fact(fact_id: FactId, caller: Asking, user: User = None) -> Fact:
+def get_fact(fact_id: FactId, caller: CurrentCaller, user: User = None) -> Fact:
     """One fact, also one that holds no longer."""
     return _fact(caller, caller.user(user), fact_id)
 
 
 @router.patch("/{fact_id}", responses=shown(Kept(id=FACT_ID)))
-def change_fact(fact_id: FactId, ask: ChangeFact, caller: Asking) -> Kept:
+def change_fact(fact_id: FactId, ask: ChangeFact, caller: CurrentCaller) -> Kept:
     """Let a fact say something else from now on; what it said stays in the past. Its new id."""
     user = caller.user(ask.user)
     return Kept(id=caller.memory.change_fact(fact_id, user=user, **ask.triple()))
 
 
 @router.post("/{fact_id}/retract", responses=shown(FACT))
-def retract_fact(fact_id: FactId, ask: Why, caller: Asking) -> Fact:
+def retract_fact(fact_id: FactId, ask: Why, caller: CurrentCaller) -> Fact:
     """Take a fact back: it was wrong. It stays visible as once believed."""
     user = caller.user(ask.user)
     _fact(caller, user, fact_id)
@@ -84,14 +81,14 @@ def retract_fact(fact_id: FactId, ask: Why, caller: Asking) -> Fact:
 
 
 @router.post("/{fact_id}/undo", responses=shown(UNDONE))
-def undo_fact(fact_id: FactId, ask: Scoped, caller: Asking) -> Undone:
+def undo_fact(fact_id: FactId, ask: Scoped, caller: CurrentCaller) -> Undone:
     """Take back the last thing that happened to a fact."""
     user = caller.user(ask.user)
     _fact(caller, user, fact_id)
     return Undone.of(caller.memory.undo(fact_id, user=user))
 
 
-def _facts(wanted: Wanted, caller: Asking) -> list[Fact]:
+def _facts(wanted: Wanted, caller: CurrentCaller) -> list[Fact]:
     user, moments = caller.user(wanted.user), dict.fromkeys(("valid", "known"), wanted.as_of)
     for name in moments:
         if (own := getattr(wanted, name)) is not None:
@@ -103,7 +100,7 @@ def _facts(wanted: Wanted, caller: Asking) -> list[Fact]:
     return caller.memory.facts(user=user, agent=wanted.agent)
 
 
-def _fact(caller: Asking, user: str, id_: str) -> Fact:
+def _fact(caller: CurrentCaller, user: str, id_: str) -> Fact:
     for one in caller.memory.store.records(caller.memory.scope(user=user), [id_]):
         if isinstance(one, Fact):
             return one

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from fastapi import APIRouter, Header, Query
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+
 from memorist.aio_life import in_thread
-from memorist.errors import ConflictError, MissingExtraError
+from memorist.errors import ConflictError
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.server.http.caller import Asking, SessionId, User
+from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.examples import MESSAGE_ID, shown
 from memorist.server.http.paths import Parts
 from memorist.server.http.routes.messages import MessageId, the_message
-from memorist.server.http.schemas import Ask, Grow
+from memorist.server.http.schemas import Ask, Grow, SessionId, User
 from memorist.server.http.sse import EventStream, event, growth
-
-try:
-    from fastapi import APIRouter, Header, Query
-    from pydantic import BaseModel, Field
-    from starlette.requests import Request
-except ImportError as error:
-    raise MissingExtraError("server") from error
 
 LONGEST_S = 300.0
 router = APIRouter(prefix="/api/messages", tags=["messages"], route_class=Parts)
@@ -60,7 +57,7 @@ class Follow(Ask):
 @router.post(
     "/{message_id}/append", responses=shown(Grown(message_id=MESSAGE_ID, chars=27, unfinished=True))
 )
-def append_text(message_id: MessageId, ask: Grow, caller: Asking) -> Grown:
+def append_text(message_id: MessageId, ask: Grow, caller: CurrentCaller) -> Grown:
     """Add text to an unfinished message, or finish it; 409 where it is finished already."""
     scope = caller.memory.scope(user=caller.user(ask.user), agent=ask.agent, session=ask.session)
     message = _grow(caller, scope, message_id, ask)
@@ -75,7 +72,7 @@ def append_text(message_id: MessageId, ask: Grow, caller: Asking) -> Grown:
 async def follow_message(
     message_id: MessageId,
     asked: Annotated[Follow, Query()],
-    caller: Asking,
+    caller: CurrentCaller,
     request: Request,
     last_event_id: LastEventId = None,
 ) -> EventStream:
@@ -98,7 +95,7 @@ async def follow_message(
     return EventStream(growth(look, request, seen=seen, timeout_s=asked.timeout_s))
 
 
-def _grow(caller: Asking, scope: Scope, message_id: str, ask: Grow) -> Message:
+def _grow(caller: CurrentCaller, scope: Scope, message_id: str, ask: Grow) -> Message:
     """Store the longer message; where somebody came between, look again whether it still fits.
 
     The store takes nothing back of a text. So the words of everybody who is told that they are

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from memorist.errors import MissingExtraError
+from fastapi import APIRouter, Path, Query
+
 from memorist.records.log import Job
-from memorist.server.http.caller import Asking, User
+from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.examples import AT, SESSION, listed
 from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
-from memorist.server.http.schemas import Scoped
-
-try:
-    from fastapi import APIRouter, Path, Query
-except ImportError as error:
-    raise MissingExtraError("server") from error
+from memorist.server.http.schemas import Scoped, User
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=Parts)
 JobId = Annotated[int, Path(ge=0, le=2**63 - 1, description="The job's id.", examples=[7])]
@@ -34,7 +30,7 @@ _JOB = Job(
 
 @router.get("", responses=listed(_JOB))
 def list_jobs(
-    caller: Asking,
+    caller: CurrentCaller,
     user: User = None,
     dead: Annotated[
         bool | None, Query(description="Only those given up, or only those that wait.")
@@ -48,6 +44,6 @@ def list_jobs(
 
 
 @router.post("/{job_id}/retry", status_code=204)
-def retry_job(job_id: JobId, ask: Scoped, caller: Asking) -> None:
+def retry_job(job_id: JobId, ask: Scoped, caller: CurrentCaller) -> None:
     """Give a job that was given up another life."""
     caller.memory.retry(job_id, user=caller.user(ask.user))

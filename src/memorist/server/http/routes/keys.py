@@ -5,20 +5,17 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from memorist.errors import InvalidError, MissingExtraError
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, Field
+
+from memorist.errors import InvalidError
 from memorist.records.api_key import ApiKey
 from memorist.server.auth import Keys, NewKey
-from memorist.server.http.caller import Asking
+from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.examples import AT, listed, shown
 from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
 from memorist.server.http.schemas_views import MakeKey, RotateKey
-
-try:
-    from fastapi import APIRouter, Path
-    from pydantic import BaseModel, Field
-except ImportError as error:
-    raise MissingExtraError("server") from error
 
 KEY_ID = "0123456789abcdef"
 router = APIRouter(prefix="/api/keys", tags=["keys"], route_class=Parts)
@@ -58,14 +55,14 @@ _MADE = MadeKey(key=f"mk_{KEY_ID}_…", info=_INFO)
 
 
 @router.get("", responses=listed(_INFO))
-def list_keys(caller: Asking, limit: Limit = 100, cursor: Cursor = None) -> Page[KeyInfo]:
+def list_keys(caller: CurrentCaller, limit: Limit = 100, cursor: Cursor = None) -> Page[KeyInfo]:
     """The keys of the tenant, oldest first, also those that have ended."""
     found = [KeyInfo.of(key) for key in _keys(caller).of(caller.principal.tenant)]
     return page_of(sorted(found, key=_place), limit, cursor, _place)
 
 
 @router.post("", status_code=201, responses=shown(_MADE, 201))
-def make_key(ask: MakeKey, caller: Asking) -> MadeKey:
+def make_key(ask: MakeKey, caller: CurrentCaller) -> MadeKey:
     """Make a key for a user, or for an admin; it is shown now and never again."""
     keys, tenant = _keys(caller), caller.principal.tenant
     if ask.admin == (ask.user is not None):
@@ -75,20 +72,20 @@ def make_key(ask: MakeKey, caller: Asking) -> MadeKey:
 
 
 @router.delete("/{key_id}", status_code=204)
-def revoke_key(key_id: KeyId, caller: Asking) -> None:
+def revoke_key(key_id: KeyId, caller: CurrentCaller) -> None:
     """End a key at once, on every server."""
     _keys(caller).revoke(caller.principal.tenant, key_id)
 
 
 @router.post("/{key_id}/rotate", status_code=201, responses=shown(_MADE, 201))
-def rotate_key(key_id: KeyId, ask: RotateKey, caller: Asking) -> MadeKey:
+def rotate_key(key_id: KeyId, ask: RotateKey, caller: CurrentCaller) -> MadeKey:
     """Make a new key like this one, which ends after the grace, or else when it is revoked."""
     grace = None if ask.grace_s is None else timedelta(seconds=ask.grace_s)
     return MadeKey.of(_keys(caller).rotate(caller.principal.tenant, key_id, grace=grace))
 
 
-def _keys(caller: Asking) -> Keys:
-    caller.must_be_admin()
+def _keys(caller: CurrentCaller) -> Keys:
+    caller.require_admin()
     return Keys(caller.memory.store)
 
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from memorist.errors import MissingExtraError, NotFoundError
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel
+
+from memorist.errors import NotFoundError
 from memorist.records.change import Change
 from memorist.records.memory_item import MemoryItem
 from memorist.records.query import Forgotten
-from memorist.server.http.caller import Agent, Asking, SessionId, User
+from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.examples import FORGOTTEN, MEMORY, MEMORY_ID, listed, shown
 from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
-from memorist.server.http.schemas import Scoped
+from memorist.server.http.schemas import Agent, Scoped, SessionId, User
 from memorist.server.http.schemas_views import AddMemory, Kept, Operation, Why
-
-try:
-    from fastapi import APIRouter, Path, Query
-    from pydantic import BaseModel
-except ImportError as error:
-    raise MissingExtraError("server") from error
 
 router = APIRouter(prefix="/api/memories", tags=["memories"], route_class=Parts)
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=[MEMORY_ID])]
@@ -53,7 +50,7 @@ UNDONE = {"changes": [{"change": "restore", "what": {"id": MEMORY_ID, "reason": 
 
 @router.get("", responses=listed(MEMORY))
 def list_memories(
-    caller: Asking,
+    caller: CurrentCaller,
     user: User = None,
     agent: Agent = None,
     session: SessionId = None,
@@ -69,7 +66,7 @@ def list_memories(
 
 
 @router.post("", status_code=201, responses=shown(Kept(id=MEMORY_ID), 201))
-def add_memory(ask: AddMemory, caller: Asking) -> Kept:
+def add_memory(ask: AddMemory, caller: CurrentCaller) -> Kept:
     """Keep a memory outright; one that says the same is reinforced."""
     user = caller.user(ask.user)
     memory_id = caller.memory.add_memory(
@@ -79,7 +76,7 @@ def add_memory(ask: AddMemory, caller: Asking) -> Kept:
 
 
 @router.get("/{memory_id}", responses=shown(MEMORY))
-def get_memory(memory_id: MemoryId, caller: Asking, user: User = None) -> MemoryItem:
+def get_memory(memory_id: MemoryId, caller: CurrentCaller, user: User = None) -> MemoryItem:
     """One memory, also one that has ended."""
     return _memory(caller, caller.user(user), memory_id)
 
@@ -87,7 +84,7 @@ def get_memory(memory_id: MemoryId, caller: Asking, user: User = None) -> Memory
 @router.delete("/{memory_id}", responses=shown(FORGOTTEN))
 def forget_memory(
     memory_id: MemoryId,
-    caller: Asking,
+    caller: CurrentCaller,
     user: User = None,
     scrub: Annotated[bool, Query(description="Remove the bytes from the files too.")] = True,
 ) -> Forgotten:
@@ -98,7 +95,7 @@ def forget_memory(
 
 
 @router.post("/{memory_id}/retract", responses=shown(MEMORY))
-def retract_memory(memory_id: MemoryId, ask: Why, caller: Asking) -> MemoryItem:
+def retract_memory(memory_id: MemoryId, ask: Why, caller: CurrentCaller) -> MemoryItem:
     """Take a memory back: it was wrong. It stays visible as once believed."""
     user = caller.user(ask.user)
     _memory(caller, user, memory_id)
@@ -107,14 +104,14 @@ def retract_memory(memory_id: MemoryId, ask: Why, caller: Asking) -> MemoryItem:
 
 
 @router.post("/{memory_id}/undo", responses=shown(UNDONE))
-def undo_memory(memory_id: MemoryId, ask: Scoped, caller: Asking) -> Undone:
+def undo_memory(memory_id: MemoryId, ask: Scoped, caller: CurrentCaller) -> Undone:
     """Take back the last thing that happened to a memory."""
     user = caller.user(ask.user)
     _memory(caller, user, memory_id)
     return Undone.of(caller.memory.undo(memory_id, user=user))
 
 
-def _memory(caller: Asking, user: str, id_: str) -> MemoryItem:
+def _memory(caller: CurrentCaller, user: str, id_: str) -> MemoryItem:
     found = caller.memory.store.records(caller.memory.scope(user=user), [id_])
     for one in found:
         if isinstance(one, MemoryItem):

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-from memorist.errors import ConflictError, InvalidError, MissingExtraError, NotFoundError
+from fastapi import APIRouter, Path
+from pydantic import BaseModel
+
+from memorist.errors import ConflictError, InvalidError, NotFoundError
 from memorist.records.inputs import Remembered
 from memorist.records.log import LogEntry
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.server.http.caller import Agent, Asking, SessionId, User
+from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.examples import MESSAGE, MESSAGE_ID, REMEMBERED, SESSION_ID, listed, shown
 from memorist.server.http.pagination import (
     Cursor,
@@ -22,13 +25,7 @@ from memorist.server.http.pagination import (
     read_cursor,
 )
 from memorist.server.http.paths import Parts
-from memorist.server.http.schemas import Add, AddOne, Revise, Role, Said
-
-try:
-    from fastapi import APIRouter, Path
-    from pydantic import BaseModel
-except ImportError as error:
-    raise MissingExtraError("server") from error
+from memorist.server.http.schemas import Add, AddOne, Agent, Revise, Role, Said, SessionId, User
 
 FEW = 16
 router = APIRouter(prefix="/api/messages", tags=["messages"], route_class=Parts)
@@ -48,7 +45,7 @@ ENTRY = Entry(seq=12, session_id=SESSION_ID, source="user", message=MESSAGE)
 
 
 @router.post("", status_code=201, responses=shown(REMEMBERED, 201))
-def add_message(ask: AddOne, caller: Asking) -> Remembered:
+def add_message(ask: AddOne, caller: CurrentCaller) -> Remembered:
     """Store a message durably; it can be recalled as soon as this answers.
 
     With `unfinished` it is begun, and grows by what is appended to it. Sent again with the same
@@ -58,14 +55,14 @@ def add_message(ask: AddOne, caller: Asking) -> Remembered:
 
 
 @router.post("/batch", status_code=201, responses=shown(REMEMBERED, 201))
-def add_messages(ask: Add, caller: Asking) -> Remembered:
+def add_messages(ask: Add, caller: CurrentCaller) -> Remembered:
     """Store messages in order, all or none."""
     return _remember(caller, ask, ask.messages)
 
 
 @router.get("", responses=listed(ENTRY))
 def list_messages(
-    caller: Asking,
+    caller: CurrentCaller,
     user: User = None,
     agent: Agent = None,
     session: SessionId = None,
@@ -84,7 +81,7 @@ def list_messages(
 
 @router.get("/{message_id}", responses=shown(ENTRY))
 def get_message(
-    message_id: MessageId, caller: Asking, user: User = None, session: SessionId = None
+    message_id: MessageId, caller: CurrentCaller, user: User = None, session: SessionId = None
 ) -> Entry:
     """One message."""
     scope = caller.memory.scope(user=caller.user(user), session=session)
@@ -92,7 +89,7 @@ def get_message(
 
 
 @router.put("/{message_id}", responses=shown(ENTRY))
-def revise_message(message_id: MessageId, ask: Revise, caller: Asking) -> Entry:
+def revise_message(message_id: MessageId, ask: Revise, caller: CurrentCaller) -> Entry:
     """Let a message say something else; what it said stays among its revisions."""
     scope = caller.memory.scope(user=caller.user(ask.user), agent=ask.agent, session=ask.session)
     held = the_message(caller, scope, message_id)
@@ -105,7 +102,7 @@ def revise_message(message_id: MessageId, ask: Revise, caller: Asking) -> Entry:
 @router.get("/{message_id}/revisions", responses=listed(MESSAGE))
 def list_revisions(
     message_id: MessageId,
-    caller: Asking,
+    caller: CurrentCaller,
     user: User = None,
     session: SessionId = None,
     limit: Limit = 100,
@@ -119,7 +116,7 @@ def list_revisions(
     return Page(items=[message for _, message in page.items], next=page.next)
 
 
-def the_message(caller: Asking, scope: Scope, message_id: str) -> LogEntry:
+def the_message(caller: CurrentCaller, scope: Scope, message_id: str) -> LogEntry:
     """The one message with this id in the scope."""
     found = caller.memory.store.find(scope, [message_id])
     if not found:
@@ -129,7 +126,7 @@ def the_message(caller: Asking, scope: Scope, message_id: str) -> LogEntry:
     return found[0]
 
 
-def _remember(caller: Asking, ask: Add | AddOne, inputs: Sequence[Said]) -> Remembered:
+def _remember(caller: CurrentCaller, ask: Add | AddOne, inputs: Sequence[Said]) -> Remembered:
     user, session = caller.user(ask.user), ask.session
     messages = [one.message() for one in inputs]
     ids = [one.message_id for one in inputs if one.message_id is not None]
@@ -143,7 +140,7 @@ def _remember(caller: Asking, ask: Add | AddOne, inputs: Sequence[Said]) -> Reme
 
 
 def _backwards(
-    caller: Asking, scope: Scope, before: int | None, role: str | None
+    caller: CurrentCaller, scope: Scope, before: int | None, role: str | None
 ) -> Iterator[LogEntry]:
     """The messages before a place, newest first; a few at a time, as each may be long."""
     while True:

@@ -5,22 +5,20 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from memorist.errors import InvalidError, MissingExtraError
+from fastapi import APIRouter, Header, Query
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from memorist.errors import InvalidError
 from memorist.records.ids import now
 from memorist.records.note import Note
-from memorist.server.http.caller import Agent, Asking, User
+from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.examples import NOTE, listed, shown
 from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
+from memorist.server.http.schemas import Agent, User
 from memorist.server.http.schemas_views import LARGEST, ManageNotes, RestoreNotes, WriteNotes
 from memorist.views.notebook import Notebook
-
-try:
-    from fastapi import APIRouter, Header, Query
-    from pydantic import BaseModel
-    from starlette.responses import Response
-except ImportError as error:
-    raise MissingExtraError("server") from error
 
 router = APIRouter(prefix="/api/notes", tags=["notes"], route_class=Parts)
 IfMatch = Annotated[
@@ -39,7 +37,7 @@ class Managed(BaseModel):
 
 @router.get("", responses=shown(NOTE))
 def get_notes(
-    caller: Asking,
+    caller: CurrentCaller,
     response: Response,
     user: User = None,
     agent: Agent = None,
@@ -56,7 +54,7 @@ def get_notes(
 
 @router.put("", responses=shown(NOTE))
 def write_notes(
-    ask: WriteNotes, caller: Asking, response: Response, if_match: IfMatch = None
+    ask: WriteNotes, caller: CurrentCaller, response: Response, if_match: IfMatch = None
 ) -> Note:
     """Put a text in the place of the version it was made of; 409 if there is a newer one."""
     base = ask.base_version if ask.base_version is not None else _version(if_match)
@@ -66,7 +64,7 @@ def write_notes(
 
 @router.get("/versions", responses=listed(NOTE))
 def list_versions(
-    caller: Asking,
+    caller: CurrentCaller,
     user: User = None,
     agent: Agent = None,
     limit: Limit = 100,
@@ -78,7 +76,7 @@ def list_versions(
 
 
 @router.post("/manage", responses=shown(Managed(result="Appended.", version=2)))
-def manage_notes(ask: ManageNotes, caller: Asking) -> Managed:
+def manage_notes(ask: ManageNotes, caller: CurrentCaller) -> Managed:
     """Read, overwrite, append, prepend, or edit a section, as a model's tool does."""
     book = Notebook(caller.memory, user=caller.user(ask.user), agent=ask.agent)
     result = book.manage(ask.operation, ask.content, ask.section_header)
@@ -86,7 +84,7 @@ def manage_notes(ask: ManageNotes, caller: Asking) -> Managed:
 
 
 @router.post("/restore", responses=shown(NOTE))
-def restore_notes(ask: RestoreNotes, caller: Asking, response: Response) -> Note:
+def restore_notes(ask: RestoreNotes, caller: CurrentCaller, response: Response) -> Note:
     """Write the text of an old version as the newest."""
     book = Notebook(caller.memory, user=caller.user(ask.user), agent=ask.agent)
     return _tagged(book.restore(ask.version), response)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from memorist.errors import MissingExtraError
+from fastapi import APIRouter
+
 from memorist.records.query import Recall
-from memorist.server.http.caller import Asking
+from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.examples import RECALL, shown
 from memorist.server.http.schemas import RecallAsk
-
-try:
-    from fastapi import APIRouter
-except ImportError as error:
-    raise MissingExtraError("server") from error
 
 router = APIRouter(prefix="/api", tags=["recall"])
 
 
 @router.post("/recall", responses=shown(RECALL))
-def recall(ask: RecallAsk, caller: Asking) -> Recall:
+def recall(ask: RecallAsk, caller: CurrentCaller) -> Recall:
     """What bears on the question, best first, each with its reason; late channels are named."""
     return caller.memory.recall(
         ask.question,

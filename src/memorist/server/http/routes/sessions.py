@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import hashlib
 
-from memorist.errors import MissingExtraError, NotFoundError
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+from memorist.errors import NotFoundError
 from memorist.records.session import Session
-from memorist.server.http.caller import Agent, Asking, User
+from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.examples import SESSION, listed, shown
 from memorist.server.http.pagination import Cursor, Limit, Page, page_of
-from memorist.server.http.schemas import Resolve
-
-try:
-    from fastapi import APIRouter
-    from pydantic import BaseModel
-except ImportError as error:
-    raise MissingExtraError("server") from error
+from memorist.server.http.schemas import Agent, Resolve, User
 
 router = APIRouter(prefix="/api/sessions", tags=["sessions"])
 
@@ -31,7 +28,7 @@ class Resolved(BaseModel):
 @router.post(
     "/resolve", responses=shown(Resolved(session_id=SESSION.id, session=SESSION, confirmed=True))
 )
-def resolve(ask: Resolve, caller: Asking) -> Resolved:
+def resolve(ask: Resolve, caller: CurrentCaller) -> Resolved:
     """Confirm the session that a client holds, else find the active one, else begin a new one.
 
     An id of another user or agent, or one that is gone, is as good as none.
@@ -44,7 +41,7 @@ def resolve(ask: Resolve, caller: Asking) -> Resolved:
 
 
 @router.get("/active", responses=shown(SESSION))
-def active(caller: Asking, user: User = None, agent: Agent = None) -> Session:
+def active(caller: CurrentCaller, user: User = None, agent: Agent = None) -> Session:
     """The conversation that goes on with this agent; none is begun."""
     found = caller.memory.active(user=caller.user(user), agent=agent)
     if found is None:
@@ -54,7 +51,7 @@ def active(caller: Asking, user: User = None, agent: Agent = None) -> Session:
 
 @router.get("", responses=listed(SESSION))
 def sessions(
-    caller: Asking,
+    caller: CurrentCaller,
     user: User = None,
     agent: Agent = None,
     limit: Limit = 100,

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from memorist import __version__, metrics
-from memorist.errors import MissingExtraError, StoreError, StoreUnavailableError
-from memorist.server.http.caller import Asking
-from memorist.server.prometheus import exposition
+from fastapi import APIRouter
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse
 
-try:
-    from fastapi import APIRouter
-    from pydantic import BaseModel
-    from starlette.requests import Request
-    from starlette.responses import HTMLResponse, PlainTextResponse
-except ImportError as error:
-    raise MissingExtraError("server") from error
+from memorist import __version__, metrics
+from memorist.errors import StoreError, StoreUnavailableError
+from memorist.server.http.authentication import CurrentCaller
+from memorist.server.prometheus import exposition
 
 router = APIRouter(tags=["system"])
 
@@ -52,9 +49,9 @@ def ready(request: Request) -> Ready:
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
-def numbers(caller: Asking) -> PlainTextResponse:
+def numbers(caller: CurrentCaller) -> PlainTextResponse:
     """The numbers of this process as Prometheus reads them; for an admin or the local user."""
-    caller.must_run_it()
+    caller.require_operator()
     return PlainTextResponse(
         exposition(metrics.snapshot()), media_type="text/plain; version=0.0.4; charset=utf-8"
     )

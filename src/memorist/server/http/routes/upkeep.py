@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from memorist.errors import MissingExtraError
+from fastapi import APIRouter
+from pydantic import BaseModel
+
 from memorist.lifecycle.audit import Audit, Finding
 from memorist.memory import Memory
 from memorist.records.change import Expire
 from memorist.records.query import Forgotten
-from memorist.server.http.caller import Agent, Asking, User
+from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.examples import AT, FORGOTTEN, MEMORY_ID, shown
 from memorist.server.http.paths import Parts
 from memorist.server.http.routes.memories import Changed
+from memorist.server.http.schemas import Agent, User
 from memorist.server.http.schemas_views import Forget, Maintain
-
-try:
-    from fastapi import APIRouter
-    from pydantic import BaseModel
-except ImportError as error:
-    raise MissingExtraError("server") from error
 
 router = APIRouter(prefix="/api", tags=["upkeep"], route_class=Parts)
 KINDS = ("embed", "vectors", "derive", "summarize")
@@ -43,13 +40,13 @@ class Waiting(BaseModel):
 
 
 @router.get("/audit", responses=shown(_AUDIT))
-def audit(caller: Asking, user: User = None, agent: Agent = None) -> Audit:
+def audit(caller: CurrentCaller, user: User = None, agent: Agent = None) -> Audit:
     """Which memories are junk, doubled, stale, contradictory or hold secrets; nothing changes."""
     return caller.memory.audit(user=caller.user(user), agent=agent)
 
 
 @router.post("/maintain", responses=shown(_TIDIED))
-def maintain(ask: Maintain, caller: Asking) -> Tidied:
+def maintain(ask: Maintain, caller: CurrentCaller) -> Tidied:
     """Expire, promote and make room, by policy and retention; or only say what would be."""
     user = caller.user(ask.user)
     done = caller.memory.maintain(user=user, agent=ask.agent, dry_run=ask.dry_run)
@@ -58,7 +55,7 @@ def maintain(ask: Maintain, caller: Asking) -> Tidied:
 
 
 @router.post("/forget", responses=shown(FORGOTTEN))
-def forget(ask: Forget, caller: Asking) -> Forgotten:
+def forget(ask: Forget, caller: CurrentCaller) -> Forgotten:
     """Remove a message, a session, all of an agent's, or everything of a user, for good.
 
     Everything goes only where `everything` says so; an id that is null is refused.
@@ -68,9 +65,9 @@ def forget(ask: Forget, caller: Asking) -> Forgotten:
 
 
 @router.get("/waiting", responses=shown(Waiting(waiting={"embed": 0, "derive": 2})))
-def count_waiting(caller: Asking, user: User = None) -> Waiting:
+def count_waiting(caller: CurrentCaller, user: User = None) -> Waiting:
     """How much waits to be thought about: the caller's own, and for an admin that of everybody."""
-    if user is None and caller.runs_it:
+    if user is None and caller.is_operator:
         return Waiting(waiting=caller.memory.waiting())
     jobs = caller.memory.jobs(user=caller.user(user), dead=False)
     kinds = ["vectors" if job.kind == _vectors(caller.memory) else job.kind for job in jobs]

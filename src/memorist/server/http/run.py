@@ -1,0 +1,180 @@
+"""Serves the app with uvicorn: one process, or several, on one port."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import math
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import uvicorn
+from uvicorn.supervisors import Multiprocess
+
+from memorist.config import Settings
+from memorist.errors import ConfigError
+from memorist.memory import Memory, open_embedder, open_store, open_thinking
+from memorist.server.auth import Guard, build_guard
+from memorist.server.chat import Chats
+from memorist.server.http.app import Limits, build_app
+
+SHUTDOWN_S = 10
+KEEP_ALIVE_S = 30
+MAX_CONNECTIONS = 1_000
+BACKLOG = 2_048
+log = logging.getLogger("memorist.server")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The host and port that a server listens on."""
+
+    host: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """The URL for clients on this machine."""
+        here = Address("127.0.0.1" if self.host == "0.0.0.0" else "::1", self.port)
+        return f"http://{(here if self.anywhere else self).name}:{self.port}"
+
+    @property
+    def name(self) -> str:
+        """The host as it stands in a URL."""
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether it means every address of this machine."""
+        return self.host in ("0.0.0.0", "::")
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can connect."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+def resolve_auth(settings: Settings, address: Address, *, keys: bool) -> Settings:
+    """The settings with `auth` on or off, and with the address's own name among the hosts.
+
+    Authentication is off only on loopback, and only if there are no API `keys` and no tokens.
+    """
+    if settings.auth == "off" and not address.loopback:
+        raise ConfigError(
+            f"{address.host} can be reached from other machines: that needs keys; "
+            "listen on 127.0.0.1, or leave --no-auth and MEMORIST_AUTH=off out"
+        )
+    configured = keys or settings.jwt_key or settings.jwt_jwks_url
+    auto_on = settings.auth == "auto" and configured
+    required = settings.auth == "on" or not address.loopback or auto_on
+    names = settings.hosts.split() + [address.name] * (not address.anywhere)
+    return replace(settings, auth="on" if required else "off", hosts=" ".join(names))
+
+
+def serve(
+    settings: Settings,
+    address: Address,
+    *,
+    workers: int = 1,
+    ready: Callable[[Address], None] = lambda _: None,
+) -> None:
+    """Serve until a signal ends it; `ready` is called with the address once it is bound."""
+    listening = _bind(address)
+    app = make_app(settings) if workers == 1 else None  # raises before anybody is told it is ready
+    if app is None:
+        _check_app(settings)
+    ready(Address(address.host, listening.getsockname()[1]))
+    if app is not None:
+        uvicorn.Server(uvicorn_config(app)).run(sockets=[listening])
+        return
+    os.environ.update(settings.to_environment())  # the worker processes read them from there
+    config = uvicorn_config("memorist.server.http.run:make_app", factory=True, workers=workers)
+    Multiprocess(config, sockets=[listening]).run()
+
+
+def uvicorn_config(app: Any, **options: Any) -> uvicorn.Config:
+    """The uvicorn settings of every server of ours."""
+    return uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        http="h11",
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_worker_healthcheck=60,
+        timeout_graceful_shutdown=SHUTDOWN_S,
+        limit_concurrency=MAX_CONNECTIONS,
+        **options,
+    )
+
+
+def make_app(settings: Settings | None = None) -> Any:
+    """The app of these settings, or of the environment; it closes its memory at shutdown."""
+    settings = settings or Settings.from_environment()
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    return _app(settings, _memory(settings))
+
+
+def _check_app(settings: Settings) -> None:
+    """Build the app once here, as errors in a worker process would reach nobody."""
+    with _memory(settings) as memory:
+        _app(settings, memory)
+
+
+def _memory(settings: Settings) -> Memory:
+    memory: Memory = Memory(
+        open_store(settings.url, settings.durability),
+        tenant=settings.tenant,
+        embedder=open_embedder(settings.embedder),
+        thinking=open_thinking(settings),
+    )
+    return memory
+
+
+def _app(settings: Settings, memory: Memory) -> Any:
+    if settings.auth == "off":
+        guard = Guard.local(settings.tenant, settings.user)
+    else:
+        guard = build_guard(memory.store, settings)
+    limits = Limits(
+        requests_per_s=_number(settings.rate),
+        hosts=settings.hosts.split(),
+        origins=settings.origins.split(),
+    )
+    return build_app(memory, guard, limits, chats=Chats.of(settings), owned=True)
+
+
+def _number(rate: str) -> float:
+    try:
+        number = float(rate)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise ConfigError("MEMORIST_RATE must be a number of requests per second, 0 for no limit")
+    return number
+
+
+def _bind(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    # With the protocol named, asyncio sets TCP_NODELAY on what it accepts: without that, the end
+    # of each response waits for the client, for 40 ms.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((address.host, address.port))
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise ConfigError(
+            f"cannot listen on {address.url} ({error.strerror}); is it running already? "
+            "Choose another with --port"
+        ) from None
+    return listening

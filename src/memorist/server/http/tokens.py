@@ -1,0 +1,211 @@
+"""JSON Web Tokens (JWT) of an application that has users already.
+
+The key decides which algorithm is accepted, never the token: HS256 for a shared secret; RS256,
+ES256 or EdDSA for a public key. A token must have `exp` and `sub`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import Any, Protocol, TypeAlias
+from urllib.parse import urlsplit
+
+import jwt
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+from memorist.config import Settings
+from memorist.errors import ConfigError, ProviderError, ScopeError, UnauthorizedError
+from memorist.records.scope import Scope, check_tenant
+from memorist.server.auth import Principal
+
+ADMIN_SCOPE = "memorist:admin"
+LEEWAY_S = 10  # for clocks that differ
+MIN_SECRET_BYTES = 32
+MIN_RSA_BITS = 2_048
+JWKS_TIMEOUT_S = 3.0
+JWKS_RETRY_S = 5.0  # after a failed fetch, during which no request waits for another
+ASYMMETRIC = ("RS256", "ES256", "EdDSA")
+# What PyJWT raises, and what it lets through where a token's JSON is odd.
+INVALID_TOKEN = (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError)
+log = logging.getLogger("memorist.server")
+
+VerificationKey: TypeAlias = tuple[Any, str]
+"""A key, and the one algorithm it is for."""
+
+
+class KeySource(Protocol):
+    """Where the keys are that tokens are verified with."""
+
+    def key_for(self, token: str) -> VerificationKey:
+        """The key that the token names."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixedKey:
+    """The same key for every token."""
+
+    key: VerificationKey = field(repr=False)
+
+    def key_for(self, token: str) -> VerificationKey:
+        """The key."""
+        return self.key
+
+
+class PublishedKeys:
+    """The key set (JWKS) that an issuer publishes; PyJWKClient caches it and limits refreshes."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+            raise ConfigError("MEMORIST_JWT_JWKS_URL must be https, so that nobody can change it")
+        try:
+            self._client = jwt.PyJWKClient(url, timeout=JWKS_TIMEOUT_S)
+        except jwt.PyJWTError as error:
+            raise ConfigError("MEMORIST_JWT_JWKS_URL is not an https:// URL") from error
+        self._fetching = threading.Lock()
+        self._failed_at = float("-inf")
+
+    def key_for(self, token: str) -> VerificationKey:
+        """The published key that the token names; ProviderError if it cannot be fetched."""
+        key_id = str(jwt.get_unverified_header(token).get("kid", ""))
+        key = self._cached(key_id) or self._fetched(key_id)
+        if key is None or key.algorithm_name not in ASYMMETRIC:  # never a published secret
+            raise UnauthorizedError("the token's key is not published by its issuer")
+        return key, key.algorithm_name
+
+    def _cached(self, key_id: str) -> jwt.PyJWK | None:
+        cache = self._client.jwk_set_cache
+        key_set = cache.get() if cache is not None else None
+        keys = [] if key_set is None else key_set.keys
+        return next((key for key in keys if key.key_id == key_id), None)
+
+    def _fetched(self, key_id: str) -> jwt.PyJWK | None:
+        """The key as fetched; one thread fetches, and the others do not wait for it."""
+        away = ProviderError("the issuer's keys cannot be fetched; retry")
+        failed_lately = time.monotonic() - self._failed_at < JWKS_RETRY_S
+        if failed_lately or not self._fetching.acquire(blocking=False):
+            raise away
+        try:
+            return self._client.get_signing_key(key_id)
+        except (*INVALID_TOKEN, OSError, HTTPException) as error:
+            if "Unable to find a signing key" in str(error):
+                return None
+            log.warning("the issuer's keys cannot be fetched: %s", type(error).__name__)
+            self._failed_at = time.monotonic()
+            raise away from None
+        finally:
+            self._fetching.release()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JwtTokens:
+    """Reads the caller from a signed token."""
+
+    keys: KeySource
+    issuer: str | None = None
+    audience: str | None = None
+    tenant: str = "default"
+    tenant_claim: str = "tenant"
+
+    @classmethod
+    def of(cls, settings: Settings) -> JwtTokens:
+        """Tokens as the settings describe them."""
+        key, url = settings.jwt_key, settings.jwt_jwks_url
+        if key and url:
+            raise ConfigError("give one of MEMORIST_JWT_KEY and MEMORIST_JWT_JWKS_URL")
+        return cls(
+            keys=PublishedKeys(url) if url else FixedKey(parse_key(key)),
+            issuer=settings.jwt_issuer or None,
+            audience=settings.jwt_audience or None,
+            tenant=settings.tenant,
+            tenant_claim=settings.jwt_tenant_claim,
+        )
+
+    def read(self, token: str) -> Principal:
+        """The caller whose token it is; raises UnauthorizedError if the token is not valid."""
+        try:
+            key, algorithm = self.keys.key_for(token)
+            claims = jwt.decode(
+                token,
+                key,
+                algorithms=[algorithm],
+                issuer=self.issuer,
+                audience=self.audience,
+                leeway=LEEWAY_S,
+                options={"require": ["exp", "sub"], "enforce_minimum_key_length": True},
+            )
+        except INVALID_TOKEN as error:
+            raise UnauthorizedError(_reason(error)) from None  # PyJWT's text may quote the token
+        return self._principal(claims)
+
+    def _principal(self, claims: Mapping[str, Any]) -> Principal:
+        user, tenant = claims["sub"], claims.get(self.tenant_claim, self.tenant)
+        if not user or not isinstance(user, str) or not tenant:
+            raise UnauthorizedError("the token's user or tenant is empty, or not a string")
+        try:
+            check_tenant(Scope(tenant=tenant, user=user).tenant)
+        except ScopeError:
+            raise UnauthorizedError("the token's user or tenant is not a valid name") from None
+        name = ascii(user)[1:-1]  # a line break in it must not start a new line of the log
+        return Principal(tenant=tenant, user=None if _is_admin(claims) else user, name=name)
+
+
+def parse_key(text: str) -> VerificationKey:
+    """A shared secret or the PEM of a public key, and the algorithm it is for."""
+    if "-----BEGIN" in text:
+        # Environments often hold line breaks as \n.
+        return _public_key(text.replace("\\n", "\n").strip().encode())
+    if len(text.encode()) < MIN_SECRET_BYTES:
+        raise ConfigError(f"MEMORIST_JWT_KEY must have {MIN_SECRET_BYTES} bytes or more")
+    try:
+        jwt.get_algorithm_by_name("HS256").prepare_key(text)
+    except jwt.PyJWTError:
+        raise ConfigError("MEMORIST_JWT_KEY is a public key, but not as PEM") from None
+    return text, "HS256"
+
+
+def _public_key(pem: bytes) -> VerificationKey:
+    try:
+        key = load_pem_public_key(pem)
+    except (ValueError, UnsupportedAlgorithm):
+        raise ConfigError("MEMORIST_JWT_KEY is not the PEM of a public key") from None
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size >= MIN_RSA_BITS:
+        return key, "RS256"
+    if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
+        return key, "ES256"
+    if isinstance(key, ed25519.Ed25519PublicKey):
+        return key, "EdDSA"
+    raise ConfigError(f"MEMORIST_JWT_KEY: RSA of {MIN_RSA_BITS} bits or more, P-256 or Ed25519")
+
+
+def _is_admin(claims: Mapping[str, Any]) -> bool:
+    """Whether `memorist:admin` is among the scopes, a list or words with spaces between."""
+    scope = claims.get("scope", "")
+    words = scope.split(" ") if isinstance(scope, str) else scope
+    return isinstance(words, list) and ADMIN_SCOPE in words
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong with a token, without a word of it."""
+    for kind, reason in (
+        (jwt.ExpiredSignatureError, "the token has expired"),
+        (jwt.ImmatureSignatureError, "the token is not valid yet"),
+        (jwt.InvalidAudienceError, "the token is for another audience"),
+        (jwt.InvalidIssuerError, "the token is from another issuer"),
+        (
+            jwt.MissingRequiredClaimError,
+            "the token lacks a claim: exp, sub, or one that is checked",
+        ),
+        (jwt.InvalidSignatureError, "the token's signature is not the key's"),
+        (jwt.InvalidAlgorithmError, "the token's algorithm is not the key's"),
+    ):
+        if isinstance(error, kind):
+            return reason
+    return "this is neither an API key nor a readable token"
