@@ -38,7 +38,7 @@ bench: $(VENV)/dev-ready  ## Storage beside raw SQLite, extraction beside its la
 	$(BIN)/python -m benchmarks.storage
 	$(BIN)/python -m benchmarks.tokens
 	$(BIN)/python -m benchmarks.extraction
-	$(BIN)/python -m benchmarks.thinking
+	$(BIN)/python -m benchmarks.worker
 	$(BIN)/python -m benchmarks.middleware
 
 bench-memories: $(VENV)/dev-ready  ## What the rules make of LoCoMo, e.g. ARGS="--show 40"

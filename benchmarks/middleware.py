@@ -32,7 +32,7 @@ def main() -> None:
     options = parser().parse_args()
     with tempfile.TemporaryDirectory(prefix="memorist-bench-") as folder:
         embedder: dict[str, Any] = {} if options.vectors else {"embedder": None}
-        with Memory(Path(folder) / "memory.db", thinking=None, **embedder) as memory:
+        with Memory(Path(folder) / "memory.db", extraction=None, **embedder) as memory:
             fill(memory, options.messages)
             report(measure(memory, options), options)
 

@@ -56,7 +56,7 @@ class Bench:
         self.clock.at = None
         given: dict[str, Any] = {"embedder": self.embedder, **settings}
         if not self.memories:
-            given["thinking"] = None
+            given["extraction"] = None
         return Memory(self.store, tenant=self.dataset.name, clock=self.clock, **given)
 
 

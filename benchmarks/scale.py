@@ -106,7 +106,7 @@ def open_layout(name: str, users: int, folder: Path, *, facts: bool = False) -> 
     """An empty store, filled with less care for power cuts than a user's would be."""
     corpus, path = Corpus(), folder / f"{users}.db"
     store = SqliteStore(path, durability="normal")
-    memory = Memory(store, tenant=TENANT, embedder=TopicEmbedder(corpus), thinking=None)
+    memory = Memory(store, tenant=TENANT, embedder=TopicEmbedder(corpus), extraction=None)
     plain = None
     if users == 1 and not facts:
         plain = apsw.Connection(str(folder / "plain.db"))

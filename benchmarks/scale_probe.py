@@ -49,7 +49,7 @@ def measure(probe: Probe) -> Figures:
     asked = corpus.questions(probe.size, probe.asks + WARM_UP, seed=probe.users)
     embedder.prepare([text for _, text in asked])
     figures: Figures = {"real_query_embedding": embedder.model is not None}
-    with Memory(probe.path, tenant=TENANT, embedder=embedder, thinking=None) as memory:
+    with Memory(probe.path, tenant=TENANT, embedder=embedder, extraction=None) as memory:
         ask = partial(recall_ms, memory, probe.users)
         if probe.cold:
             figures |= cold(embedder, ask, asked[0])

@@ -84,7 +84,7 @@ class Ours:
     """The same through the public door."""
 
     def __init__(self, path: Path) -> None:
-        self.memory = Memory(SqliteStore(path), tenant="bench", embedder=None, thinking=None)
+        self.memory = Memory(SqliteStore(path), tenant="bench", embedder=None, extraction=None)
         self.memory.session(user="u", id="s")
 
     def append(self, batch: list[Message]) -> None:

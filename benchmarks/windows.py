@@ -37,7 +37,7 @@ def main() -> None:
 
 def _open(path: Path) -> Memory:
     """Without vectors and memories, which take long to make and are measured elsewhere."""
-    return Memory(path, embedder=None, thinking=None)
+    return Memory(path, embedder=None, extraction=None)
 
 
 def parser() -> argparse.ArgumentParser:

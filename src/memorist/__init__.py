@@ -33,7 +33,7 @@ from memorist.errors import (
 )
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.retention import Retention
-from memorist.lifecycle.settings import Policy, Thinking
+from memorist.lifecycle.settings import Extraction, Policy
 from memorist.memory import Memory, open_store
 from memorist.providers.chat_model import ChatModel, Reply
 from memorist.providers.embedder import Embedder
@@ -121,6 +121,7 @@ __all__ = [
     "DimensionError",
     "Embedder",
     "Expire",
+    "Extraction",
     "Fact",
     "Filters",
     "ForbiddenError",
@@ -179,7 +180,6 @@ __all__ = [
     "Stream",
     "Summary",
     "Supersede",
-    "Thinking",
     "Tokenizer",
     "TooLargeError",
     "ToolCallMsg",

@@ -13,7 +13,7 @@ from memorist.aio_life import AsyncLife, in_thread
 from memorist.chat import Chat
 from memorist.context.window import Context, Window
 from memorist.contexts import Given
-from memorist.lifecycle.settings import Thinking
+from memorist.lifecycle.settings import Extraction
 from memorist.memory import Memory
 from memorist.providers.embedder import Embedder
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
@@ -137,11 +137,16 @@ class AsyncMemory(AsyncLife):
         tenant: str | None = None,
         embedder: Embedder | None = UNSET,
         ranking: Ranking = DEFAULT_RANKING,
-        thinking: Thinking | None = UNSET,
+        extraction: Extraction | None = UNSET,
         clock: Callable[[], datetime] = now,
     ) -> None:
         self._memory = Memory(
-            store, tenant=tenant, embedder=embedder, ranking=ranking, thinking=thinking, clock=clock
+            store,
+            tenant=tenant,
+            embedder=embedder,
+            ranking=ranking,
+            extraction=extraction,
+            clock=clock,
         )
 
     def of_tenant(self, tenant: str) -> AsyncMemory:

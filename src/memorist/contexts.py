@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from memorist import metrics
 from memorist.context.window import Context, Window
 from memorist.errors import InvalidError, ProviderError
-from memorist.lifecycle.settings import Thinking
+from memorist.lifecycle.settings import Extraction
 from memorist.providers.chat_model import ChatModel, Reply, estimate_tokens_of
 from memorist.records.message import Message
 from memorist.records.query import Recall, check_deadline
@@ -44,7 +44,7 @@ class Contexts:
     """The part of Memory that fills windows."""
 
     store: Store
-    thinking: Thinking | None
+    extraction: Extraction | None
     scope: Callable[..., Scope]
     search: Callable[..., Recall]
     _clock: Callable[[], datetime]
@@ -122,7 +122,7 @@ class Contexts:
     def _open_summarizer(self) -> Summarizer:
         """Who makes summaries: by the model that thinks, within its budget, or without one."""
         if self._summarizer is None:
-            self._summarizer = open_summarizer(self.store, self.thinking)
+            self._summarizer = open_summarizer(self.store, self.extraction)
         return self._summarizer
 
     def _counter(self, window: Window) -> TokenCounter:
@@ -137,31 +137,31 @@ class Contexts:
         return self._counters.setdefault(key, TokenCounter(tokenizer))
 
 
-def open_summarizer(store: Store, thinking: Thinking | None) -> Summarizer:
+def open_summarizer(store: Store, extraction: Extraction | None) -> Summarizer:
     """Makes summaries by the model that thinks, within its budget, or without one."""
     from memorist.context.compression.compress import Compress
     from memorist.context.compression.summarizer import Summarizer, style_of
     from memorist.context.tokens import TokenCounter
 
-    model = thinking.model if thinking is not None else None
+    model = extraction.model if extraction is not None else None
     window = Window(model=model.name if model is not None else "")
     style = style_of(window, TokenCounter(window.counts_with()))
-    if thinking is None or model is None:
+    if extraction is None or model is None:
         return Summarizer(store, style)
-    settings = Compress(timeout_s=thinking.timeout_s)
-    return Summarizer(store, style, Budgeted(model, store, thinking), settings)
+    settings = Compress(timeout_s=extraction.timeout_s)
+    return Summarizer(store, style, Budgeted(model, store, extraction), settings)
 
 
 class Budgeted:
     """A model that is not asked when what it may cost in an hour is spent."""
 
-    def __init__(self, model: ChatModel, store: Store, thinking: Thinking) -> None:
+    def __init__(self, model: ChatModel, store: Store, extraction: Extraction) -> None:
         self.name = model.name
         self._model = model
         self._store = store
         self._limits = {
-            "max_calls": thinking.calls_per_hour,
-            "max_tokens": thinking.tokens_per_hour,
+            "max_calls": extraction.calls_per_hour,
+            "max_tokens": extraction.tokens_per_hour,
         }
 
     def complete(

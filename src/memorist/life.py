@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from memorist.errors import InvalidError, NotFoundError
 from memorist.lifecycle.candidate import Candidate, Claim
-from memorist.lifecycle.settings import DEFAULT_THINKING, Thinking
+from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.records.change import Add, Change, Reinforce, Retract, Supersede
 from memorist.records.fact import Fact, topic_of
 from memorist.records.ids import new_id
@@ -60,7 +60,7 @@ class Life:
     """The part of Memory that looks after what was derived from the log."""
 
     store: Store
-    thinking: Thinking | None
+    extraction: Extraction | None
     _clock: Callable[[], datetime]
     scope: Callable[..., Scope]
     wake: Callable[[], None]
@@ -95,7 +95,7 @@ class Life:
         check_text(text, "text")
         given: dict[str, Any] = {"sources": (), **about}
         candidate = judged(
-            Candidate(text=text, said_at=self._clock(), **given), policy=self._thinking.policy
+            Candidate(text=text, said_at=self._clock(), **given), policy=self._extraction.policy
         )
         changes = self._keep(self.scope(user=user, agent=agent, session=session), candidate)
         return _first_id(changes)
@@ -213,7 +213,7 @@ class Life:
         from memorist.lifecycle.maintenance import maintain
 
         scope = self.scope(user=user, agent=agent)
-        return maintain(self.store, scope, self._thinking, self._clock(), dry_run=dry_run)
+        return maintain(self.store, scope, self._extraction, self._clock(), dry_run=dry_run)
 
     def audit(self, *, user: str, agent: str | None = None) -> Audit:
         """Which memories are junk, doubled, stale, contradictory or hold secrets."""
@@ -237,8 +237,8 @@ class Life:
         self.wake()
 
     @property
-    def _thinking(self) -> Thinking:
-        return self.thinking or DEFAULT_THINKING
+    def _extraction(self) -> Extraction:
+        return self.extraction or DEFAULT_EXTRACTION
 
     def _keep(self, scope: Scope, candidate: Candidate) -> list[Change]:
         from memorist.lifecycle.keep import keep
@@ -247,7 +247,7 @@ class Life:
         if cited:  # it is trusted as the least trusted of what it is said to come of
             sources = (candidate.source, *(entry.source for entry in cited))
             candidate = replace(candidate, source=least_trusted(sources))
-        changes = keep(self.store, scope, candidate, self._thinking.policy, self._clock)
+        changes = keep(self.store, scope, candidate, self._extraction.policy, self._clock)
         self.wake()
         return changes
 

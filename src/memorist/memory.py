@@ -20,7 +20,7 @@ from memorist.contexts import Contexts
 from memorist.errors import ConfigError, InvalidError, MissingExtraError
 from memorist.language.synonyms import synonyms_of
 from memorist.life import Life
-from memorist.lifecycle.settings import DEFAULT_THINKING, Thinking
+from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.providers.embedder import Embedder
 from memorist.providers.minilm import MiniLM
 from memorist.recall.channels import no_synonyms
@@ -63,7 +63,7 @@ class Memory(Life, Contexts):
     `store` is a Store, a path, `":memory:"` or a `postgresql://` URL; without one, MEMORIST_URL
     or a file in the user's data folder. With the `http://` address of a server it is a `Client`
     of that, with the key in MEMORIST_KEY. `embedder` is the local MiniLM unless MEMORIST_EMBEDDER
-    says otherwise; with None, recall goes by words and links alone. `thinking` says how memories
+    says otherwise; with None, recall goes by words and links alone. `extraction` says how memories
     are made of what was said; with None, that is left to another process's worker.
     """
 
@@ -81,7 +81,7 @@ class Memory(Life, Contexts):
         tenant: str | None = None,
         embedder: Embedder | None = UNSET,
         ranking: Ranking = DEFAULT_RANKING,
-        thinking: Thinking | None = UNSET,
+        extraction: Extraction | None = UNSET,
         clock: Callable[[], datetime] = now,
     ) -> None:
         settings = Settings.from_environment()
@@ -101,21 +101,21 @@ class Memory(Life, Contexts):
             time_asked_about=time_asked_about,
         )
         self._courtesy = Courtesy()
-        self.thinking = open_thinking(settings) if thinking is UNSET else thinking
+        self.extraction = open_extraction(settings) if extraction is UNSET else extraction
         self._worker = self._open_worker()
         self._indexer = self._open_indexer()
         self._counters, self._summarizer = {}, None
         metrics.watch("memorist.queue.depth", self.waiting)
 
     def _open_worker(self) -> Worker | None:
-        if self.thinking is None:
+        if self.extraction is None:
             return None
         from memorist.lifecycle.worker import Worker  # here: `import memorist` stays light
 
         # Where nobody makes vectors, what was said is thought about at once.
         kinds = ("derive",) if self.embedder is not None else ("embed", "vectors", "derive")
         return Worker(
-            self.store, self.thinking, kinds=kinds, clock=self._clock, courtesy=self._courtesy
+            self.store, self.extraction, kinds=kinds, clock=self._clock, courtesy=self._courtesy
         )
 
     def _open_indexer(self) -> Indexer | None:
@@ -405,14 +405,14 @@ def waiting(store: Store, embedder: Embedder | None = None) -> dict[str, int]:
     return {name: store.backlog(those) for name, those in kinds.items()}
 
 
-def open_thinking(settings: Settings) -> Thinking:
+def open_extraction(settings: Settings) -> Extraction:
     """How memories are made by default: by rules, or by the model that the settings name."""
     if not settings.model:
-        return DEFAULT_THINKING
+        return DEFAULT_EXTRACTION
     from memorist.providers.open_chat import open_model
 
     model = open_model(settings.model, settings.model_url, settings.model_key)
-    return Thinking(model=model)
+    return Extraction(model=model)
 
 
 def open_embedder(name: str) -> Embedder | None:

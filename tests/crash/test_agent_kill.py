@@ -38,7 +38,7 @@ def talk(path: str, first: int, last: int, where: str = "") -> None:
 
 
 def roles_of(path: str) -> list[str]:
-    with Memory(path, embedder=None, thinking=None) as memory:
+    with Memory(path, embedder=None, extraction=None) as memory:
         log = memory.history(user="ada", agent="mate", session="voyage")
         return [
             message.role for message in log if message.role != "tool" and not message.tool_calls

@@ -1,4 +1,4 @@
-"""Thinking processes die between claim and commit; each message is thought about in the end, once.
+"""Worker processes die between claim and commit; each message is thought about in the end, once.
 
 Each process's clock is a minute ahead of the one before it: what was in the hands of one that
 died must be free by then.

@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memorist.lifecycle.policy import classify
-from memorist.lifecycle.settings import Policy, Thinking
+from memorist.lifecycle.settings import Extraction, Policy
 from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
 from memorist.records.ids import now
@@ -96,10 +96,10 @@ def think(target: str, way: Way, later_seconds: float) -> None:
 
     with open_store(target) as store:
         store._clock = clock
-        thinking = Thinking(
+        extraction = Extraction(
             model=Model(way), policy=POLICY, calls_per_hour=None, tokens_per_hour=None
         )
-        worker = Worker(Told(store, way), thinking, kinds=KINDS, clock=clock)
+        worker = Worker(Told(store, way), extraction, kinds=KINDS, clock=clock)
         while store.backlog(KINDS):
             if not worker.step():
                 time.sleep(0.02)

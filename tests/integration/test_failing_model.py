@@ -12,7 +12,7 @@ import pytest
 
 from memorist import Memory
 from memorist.lifecycle import worker as working
-from memorist.lifecycle.settings import Policy, Thinking
+from memorist.lifecycle.settings import Extraction, Policy
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.records.log import MAX_ATTEMPTS
 from memorist.testing.model_server import FAILURES, ModelServer
@@ -55,9 +55,9 @@ def _short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(working, "LONGEST_REST", 0.4)
 
 
-def thinking_with(server: ModelServer, calls: int = CALLS) -> Thinking:
+def extraction_with(server: ModelServer, calls: int = CALLS) -> Extraction:
     model = OpenAIChat("any", url=server.url, max_bytes=1_000_000)
-    return Thinking(
+    return Extraction(
         model=model,
         timeout_s=0.5,
         calls_per_hour=calls,
@@ -85,7 +85,7 @@ def test_what_was_said_is_kept_and_thought_about_when_the_model_recovers(
     caplog.set_level(logging.DEBUG)
     server.mode = mode  # type: ignore[assignment]
     with Memory(
-        tmp_path / "memory.db", embedder=None, thinking=thinking_with(server), clock=clock
+        tmp_path / "memory.db", embedder=None, extraction=extraction_with(server), clock=clock
     ) as memory:
         for number, text in enumerate(SAID):
             memory.remember(text, user="ada", session=f"talk{number % 4}")
@@ -105,7 +105,7 @@ def test_what_was_said_is_kept_and_thought_about_when_the_model_recovers(
         check_words([*errors, caplog.text])
         if mode in BAD_ANSWERS:
             assert errors
-    assert memory.thinking is not None
+    assert memory.extraction is not None
 
 
 def check_words(told: list[str]) -> None:
@@ -118,7 +118,7 @@ def test_an_answer_that_is_never_good_is_given_up_in_the_end(
 ) -> None:
     server.mode = "garbage"
     with Memory(
-        tmp_path / "memory.db", embedder=None, thinking=thinking_with(server), clock=clock
+        tmp_path / "memory.db", embedder=None, extraction=extraction_with(server), clock=clock
     ) as memory:
         memory.remember(SAID[0], user="ada")
         wait_for(memory, clock, 20)
@@ -136,7 +136,7 @@ def test_no_more_calls_reach_the_server_than_the_hour_allows(
     beginning = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     clock.ahead = beginning - datetime.now(UTC)
     with Memory(
-        tmp_path / "memory.db", embedder=None, thinking=thinking_with(server, 3), clock=clock
+        tmp_path / "memory.db", embedder=None, extraction=extraction_with(server, 3), clock=clock
     ) as memory:
         for number, text in enumerate(SAID):
             memory.remember(text, user="ada", session=f"talk{number}")
@@ -156,7 +156,10 @@ def test_a_server_that_takes_no_schema_is_not_asked_beyond_the_budget_for_long(
     with (
         ModelServer(takes_schema=False) as server,
         Memory(
-            tmp_path / "memory.db", embedder=None, thinking=thinking_with(server, 3), clock=clock
+            tmp_path / "memory.db",
+            embedder=None,
+            extraction=extraction_with(server, 3),
+            clock=clock,
         ) as memory,
     ):
         for number, text in enumerate(SAID):

@@ -28,7 +28,7 @@ NAMED: Any = {"user": "ada", "session": "s1"}
 
 @pytest.fixture
 def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, thinking=None) as memory:
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
         yield memory
 
 

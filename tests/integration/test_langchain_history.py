@@ -269,7 +269,7 @@ class TestSqlite(OurContract):
         history = open("talk")
         for count, message in enumerate(TURN, start=1):
             history.add_messages([message])
-            with Memory(tmp_path / "talk.db", embedder=None, thinking=None) as other:
+            with Memory(tmp_path / "talk.db", embedder=None, extraction=None) as other:
                 read = MemoristChatMessageHistory(other, "talk", user="ada")
                 assert read.messages == TURN[:count]
 

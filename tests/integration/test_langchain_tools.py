@@ -50,7 +50,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, thinking=None) as memory:
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
         Library(memory).add("Returns", "You may return it within 30 days. " * 40, "returns.md")
         yield memory
 

@@ -68,7 +68,7 @@ def stores(vector_server: Server, tmp_path_factory: pytest.TempPathFactory) -> I
         for official in (sqlite, postgres):
             official.setup()
         ours = [
-            MemoristStore(stack.enter_context(Memory(where, embedder=None, thinking=None)))
+            MemoristStore(stack.enter_context(Memory(where, embedder=None, extraction=None)))
             for where in (path, vector_server.create_database("langgraph_ours"))
         ]
         yield {

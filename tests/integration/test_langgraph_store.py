@@ -39,7 +39,7 @@ SAID = {
 
 @pytest.fixture(scope="module")
 def memory() -> Iterator[Memory]:
-    with Memory(":memory:", thinking=None) as memory:
+    with Memory(":memory:", extraction=None) as memory:
         yield memory
 
 
@@ -94,7 +94,7 @@ class TestSearch:
         assert store.search(ADA, query="dog", offset=3) == []
 
     def test_few_are_found_among_thousands_of_others(self) -> None:
-        with Memory(":memory:", embedder=None, thinking=None) as memory:
+        with Memory(":memory:", embedder=None, extraction=None) as memory:
             store = MemoristStore(memory, deadline_ms=None)
             said = {"text": "Rex the dog barks"}
             store.batch([PutOp(("crowd", str(n % 7)), str(n), said) for n in range(2_000)])
@@ -168,7 +168,7 @@ class Watch:
 class TestTimesToLive:
     def test_an_entry_lives_for_its_minutes_and_longer_where_it_is_read(self) -> None:
         watch = Watch()
-        with Memory(":memory:", embedder=None, thinking=None, clock=watch) as memory:
+        with Memory(":memory:", embedder=None, extraction=None, clock=watch) as memory:
             store = MemoristStore(memory, ttl={"default_ttl": 10, "refresh_on_read": True})
             for key in ("got", "searched", "left"):
                 store.put(ADA, key, {"key": key})
@@ -193,7 +193,7 @@ class TestTimesToLive:
 
     def test_without_refreshing_the_end_stays(self) -> None:
         watch = Watch()
-        with Memory(":memory:", embedder=None, thinking=None, clock=watch) as memory:
+        with Memory(":memory:", embedder=None, extraction=None, clock=watch) as memory:
             store = MemoristStore(memory, ttl={"refresh_on_read": False})
             store.put(ADA, "k", {}, ttl=10)
             watch.wait(6)
@@ -237,7 +237,7 @@ class TestOperations:
 
 class TestForgetting:
     def test_a_users_own_store_is_recalled_and_goes_with_the_user(self, tmp_path: Path) -> None:
-        with Memory(tmp_path / "memory.db", thinking=None) as memory:
+        with Memory(tmp_path / "memory.db", extraction=None) as memory:
             store = MemoristStore(memory, user="ada")
             store.put(("notes",), "k", {"text": "zqcanary sings at noon"})
             [hit] = memory.recall("zqcanary", user="ada", deadline_ms=None).hits
@@ -256,7 +256,7 @@ class TestForgetting:
         assert store.get(ADA, "k") is not None
 
     def test_a_namespace_is_forgotten_with_all_below_it(self, tmp_path: Path) -> None:
-        with Memory(tmp_path / "memory.db", embedder=None, thinking=None) as memory:
+        with Memory(tmp_path / "memory.db", embedder=None, extraction=None) as memory:
             store = MemoristStore(memory)
             for namespace in (ADA, (*ADA, "deep"), BOB):
                 store.put(namespace, "k", {"text": f"zqcanary{namespace[1]}"})
@@ -335,7 +335,7 @@ from memorist import Memory
 from memorist.agents.langgraph import MemoristStore
 
 url, name = sys.argv[1:]
-with Memory(url, embedder=None, thinking=None) as memory:
+with Memory(url, embedder=None, extraction=None) as memory:
     store = MemoristStore(memory)
     sys.stdin.readline()
     for number in range(60):
@@ -360,7 +360,7 @@ def test_two_processes_at_once_lose_nothing_and_a_third_reads_it(
         writer.stdin.write(b"go\n")
         writer.stdin.close()
     assert [writer.wait(60) for writer in writers] == [0, 0]
-    with Memory(url, embedder=None, thinking=None) as memory:
+    with Memory(url, embedder=None, extraction=None) as memory:
         store = MemoristStore(memory)
         assert store.list_namespaces() == [("own", "one"), ("own", "two"), ("shared",)]
         for name in ("one", "two"):

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from memorist import Memory, ProviderError, Thinking, Window
+from memorist import Extraction, Memory, ProviderError, Window
 from memorist.agents.middleware import OVERFLOW, MemoristMiddleware
 from memorist.agents.summary import NOTHING, MemoristSummarizer
 from memorist.context.tokens import TokenCounter
@@ -172,7 +172,7 @@ def test_the_summariser_never_raises(tmp_path: Path) -> None:
     assert MemoristSummarizer()([]) == NOTHING
     assert "4711" in MemoristSummarizer()(talk)
     with Memory(
-        tmp_path / "memory.db", embedder=None, thinking=Thinking(model=Sulking())
+        tmp_path / "memory.db", embedder=None, extraction=Extraction(model=Sulking())
     ) as memory:
         summarizer = MemoristSummarizer(memory)
         assert "4711" in summarizer(talk)

@@ -23,7 +23,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.memory import create_connected_server_and_client_session
 from pydantic import AnyUrl
 
-from memorist import Library, Memory, Notebook, Thinking, __version__
+from memorist import Extraction, Library, Memory, Notebook, __version__
 from memorist.agents.toolbox import NAMES
 from memorist.providers.chat_model import Reply
 from memorist.server.mcp import server as server_module
@@ -36,7 +36,7 @@ Talk = Callable[[ClientSession], Awaitable[None]]
 
 @pytest.fixture
 def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, thinking=None) as memory:
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
         yield memory
 
 
@@ -271,7 +271,7 @@ def test_long_work_tells_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> Non
         result = await session.call_tool("summarize_session", arguments, progress_callback=hear)
         assert structured(result)["updated"]
 
-    with Memory(":memory:", embedder=None, thinking=Thinking(model=SlowModel())) as memory:
+    with Memory(":memory:", embedder=None, extraction=Extraction(model=SlowModel())) as memory:
         for number in range(12):
             memory.remember(f"I saw {number} swans on the lake.", user="ada", session="s1")
         here(memory, talk)
@@ -290,7 +290,7 @@ def test_fifty_writes_at_once_are_fifty_messages(tmp_path: Path) -> None:
                 group.create_task(session.call_tool("remember", {"content": content}))
 
     asyncio.run(run())
-    with Memory(tmp_path / "a.db", embedder=None, thinking=None) as memory:
+    with Memory(tmp_path / "a.db", embedder=None, extraction=None) as memory:
         said = {message.content for message in memory.history(user="ada")}
     assert said == {f"This is number {number}." for number in range(50)}
 

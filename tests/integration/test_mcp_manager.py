@@ -30,7 +30,7 @@ from tests.support.revising import NOTHING, SECRET, call, run, stored, talk
 
 @pytest.fixture
 def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, thinking=None) as memory:
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
         yield memory
 
 
@@ -157,7 +157,7 @@ def started(tmp_path: Path) -> tuple[StdioServerParameters, Callable[[], int]]:
 
 
 def history(tmp_path: Path) -> list[tuple[str, Any]]:
-    with Memory(tmp_path / "a.db", embedder=None, thinking=None) as memory:
+    with Memory(tmp_path / "a.db", embedder=None, extraction=None) as memory:
         return stored(memory)
 
 

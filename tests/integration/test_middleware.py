@@ -367,7 +367,7 @@ class Moody(SqliteStore):
 @pytest.fixture
 def moody(tmp_path: Path) -> Iterator[tuple[Memory, Moody]]:
     store = Moody(str(tmp_path / "moody.db"))
-    with Memory(store, embedder=None, thinking=None) as memory:
+    with Memory(store, embedder=None, extraction=None) as memory:
         yield memory, store
 
 

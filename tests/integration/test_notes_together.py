@@ -21,7 +21,7 @@ import sys
 from memorist import Memory
 from memorist.views.notebook import Notebook
 target, name, edits = sys.argv[1:]
-with Memory(target, embedder=None, thinking=None) as memory:
+with Memory(target, embedder=None, extraction=None) as memory:
     notes = Notebook(memory, user="ada", agent="tutor")
     print("ready", flush=True)
     sys.stdin.readline()
@@ -46,7 +46,7 @@ def open_notes(memory: Memory) -> Notebook:
 def check(target: str, names: list[str]) -> None:
     """All that was added is there, in each writer's order, and each version added one thing."""
     wanted = {name: [f"{name} {number}" for number in range(EDITS)] for name in names}
-    with Memory(target, embedder=None, thinking=None) as memory:
+    with Memory(target, embedder=None, extraction=None) as memory:
         notes = open_notes(memory)
         entries = notes.read().split("\n\n")
         assert {name: [e for e in entries if e.split()[0] == name] for name in names} == wanted
@@ -87,7 +87,7 @@ def test_two_processes_append_and_nothing_is_lost(target: str) -> None:
 @pytest.mark.parametrize("shared", [False, True], ids=["own notebooks", "one notebook"])
 def test_four_threads_append_and_nothing_is_lost(target: str, shared: bool) -> None:
     names = ["one", "two", "three", "four"]
-    with Memory(target, embedder=None, thinking=None) as memory:
+    with Memory(target, embedder=None, extraction=None) as memory:
         common = open_notes(memory)
 
         def write(name: str) -> None:
@@ -102,7 +102,7 @@ def test_four_threads_append_and_nothing_is_lost(target: str, shared: bool) -> N
 
 @pytest.mark.parametrize("edit", ["replace", "write"])
 def test_of_two_who_change_the_same_at_once_one_is_told(target: str, edit: str) -> None:
-    with Memory(target, embedder=None, thinking=None) as memory:
+    with Memory(target, embedder=None, extraction=None) as memory:
         for number in range(10):
             open_notes(memory).write(f"# A\nfirst {number}\n\n# B\nsecond\n")
             together = Barrier(2)
@@ -128,7 +128,7 @@ def test_of_two_who_change_the_same_at_once_one_is_told(target: str, edit: str) 
 
 def test_writers_of_different_sections_do_not_disturb_each_other(target: str) -> None:
     titles = ["A", "B", "C", "D"]
-    with Memory(target, embedder=None, thinking=None) as memory:
+    with Memory(target, embedder=None, extraction=None) as memory:
         open_notes(memory).write("".join(f"# {title}\n0\n\n" for title in titles))
         mine = {title: open_notes(memory) for title in titles}
 

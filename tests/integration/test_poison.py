@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from memorist import Memory, Message
-from memorist.lifecycle.settings import Policy, Thinking
+from memorist.lifecycle.settings import Extraction, Policy
 from memorist.records.ids import to_micros
 from tests.support.models import WordEmbedder
 
@@ -123,8 +123,8 @@ def world(
         url = str(tmp_path_factory.mktemp("poison") / "memory.db")
     else:
         url = request.getfixturevalue("vector_server").create_database("poison")
-    thinking = Thinking(policy=Policy(share=1.0, window=200), maintain_every=0)
-    with Memory(url, embedder=WordEmbedder(), thinking=thinking, clock=Clock()) as memory:
+    extraction = Extraction(policy=Policy(share=1.0, window=200), maintain_every=0)
+    with Memory(url, embedder=WordEmbedder(), extraction=extraction, clock=Clock()) as memory:
         real = {user: _said(memory, user) for user in USERS}
         before = {user: _picture(memory, user) for user in USERS}
         assert sum(_poison(memory, user, real[user]) for user in USERS) >= 200

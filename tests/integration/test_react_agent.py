@@ -25,7 +25,7 @@ from memorist.agents.react import ReactAgent, Response, Token, ToolResult, ToolS
 from memorist.agents.toolbox import Toolbox
 from memorist.agents.tools import memory_tools
 from memorist.errors import ConfigError, InvalidError, StoreUnavailableError
-from memorist.lifecycle.settings import Policy, Thinking
+from memorist.lifecycle.settings import Extraction, Policy
 from memorist.store.sqlite.store import SqliteStore
 from memorist.testing.scripted import Cut, ScriptedChatModel
 
@@ -232,7 +232,7 @@ def test_an_agent_may_be_the_tool_of_another(memory: Memory) -> None:
     @tool
     def ask_clerk(question: str) -> str:
         """Ask the clerk."""
-        get_stream_writer()("thinking")
+        get_stream_writer()("extraction")
         return inner.process_message(question, "back office").message
 
     call = {"name": "ask_clerk", "args": {"question": "How are you?"}}
@@ -320,7 +320,7 @@ class Moody(SqliteStore):
 @pytest.fixture
 def moody(tmp_path: Path) -> Iterator[tuple[Memory, Moody]]:
     store = Moody(str(tmp_path / "moody.db"))
-    with Memory(store, embedder=None, thinking=None) as memory:
+    with Memory(store, embedder=None, extraction=None) as memory:
         yield memory, store
 
 
@@ -400,8 +400,8 @@ def test_without_a_memory_it_answers_and_says_so() -> None:
 
 def test_memories_are_tidied_in_the_background(tmp_path: Path) -> None:
     policy = Policy(promote_importance=0.6, promote_uses=0, promote_age=timedelta(0))
-    thinking = Thinking(policy=policy, maintain_every=1)
-    with Memory(tmp_path / "memory.db", embedder=None, thinking=thinking) as memory:
+    extraction = Extraction(policy=policy, maintain_every=1)
+    with Memory(tmp_path / "memory.db", embedder=None, extraction=extraction) as memory:
         made(memory, [READ, "Done."]).process_message("Read the log", "s")
         assert [item.tier for item in lessons(memory, "task_history")] == ["long"]
 

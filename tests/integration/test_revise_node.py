@@ -42,7 +42,7 @@ from tests.support.revising import NOTHING, SAYINGS, SECRET, call, run, stored, 
 
 @pytest.fixture
 def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, thinking=None) as memory:
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
         yield memory
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from memorist import Memory, Message
 from memorist.errors import ConflictError
-from memorist.lifecycle.settings import Policy, Thinking
+from memorist.lifecycle.settings import Extraction, Policy
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.lives import DAY, NEW_YEAR, Clock, Life, Lives
 
@@ -21,8 +21,8 @@ def lives() -> Iterator[Lives]:
     """Opens lives, and closes them at the end."""
     opened: list[Life] = []
 
-    def live(store: str = ":memory:", **thinking: Any) -> Life:
-        opened.append(Life(store, Thinking(**thinking)))
+    def live(store: str = ":memory:", **extraction: Any) -> Life:
+        opened.append(Life(store, Extraction(**extraction)))
         return opened[-1]
 
     yield live
@@ -387,12 +387,12 @@ def test_working_memory_is_over_when_its_time_is(lives: Lives) -> None:
 
 def test_two_workers_on_one_file_agree_on_one_home(tmp_path: Path) -> None:
     path, cities = tmp_path / "shared.db", ["Munich", "Berlin", "Hamburg", "Oslo", "Rome"]
-    with Memory(str(path), embedder=None, thinking=None) as writer:
+    with Memory(str(path), embedder=None, extraction=None) as writer:
         for session in ("one", "two", "three"):
             for day, city in enumerate(cities * 2):
                 said = Message("user", f"I moved to {city}.", created_at=NEW_YEAR + day * DAY)
                 writer.remember(said, user="ada", session=session)
-        workers = [Memory(str(path), embedder=None, thinking=Thinking()) for _ in range(2)]
+        workers = [Memory(str(path), embedder=None, extraction=Extraction()) for _ in range(2)]
         try:
             assert [worker.catch_up(60) for worker in workers] == [0, 0]
         finally:

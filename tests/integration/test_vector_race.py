@@ -17,7 +17,7 @@ from memorist.store.postgres.store import PostgresStore
 
 @pytest.fixture
 def memory(postgres_url: str) -> Iterator[Memory]:
-    with Memory(postgres_url, embedder=None, thinking=None) as opened:
+    with Memory(postgres_url, embedder=None, extraction=None) as opened:
         yield opened
 
 

@@ -31,7 +31,7 @@ class Api:
 @contextmanager
 def an_api(folder: Path, **options: Any) -> Iterator[Api]:
     """A server on a new SQLite file, for as long as the block lasts."""
-    options = {"embedder": None, "thinking": None, **options}
+    options = {"embedder": None, "extraction": None, **options}
     with Memory(folder / "api.db", **options) as memory, ExitStack() as stack:
         app = build_app(memory, Guard(memory.store), Limits(requests_per_s=0))
         url = stack.enter_context(serving(app))

@@ -272,7 +272,7 @@ def test_keys_are_read_without_an_owner_and_words_are_not(postgres_url: str) -> 
 @pytest.mark.parametrize("header", ["Forwarded", "Via", "X-Forwarded-For", "X-Real-IP"])
 def test_an_open_server_is_not_opened_further_by_a_proxy(tmp_path: Path, header: str) -> None:
     with (
-        Memory(tmp_path / "m.db", embedder=None, thinking=None) as memory,
+        Memory(tmp_path / "m.db", embedder=None, extraction=None) as memory,
         serving(build_app(memory, Guard.local("default", "me"))) as url,
     ):
         assert httpx.get(f"{url}/api/sessions").status_code == 200

@@ -26,7 +26,7 @@ COUNT = "one two three four five six"
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory.db", embedder=None, thinking=None) as memory:
+    with Memory(tmp_path / "memory.db", embedder=None, extraction=None) as memory:
         yield memory
 
 

@@ -111,7 +111,7 @@ def test_a_server_killed_in_the_midst_of_an_answer_leaves_what_was_heard(target:
     with ModelServer(reply, mode="slow", byte_every_s=0.0005) as model:
         with running(target, model.url) as (child, client):
             heard = heard_until_killed(child, client)
-        with Memory(target, embedder=None, thinking=None) as memory:
+        with Memory(target, embedder=None, extraction=None) as memory:
             asked, part = memory.history(user="ada")
             assert (asked.role, asked.text) == ("user", "Count")
             assert part.role == "assistant"

@@ -33,7 +33,7 @@ SECRET = "the blue whale"
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory.db", embedder=None, thinking=None) as memory:
+    with Memory(tmp_path / "memory.db", embedder=None, extraction=None) as memory:
         yield memory
 
 

@@ -27,7 +27,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text("utf-8")
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory.db", embedder=None, thinking=None) as memory:
+    with Memory(tmp_path / "memory.db", embedder=None, extraction=None) as memory:
         yield memory
 
 

@@ -49,7 +49,7 @@ def furnish(admin: httpx.Client, user: str, number: int) -> Things:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     path: Path = tmp_path_factory.mktemp("hostile") / "memory.db"
     with (
-        Memory(path, embedder=None, thinking=None) as memory,
+        Memory(path, embedder=None, extraction=None) as memory,
         serving(build_app(memory, Guard(memory.store), Limits(requests_per_s=0))) as url,
     ):
         server = Served(url, memory)

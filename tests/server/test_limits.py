@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from memorist import Memory, Message, SqliteStore, Thinking
+from memorist import Extraction, Memory, Message, SqliteStore
 from memorist.aio_life import in_thread
 from memorist.errors import ProviderError
 from memorist.server.auth import Guard, Keys, Principal
@@ -54,17 +54,17 @@ class SlowModel:
 
     def __init__(self) -> None:
         self.let_go = threading.Event()
-        self.thinking = 0
+        self.extraction = 0
         self._lock = threading.Lock()
 
     def complete(self, messages: Sequence[Any], *, schema: Any = None, **_: Any) -> Any:
         if schema is not None:
             raise ProviderError("it is only for summaries")
         with self._lock:
-            self.thinking += 1
+            self.extraction += 1
         self.let_go.wait(30)
         with self._lock:
-            self.thinking -= 1
+            self.extraction -= 1
         raise ProviderError("it has nothing to say")
 
 
@@ -73,7 +73,7 @@ def slow(path: Path, sessions: int) -> Iterator[tuple[Served, SlowModel]]:
     """A server whose model is slow, and Eve's sessions that wait to be summed up."""
     model = SlowModel()
     with (
-        Memory(path / "m.db", embedder=None, thinking=Thinking(model=model)) as memory,
+        Memory(path / "m.db", embedder=None, extraction=Extraction(model=model)) as memory,
         serving(build_app(memory, Guard(memory.store), Limits(requests_per_s=0))) as url,
     ):
         served = Served(url, memory)
@@ -95,12 +95,12 @@ def test_one_users_slow_requests_leave_the_others_fast(tmp_path: Path) -> None:
             return eve.post("/api/compress", json={"session": f"s{number}"}).status_code
 
         answers = [crowd.submit(compress, number) for number in range(45)]
-        wait_until(lambda: model.thinking == MAX_CONCURRENT)
+        wait_until(lambda: model.extraction == MAX_CONCURRENT)
         began = time.perf_counter()
         assert ada.get("/api/sessions").status_code == 200
         assert ada.get("/ready").status_code == 200
         assert time.perf_counter() - began < 1
-        assert model.thinking == MAX_CONCURRENT
+        assert model.extraction == MAX_CONCURRENT
         model.let_go.set()
         assert {answer.result() for answer in answers} == {200}
 
@@ -125,8 +125,8 @@ def test_who_hangs_up_has_no_room_for_more_until_the_work_is_done(tmp_path: Path
 
         for some in (range(MAX_CONCURRENT), range(MAX_CONCURRENT, 2 * MAX_CONCURRENT)):
             list(crowd.map(summarize, some))
-            wait_until(lambda: model.thinking >= MAX_CONCURRENT)
-        assert model.thinking == MAX_CONCURRENT
+            wait_until(lambda: model.extraction >= MAX_CONCURRENT)
+        assert model.extraction == MAX_CONCURRENT
         began = time.perf_counter()
         assert ada.get("/api/sessions/active").status_code in (200, 404)
         assert time.perf_counter() - began < 1

@@ -36,7 +36,7 @@ ELSEWHERE = {"Authorization": "Bearer globex/ada"}
 
 @pytest.fixture
 def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, thinking=None) as memory:
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
         yield memory
 
 
@@ -208,7 +208,7 @@ def test_fifty_writes_at_once_are_fifty_messages(tmp_path: Path) -> None:
 
     with serving_elsewhere(tmp_path / "a.db") as url:
         asyncio.run(run(url))
-    with Memory(tmp_path / "a.db", tenant="acme", embedder=None, thinking=None) as memory:
+    with Memory(tmp_path / "a.db", tenant="acme", embedder=None, extraction=None) as memory:
         said = sorted(str(message.content) for message in memory.history(user="ada"))
     assert said == sorted(f"This is number {number}." for number in range(50))
 
@@ -272,7 +272,7 @@ def test_each_call_hears_of_its_own_progress(monkeypatch: pytest.MonkeyPatch) ->
                 group.create_task(ask(session, question))
 
     with (
-        SlowMemory(":memory:", embedder=None, thinking=None) as memory,
+        SlowMemory(":memory:", embedder=None, extraction=None) as memory,
         serving_here(make_app(memory)) as url,
     ):
         asyncio.run(talk(url))

@@ -44,7 +44,7 @@ OPERATIONS = [
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     path: Path = tmp_path_factory.mktemp("openapi") / "memory.db"
     with (
-        Memory(path, embedder=None, thinking=None) as memory,
+        Memory(path, embedder=None, extraction=None) as memory,
         serving(
             build_app(memory, Guard(memory.store), Limits(requests_per_s=0, failures_per_s=0))
         ) as url,

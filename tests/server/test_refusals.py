@@ -281,7 +281,7 @@ def test_an_agent_of_a_server_reads_no_image_for_its_model(tmp_path: Path) -> No
     with (
         canaries(tmp_path) as (sources, hits),
         ModelServer() as model,
-        Memory(tmp_path / "memory.db", embedder=None, thinking=None) as memory,
+        Memory(tmp_path / "memory.db", embedder=None, extraction=None) as memory,
         talking(memory, model) as client,
     ):
         for number, source in enumerate(sources):
@@ -374,7 +374,7 @@ def test_text_that_no_store_keeps_is_refused_alike_by_both_stores_and_the_librar
 ) -> None:
     for where in (tmp_path / "memory.db", postgres_url):
         with ExitStack() as stack:
-            memory = stack.enter_context(Memory(where, embedder=None, thinking=None))
+            memory = stack.enter_context(Memory(where, embedder=None, extraction=None))
             limits = Limits(requests_per_s=0)
             url = stack.enter_context(
                 serving(build_app(memory, Guard.local("default", "ada"), limits))

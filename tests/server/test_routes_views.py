@@ -244,7 +244,7 @@ def test_no_tenant_is_anothers_shelf(api: Api, room: str) -> None:
     with pytest.raises(ScopeError):
         api.memory.of_tenant(f"default/{room}")
     with pytest.raises(ScopeError):
-        Memory(api.memory.store, tenant=f"default/{room}", embedder=None, thinking=None)
+        Memory(api.memory.store, tenant=f"default/{room}", embedder=None, extraction=None)
     id_ = f"{len(room):016x}"
     old = f"mk_{id_}_{'A' * 43}"  # as it may have been made before
     record = ApiKey(id=id_, tenant=f"default/{room}", user="handbook", digest=digest_of(old))

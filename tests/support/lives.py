@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memorist import Memory, Message
-from memorist.lifecycle.settings import Thinking
+from memorist.lifecycle.settings import Extraction
 
 DAY = timedelta(days=1)
 NEW_YEAR = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -29,10 +29,10 @@ class Clock:
 class Life:
     """Ada's life with an agent: she says something, it is thought about, a day goes by."""
 
-    def __init__(self, store: str, thinking: Thinking | None = None) -> None:
+    def __init__(self, store: str, extraction: Extraction | None = None) -> None:
         self.clock = Clock()
         self.memory = Memory(
-            store, embedder=None, thinking=thinking or Thinking(), clock=self.clock
+            store, embedder=None, extraction=extraction or Extraction(), clock=self.clock
         )
 
     def says(self, text: str, role: str = "user", **where: Any) -> str:

@@ -103,7 +103,7 @@ def serving_elsewhere(database: Path, module: str = ALONE) -> Iterator[str]:
 
 def main(make: Any = make_app) -> None:
     """Serve a database until somebody ends it."""
-    with Memory(sys.argv[1], embedder=None, thinking=None) as memory:
+    with Memory(sys.argv[1], embedder=None, extraction=None) as memory:
         listening = _listening()
         print(listening.getsockname()[1], flush=True)
         config = uvicorn.Config(make(memory), log_level="error", ws="none", lifespan="on")

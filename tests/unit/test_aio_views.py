@@ -28,7 +28,7 @@ def run(act: Act) -> None:
     """Do something with a new memory, on a loop."""
 
     async def call() -> None:
-        async with AsyncMemory(":memory:", embedder=None, thinking=None) as memory:
+        async with AsyncMemory(":memory:", embedder=None, extraction=None) as memory:
             await act(memory)
 
     asyncio.run(call())

@@ -54,7 +54,7 @@ TALK = {
 
 @pytest.fixture
 def case() -> Iterator[Case]:
-    with Memory(":memory:", embedder=None, thinking=None) as memory:
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
         memory.remember(list(SAID.values()), user="ada", session="s")
         yield Case(memory, TokenCounter(tokenizer_for()), ASKED, SAID)
 

@@ -19,14 +19,14 @@ def run(*arguments: object) -> str:
 
 
 def said(file: Path) -> list[str]:
-    with Memory(file, embedder=None, thinking=None) as memory:
+    with Memory(file, embedder=None, extraction=None) as memory:
         assert memory.store.check()["integrity"] == "ok"
         return [str(message.content) for message in memory.history(user="ada", last=100_000)]
 
 
 def test_what_was_said_before_is_in_the_copy_though_others_write_on(tmp_path: Path) -> None:
     copy, stop = tmp_path / "copy.db", threading.Event()
-    with Memory(tmp_path / "memory.db", embedder=None, thinking=None) as memory:
+    with Memory(tmp_path / "memory.db", embedder=None, extraction=None) as memory:
         memory.remember([f"before {n}" for n in range(500)], user="ada")
 
         def go_on() -> None:
@@ -42,7 +42,7 @@ def test_what_was_said_before_is_in_the_copy_though_others_write_on(tmp_path: Pa
             writer.join()
     assert said(copy)[:500] == [f"before {n}" for n in range(500)]
     assert copy.stat().st_mode & 0o077 == 0
-    with Memory(copy, embedder=None, thinking=None) as memory:
+    with Memory(copy, embedder=None, extraction=None) as memory:
         assert memory.recall("before 7", user="ada").hits
 
 

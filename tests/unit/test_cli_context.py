@@ -47,7 +47,7 @@ def db(tmp_path: Path) -> Path:
 @pytest.fixture
 def memory(db: Path) -> Iterator[Memory]:
     """The database of the commands, with a conversation in it."""
-    with Memory(db, embedder=None, thinking=None) as memory:
+    with Memory(db, embedder=None, extraction=None) as memory:
         memory.remember("I moved to Berlin in March.", user="me", session="first")
         chat = memory.session(user="me", id="trip")
         chat.add("user", "Shall we sail?")

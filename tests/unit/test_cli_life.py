@@ -56,7 +56,7 @@ def run(db: Path) -> Run:
 @pytest.fixture
 def memory(db: Path) -> Iterator[Memory]:
     """The same database, seen from Python; nothing goes on in it by itself."""
-    with Memory(db, embedder=None, thinking=None) as opened:
+    with Memory(db, embedder=None, extraction=None) as opened:
         yield opened
 
 
@@ -89,7 +89,7 @@ def bury(db: Path, *texts: str, user: str = "me") -> None:
     """Store messages that nobody could think about, however often it was tried."""
     moment = [now() - timedelta(days=1)]
     store = SqliteStore(db, clock=lambda: moment[0])
-    with Memory(store, embedder=None, thinking=None) as memory:
+    with Memory(store, embedder=None, extraction=None) as memory:
         for text in texts:
             memory.remember(text, user=user)
         while jobs := store.claim(kinds=("embed",), limit=99):

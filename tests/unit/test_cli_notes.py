@@ -87,7 +87,7 @@ def test_notes_are_those_of_the_user_and_agent_named(run: Run, db: Path) -> None
         "user": "ada",
         "agent": "tutor",
     }
-    with Memory(db, embedder=None, thinking=None) as memory:
+    with Memory(db, embedder=None, extraction=None) as memory:
         assert Notebook(memory, user="ada", agent="tutor").read() == "hers"
 
 

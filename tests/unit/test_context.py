@@ -11,7 +11,7 @@ import pytest
 
 from memorist import AsyncMemory, InvalidError, Memory, Message, StoreUnavailableError, WindowError
 from memorist.context.window import Context, Window
-from memorist.lifecycle.settings import Thinking
+from memorist.lifecycle.settings import Extraction
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.store.sqlite.store import SqliteStore
 from memorist.testing.model_server import FAILURES, ModelServer
@@ -24,7 +24,7 @@ SMALL = Window(max_tokens=1_000)
 
 @pytest.fixture
 def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, thinking=None) as opened:
+    with Memory(":memory:", embedder=None, extraction=None) as opened:
         yield opened
 
 
@@ -230,7 +230,7 @@ def test_a_model_that_raises_anything_leaves_the_summary(memory: Memory) -> None
         def complete(self, *_: Any, **__: Any) -> Any:
             raise ConnectionResetError("a secret")
 
-    with Memory(":memory:", embedder=None, thinking=Thinking(model=Broken())) as opened:
+    with Memory(":memory:", embedder=None, extraction=Extraction(model=Broken())) as opened:
         done = talk(opened, 10).compress()
         assert done is not None
         assert done.fell_back == "the model raised ConnectionResetError"
@@ -366,7 +366,7 @@ class Broken(SqliteStore):
 
 def test_a_store_that_is_away_leaves_the_question(caplog: pytest.LogCaptureFixture) -> None:
     store = Broken(":memory:")
-    with Memory(store, embedder=None, thinking=None) as memory:
+    with Memory(store, embedder=None, extraction=None) as memory:
         chat = talk(memory, 2)
         store.away = ("history", "summary", "note", "following", "match_text", "newest")
         context = chat.context("still there?", system="Be kind.")
@@ -381,8 +381,8 @@ def test_a_model_makes_the_summary_better_afterwards() -> None:
     answer = "## Request and intent\n- questions about sailing\n## Open tasks\n- harbours, all 30"
     with ModelServer(answers=lambda body: answer) as server:
         model = OpenAIChat("any", url=server.url)
-        thinking = Thinking(model=model)
-        with Memory(":memory:", embedder=None, thinking=thinking) as memory:
+        extraction = Extraction(model=model)
+        with Memory(":memory:", embedder=None, extraction=extraction) as memory:
             chat = talk(memory, 30)
             done = chat.context("and?", window=SMALL).receipt.compression
             assert done is not None
@@ -399,8 +399,8 @@ def test_a_model_makes_the_summary_better_afterwards() -> None:
 def test_a_failing_summariser_degrades_to_extractive(mode: str) -> None:
     with ModelServer() as server:
         server.mode = mode  # type: ignore[assignment]
-        thinking = Thinking(model=OpenAIChat("any", url=server.url), timeout_s=1.0)
-        with Memory(":memory:", embedder=None, thinking=thinking) as memory:
+        extraction = Extraction(model=OpenAIChat("any", url=server.url), timeout_s=1.0)
+        with Memory(":memory:", embedder=None, extraction=extraction) as memory:
             chat = talk(memory, 10)
             done = chat.compress()
             assert done is not None
@@ -413,8 +413,8 @@ def test_a_failing_summariser_degrades_to_extractive(mode: str) -> None:
 def test_a_models_budget_holds_for_summaries_too() -> None:
     with ModelServer(answers=lambda body: "## Open tasks\n- none") as server:
         model = OpenAIChat("any", url=server.url)
-        thinking = Thinking(model=model, calls_per_hour=0)
-        with Memory(":memory:", embedder=None, thinking=thinking) as memory:
+        extraction = Extraction(model=model, calls_per_hour=0)
+        with Memory(":memory:", embedder=None, extraction=extraction) as memory:
             done = talk(memory, 10).compress()
             assert done is not None
             assert "budget" in done.fell_back
@@ -423,7 +423,7 @@ def test_a_models_budget_holds_for_summaries_too() -> None:
 
 def test_the_same_for_asyncio() -> None:
     async def story() -> None:
-        async with AsyncMemory(":memory:", embedder=None, thinking=None) as memory:
+        async with AsyncMemory(":memory:", embedder=None, extraction=None) as memory:
             chat = await memory.session(user="ada")
             for number in range(12):
                 await chat.add("user", f"word {number}")

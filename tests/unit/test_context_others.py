@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memorist import Memory, Message, Thinking, Window
+from memorist import Extraction, Memory, Message, Window
 from memorist.context.compression import summarizer
 from memorist.contexts import MOST_COUNTERS, open_summarizer
 from memorist.providers.openai_chat import OpenAIChat
@@ -20,7 +20,7 @@ from tests.unit.test_context import said, talk
 
 @pytest.fixture
 def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, thinking=None) as opened:
+    with Memory(":memory:", embedder=None, extraction=None) as opened:
         yield opened
 
 
@@ -54,7 +54,7 @@ def test_a_summary_that_takes_long_is_made_by_nobody_else(
         return "## Request and intent\n- sailing\n## Open tasks\n- harbours"
 
     with ModelServer(answers=slowly) as server:
-        thinking = Thinking(model=OpenAIChat("any", url=server.url))
-        assert open_summarizer(memory.store, thinking).step()
+        extraction = Extraction(model=OpenAIChat("any", url=server.url))
+        assert open_summarizer(memory.store, extraction).step()
     assert taken == []
     assert memory.waiting()["summarize"] == 0

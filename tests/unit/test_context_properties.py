@@ -59,7 +59,7 @@ def messages(draw: st.DrawFn) -> Message:
     if role == "tool":
         fields["tool_call_id"] = draw(call_ids)
     content: Any = draw(st.one_of(texts, st.none(), st.just({"a": ["b"]}), st.just(
-        [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "so"}])))  # fmt: skip
+        [{"type": "extraction", "extraction": "hm"}, {"type": "text", "text": "so"}])))  # fmt: skip
     if draw(st.integers(0, 9)) == 0:
         fields["images"] = [draw(st.sampled_from([PIXEL, "https://example.org/a.png", "no.png"]))]
     return Message(role, content, **fields)

@@ -432,7 +432,7 @@ def test_what_was_forgotten_while_it_was_embedded_does_not_come_back(store: Sqli
 
 
 def test_a_closed_memory_leaves_the_rest_in_the_queue(store: SqliteStore) -> None:
-    memory = Memory(store, embedder=WordEmbedder(), thinking=None)
+    memory = Memory(store, embedder=WordEmbedder(), extraction=None)
     indexer = Indexer(store, WordEmbedder())
     indexer.close()
     say(store, "one")
@@ -440,7 +440,7 @@ def test_a_closed_memory_leaves_the_rest_in_the_queue(store: SqliteStore) -> Non
     assert indexer.catch_up() == 1
     assert memory.catch_up(20) == 0
     memory.close()
-    assert Memory(store, embedder=None, thinking=None).catch_up() == 0
+    assert Memory(store, embedder=None, extraction=None).catch_up() == 0
 
 
 def test_a_store_that_fails_for_a_while_only_makes_the_indexer_pause(

@@ -15,6 +15,7 @@ import pytest
 from memorist import (
     BadAnswerError,
     BaseMemory,
+    Extraction,
     InvalidError,
     Memory,
     Message,
@@ -23,7 +24,6 @@ from memorist import (
     Policy,
     ProviderError,
     RecordError,
-    Thinking,
 )
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.testing.model_server import ModelServer
@@ -126,7 +126,7 @@ def test_closing_ends_the_threads_of_a_memory_of_its_own() -> None:
         memory.extract_and_update_from_text("I moved to Berlin.")
 
     left = {thread.name for thread in set(threading.enumerate()) - before}
-    assert "memorist-thinking" not in left
+    assert "memorist-extraction" not in left
 
 
 def test_closing_leaves_a_memory_that_was_given_open(store: Memory) -> None:
@@ -348,7 +348,7 @@ def test_a_text_whose_extraction_fails_is_kept_and_waits() -> None:
 def test_a_text_that_was_given_up_says_so() -> None:
     hours = itertools.count()
     clock = lambda: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=next(hours))  # noqa: E731
-    with Memory(":memory:", embedder=None, thinking=None, clock=clock) as store:
+    with Memory(":memory:", embedder=None, extraction=None, clock=clock) as store:
         memory = KGMemory(memory=store)
 
         def give_up() -> None:
@@ -371,7 +371,7 @@ def test_what_is_no_model_is_refused(model: Any) -> None:
 
 
 def test_a_memory_that_is_given_has_its_own_model(store: Memory) -> None:
-    with pytest.raises(InvalidError, match="Thinking"):
+    with pytest.raises(InvalidError, match="Extraction"):
         KGMemory(model=OpenAIChat("any", url="http://127.0.0.1:9"), memory=store)
 
 
@@ -415,11 +415,11 @@ def test_other_agents_and_users_have_facts_of_their_own(store: Memory) -> None:
 
 
 def test_agents_share_what_a_shared_policy_makes(tmp_path: Path) -> None:
-    thinking = Thinking(policy=Policy(shared=True))
+    extraction = Extraction(policy=Policy(shared=True))
     path = tmp_path / "shared.db"
     with (
-        Memory(path, embedder=None, thinking=thinking) as here,
-        Memory(path, embedder=None, thinking=thinking) as there,
+        Memory(path, embedder=None, extraction=extraction) as here,
+        Memory(path, embedder=None, extraction=extraction) as there,
     ):
         tutor = KGMemory(memory=here, user="ada", agent="tutor")
         cook = KGMemory(memory=there, user="ada", agent="cook")

@@ -40,7 +40,7 @@ COUNTER = TokenCounter(tokenizer_for())
 
 @pytest.fixture(scope="module")
 def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, thinking=None) as memory:
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
         yield memory
 
 
@@ -188,7 +188,7 @@ def progress(done, total, uri):
     if done == 3:
         os.kill(os.getpid(), signal.SIGKILL)
 
-memory = Memory(sys.argv[1], embedder=None, thinking=None)
+memory = Memory(sys.argv[1], embedder=None, extraction=None)
 Library(memory, "x").ingest(sys.argv[2], progress=progress)
 """
 
@@ -198,7 +198,7 @@ def test_after_a_kill_it_goes_on_where_it_was(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
     done = subprocess.run([sys.executable, "-c", KILLED, path, folder], check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL
-    with Memory(path, embedder=None, thinking=None) as memory:
+    with Memory(path, embedder=None, extraction=None) as memory:
         library = Library(memory, "x")
         assert counts(library.ingest(folder)) == {"unchanged": 3, "added": 3}
         assert len(library.articles()) == 6
@@ -240,7 +240,7 @@ def test_a_users_own_articles_are_recalled_and_go_with_her(memory: Memory) -> No
 
 
 def test_articles_are_found_by_what_they_mean(tmp_path: Path) -> None:
-    with Memory(tmp_path / "m.db", thinking=None) as memory:
+    with Memory(tmp_path / "m.db", extraction=None) as memory:
         library = Library(memory, "x")
         library.ingest(fill(tmp_path / "docs", DOCS))
         assert memory.catch_up(30) == 0
@@ -251,7 +251,7 @@ def test_articles_are_found_by_what_they_mean(tmp_path: Path) -> None:
 
 def test_no_byte_of_a_removed_article_is_left_in_any_file(tmp_path: Path) -> None:
     chance = random.Random(4)
-    with Memory(tmp_path / "m.db", embedder=None, thinking=None) as memory:
+    with Memory(tmp_path / "m.db", embedder=None, extraction=None) as memory:
         library = Library(memory, "x")
         for number in range(20):
             words = [f"{chance.random():.9f}" for _ in range(900)]

@@ -11,7 +11,7 @@ import pytest
 from memorist.errors import InvalidError
 from memorist.lifecycle.maintenance import plan
 from memorist.lifecycle.retention import Retention
-from memorist.lifecycle.settings import Policy, Thinking
+from memorist.lifecycle.settings import Extraction, Policy
 from memorist.records.change import Expire, Promote
 from memorist.records.memory_item import MemoryItem
 from memorist.records.scope import Scope
@@ -25,8 +25,8 @@ def lives() -> Iterator[Lives]:
     """Opens lives, and closes them at the end."""
     opened: list[Life] = []
 
-    def live(store: str = ":memory:", **thinking: Any) -> Life:
-        opened.append(Life(store, Thinking(**thinking)))
+    def live(store: str = ":memory:", **extraction: Any) -> Life:
+        opened.append(Life(store, Extraction(**extraction)))
         return opened[-1]
 
     yield live
@@ -106,7 +106,7 @@ def test_a_plan_promotes_expires_and_makes_room_with_a_reason_each() -> None:
     policy = Policy(short_term=1)
     heavy, late = _item("heavy", importance=0.9), _item("late", expires_at=NEW_YEAR)
     old, new = _item("old", id="1"), _item("new", id="2")
-    planned = plan([heavy, late, old, new], NEW_YEAR, Thinking(policy=policy))
+    planned = plan([heavy, late, old, new], NEW_YEAR, Extraction(policy=policy))
     assert [change.id for change in planned.changes if isinstance(change, Promote)] == [heavy.id]
     assert _ends(planned) == {late.id: "its time is over", "1": "made room for newer ones"}
     assert (planned.promoted, planned.expired) == (1, 2)
@@ -114,19 +114,19 @@ def test_a_plan_promotes_expires_and_makes_room_with_a_reason_each() -> None:
 
 def test_a_long_term_memory_never_makes_room() -> None:
     items = [_item(f"{number}", tier="long") for number in range(9)]
-    assert plan(items, NEW_YEAR, Thinking(policy=Policy(short_term=0))).changes == ()
+    assert plan(items, NEW_YEAR, Extraction(policy=Policy(short_term=0))).changes == ()
 
 
 def test_what_is_to_go_is_not_promoted_first() -> None:
-    thinking = Thinking(retention=(Retention(max_count=0),))
-    planned = plan([_item("heavy", importance=1.0)], NEW_YEAR, thinking)
+    extraction = Extraction(retention=(Retention(max_count=0),))
+    planned = plan([_item("heavy", importance=1.0)], NEW_YEAR, extraction)
     assert (planned.promoted, planned.expired) == (0, 1)
 
 
 def test_of_several_rules_each_takes_its_share() -> None:
     rules = (Retention(kind="episode", max_count=0), Retention(tier="short", min_importance=0.4))
     items = [_item("a", kind="episode"), _item("b", importance=0.3), _item("c")]
-    planned = plan(items, NEW_YEAR, Thinking(retention=rules))
+    planned = plan(items, NEW_YEAR, Extraction(retention=rules))
     assert set(_ends(planned)) == {items[0].id, items[1].id}
 
 

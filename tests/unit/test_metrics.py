@@ -21,8 +21,8 @@ from memorist.errors import BadAnswerError
 from memorist.metrics import INSTRUMENTS, Point, Registry
 from memorist.providers.chat_model import Reply
 from memorist.store.sqlite.store import SqliteStore
+from tests.support.extraction import Model, finish, say, worker_of
 from tests.support.models import BrokenEmbedder, HungEmbedder
-from tests.support.thinking import Model, finish, say, worker_of
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "metrics.md").read_text()
@@ -183,7 +183,7 @@ def test_a_recall_tells_its_time_its_hits_and_what_failed() -> None:
     before, hits = point(metrics, RECALLED), value("memorist.recall.hits")
     failed = value("memorist.recall.failed", channel="meaning")
     embedder = BrokenEmbedder(ValueError(CANARY))
-    with Memory(":memory:", embedder=embedder, thinking=None) as memory:
+    with Memory(":memory:", embedder=embedder, extraction=None) as memory:
         memory.remember("I moved to Berlin", user="ada")
         found = memory.recall("Berlin", user="ada", deadline_ms=None)
     after = point(metrics, RECALLED)
@@ -195,7 +195,7 @@ def test_a_recall_tells_its_time_its_hits_and_what_failed() -> None:
 
 def test_a_late_channel_is_counted() -> None:
     late, embedder = value("memorist.recall.late", channel="meaning"), HungEmbedder(texts=False)
-    with Memory(":memory:", embedder=embedder, thinking=None) as memory:
+    with Memory(":memory:", embedder=embedder, extraction=None) as memory:
         memory.remember("I moved to Berlin", user="ada")
         assert "meaning" in memory.recall("Berlin", user="ada").late
         embedder.let_go.set()
@@ -218,7 +218,7 @@ class Babbling(Model):
         (Model(ProviderError("busy", status=503)), "failed", 0, None),
     ],
 )
-def test_thinking_tells_its_jobs_calls_and_tokens(
+def test_extraction_tells_its_jobs_calls_and_tokens(
     tmp_path: Path, model: Model, call: str, tokens: int, job: str | None
 ) -> None:
     def now() -> list[float]:
@@ -267,7 +267,7 @@ def run(code: str) -> Any:
 USE = """
 from memorist import Memory, metrics
 def use():
-    with Memory(":memory:", embedder=None, thinking=None) as memory:
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
         memory.remember("I moved to Berlin, swordfish", user="ada-swordfish")
         return memory.recall("swordfish", user="ada-swordfish")
 """

@@ -29,7 +29,7 @@ Open = Callable[..., Notebook]
 
 @pytest.fixture(scope="module")
 def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, thinking=None) as opened:
+    with Memory(":memory:", embedder=None, extraction=None) as opened:
         yield opened
 
 
@@ -221,7 +221,7 @@ class Hurried(SqliteStore):
 def test_an_edit_is_redone_until_it_is_hopeless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notebook, "LONGEST_PAUSE_S", 0)
     store = Hurried(":memory:")
-    with Memory(store, embedder=None, thinking=None) as memory:
+    with Memory(store, embedder=None, extraction=None) as memory:
         book = Notebook(memory, user="ada")
         store.others = 3
         assert (book.append("mine").text, book.version) == ("xxx\n\nmine", 0)

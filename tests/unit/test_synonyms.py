@@ -98,7 +98,7 @@ def test_where_they_are_not_installed_there_are_none() -> None:
 def test_who_has_an_embedder_finds_a_word_by_its_kin(
     tmp_path: Path, embedder: WordEmbedder | None, found: bool
 ) -> None:
-    with Memory(tmp_path / "memory.db", embedder=embedder, thinking=None) as memory:
+    with Memory(tmp_path / "memory.db", embedder=embedder, extraction=None) as memory:
         memory.remember("Dr. Lee looked at my knee", user="ada")
         [hit] = memory.recall("which doctor?", user="ada", deadline_ms=None).hits
     assert ("words" in hit.why.ranks) is found
@@ -107,7 +107,7 @@ def test_who_has_an_embedder_finds_a_word_by_its_kin(
 def test_a_ranking_may_do_without_them(tmp_path: Path) -> None:
     ranking = Ranking(synonyms=0)
     with Memory(
-        tmp_path / "memory.db", embedder=WordEmbedder(), ranking=ranking, thinking=None
+        tmp_path / "memory.db", embedder=WordEmbedder(), ranking=ranking, extraction=None
     ) as memory:
         memory.remember("Dr. Lee looked at my knee", user="ada")
         [hit] = memory.recall("which doctor?", user="ada", deadline_ms=None).hits

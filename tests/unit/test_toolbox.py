@@ -11,13 +11,13 @@ import pytest
 
 from memorist import (
     ConflictError,
+    Extraction,
     InvalidError,
     Library,
     Memory,
     Message,
     Notebook,
     ScopeError,
-    Thinking,
     Window,
 )
 from memorist.agents.toolbox import (
@@ -47,7 +47,7 @@ KINDS = {
 
 @pytest.fixture
 def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, thinking=None) as memory:
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
         yield memory
 
 
@@ -84,7 +84,7 @@ def test_what_a_model_says_that_a_user_said_is_trusted_as_the_models_words(
 
 def test_a_search_that_could_not_be_made_is_no_empty_result() -> None:
     hung = HungEmbedder()
-    with Memory(":memory:", embedder=hung, thinking=None) as memory:
+    with Memory(":memory:", embedder=hung, extraction=None) as memory:
         try:
             with pytest.raises(StoreError, match="meaning"):
                 Toolbox(memory, user="ada").recall("anything")
@@ -374,7 +374,7 @@ def test_every_tool_and_argument_is_described_for_a_model() -> None:
 
 
 def test_what_was_remembered_becomes_a_memory_in_the_background() -> None:
-    with Memory(":memory:", embedder=None, thinking=Thinking()) as memory:
+    with Memory(":memory:", embedder=None, extraction=Extraction()) as memory:
         Toolbox(memory, user="ada").remember("I moved to Berlin in March.")
         memory.catch_up(10)
         [fact] = memory.facts(user="ada")

@@ -154,7 +154,7 @@ def test_a_lesson_goes_with_any_of_the_messages_that_taught_it() -> None:
 
 
 def test_forgetting_what_was_not_thought_about_yet_teaches_nothing_twice() -> None:
-    with Memory(":memory:", embedder=None, thinking=None) as memory:
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
         turn, later = _turn(_answer("search")), Message("user", "Forget this")
         memory.remember(turn, user="ada", session="talk")
         worker = _worker(memory)
@@ -168,7 +168,7 @@ def test_forgetting_what_was_not_thought_about_yet_teaches_nothing_twice() -> No
 
 
 def _worker(memory: Memory) -> Any:
-    from memorist.lifecycle.settings import Thinking
+    from memorist.lifecycle.settings import Extraction
     from memorist.lifecycle.worker import Worker
 
-    return Worker(memory.store, Thinking(), kinds=("embed", "derive"))
+    return Worker(memory.store, Extraction(), kinds=("embed", "derive"))

@@ -45,7 +45,7 @@ def answer_tokens(turn: int) -> int:
 
 @pytest.fixture
 def chat() -> Iterator[Chat]:
-    with Memory(":memory:", embedder=None, thinking=None) as memory:
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
         yield memory.session(user="ada", agent="engineer")
 
 

@@ -16,7 +16,7 @@ from memorist.errors import BadAnswerError
 from memorist.providers.chat_model import Reply
 from memorist.records.log import MAX_ATTEMPTS
 from memorist.store.sqlite.store import SqliteStore
-from tests.support.thinking import (
+from tests.support.extraction import (
     ADA,
     HOME,
     KINDS,
@@ -226,7 +226,7 @@ def test_an_answer_that_never_can_be_used_is_given_up_with_a_reason_and_no_conte
     assert store.jobs(ADA) == []
 
 
-def test_a_message_that_thinking_stumbles_over_is_given_up_and_stops_nobody(
+def test_a_message_that_extraction_stumbles_over_is_given_up_and_stops_nobody(
     store: SqliteStore, clock: Clock
 ) -> None:
     class Broken(Model):
@@ -243,7 +243,7 @@ def test_a_message_that_thinking_stumbles_over_is_given_up_and_stops_nobody(
     assert texts(store) == ["I live in Berlin."]
     [job] = store.jobs(ADA)
     assert job.dead
-    assert job.error == "thinking about it raised ZeroDivisionError"
+    assert job.error == "extraction raised ZeroDivisionError"
 
 
 def test_the_rules_stumble_over_no_moment_in_time(store: SqliteStore) -> None:

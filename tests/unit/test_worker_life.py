@@ -21,7 +21,7 @@ from memorist.providers.chat_model import Reply
 from memorist.records.log import Job
 from memorist.store import lease_renewal as leases
 from memorist.store.sqlite.store import SqliteStore
-from tests.support.thinking import (
+from tests.support.extraction import (
     ADA,
     HOME,
     Clock,
@@ -174,7 +174,7 @@ def test_uses_are_counted_also_where_nothing_else_happens(tmp_path: Path, closin
     assert [hit.kind for hit in found.hits] == ["memory"]
     if closing:
         memory.close()
-    with Memory(path, embedder=None, thinking=None) as other:
+    with Memory(path, embedder=None, extraction=None) as other:
         deadline = time.monotonic() + 10
         while not other.memories(user="ada")[0].uses and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -365,7 +365,7 @@ def test_a_lost_lease_cannot_be_released_by_its_former_owner(
 # Weights
 
 
-def test_weights_are_the_policys_own_also_where_rules_do_the_thinking(store: SqliteStore) -> None:
+def test_weights_are_the_policys_own_also_where_rules_do_the_extraction(store: SqliteStore) -> None:
     say(store, "I live in Berlin.", "I prefer tea to coffee.")
     light = Policy(share=1.0, base_importance=0.3, boosts={"user_preferences": 0.2})
     finish(worker_of(store, policy=light))

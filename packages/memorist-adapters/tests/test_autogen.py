@@ -251,7 +251,7 @@ class Away(SqliteStore):
 def test_a_store_that_is_away_leaves_the_agent_answering(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Memory(Away(tmp_path / "m.db"), embedder=None, thinking=None) as memory:
+    with Memory(Away(tmp_path / "m.db"), embedder=None, extraction=None) as memory:
         mine = of(memory)
         with ModelServer(["Hello."]) as server:
             [done] = asked(server, mine, "Hi")

@@ -310,7 +310,7 @@ def test_a_store_that_is_away_leaves_the_agent_answering_and_gets_all_later(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Sleepy(tmp_path / "m.db")
-    with Memory(store, embedder=None, thinking=None) as memory, ModelServer(["A", "B"]) as server:
+    with Memory(store, embedder=None, extraction=None) as memory, ModelServer(["A", "B"]) as server:
         session = MemoristSession(memory, user="ada", session="s1")
         store.awake = False
         assert asked(server, "one", session) == "A"

@@ -40,7 +40,7 @@ log = logging.getLogger("memorist.agents")
 class MemoristSummarizer:
     """Messages in, a summary in eight parts out; it never raises.
 
-    With a memory whose `thinking` has a model, that model writes it within its budget; without
+    With a memory whose `extraction` has a model, that model writes it within its budget; without
     one, or where it fails, the messages' own words do.
     """
 
@@ -90,7 +90,7 @@ def _previous(text: str, counter: TokenCounter) -> Summary | None:
 
 
 def _model_of(memory: Memory | None) -> ChatModel | None:
-    thinking = memory.thinking if memory is not None else None
-    if memory is None or thinking is None or thinking.model is None:
+    extraction = memory.extraction if memory is not None else None
+    if memory is None or extraction is None or extraction.model is None:
         return None
-    return Budgeted(thinking.model, memory.store, thinking)
+    return Budgeted(extraction.model, memory.store, extraction)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from memorist.config import Settings
-from memorist.lifecycle.settings import DEFAULT_THINKING, Thinking
+from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.memory import Memory, open_embedder, open_store
 from memorist.records.fact import Fact
 from memorist.records.log import Job
@@ -43,25 +43,27 @@ Database = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def open_memory(database: str | None, thinking: Thinking | None = None) -> tuple[Memory, Settings]:
+def open_memory(
+    database: str | None, extraction: Extraction | None = None
+) -> tuple[Memory, Settings]:
     """The memory that the options and the environment name, and the settings it came from.
 
-    Where a model is set, a command that ends at once leaves the thinking to `memorist worker`:
+    Where a model is set, a command that ends at once leaves extraction to `memorist worker`:
     an answer that nobody waits for would be paid for in vain.
     """
     settings = Settings.from_environment()
-    if thinking is None and not settings.model:
-        thinking = DEFAULT_THINKING
+    if extraction is None and not settings.model:
+        extraction = DEFAULT_EXTRACTION
     embedder = open_embedder(settings.embedder)
     store = _store(settings, database)
-    return Memory(store, tenant=settings.tenant, embedder=embedder, thinking=thinking), settings
+    return Memory(store, tenant=settings.tenant, embedder=embedder, extraction=extraction), settings
 
 
 def open_quietly(database: str | None) -> tuple[Memory, Settings]:
     """The same with nothing in the background: what there is to do waits in the queue."""
     settings = Settings.from_environment()
     store = _store(settings, database)
-    return Memory(store, tenant=settings.tenant, embedder=None, thinking=None), settings
+    return Memory(store, tenant=settings.tenant, embedder=None, extraction=None), settings
 
 
 def _store(settings: Settings, database: str | None) -> Store:
@@ -71,7 +73,7 @@ def _store(settings: Settings, database: str | None) -> Store:
 def catch_up(memory: Memory, user: str) -> None:
     """Think about what this user just said, for a moment; say what still waits."""
     until = time.monotonic() + CATCH_UP_SECONDS
-    while (left := _unthought(memory, user)) and memory.thinking and time.monotonic() < until:
+    while (left := _unthought(memory, user)) and memory.extraction and time.monotonic() < until:
         memory.catch_up(0.1)
     if left:
         line = f"{left} jobs wait to be thought about; `memorist worker --once` does them"

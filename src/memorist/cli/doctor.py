@@ -15,7 +15,7 @@ from memorist.cli.common import Database, console, harmless, open_memory
 from memorist.cli.jobs import dead_jobs
 from memorist.config import Settings
 from memorist.errors import MemoristError, ProviderError, StoreDamagedError
-from memorist.lifecycle.settings import DEFAULT_THINKING
+from memorist.lifecycle.settings import DEFAULT_EXTRACTION
 from memorist.memory import Memory
 from memorist.providers.open_chat import open_model
 from memorist.records.ids import new_id
@@ -100,7 +100,7 @@ def _about_model(memory: Memory, settings: Settings) -> Finding:
         open_model(settings.model, settings.model_url, settings.model_key)
     except MemoristError as error:
         return Finding("model", "fails", f"{type(error).__name__}: {error}")
-    (calls, tokens), may = memory.store.spent(), DEFAULT_THINKING
+    (calls, tokens), may = memory.store.spent(), DEFAULT_EXTRACTION
     cost = (
         f"{calls:,} of {may.calls_per_hour:,} calls and "
         f"{tokens:,} of {may.tokens_per_hour:,} tokens spent this hour"

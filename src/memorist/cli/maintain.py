@@ -25,7 +25,7 @@ from memorist.cli.common import (
 )
 from memorist.lifecycle.maintenance import Maintained
 from memorist.lifecycle.retention import Retention
-from memorist.lifecycle.settings import Thinking
+from memorist.lifecycle.settings import Extraction
 from memorist.memory import Memory
 from memorist.records.change import Expire
 
@@ -69,7 +69,7 @@ def maintain(
         min_importance=min_importance,
         half_life=_days(half_life),
     )
-    memory, settings = open_memory(db, Thinking(retention=rule))
+    memory, settings = open_memory(db, Extraction(retention=rule))
     with memory:
         who = settings.user if user is None else user
         texts = {} if all_users else _texts(memory, who)

@@ -24,7 +24,7 @@ def remember(
 ) -> None:
     """Store a message, durably, before anything else happens to it."""
     said = sys.stdin.buffer.read().decode(errors="surrogateescape") if text == "-" else text
-    memory, settings = open_quietly(db)  # whoever asks next does the thinking
+    memory, settings = open_quietly(db)  # whoever asks next does the extraction
     with memory:
         done = memory.remember(
             Message(role, said),

@@ -20,7 +20,7 @@ from memorist.config import Settings
 from memorist.context.compression.summarizer import Summarizer
 from memorist.contexts import open_summarizer
 from memorist.errors import MemoristError
-from memorist.lifecycle.settings import DEFAULT_THINKING, Thinking
+from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.lifecycle.worker import Worker
 from memorist.memory import open_embedder, open_store, waiting
 from memorist.providers.embedder import Embedder
@@ -45,8 +45,8 @@ log = logging.getLogger("memorist")
 def worker(
     db: Database = None,
     once: Once = False,
-    calls_per_hour: Calls = DEFAULT_THINKING.calls_per_hour or 0,
-    tokens_per_hour: Tokens = DEFAULT_THINKING.tokens_per_hour or 0,
+    calls_per_hour: Calls = DEFAULT_EXTRACTION.calls_per_hour or 0,
+    tokens_per_hour: Tokens = DEFAULT_EXTRACTION.tokens_per_hour or 0,
 ) -> None:
     """Make vectors, memories and summaries of what was stored, by any process, on any machine.
 
@@ -55,7 +55,7 @@ def worker(
     """
     settings = Settings.from_environment()
     named = (settings.model, settings.model_url, settings.model_key)
-    thinking = Thinking(
+    extraction = Extraction(
         model=open_model(*named) if settings.model else None,
         calls_per_hour=calls_per_hour,
         tokens_per_hour=tokens_per_hour,
@@ -65,8 +65,8 @@ def worker(
     with contextlib.closing(store), _log_shown(), _told_to_stop() as told:
         how = settings.model or "rules"
         log.info("the worker begins; memories by %s, vectors by %s", how, settings.embedder)
-        report = Report(store, embedder, thinking)
-        shift = Shift(_helpers(store, embedder, thinking))
+        report = Report(store, embedder, extraction)
+        shift = Shift(_helpers(store, embedder, extraction))
         with contextlib.closing(shift), report:
             while not (told or shift.broken or (once and shift.idle)):
                 report.tell()
@@ -78,12 +78,12 @@ def worker(
         raise typer.Exit(1)
 
 
-def _helpers(store: Store, embedder: Embedder | None, thinking: Thinking) -> list[Helper]:
+def _helpers(store: Store, embedder: Embedder | None, extraction: Extraction) -> list[Helper]:
     if embedder is None:  # where nobody makes vectors, what was said is thought about at once
-        workers: list[Helper] = [Worker(store, thinking, kinds=("embed", "derive"))]
+        workers: list[Helper] = [Worker(store, extraction, kinds=("embed", "derive"))]
     else:
-        workers = [Indexer(store, embedder), Worker(store, thinking)]
-    return [*workers, open_summarizer(store, thinking)]
+        workers = [Indexer(store, embedder), Worker(store, extraction)]
+    return [*workers, open_summarizer(store, extraction)]
 
 
 class Shift:
@@ -145,10 +145,10 @@ class Shift:
 class Report:
     """What waits, what was given up and what was spent: a live line, or now and then a log's."""
 
-    def __init__(self, store: Store, embedder: Embedder | None, thinking: Thinking) -> None:
+    def __init__(self, store: Store, embedder: Embedder | None, extraction: Extraction) -> None:
         self._store = store
         self._embedder = embedder
-        self._thinking = thinking
+        self._extraction = extraction
         self._live = errors.status("") if errors.is_terminal else None
         self._told_at = self._counted_at = float("-inf")
         self._told = ""
@@ -171,14 +171,14 @@ class Report:
             left = waiting(self._store, self._embedder)
             if time.monotonic() - self._counted_at > COUNT_SECONDS:
                 self._counted_at, self._dead = time.monotonic(), dead_jobs(self._store)
-            spent = self._spent() if self._thinking.model else ""
+            spent = self._spent() if self._extraction.model else ""
         except MemoristError as error:
             return f"the store does not answer: {error}"
         kinds = ", ".join(f"{kind} {count}" for kind, count in left.items())
         return f"waiting: {kinds}; dead: {self._dead}{spent}"
 
     def _spent(self) -> str:
-        (calls, tokens), may = self._store.spent(), self._thinking
+        (calls, tokens), may = self._store.spent(), self._extraction
         return (
             f"; this hour: {calls:,} of {may.calls_per_hour:,} calls, "
             f"{tokens:,} of {may.tokens_per_hour:,} tokens"

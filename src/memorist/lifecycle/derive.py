@@ -16,7 +16,7 @@ from memorist.lifecycle.policy import has_room, judged, refusal
 from memorist.lifecycle.reconcile import Known, reconcile
 from memorist.lifecycle.revised import said_again, unsaid
 from memorist.lifecycle.rules import extract
-from memorist.lifecycle.settings import Thinking
+from memorist.lifecycle.settings import Extraction
 from memorist.lifecycle.tools import lessons
 from memorist.records.change import Change
 from memorist.records.log import Job, LogEntry, is_trusted
@@ -74,18 +74,18 @@ class Deriver:
     def __init__(
         self,
         store: Store,
-        thinking: Thinking,
+        extraction: Extraction,
         clock: Callable[[], datetime],
         courtesy: Courtesy | None = None,
     ) -> None:
         self._store = store
-        self._thinking = thinking
+        self._extraction = extraction
         self._clock = clock
         self._courtesy = courtesy or Courtesy()
 
     def read(self, jobs: Sequence[Job]) -> Material:
         """The messages that the jobs of one session are about."""
-        scope, policy = jobs[0].scope, self._thinking.policy
+        scope, policy = jobs[0].scope, self._extraction.policy
         context = max(CONTEXT, policy.window, policy.min_messages)
         found: dict[int, LogEntry] = {}
         for job in jobs:
@@ -116,7 +116,7 @@ class Deriver:
     def candidates(self, material: Material) -> list[Candidate]:
         """What the messages say that may be worth keeping, and what their tools teach."""
         worth = [entry for entry in material.entries if self._is_worth(entry, material)]
-        said = self._by_model(worth, material) if self._thinking.model else self._by_rules(worth)
+        said = self._by_model(worth, material) if self._extraction.model else self._by_rules(worth)
         weighed = [self._judge(one, material) for one in said]
         taught = lessons(material.entries, material.wanted)
         return [*self._few(weighed, material), *taught]
@@ -124,11 +124,11 @@ class Deriver:
     def _judge(self, candidate: Candidate, material: Material) -> Candidate:
         said = (it.message for it in material.entries if it.message.message_id in candidate.sources)
         has_tools = any(message.tool_calls for message in said)
-        return judged(candidate, has_tools=has_tools, policy=self._thinking.policy)
+        return judged(candidate, has_tools=has_tools, policy=self._extraction.policy)
 
     def changes(self, material: Material, candidates: Sequence[Candidate]) -> list[Change]:
         """What the candidates change, each in the light of those before it."""
-        draft, policy = Draft(), self._thinking.policy
+        draft, policy = Draft(), self._extraction.policy
         place = material.home.within(session=material.session.session)
         ids = [one.message.message_id for one in material.entries if one.seq in material.wanted]
         store, home = self._store, material.home
@@ -145,7 +145,7 @@ class Deriver:
         if entry.seq not in material.wanted or entry.message.role not in ("user", "assistant"):
             return False
         place = sum(other.seq <= entry.seq for other in material.entries)
-        return refusal(entry.message, place=place, policy=self._thinking.policy) is None
+        return refusal(entry.message, place=place, policy=self._extraction.policy) is None
 
     def _by_rules(self, entries: Sequence[LogEntry]) -> list[Candidate]:
         found: list[Candidate] = []
@@ -156,7 +156,7 @@ class Deriver:
 
     def _few(self, said: Sequence[Candidate], material: Material) -> Iterator[Candidate]:
         """As many as the share allows; of what one message says, the weightiest."""
-        policy = self._thinking.policy
+        policy = self._extraction.policy
         places = {entry.message.message_id: entry.seq for entry in material.entries}
         made: dict[str, int] = {}
         for one in sorted(said, key=lambda one: (places[one.sources[-1]], -(one.importance or 0))):
@@ -175,24 +175,24 @@ class Deriver:
         return [one for group in groups.values() for one in self._ask(group, material)]
 
     def _ask(self, entries: Sequence[LogEntry], material: Material) -> Sequence[Candidate]:
-        thinking, store = self._thinking, self._store
-        if thinking.model is None or not entries:
+        extraction, store = self._extraction, self._store
+        if extraction.model is None or not entries:
             return ()
         text = " ".join(entry.message.text for entry in entries)
         beside = near(store, material.home, text)
         known = [item.text for item in beside if whose(item.source) == whose(entries[0].source)]
-        expected = model.estimate_tokens(entries, known) + thinking.max_tokens
-        limits = {"max_calls": thinking.calls_per_hour, "max_tokens": thinking.tokens_per_hour}
+        expected = model.estimate_tokens(entries, known) + extraction.max_tokens
+        limits = {"max_calls": extraction.calls_per_hour, "max_tokens": extraction.tokens_per_hour}
         if not store.spend(calls=1, tokens=expected, **limits):
             raise OverBudgetError("the model's budget for this hour is spent")
         used, result = expected, "failed"  # where nobody tells what a call cost, it may be that
         try:
             found = model.ask(
-                thinking.model,
+                extraction.model,
                 entries,
                 known=known,
-                max_tokens=thinking.max_tokens,
-                timeout_s=thinking.timeout_s,
+                max_tokens=extraction.max_tokens,
+                timeout_s=extraction.timeout_s,
             )
             used, result = found.input_tokens + found.output_tokens, "answered"
         except BadAnswerError as error:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from memorist.errors import ConflictError
 from memorist.lifecycle.policy import is_expired, should_promote, surplus
-from memorist.lifecycle.settings import Thinking
+from memorist.lifecycle.settings import Extraction
 from memorist.records.change import Expire, Promote
 from memorist.records.memory_item import MemoryItem
 from memorist.records.scope import Scope
@@ -33,14 +33,14 @@ class Maintained:
         return sum(isinstance(change, Expire) for change in self.changes)
 
 
-def plan(items: Sequence[MemoryItem], now: datetime, thinking: Thinking) -> Maintained:
+def plan(items: Sequence[MemoryItem], now: datetime, extraction: Extraction) -> Maintained:
     """What is to be done about memories that have not ended."""
-    policy = thinking.policy
+    policy = extraction.policy
     going = {item.id: "its time is over" for item in items if is_expired(item, now)}
     promoted = [
         item for item in items if item.id not in going and should_promote(item, now, policy)
     ]
-    for rule in thinking.retention:
+    for rule in extraction.retention:
         going = rule.over([item for item in items if item.id not in going], now) | going
     rising = {item.id for item in promoted}
     rest = [item for item in items if item.id not in going and item.id not in rising]
@@ -54,13 +54,13 @@ def plan(items: Sequence[MemoryItem], now: datetime, thinking: Thinking) -> Main
 
 
 def maintain(
-    store: Store, scope: Scope, thinking: Thinking, now: datetime, *, dry_run: bool = False
+    store: Store, scope: Scope, extraction: Extraction, now: datetime, *, dry_run: bool = False
 ) -> Maintained:
     """Tidy the memories in a scope, or say what would be done."""
     for _ in range(ATTEMPTS):
         version = store.version(scope)
         items = [item for item in store.items(scope, current=False) if item.ended_at is None]
-        planned = plan(items, now, thinking)
+        planned = plan(items, now, extraction)
         if dry_run:
             return replace(planned, dry_run=True)
         try:

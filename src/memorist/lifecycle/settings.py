@@ -1,4 +1,4 @@
-"""Thinking: every number and choice by which memories are made and kept, as values."""
+"""Extraction: every number and choice by which memories are made and kept, as values."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ DEFAULT_POLICY = Policy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thinking:
+class Extraction:
     """How the log becomes memory: by rules, or by a model within its hourly budget.
 
     The budget holds for all workers of a store together; None is no limit. `maintain_every` is
@@ -66,4 +66,4 @@ class Thinking:
     maintain_every: int = 50
 
 
-DEFAULT_THINKING = Thinking()
+DEFAULT_EXTRACTION = Extraction()

@@ -25,7 +25,7 @@ from memorist.errors import (
 from memorist.lifecycle.candidate import Candidate
 from memorist.lifecycle.derive import Deriver, Material, OverBudgetError
 from memorist.lifecycle.maintenance import maintain
-from memorist.lifecycle.settings import Thinking
+from memorist.lifecycle.settings import Extraction
 from memorist.records.ids import now
 from memorist.records.log import Job
 from memorist.records.scope import Scope
@@ -55,7 +55,7 @@ class Worker:
     def __init__(
         self,
         store: Store,
-        thinking: Thinking,
+        extraction: Extraction,
         *,
         kinds: Sequence[str] = ("derive",),
         clock: Callable[[], datetime] = now,
@@ -63,10 +63,10 @@ class Worker:
     ) -> None:
         self.kinds = tuple(kinds)
         self._store = store
-        self._thinking = thinking
+        self._extraction = extraction
         self._clock = clock
-        self._deriver = Deriver(store, thinking, clock, courtesy)
-        self._background = Background(self.step, "thinking")
+        self._deriver = Deriver(store, extraction, clock, courtesy)
+        self._background = Background(self.step, "extraction")
         self._rest_until = 0.0
         self._rest = FIRST_REST
         self._used: dict[Scope, tuple[set[str], set[str]]] = {}
@@ -179,11 +179,11 @@ class Worker:
         except (ConflictError, OverBudgetError, ProviderError, StoreError):
             raise
         except Exception as error:
-            raise BadAnswerError(f"thinking about it raised {type(error).__name__}") from error
+            raise BadAnswerError(f"extraction raised {type(error).__name__}") from error
 
     def _make(self, jobs: Sequence[Job]) -> None:
         material = self._deriver.read(jobs)
-        if self._thinking.model and len(parts := self._deriver.apart(jobs, material)) > 1:
+        if self._extraction.model and len(parts := self._deriver.apart(jobs, material)) > 1:
             self._in_turn(parts)  # each is paid for and kept by itself
             return
         candidates = self._deriver.candidates(material)
@@ -211,7 +211,7 @@ class Worker:
         self._count(home, len(changes))
 
     def _count(self, home: Scope, changed: int) -> None:
-        every = self._thinking.maintain_every
+        every = self._extraction.maintain_every
         if every and changed:
             self._made[home] += changed
             if self._made[home] >= every:
@@ -222,7 +222,7 @@ class Worker:
         """Tidy where much was made; by itself, since what was made is kept already."""
         while self._untidy:
             with contextlib.suppress(ConflictError):
-                maintain(self._store, self._untidy.pop(), self._thinking, self._clock())
+                maintain(self._store, self._untidy.pop(), self._extraction, self._clock())
 
     def _note_uses(self) -> None:
         with self._used_lock:

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from memorist.errors import BadAnswerError, InvalidError, MessageError, ProviderError
 from memorist.life import Told
-from memorist.lifecycle.settings import DEFAULT_THINKING, Policy, Thinking
+from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction, Policy
 from memorist.memory import Memory
 from memorist.records.change import Retract
 from memorist.records.fact import Fact
@@ -47,10 +47,10 @@ class KGMemory(BaseMemory):
         session: str | None = None,
     ) -> None:
         if memory is None:
-            memory = self._own = Memory(":memory:", thinking=_thinking_of(model))
+            memory = self._own = Memory(":memory:", extraction=_extraction_of(model))
         elif model is not None:
-            raise InvalidError("the memory has its model: Memory(thinking=Thinking(model=…))")
-        shared = (memory.thinking or DEFAULT_THINKING).policy.shared
+            raise InvalidError("the memory has its model: Memory(extraction=Extraction(model=…))")
+        shared = (memory.extraction or DEFAULT_EXTRACTION).policy.shared
         self._memory = memory
         self._home = memory.scope(user=user, agent="" if shared else agent)
         self._said = ConversationMemory(
@@ -188,14 +188,14 @@ class KGMemory(BaseMemory):
             time.sleep(LOOK_EVERY_S)
 
 
-def _thinking_of(model: Any) -> Thinking:
+def _extraction_of(model: Any) -> Extraction:
     """A memory for facts keeps all there are, not the few that a chat should leave behind."""
     policy = Policy(share=math.inf)
     if model is None:
-        return Thinking(policy=policy)
+        return Extraction(policy=policy)
     from memorist.providers.open_chat import as_chat_model  # here: `import memorist` stays light
 
-    return Thinking(model=as_chat_model(model), policy=policy)
+    return Extraction(model=as_chat_model(model), policy=policy)
 
 
 def _role_of(fact: Fact) -> str:

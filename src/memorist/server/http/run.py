@@ -16,7 +16,7 @@ from uvicorn.supervisors import Multiprocess
 
 from memorist.config import Settings
 from memorist.errors import ConfigError
-from memorist.memory import Memory, open_embedder, open_store, open_thinking
+from memorist.memory import Memory, open_embedder, open_extraction, open_store
 from memorist.server.auth import Guard, build_guard
 from memorist.server.chat import Chats
 from memorist.server.http.app import Limits, build_app
@@ -134,7 +134,7 @@ def _memory(settings: Settings) -> Memory:
         open_store(settings.url, settings.durability),
         tenant=settings.tenant,
         embedder=open_embedder(settings.embedder),
-        thinking=open_thinking(settings),
+        extraction=open_extraction(settings),
     )
     return memory
 

@@ -1,6 +1,6 @@
-"""What thinking costs whoever speaks: `remember` beside a model in trouble, and the rules' speed.
+"""What extraction costs whoever speaks: `remember` beside a model in trouble, and the rules' speed.
 
-Run with `python -m benchmarks.thinking`. A memory whose model fails and one that leaves thinking
+Run with `python -m benchmarks.worker`. A memory whose model fails and one that leaves extraction
 to others take turns, message by message, so that a busy machine slows both; the ratio of the
 medians is the figure to look at. It should stay below 1.2.
 """
@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from memorist import Memory
-from memorist.lifecycle.settings import Thinking
+from memorist.lifecycle.settings import Extraction
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.testing.model_server import FAILURES, ModelServer
 
@@ -41,7 +41,7 @@ SAYINGS = (
 
 def main() -> None:
     logging.getLogger("memorist").setLevel(logging.ERROR)  # that the model fails is known
-    table = Table("model", "remember, ms", "without thinking, ms", "ratio", title="remember")
+    table = Table("model", "remember, ms", "without extraction, ms", "ratio", title="remember")
     with tempfile.TemporaryDirectory() as folder:
         for mode in ("none", "ok", *FAILURES):
             mine, plain = remember_beside(Path(folder), mode)
@@ -55,16 +55,16 @@ def main() -> None:
 
 
 def remember_beside(folder: Path, mode: str) -> tuple[float, float]:
-    """The median seconds of `remember` with a model in this mode, and without any thinking.
+    """The median seconds of `remember` with a model in this mode, and without any extraction.
 
-    With the mode "none", there is thinking by rules.
+    With the mode "none", there is extraction by rules.
     """
     with served("ok" if mode == "none" else mode) as url:
         model = None if mode == "none" else OpenAIChat("any", url=url)
-        thinking = Thinking(model=model, timeout_s=2.0)
+        extraction = Extraction(model=model, timeout_s=2.0)
         with (
-            Memory(folder / f"{mode}.db", embedder=None, thinking=thinking) as mine,
-            Memory(folder / f"{mode}-plain.db", embedder=None, thinking=None) as plain,
+            Memory(folder / f"{mode}.db", embedder=None, extraction=extraction) as mine,
+            Memory(folder / f"{mode}-plain.db", embedder=None, extraction=None) as plain,
         ):
             times: tuple[list[float], list[float]] = ([], [])
             for number in range(MESSAGES):
@@ -104,7 +104,7 @@ def _timed(memory: Memory, number: int) -> float:
 def think_by_rules(folder: Path) -> tuple[float, int]:
     """Messages a second that the rules make memories of, and how many memories that gives."""
     path = folder / "rules.db"
-    with Memory(path, embedder=None, thinking=None) as memory:
+    with Memory(path, embedder=None, extraction=None) as memory:
         for number in range(RULED):
             text = SAYINGS[number % len(SAYINGS)].format(number)
             memory.remember(text, user=f"user{number % 20}")

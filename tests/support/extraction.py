@@ -1,4 +1,4 @@
-"""What the tests of thinking share: a clock, models that quote, and short ways to say things."""
+"""What the tests of extraction share: a clock, models that quote, and short ways to say things."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memorist import Message
-from memorist.lifecycle.settings import Policy, Thinking
+from memorist.lifecycle.settings import Extraction, Policy
 from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
 from memorist.records.log import Source
@@ -74,8 +74,8 @@ class Waiting(Model):
 
 
 def worker_of(store: SqliteStore, model: Model | None = None, **settings: Any) -> Worker:
-    thinking = Thinking(model=model, **{"policy": ALL, **settings})
-    return Worker(store, thinking, kinds=KINDS, clock=store._clock)
+    extraction = Extraction(model=model, **{"policy": ALL, **settings})
+    return Worker(store, extraction, kinds=KINDS, clock=store._clock)
 
 
 def say(
