@@ -1,4 +1,4 @@
-"""The crew: threads for what may hang. One that does costs a thread, never the caller."""
+"""The daemon pool: threads for work that may hang. It costs a thread, never the caller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from functools import partial
 
 import pytest
 
-from memorist.recall import daemon_pool as daemon_pools
+from memorist.recall import daemon_pool
 from memorist.recall.daemon_pool import DaemonPool, Task
 
 SOON = 20.0  # seconds that nothing here takes, on however busy a machine
@@ -35,21 +35,21 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-def idle(crew: DaemonPool) -> bool:
-    return crew._free == crew._threads
+def idle(pool: DaemonPool) -> bool:
+    return pool._free == pool._threads
 
 
-def done(crew: DaemonPool, work: Callable[[], object]) -> object:
+def done(pool: DaemonPool, work: Callable[[], object]) -> object:
     task = Task(work)
-    crew.start(task)
+    pool.start(task)
     assert task.wait(SOON)
     return task.result()
 
 
 def test_a_task_gives_its_result_and_how_long_it_took() -> None:
-    crew, task = DaemonPool(), Task(lambda: 6 * 7)
+    pool, task = DaemonPool(), Task(lambda: 6 * 7)
     assert task.took_ms is None
-    crew.start(task)
+    pool.start(task)
     assert task.wait(SOON)
     assert task.result() == 42
     assert task.took_ms is not None
@@ -57,25 +57,25 @@ def test_a_task_gives_its_result_and_how_long_it_took() -> None:
 
 
 def test_a_task_that_panics_ends_neither_its_thread_nor_the_wait_for_it() -> None:
-    crew, task = DaemonPool(1), Task(sys.exit)
-    crew.start(task)
+    pool, task = DaemonPool(1), Task(sys.exit)
+    pool.start(task)
     assert task.wait(SOON)
     assert type(task.error) is SystemExit
-    assert done(crew, lambda: 42) == 42
+    assert done(pool, lambda: 42) == 42
 
 
 def test_a_task_gives_its_error_to_whoever_asks() -> None:
-    crew, task = DaemonPool(), Task(lambda: 1 // 0)
-    crew.start(task)
+    pool, task = DaemonPool(), Task(lambda: 1 // 0)
+    pool.start(task)
     assert task.wait(SOON)
     assert isinstance(task.error, ZeroDivisionError)
     assert task.took_ms is not None
     with pytest.raises(ZeroDivisionError):
         task.result()
-    assert done(crew, lambda: "the thread goes on") == "the thread goes on"
+    assert done(pool, lambda: "the thread goes on") == "the thread goes on"
 
 
-def test_tasks_of_a_lane_are_done_in_their_order_by_one_thread() -> None:
+def test_tasks_of_a_sequence_are_done_in_their_order_by_one_thread() -> None:
     threads: list[int] = []
     tasks = [Task(lambda: threads.append(threading.get_ident())) for _ in range(5)]
     DaemonPool().start(*tasks)
@@ -84,17 +84,17 @@ def test_tasks_of_a_lane_are_done_in_their_order_by_one_thread() -> None:
     assert len(set(threads)) == 1
 
 
-def test_lanes_are_done_side_by_side() -> None:
-    crew, meet = DaemonPool(), threading.Barrier(4)
+def test_sequences_are_done_side_by_side() -> None:
+    pool, meet = DaemonPool(), threading.Barrier(4)
     tasks = [Task(lambda: meet.wait(SOON)) for _ in range(4)]
     for task in tasks:
-        crew.start(task)
+        pool.start(task)
     assert all(task.wait(SOON) and task.error is None for task in tasks)
 
 
 def test_a_task_that_hangs_is_late_and_may_be_asked_again(gate: threading.Event) -> None:
-    crew, task = DaemonPool(), Task(lambda: gate.wait())
-    crew.start(task)
+    pool, task = DaemonPool(), Task(lambda: gate.wait())
+    pool.start(task)
     assert not task.wait(0.001)
     assert task.took_ms is None
     assert task.elapsed_ms() > 0
@@ -104,61 +104,61 @@ def test_a_task_that_hangs_is_late_and_may_be_asked_again(gate: threading.Event)
 
 
 def test_while_all_threads_hang_nothing_is_begun_and_nobody_is_kept(gate: threading.Event) -> None:
-    crew = DaemonPool(2)
+    pool = DaemonPool(2)
     hung = [Task(lambda: gate.wait()) for _ in range(2)]
     for task in hung:
-        crew.start(task)
+        pool.start(task)
     late = Task(lambda: "late")
-    crew.start(late)
+    pool.start(late)
     assert not late.wait(0.001)
     assert threading.active_count() < 100
     gate.set()
     assert late.wait(SOON)
     assert late.result() == "late"
-    assert crew._threads == 2
+    assert pool._threads == 2
 
 
 def test_what_nobody_waits_for_any_more_is_neither_done_nor_kept(gate: threading.Event) -> None:
     ran: list[int] = []
-    crew = DaemonPool(2)
+    pool = DaemonPool(2)
     for _ in range(2):
-        crew.start(Task(lambda: gate.wait()))
+        pool.start(Task(lambda: gate.wait()))
     for number in range(100):
         task = Task(partial(ran.append, number))
-        crew.start(task)
+        pool.start(task)
         task.drop()
-    assert crew._lanes.qsize() <= 3
+    assert pool.waiting <= 3
     last = Task(lambda: ran.append(-1))
-    crew.start(last)
+    pool.start(last)
     gate.set()
     assert last.wait(SOON)
     assert ran == [-1]
-    until(lambda: idle(crew))
+    until(lambda: idle(pool))
 
 
 def test_many_callers_share_few_threads_and_none_is_forgotten() -> None:
     given: list[int] = []
-    crew = DaemonPool(3)
+    pool = DaemonPool(3)
     tasks = [Task(partial(given.append, number)) for number in range(300)]
 
     def start(mine: list[Task[None]]) -> None:
         for task in mine:
-            crew.start(task)
+            pool.start(task)
 
     callers = [threading.Thread(target=start, args=(tasks[first::6],)) for first in range(6)]
     for caller in callers:
         caller.start()
     assert all(task.wait(SOON) for task in tasks)
     assert sorted(given) == list(range(300))
-    until(lambda: idle(crew))
-    assert crew._threads <= 3
+    until(lambda: idle(pool))
+    assert pool._threads <= 3
 
 
 def test_threads_are_used_again() -> None:
-    crew, threads = DaemonPool(), set()
+    pool, threads = DaemonPool(), set()
     for _ in range(20):
-        threads.add(done(crew, threading.get_ident))
-        until(lambda: idle(crew))
+        threads.add(done(pool, threading.get_ident))
+        until(lambda: idle(pool))
     assert len(threads) == 1
 
 
@@ -166,76 +166,76 @@ def test_an_idle_thread_keeps_nothing_of_what_it_did() -> None:
     class Large:
         pass
 
-    crew, task = DaemonPool(), Task(Large)
-    crew.start(task)
+    pool, task = DaemonPool(), Task(Large)
+    pool.start(task)
     assert task.wait(SOON)
     kept = weakref.ref(task.result())
     del task
-    until(lambda: idle(crew))
+    until(lambda: idle(pool))
     gc.collect()
     assert kept() is None
 
 
-def test_close_lets_idle_threads_go_and_the_crew_can_begin_again() -> None:
-    crew = DaemonPool()
-    thread = done(crew, threading.current_thread)
+def test_close_lets_idle_threads_go_and_the_pool_can_begin_again() -> None:
+    pool = DaemonPool()
+    thread = done(pool, threading.current_thread)
     assert isinstance(thread, threading.Thread)
-    until(lambda: idle(crew))
-    crew.close()
+    until(lambda: idle(pool))
+    pool.close()
     thread.join(SOON)
     assert not thread.is_alive()
-    assert done(crew, lambda: "again") == "again"
-    crew.close()
-    crew.close()
+    assert done(pool, lambda: "again") == "again"
+    pool.close()
+    pool.close()
 
 
 def test_close_does_not_wait_for_a_thread_that_hangs(gate: threading.Event) -> None:
-    crew, task = DaemonPool(), Task(lambda: gate.wait())
-    crew.start(task)
-    crew.close()
+    pool, task = DaemonPool(), Task(lambda: gate.wait())
+    pool.start(task)
+    pool.close()
     assert task.took_ms is None
     gate.set()
     assert task.wait(SOON)
 
 
 def test_a_thread_that_was_idle_for_long_goes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(daemon_pools, "IDLE_SECONDS", 0.01)
-    crew = DaemonPool()
-    thread = done(crew, threading.current_thread)
+    monkeypatch.setattr(daemon_pool, "IDLE_SECONDS", 0.01)
+    pool = DaemonPool()
+    thread = done(pool, threading.current_thread)
     assert isinstance(thread, threading.Thread)
     thread.join(SOON)
     assert not thread.is_alive()
-    assert crew._threads == crew._free == 0
-    assert done(crew, lambda: "again") == "again"
+    assert pool._threads == pool._free == 0
+    assert done(pool, lambda: "again") == "again"
 
 
 FORK = """
 import os
 from memorist.recall.daemon_pool import DaemonPool, Task
 
-def done(crew, work):
+def done(pool, work):
     task = Task(work)
-    crew.start(task)
+    pool.start(task)
     assert task.wait(20)
     return task.result()
 
-crew = DaemonPool(1)
-assert done(crew, os.getpid) == os.getpid()
+pool = DaemonPool(1)
+assert done(pool, os.getpid) == os.getpid()
 child = os.fork()
 if child == 0:
-    os._exit(7 if done(crew, os.getpid) == os.getpid() else 1)
+    os._exit(7 if done(pool, os.getpid) == os.getpid() else 1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-assert done(crew, os.getpid) == os.getpid()
+assert done(pool, os.getpid) == os.getpid()
 """
 
 
-def test_a_crew_works_in_a_forked_child_and_goes_on_in_its_parent() -> None:
+def test_a_pool_works_in_a_forked_child_and_goes_on_in_its_parent() -> None:
     command = [sys.executable, "-W", "ignore", "-c", FORK]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
 
 
-def test_a_crew_does_not_keep_the_process_from_ending() -> None:
+def test_a_pool_does_not_keep_the_process_from_ending() -> None:
     hang = "import threading; from memorist.recall.daemon_pool import *; c = DaemonPool(); "
     hang += "c.start(Task(threading.Event().wait)); print('ended')"
     command = [sys.executable, "-c", hang]

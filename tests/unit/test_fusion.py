@@ -58,10 +58,10 @@ def passage(
 
 
 def ranked(
-    found: Finds, *passages: Passage, ranking: Ranking = QUIET, asked: QuestionFocus = NOBODY
+    found: Finds, *passages: Passage, ranking: Ranking = QUIET, focus: QuestionFocus = NOBODY
 ) -> dict[int | str, RankedRecord]:
     known = {it.id: it for it in passages}
-    fused = fuse(found, known, ranking, asked=asked, now=NOW)
+    fused = fuse(found, known, ranking, focus=focus, now=NOW)
     return {it.passage.record: it for it in fused}
 
 
@@ -158,8 +158,8 @@ def test_the_words_of_whoever_is_asked_about_are_lifted() -> None:
     ranking = replace(QUIET, speaker=0.3)
     found = {"words": finds((1, 9.0), (2, 8.9), (3, 1.0))}
     talk = [passage(1, speaker="Ben"), passage(2, speaker="Ada Byron"), passage(3)]
-    asked = QuestionFocus(frozenset({"Ada Byron"}), "nobody")
-    fused = ranked(found, *talk, ranking=ranking, asked=asked)
+    focus = QuestionFocus(frozenset({"Ada Byron"}), "nobody")
+    fused = ranked(found, *talk, ranking=ranking, focus=focus)
     assert list(fused) == [2, 1, 3]
     assert fused[2].parts["speaker"] == 0.3
     assert "speaker" not in fused[1].parts
@@ -176,7 +176,7 @@ def test_the_role_asked_about_importance_and_youth_lift_and_nothing_keeps_out() 
         passage(4)._replace(said_at=to_micros(NOW + timedelta(days=9))),
     ]
     found = {"words": finds((1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0))}
-    fused = ranked(found, *many, ranking=ranking, asked=QuestionFocus(frozenset(), "user"))
+    fused = ranked(found, *many, ranking=ranking, focus=QuestionFocus(frozenset(), "user"))
     assert fused[1].parts["role"] == 0.3
     assert "role" not in fused[2].parts
     assert fused[2].parts["importance"] == pytest.approx(0.08)
@@ -195,7 +195,7 @@ def test_what_opens_a_session_is_lifted_if_its_role_is_asked_about() -> None:
         passage(5, record="memory")._replace(role=None),
     ]
     found = {"words": finds(*((id_, 1.0) for id_ in (1, 2, 3, 4, 5)))}
-    fused = ranked(found, *talk, ranking=ranking, asked=QuestionFocus(frozenset(), "user"))
+    fused = ranked(found, *talk, ranking=ranking, focus=QuestionFocus(frozenset(), "user"))
     assert list(fused)[:2] == [1, 3]
     assert fused[1].parts["opening"] == 0.15
     assert [record for record, it in fused.items() if "opening" in it.parts] == [1]
@@ -274,8 +274,8 @@ def test_every_record_found_is_ranked_once_with_parts_that_make_its_score(
     for each in found.values():
         each.sort(key=lambda find: -find.score)
     known = {it.id: it for it in world}
-    asked = QuestionFocus(frozenset({"Ada"}), "user")
-    fused = fuse(found, known, DEFAULT_RANKING, asked=asked, now=NOW)
+    focus = QuestionFocus(frozenset({"Ada"}), "user")
+    fused = fuse(found, known, DEFAULT_RANKING, focus=focus, now=NOW)
     expected = {
         known[find.passage].record
         for each in found.values()

@@ -23,7 +23,7 @@ from tests.support.models import WordEmbedder
 LONG = bool(os.environ.get("MEMORIST_PROVE"))
 QUESTIONS = 1_986 if LONG else 200
 STRINGS = 10_000 if LONG else 600
-CREW = DaemonPool(4)
+POOL = DaemonPool(4)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_every_hit_is_the_users_own_and_passes_and_every_word_is_found(
     indexer = Indexer(store, embedder)
     while indexer.step():
         pass
-    searcher = Searcher(store=store, embedder=embedder, crew=CREW, models=CREW)
+    searcher = Searcher(store=store, embedder=embedder, store_pool=POOL, model_pool=POOL)
     query = Query(
         scope=world.scope(asked),
         question="an apple for Ada?",

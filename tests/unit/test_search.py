@@ -121,7 +121,9 @@ def test_an_embedder_that_stays_hung_never_takes_the_words_with_it(
 ) -> None:
     monkeypatch.setattr(search, "GRACE_SECONDS", SLACK)
     told(hung)
-    searcher = Searcher(store=store, embedder=hung, crew=DaemonPool(2), models=DaemonPool(2))
+    searcher = Searcher(
+        store=store, embedder=hung, store_pool=DaemonPool(2), model_pool=DaemonPool(2)
+    )
     query = Query(scope=Scope(user="ada"), question="berlin", now=now(), deadline_ms=300)
     for _ in range(4):
         found = searcher.search(query)
@@ -143,7 +145,7 @@ def test_more_callers_than_threads_all_get_their_answer(store: Troubled, told: O
     memory = told(WordEmbedder())
     memory.catch_up(20)
     searcher = Searcher(
-        store=store, embedder=memory.embedder, crew=DaemonPool(2), models=DaemonPool(2)
+        store=store, embedder=memory.embedder, store_pool=DaemonPool(2), model_pool=DaemonPool(2)
     )
     query = Query(scope=Scope(user="ada"), question="berlin", now=now(), deadline_ms=None)
     with ThreadPoolExecutor(12) as callers:

@@ -34,12 +34,12 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 def test_an_embedder_that_stays_hung_leaves_nothing_waiting(store: SqliteStore) -> None:
     embedder, models = HungEmbedder(), DaemonPool(2)
-    searcher = Searcher(store=store, embedder=embedder, models=models)
+    searcher = Searcher(store=store, embedder=embedder, model_pool=models)
     try:
         for _ in range(12):
             asked = Query(scope=SCOPE, question="Berlin?", now=now(), limit=5, deadline_ms=40)
             assert "meaning" in searcher.search(asked).late
-        assert models._lanes.qsize() <= 4
+        assert models.waiting <= 4
     finally:
         embedder.let_go.set()
         searcher.close()
@@ -65,7 +65,7 @@ def test_names_that_the_other_thread_looks_for_are_waited_for(
         return speakers(scope)
 
     monkeypatch.setattr(store, "speakers", slowly)
-    searcher = Searcher(store=store, embedder=Noting(), models=models)
+    searcher = Searcher(store=store, embedder=Noting(), model_pool=models)
     question = "Where did Caroline move?"
     searcher.search(Query(scope=SCOPE, question=question, now=now(), limit=5, deadline_ms=None))
     searcher.close()

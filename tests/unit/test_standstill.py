@@ -10,9 +10,7 @@ import pytest
 
 from memorist import Memory
 from memorist.providers.embedder import Embedder
-from memorist.recall import search
-from memorist.recall.channels import find_words
-from memorist.records.query import Found
+from memorist.recall import channels
 from tests.support.models import WordEmbedder
 
 
@@ -21,9 +19,10 @@ def stand_still() -> None:
     ctypes.PyDLL(None).usleep(700_000)
 
 
-def late_words(*given: Any) -> list[Found]:
+def no_synonyms(*arguments: Any) -> list[Any]:
+    """What the words channel asks for before it asks the store."""
     stand_still()
-    return find_words(*given)
+    return []
 
 
 class StandingStill(WordEmbedder):
@@ -43,7 +42,7 @@ def test_a_standstill_of_the_process_takes_no_memory_away(
         memory.catch_up(20)
         memory.recall("who moved to berlin?", user="ada", deadline_ms=None)
         if embedder is None:
-            monkeypatch.setattr(search, "find_words", late_words)
+            monkeypatch.setattr(channels, "synonyms_of_all", no_synonyms)
         found = memory.recall("who moved to berlin?", user="ada", deadline_ms=300)
     assert found.hits[0].text == "I moved to Berlin"
     assert found.hits[0].why.ranks["words"] == 1

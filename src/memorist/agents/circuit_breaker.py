@@ -21,7 +21,7 @@ class Careful:
     """Runs work in threads, waits so long and no longer, and notes what went wrong."""
 
     def __init__(self, patience_s: float = PATIENCE_SECONDS, rest_s: float = REST_SECONDS) -> None:
-        self._crew = DaemonPool()
+        self._pool = DaemonPool()
         self._patience_s = patience_s
         self._rest_s = rest_s
         self._resting_until = 0.0
@@ -29,7 +29,7 @@ class Careful:
     def start(self, work: Callable[[], T]) -> Task[T]:
         """Begin work that somebody will ask for later."""
         task = Task(work)
-        self._crew.start(task)
+        self._pool.start(task)
         return task
 
     def run(

@@ -1,8 +1,12 @@
-"""The channels of recall: each finds passages for a question in its own way."""
+"""The channels of recall: each finds passages for a question in its own way.
+
+A new channel is a function here, a line in `CHANNELS`, and a weight of its name in `Ranking`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from memorist.errors import ProviderError
@@ -13,25 +17,94 @@ from memorist.records.query import Found, Query
 from memorist.records.text import UNSPACED, fold
 from memorist.store.base import Store, Synonym, Term
 
-LAST = 10
-
-
-def find_recent(store: Store, query: Query) -> list[Found]:
-    """The newest messages in the scope, newest first."""
-    newest = store.newest(query.scope, limit=LAST, filters=query.filters)
-    return [Found(passage, 1 - rank / LAST) for rank, passage in enumerate(newest)]
-
-
+NEWEST = 10  # messages that the recency channel finds
 MAX_TERMS = 64
-MAX_SYNONYMS = 24  # of all terms, the nearest
+MAX_SYNONYMS = 24  # of all terms together, the nearest
+LONGEST_NAME = 4  # words
+MAX_NAMES = 200
+NAMES_BYTES = 600  # of a question: about as many as hold MAX_NAMES names
 
 SynonymsOf = Callable[[str], Sequence[tuple[str, float]]]
-"""The stems of words that mean about what a word does, and how near to 1 each is."""
+"""Maps a word to the stems of its synonyms, each with how near in meaning it is, up to 1."""
 
 
 def no_synonyms(word: str) -> Sequence[tuple[str, float]]:
-    """Nothing: for who goes by the words alone."""
+    """No synonyms at all: for a search by the question's own words."""
     return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelInput:
+    """What a channel is given: the question, where to look, and how much to find."""
+
+    store: Store
+    query: Query
+    depth: int
+    synonyms_of: SynonymsOf = no_synonyms
+    synonym_weight: float = 0.0
+    embedder: Embedder | None = None
+    speakers: Callable[[], Iterable[str]] = tuple  # those that the question names
+    is_abandoned: Callable[[], bool] = bool  # whether nobody waits for the channel any more
+
+
+def find_recent(inputs: ChannelInput) -> list[Found]:
+    """The newest messages, newest first: they may have no vector yet."""
+    query = inputs.query
+    newest = inputs.store.newest(query.scope, limit=NEWEST, filters=query.filters)
+    return [Found(passage, 1 - rank / NEWEST) for rank, passage in enumerate(newest)]
+
+
+def find_words(inputs: ChannelInput) -> list[Found]:
+    """Passages that share words with the question, or synonyms of them, best first."""
+    query, terms = inputs.query, terms_of(inputs.query.question)
+    synonyms = synonyms_of_all(terms, inputs.synonyms_of, inputs.synonym_weight)
+    return inputs.store.match_text(
+        query.scope, terms, synonyms=synonyms, limit=inputs.depth, filters=query.filters
+    )
+
+
+def find_links(inputs: ChannelInput) -> list[Found]:
+    """Facts about what the question names, facts that share a thing with those, their sources."""
+    query, names = inputs.query, names_in(inputs.query.question)
+    return inputs.store.match_links(query.scope, names, limit=inputs.depth, filters=query.filters)
+
+
+def find_meaning(inputs: ChannelInput) -> list[Found]:
+    """The passages nearest in meaning to the question, whatever words they use."""
+    embedder, query = inputs.embedder, inputs.query
+    if embedder is None:
+        return []
+    vector = embed_question(embedder, query.question, inputs.speakers())
+    if inputs.is_abandoned():
+        return []
+    return inputs.store.match_vector(
+        query.scope, embedder.name, vector, limit=inputs.depth, filters=query.filters
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A way to find passages.
+
+    `merged` is its place when finds are merged: the first channel that found a record says which
+    of its passages is shown. `fits` tells whether a find is a sign that the passage fits the
+    question. `needs_embedder` has it run beside the others, as it mostly waits for a model.
+    """
+
+    name: str
+    find: Callable[[ChannelInput], list[Found]]
+    merged: int
+    fits: bool = True
+    needs_embedder: bool = False
+
+
+# In the order in which they run: what is quick, and finds something in any case, comes first.
+CHANNELS = (
+    Channel("recency", find_recent, merged=4, fits=False),
+    Channel("words", find_words, merged=1),
+    Channel("links", find_links, merged=3),
+    Channel("meaning", find_meaning, merged=2, needs_embedder=True),
+)
 
 
 def terms_of(question: str) -> list[Term]:
@@ -51,19 +124,19 @@ def terms_of(question: str) -> list[Term]:
     return first_and_last(list(dict.fromkeys(terms)), MAX_TERMS)
 
 
-def synonyms_of_all(terms: Sequence[Term], synonyms_of: SynonymsOf, worth: float) -> list[Synonym]:
-    """The nearest synonyms of the terms: none of them twice, and no term.
+def synonyms_of_all(terms: Sequence[Term], synonyms_of: SynonymsOf, weight: float) -> list[Synonym]:
+    """The nearest synonyms of the terms, none of them twice and none that is a term itself.
 
-    So much is worth what means the same, up to 1; less, the further it is from that.
+    One of exactly the same meaning counts `weight`, at most 1, and less the further it is.
     """
-    if not worth > 0:
+    if not weight > 0:
         return []
     asked = {term_stem(term) for term in terms}
     best: dict[str, Synonym] = {}
     for term in terms:
         for word, near in synonyms_of(term[0]) if len(term) == 1 else ():
             if word not in asked and word not in _stop_stems():
-                synonym = Synonym(word, term, min(worth, 1.0) * near)
+                synonym = Synonym(word, term, min(weight, 1.0) * near)
                 best[word] = max(best.get(word, synonym), synonym, key=lambda it: it.worth)
     return sorted(best.values(), key=lambda it: -it.worth)[:MAX_SYNONYMS]
 
@@ -71,22 +144,6 @@ def synonyms_of_all(terms: Sequence[Term], synonyms_of: SynonymsOf, worth: float
 @cache
 def _stop_stems() -> frozenset[str]:
     return frozenset(map(stem, ranking_stop_words()))
-
-
-def find_words(
-    store: Store, query: Query, depth: int, synonyms_of: SynonymsOf, worth: float
-) -> list[Found]:
-    """What shares words with the question, or has synonyms of them, best first."""
-    terms = terms_of(query.question)
-    synonyms = synonyms_of_all(terms, synonyms_of, worth)
-    return store.match_text(
-        query.scope, terms, synonyms=synonyms, limit=depth, filters=query.filters
-    )
-
-
-LONGEST_NAME = 4  # words
-MAX_NAMES = 200
-NAMES_BYTES = 600  # of a question, which hold about so many
 
 
 def names_in(question: str) -> list[str]:
@@ -99,30 +156,18 @@ def names_in(question: str) -> list[str]:
         for size in range(1, LONGEST_NAME + 1)
         for start in range(len(words) - size + 1)
     )
-    found = (" ".join(run) for run in runs if worth.intersection(run))
-    return list(dict.fromkeys(found))[:MAX_NAMES]
+    names = (" ".join(run) for run in runs if worth.intersection(run))
+    return list(dict.fromkeys(names))[:MAX_NAMES]
 
 
-def find_links(store: Store, query: Query, depth: int) -> list[Found]:
-    """Facts about what the question names, facts that share a thing with those, their sources."""
-    names = names_in(query.question)
-    return store.match_links(query.scope, names, limit=depth, filters=query.filters)
-
-
-def embed_question(embedder: Embedder, question: str, names: Iterable[str]) -> list[float]:
-    """The vector of the shortened question, asked as the people it names would ask it."""
+def embed_question(embedder: Embedder, question: str, speakers: Iterable[str]) -> list[float]:
+    """The vector of the question, shortened, and in the first person of those it names."""
     import numpy as np
 
-    asked = in_first_person(shorten_middle(question), names)
-    row = np.asarray(embedder.embed_query(asked), np.float32)
+    row = np.asarray(
+        embedder.embed_query(in_first_person(shorten_middle(question), speakers)), np.float32
+    )
     if not np.isfinite(row).all():
         raise ProviderError("the embedder gave a vector that is not finite")
     vector: list[float] = row.reshape(-1).tolist()
     return vector
-
-
-def find_meaning(
-    store: Store, embedder: str, vector: Sequence[float], query: Query, depth: int
-) -> list[Found]:
-    """The passages nearest to the question, best first."""
-    return store.match_vector(query.scope, embedder, vector, limit=depth, filters=query.filters)

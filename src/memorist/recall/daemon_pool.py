@@ -1,4 +1,4 @@
-"""A crew: threads for what may hang. One that does costs a thread, never the caller."""
+"""A pool of daemon threads for work that may hang: it costs a thread, never the caller."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-IDLE_SECONDS = 30.0  # after which a thread goes
-EXIT_SECONDS = 1.0  # for which the end waits for what was begun
+IDLE_SECONDS = 30.0  # after which a thread ends
+EXIT_SECONDS = 1.0  # that the end of the process waits for work that has begun
 
-
-_crews: weakref.WeakSet[DaemonPool] = weakref.WeakSet()
+_pools: weakref.WeakSet[DaemonPool] = weakref.WeakSet()
 
 
 @atexit.register
-def _settle_all() -> None:
-    """Let threads come back from a model's own code: Python stopping them there is an abort."""
+def _finish_work() -> None:
+    """Let threads return from a model's native code: stopped in there, Python aborts."""
     deadline = time.monotonic() + EXIT_SECONDS
-    for crew in list(_crews):
-        while crew.is_busy() and time.monotonic() < deadline:
+    for pool in list(_pools):
+        while pool.is_busy() and time.monotonic() < deadline:
             time.sleep(0.005)
 
 
 class Task(Generic[T]):
-    """Work for a crew: its result or its error, and how long it took.
+    """Work for a pool: its result or its error, and how long it took.
 
-    It lets go of the work that it need not do any more: work often knows the task, and what
-    refers to itself stays in memory until the garbage collector stops everything to look for it.
+    A task that is done or dropped forgets its work. Work often refers to its task, and such a
+    cycle would stay in memory until the garbage collector pauses the process.
     """
 
     def __init__(self, work: Callable[[], T]) -> None:
@@ -47,126 +46,131 @@ class Task(Generic[T]):
 
     @property
     def begun(self) -> bool:
-        """Whether somebody works on it, or did."""
+        """Whether a thread works on it, or did."""
         return self._work is None and not self.dropped
 
     def drop(self) -> None:
-        """Nobody waits for it any more: if it was not begun, it need not be."""
+        """Give it up: work that has not begun is never done."""
         self.dropped = True
         self._work = None
 
     def run(self) -> None:
-        """Do the work, and keep what came of it."""
+        """Do the work, and keep its result or its error."""
         work, self._work = self._work, None
         if work is None:
             return
         self._started = time.perf_counter()
         try:
             self._result = work()
-        except BaseException as error:  # noqa: BLE001 - a model's panic, too, is for who asks
+        except BaseException as error:  # noqa: BLE001 - also a model's panic
             self.error = error
         self.took_ms = self.elapsed_ms()
         self._done.set()
 
     def elapsed_ms(self) -> float:
-        """Milliseconds since it was begun, or made."""
+        """Milliseconds since the work began or, before that, since the task was made."""
         return (time.perf_counter() - self._started) * 1_000
 
     def wait(self, seconds: float | None) -> bool:
-        """Whether it is done within so many seconds."""
+        """Wait for at most so many seconds; whether it is done."""
         return self._done.wait(seconds)
 
     @property
     def succeeded(self) -> bool:
-        """Whether it is done, and gave something."""
+        """Whether it is done, without an error."""
         return self.took_ms is not None and self.error is None
 
-    def given(self, otherwise: T) -> T:
-        """What the work gave so far, or else `otherwise`."""
+    def result_or(self, otherwise: T) -> T:
+        """The result if there is one by now, else `otherwise`."""
         return self._result if self.succeeded else otherwise
 
     def result(self) -> T:
-        """What the work gave; only when it is done."""
+        """The result of a task that is done; raises its error."""
         if self.error is not None:
             raise self.error
         return self._result
 
 
 class DaemonPool:
-    """Up to `size` threads, started when needed. They do not keep the process from ending."""
+    """Up to `size` daemon threads, started when needed; each runs a sequence of tasks at a time."""
 
     def __init__(self, size: int = 16) -> None:
         self._size = size
-        self._begin()
-        _crews.add(self)
+        self._reset()
+        _pools.add(self)
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._lanes: queue.SimpleQueue[tuple[Task[Any], ...] | None] = queue.SimpleQueue()
+        self._sequences: queue.SimpleQueue[tuple[Task[Any], ...] | None] = queue.SimpleQueue()
         self._threads = 0
-        self._free = 0  # idle threads; below zero, lanes that wait for one
+        self._free = 0  # idle threads; below zero, sequences that wait for one
 
     def start(self, *tasks: Task[Any]) -> None:
-        """Have a thread do tasks one after the other, as soon as one is free.
+        """Have one thread run the tasks one after the other, as soon as a thread is free.
 
-        While all threads hang, they are not begun at all: then they are late.
+        While all threads hang, no task begins.
         """
         if self._pid != os.getpid():  # threads do not cross a fork
-            self._begin()
+            self._reset()
         with self._lock:
             if self._free <= 0 and self._threads < self._size:
                 threading.Thread(target=self._serve, name="memorist-recall", daemon=True).start()
                 self._threads += 1
                 self._free += 1
             self._free -= 1
-            self._lanes.put(tasks)
+            self._sequences.put(tasks)
             if self._free < -self._size:
                 self._sweep()
 
     def is_busy(self) -> bool:
-        """Whether a thread of this process is at work."""
+        """Whether a thread is at work in this process."""
         return self._pid == os.getpid() and self._threads > max(self._free, 0)
 
+    @property
+    def waiting(self) -> int:
+        """How many sequences of tasks wait for a thread."""
+        return self._sequences.qsize()
+
     def close(self) -> None:
-        """Let idle threads go; busy ones go when they have been idle for a while."""
+        """End idle threads; busy ones end when they have been idle for a while."""
         with self._lock:
             for _ in range(self._free):
-                self._lanes.put(None)
+                self._sequences.put(None)
             self._threads -= max(self._free, 0)
             self._free = min(self._free, 0)
 
     def _sweep(self) -> None:
-        """Take out lanes that nobody waits for any more: while threads hang, they pile up."""
+        """Remove sequences of dropped tasks only, which pile up while threads hang."""
         kept = []
         with contextlib.suppress(queue.Empty):
             while True:
-                lane = self._lanes.get_nowait()
-                if lane is None or not all(task.dropped for task in lane):
-                    kept.append(lane)
+                tasks = self._sequences.get_nowait()
+                if tasks is None or not all(task.dropped for task in tasks):
+                    kept.append(tasks)
                 else:
                     self._free += 1
-        for lane in kept:
-            self._lanes.put(lane)
+        for tasks in kept:
+            self._sequences.put(tasks)
 
     def _serve(self) -> None:
         while True:
             try:
-                lane = self._lanes.get(timeout=IDLE_SECONDS)
+                tasks = self._sequences.get(timeout=IDLE_SECONDS)
             except queue.Empty:
                 if self._leave():
                     return
                 continue
-            if lane is None:
+            if tasks is None:
                 return
-            for task in lane:
+            for task in tasks:
                 task.run()
-            del lane, task  # an idle thread must not keep what it found
+            del tasks, task  # an idle thread must not keep a result alive
             with self._lock:
                 self._free += 1
 
     def _leave(self) -> bool:
-        """Whether an idle thread may go: not if something was put down for it just now."""
+        """Whether an idle thread may end: not if it was just given something to do."""
         with self._lock:
             if self._free <= 0:
                 return False

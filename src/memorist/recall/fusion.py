@@ -1,4 +1,4 @@
-"""Fusion: what several channels found becomes one ranking. Pure functions."""
+"""Fusion: one ranking of what several channels found. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from memorist.providers.reranker import Reranker
+from memorist.recall.channels import CHANNELS
 from memorist.records.ids import to_micros
 from memorist.records.query import Found, Passage
 
 DAY = 86_400_000_000  # microseconds
 BEST_OF_SESSION = 3
-DEPTH = 90  # how many each channel finds, if there are so many
-FULL = itemgetter(2)
-CHANNELS = ("words", "meaning", "links", "recency")  # the last knows least which span it is
+DEPTH = 90  # passages that each channel finds at most
+FULL = itemgetter(2)  # of a `Found`: faster than its attribute
+MERGE_ORDER = [it.name for it in sorted(CHANNELS, key=lambda channel: channel.merged)]
+FITTING = [channel.name for channel in CHANNELS if channel.fits]
+SOON = 7 * DAY  # after something happened, people still talk of it
 Column = dict[int, float]
+"""What a signal adds to the score of each row that has it."""
 Rows = Sequence[tuple[int, Passage]]
-SOON = 7 * DAY  # after something happened, within which it is told of
-
-
 Period = tuple[datetime, datetime]
 
 
 class QuestionFocus(NamedTuple):
-    """What a question asks about: speakers by name, the role whose words answer it, a time."""
+    """What a question asks about: named speakers, the role whose words answer it, a period."""
 
     names: frozenset[str] = frozenset()
     role: str = "user"
@@ -36,12 +37,12 @@ class QuestionFocus(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """What each signal is worth; the best find of a channel counts 1 before it is weighed.
+    """The weights of the channels and of other signals.
 
-    All but the channels are boosts: none of them keeps anything out. `synonyms` is what a word that
-    means the same is worth beside the one asked for. `make bench-recall` shows what recall loses
-    when one of them is taken away. A reranker, where there is one, has the last word, if it says
-    it in time.
+    The best find of a channel counts 1 times its weight. The other signals are boosts: none of
+    them keeps anything out. `synonyms` is what a synonym is worth beside the word asked for.
+    `make bench-recall` shows what recall loses without each of them. A reranker, where there is
+    one, decides the final order, if it answers in time.
     """
 
     words: float = 0.55
@@ -70,7 +71,7 @@ DEFAULT_RANKING = Ranking()
 
 @dataclass(slots=True)
 class RankedRecord:
-    """A record that some channel found, with what adds up to its score."""
+    """A record that some channel found, its score, and the parts that add up to it."""
 
     passage: Passage
     score: float = 0.0
@@ -80,9 +81,9 @@ class RankedRecord:
 
 
 class Board:
-    """All candidates at once: a row for each record, a column for each thing that counts.
+    """The score of every record: a row for each record, a column for each signal.
 
-    Hundreds are ranked and few are wanted: only those become candidates with their reasons.
+    Hundreds are ranked and few are wanted: only those become a `RankedRecord` with its reasons.
     """
 
     def __init__(self) -> None:
@@ -93,7 +94,7 @@ class Board:
         self.columns: list[tuple[str, Column]] = []
 
     def row(self, passage: Passage) -> int:
-        """The row of a passage's record, a new one if need be."""
+        """The row of a passage's record; a new one if it has none."""
         row = self.rows.get(passage.record)
         if row is None:
             row = self.rows[passage.record] = len(self.passages)
@@ -102,7 +103,7 @@ class Board:
         return row
 
     def add(self, name: str, column: Column) -> None:
-        """Let something count towards the scores of the rows that have it."""
+        """Add a signal to the scores of the rows that have it."""
         self.columns.append((name, column))
         for row, part in column.items():
             self.scores[row] += part
@@ -113,16 +114,16 @@ class Board:
         newest = sorted(range(len(ids)), key=ids.__getitem__, reverse=True)
         return sorted(newest, key=self.scores.__getitem__, reverse=True)
 
-    def candidate(self, row: int) -> RankedRecord:
-        """What a row says."""
-        made = RankedRecord(self.passages[row], self.scores[row])
-        for channel, found in self.found.items():
-            if row in found:
-                made.ranks[channel], made.scores[channel] = found[row]
+    def record(self, row: int) -> RankedRecord:
+        """A row as a record with its reasons."""
+        record = RankedRecord(self.passages[row], self.scores[row])
+        for channel, placed in self.found.items():
+            if row in placed:
+                record.ranks[channel], record.scores[channel] = placed[row]
         for name, column in self.columns:
             if row in column:
-                made.parts[name] = made.parts.get(name, 0.0) + column[row]
-        return made
+                record.parts[name] = record.parts.get(name, 0.0) + column[row]
+        return record
 
 
 def fuse(
@@ -130,45 +131,45 @@ def fuse(
     passages: Mapping[int, Passage],
     ranking: Ranking,
     *,
-    asked: QuestionFocus,
+    focus: QuestionFocus,
     now: datetime,
     limit: int | None = None,
 ) -> list[RankedRecord]:
-    """The records that were found, best first; all of them, or so many."""
+    """The records that were found, best first; all of them, or the first `limit`."""
     board = Board()
-    spoken = _spoken_for(passages)
-    for channel in filter(found.__contains__, CHANNELS):
-        known = [find for find in found[channel] if find.passage in spoken]
-        if channel == "words" and spoken is not passages:
-            known = _own_words(known, spoken)
-        _gather(board, channel, known, spoken, getattr(ranking, channel))
+    sources = _source_messages(passages)
+    for channel in filter(found.__contains__, MERGE_ORDER):
+        finds = [find for find in found[channel] if find.passage in sources]
+        if channel == "words" and sources is not passages:
+            finds = _own_words(finds, sources)
+        _gather(board, channel, finds, sources, getattr(ranking, channel))
     _lend(board, ranking)
-    for name, column in _boosts(board, ranking, asked, now):
+    for name, column in _boosts(board, ranking, focus, now):
         board.add(name, column)
     order = board.order()
     _spread(board, order, ranking.spread)
     order.sort(key=board.scores.__getitem__, reverse=True)
-    return [board.candidate(row) for row in order[:limit]]
+    return [board.record(row) for row in order[:limit]]
 
 
-def _spoken_for(passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
-    """The passages, with what was derived from one message standing for that message.
+def _source_messages(passages: Mapping[int, Passage]) -> Mapping[int, Passage]:
+    """The passages, with the message in place of what was derived from it alone.
 
-    It says nothing that the message does not, and finding both would take two places.
+    That says nothing which the message does not, and both together would take two places.
     """
     if all(it.source is None for it in passages.values()):
         return passages
-    said = {it.record: it for it in passages.values() if it.kind == "message"}
-    return {id_: said.get(it.source or it.record, it) for id_, it in passages.items()}
+    messages = {it.record: it for it in passages.values() if it.kind == "message"}
+    return {id_: messages.get(it.source or it.record, it) for id_, it in passages.items()}
 
 
-def _own_words(finds: Sequence[Found], spoken: Mapping[int, Passage]) -> list[Found]:
-    """The finds without those of derived records whose message was found by its own words.
+def _own_words(finds: Sequence[Found], sources: Mapping[int, Passage]) -> list[Found]:
+    """The finds without derived records of messages that were found by their own words too.
 
     A shorter text with the same words scores higher, and would outdo all others.
     """
-    own = {spoken[it.passage].record for it in finds if it.passage > 0}
-    return [it for it in finds if it.passage > 0 or spoken[it.passage].record not in own]
+    own = {sources[it.passage].record for it in finds if it.passage > 0}
+    return [it for it in finds if it.passage > 0 or sources[it.passage].record not in own]
 
 
 def _gather(
@@ -178,11 +179,11 @@ def _gather(
     passages: Mapping[int, Passage],
     weight: float,
 ) -> None:
-    """Add what a channel found, best first. Of a record's passages the best one counts."""
+    """Add a channel's finds, best first. Of several passages of a record the best one counts."""
     scores = [find.score for find in finds]
-    # Of many, the nearest in meaning may all be far: there the last one marks what is nothing.
+    # Of many passages even the nearest in meaning may be far: then the last one counts 0.
     low = min(scores) if channel == "meaning" and len(scores) >= DEPTH else 0.0
-    # Where only synonyms of the words were found, the best of it is not all that could be.
+    # Where only synonyms were found, the best find counts less than 1.
     high = max(max(scores, default=low), max(map(FULL, finds), default=low))
     placed: dict[int, tuple[int, float]] = {}
     column: Column = {}
@@ -191,7 +192,7 @@ def _gather(
         row = board.row(passage)
         if row in placed:
             continue
-        if channel == "meaning":  # of a long message, this tells best which span it is
+        if channel == "meaning":  # it tells best which span of a long message fits
             board.passages[row] = passage
         placed[row] = len(placed) + 1, find.score
         column[row] = weight * share
@@ -200,15 +201,17 @@ def _gather(
 
 
 def shares(scores: Sequence[float], low: float, high: float) -> list[float]:
-    """Scores as shares of the way from `low`, which is 0, to `high`, which is 1."""
+    """Scores scaled so that `low` becomes 0 and `high` becomes 1."""
     if high <= low:
         return [1.0] * len(scores)
     return [(score - low) / (high - low) for score in scores]
 
 
 def _lend(board: Board, ranking: Ranking) -> None:
-    """Short messages say little alone: one that fits helps a short one beside it, and the
-    best of a session help all the short ones in it.
+    """Lend short messages, which say little alone, some of the scores around them.
+
+    A message that fits helps a short one next to it, and the best of a session help all the
+    short ones in it.
     """
     scores, held, most = board.scores, board.passages, ranking.short_chars
     short = [1.0 if it.stop <= most else most / it.stop for it in held]
@@ -236,19 +239,19 @@ def _lend(board: Board, ranking: Ranking) -> None:
 
 
 def _boosts(
-    board: Board, ranking: Ranking, asked: QuestionFocus, now: datetime
+    board: Board, ranking: Ranking, focus: QuestionFocus, now: datetime
 ) -> Iterator[tuple[str, Column]]:
-    """What each signal adds, and to whom."""
+    """What each signal adds to which rows."""
     held = board.passages
     rows = list(enumerate(held))
-    # Who spoke is no reason by itself: what is only new is not more to the point for it.
-    fitting = set().union(*(board.found.get(channel, ()) for channel in CHANNELS[:3]))
-    theirs = [(row, it) for row, it in rows if it.role == asked.role and row in fitting]
+    # Being said by the right role helps only what fits the question, not what is merely new.
+    fitting = set().union(*(board.found.get(channel, ()) for channel in FITTING))
+    theirs = [(row, it) for row, it in rows if it.role == focus.role and row in fitting]
     yield "role", {row: ranking.role for row, _ in theirs}
-    # What opens a session says what it is about.
+    # The first message of a session often says what the session is about.
     yield "opening", {row: ranking.opening for row, it in theirs if it.previous is None}
-    yield "speaker", {row: ranking.speaker for row, it in rows if it.speaker in asked.names}
-    yield "when", {row: ranking.when * part for row, part in _timely(rows, asked)}
+    yield "speaker", {row: ranking.speaker for row, it in rows if it.speaker in focus.names}
+    yield "when", {row: ranking.when * part for row, part in _timely(rows, focus.when)}
     yield "own", {row: ranking.own * it.own for row, it in rows if it.own}
     yield "outdated", {row: ranking.outdated for row, it in rows if it.outdated}
     yield "asks", {row: ranking.asks for row, it in rows if it.asks}
@@ -262,11 +265,11 @@ def _boosts(
     yield "recency", {row: weight * 0.5 ** (days / half_life) for row, days in enumerate(ages)}
 
 
-def _timely(rows: Rows, asked: QuestionFocus) -> Iterator[tuple[int, float]]:
-    """Who spoke at the time asked about, and, half as much, soon after it."""
-    if asked.when is None:
+def _timely(rows: Rows, period: Period | None) -> Iterator[tuple[int, float]]:
+    """Rows of the time asked about, and, at half the boost, of the days after it."""
+    if period is None:
         return
-    first, last = map(to_micros, asked.when)
+    first, last = map(to_micros, period)
     for row, it in rows:
         if first <= it.said_at < last:
             yield row, 1.0
@@ -275,7 +278,7 @@ def _timely(rows: Rows, asked: QuestionFocus) -> Iterator[tuple[int, float]]:
 
 
 def _spread(board: Board, order: Sequence[int], step: float) -> None:
-    """Each further one of a session a step lower, so that others are heard too."""
+    """Lower each further record of a session by one more step, so that others are heard too."""
     seen: dict[object, int] = {}
     column: Column = {}
     for row in order if step else ():

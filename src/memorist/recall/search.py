@@ -1,4 +1,4 @@
-"""RecallRun: run the channels until the deadline, and rank what they found."""
+"""Search: run the channels until the deadline, rank what they found, and say what was missed."""
 
 from __future__ import annotations
 
@@ -21,48 +21,34 @@ from memorist.language.questions import (
 )
 from memorist.language.words import stem
 from memorist.providers.embedder import Embedder
-from memorist.recall.channels import (
-    SynonymsOf,
-    embed_question,
-    find_links,
-    find_meaning,
-    find_recent,
-    find_words,
-    no_synonyms,
-)
+from memorist.recall import fusion
+from memorist.recall.channels import CHANNELS, Channel, ChannelInput, SynonymsOf, no_synonyms
 from memorist.recall.daemon_pool import DaemonPool, Task
-from memorist.recall.fusion import (
-    DEFAULT_RANKING,
-    DEPTH,
-    Period,
-    QuestionFocus,
-    RankedRecord,
-    Ranking,
-    fuse,
-)
+from memorist.recall.fusion import DEFAULT_RANKING, DEPTH, Period, QuestionFocus, Ranking, fuse
 from memorist.records.query import Found, Hit, Match, Passage, Query, Recall, Why
 from memorist.store.base import Store
 
-FINISH_SECONDS = 0.008  # kept back from the channels, for ranking and reading
-LATE_HITS = 20  # as many are read when there is no time for more
+RANKING_SECONDS = 0.008  # of the deadline that the channels leave to ranking and reading
+LATE_HITS = 20  # the most that are read when the time is up
 GRACE_SECONDS = 0.015  # beyond the deadline, for the store to answer at all
-FOUND_SECONDS = 0.05  # the same, if there are finds: read late, they are worth more than none
-STANDSTILL_SECONDS = 0.01  # that a sleeper wakes up late by: nobody could work meanwhile
+FOUND_SECONDS = 0.05  # the same if channels found something: late hits are better than none
+STANDSTILL_SECONDS = 0.01  # a thread that wakes up later than that: the process stood still
 
 log = logging.getLogger("memorist")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searcher:
-    """What a search works with."""
+    """What every search needs: the store, the embedder, the ranking, and threads.
+
+    The store and the models have a pool each: while a model hangs, the store still answers.
+    """
 
     store: Store
     embedder: Embedder | None = None
     ranking: Ranking = DEFAULT_RANKING
-    crew: DaemonPool = field(default_factory=DaemonPool)
-    models: DaemonPool = field(
-        default_factory=DaemonPool
-    )  # apart: when one hangs, the store still answers
+    store_pool: DaemonPool = field(default_factory=DaemonPool)
+    model_pool: DaemonPool = field(default_factory=DaemonPool)
     synonyms_of: SynonymsOf = no_synonyms
     time_asked_about: Callable[[str, datetime], Period | None] = lambda question, now: None
 
@@ -72,178 +58,189 @@ class Searcher:
             return Recall(hits=())
         self._load()
         with metrics.span("memorist.recall"):
-            found = RecallRun(self, query).run()
-        _measure(found)
-        return found
+            recall = RecallRun(self, query).run()
+        _measure(recall)
+        return recall
 
     def close(self) -> None:
         """Let idle threads go."""
-        self.crew.close()
-        self.models.close()
+        self.store_pool.close()
+        self.model_pool.close()
 
     def _load(self) -> None:
-        """Once in a process, before its time is counted: what is read from this machine."""
+        """Load modules and data, once in a process, so that no search's time is spent on it."""
         import numpy  # noqa: F401
 
         stem("loads")
         self.synonyms_of("")
         if self.embedder is not None and (load := getattr(self.embedder, "load", None)):
-            with contextlib.suppress(Exception):  # whatever it is, the channel will tell
+            with contextlib.suppress(Exception):  # the meaning channel will report it
                 load()
 
 
 class RecallRun:
     """One search.
 
-    A thread asks the store for one channel after the other and then ranks: side by side they
-    would spend their time on waiting for each other, since Python runs one at a time. Beside it
-    works only what mostly runs outside of Python: the embedder, the look for what is near, and, if
-    that is done first, for what is known of it. Whoever asked waits for both, and no longer than
-    the deadline.
+    The store's thread runs one channel after the other and then ranks: side by side they would
+    wait for each other, since Python runs one thread at a time. The model's thread runs beside
+    it what mostly works outside of Python: the embedder and the vector search. The caller waits
+    for the ranking, and no longer than the deadline.
     """
 
-    def __init__(self, tools: Searcher, query: Query) -> None:
+    def __init__(self, searcher: Searcher, query: Query) -> None:
         self._clock = Clock(query.deadline_ms)
         query = replace(query, question=shorten_middle(query.question, QUESTION_BYTES))
-        self._tools = tools
+        self._searcher = searcher
         self._query = query
-        self._names = Task(
-            lambda: speakers_asked_about(query.question, tools.store.speakers(query.scope))
+        store, embedder = searcher.store, searcher.embedder
+        channels = [it for it in CHANNELS if embedder is not None or not it.needs_embedder]
+        self._channels = {channel.name: self._task(channel) for channel in channels}
+        self._by_model = [it.name for it in channels if it.needs_embedder]
+        self._speakers = Task(
+            lambda: speakers_asked_about(query.question, store.speakers(query.scope))
         )
-        self._when = Task(lambda: tools.time_asked_about(query.question, query.now))
-        self._channels = {name: Task(work) for name, work in self._works().items()}
+        self._period = Task(lambda: searcher.time_asked_about(query.question, query.now))
         self._answer = Task(lambda: self._rank(query.limit))
         self._passages: dict[int, Passage] = {}
-        self._looking = threading.Lock()
-        self._waiting = False
+        self._passages_lock = threading.Lock()
+        self._store_waits = False  # the store's thread has nothing to do but wait for the model's
         self._timings: dict[str, float] = {}
         self._late: list[str] = []
         self._failed: dict[str, str] = {}
 
     def run(self) -> Recall:
-        """Start, wait, and tell what came of it."""
-        tools = self._tools
-        meaning = self._channels.get("meaning")
-        asked = [task for task in self._channels.values() if task is not meaning]
-        lane: list[Task[Any]] = [*asked, self._names, self._when, self._answer]
-        beside: list[Task[Any]] = []
-        if meaning is not None:
-            beside = [self._names, meaning, Task(self._look_ahead)]
-            tools.models.start(*beside)
-            lane[-2:] = [Task(self._look_meanwhile), self._when, Task(self._wait), self._answer]
-        tools.crew.start(*lane)
-        answer = self._answer
-        if not self._wait_for(answer, FINISH_SECONDS):
-            if not answer.begun:
-                # Something is slow: answer with what is there, beside the thread that waits for it.
-                for task in lane:
-                    task.drop()
-                answer = Task(lambda: self._rank(min(self._query.limit, LATE_HITS)))
-                tools.crew.start(answer)
-            grace = FOUND_SECONDS if any(self._found().values()) else GRACE_SECONDS
-            answer.wait(self._clock.left(keep=-grace))
-            answer.drop()
-        for task in beside:
-            task.drop()  # or their lane would wait for a thread that hangs
-        hits = self._rerank(self._sort_out(answer))
+        """Start both threads, wait for the answer, rerank it, and report what was late."""
+        store_tasks, model_tasks = self._plan()
+        if model_tasks:
+            self._searcher.model_pool.start(*model_tasks)
+        self._searcher.store_pool.start(*store_tasks)
+        answer = self._await_answer(store_tasks)
+        for task in model_tasks:
+            task.drop()  # or it would keep its thread for nobody
+        hits = self._rerank(self._note_late(answer))
         self._timings["total"] = self._clock.elapsed_ms()
         return self._report(tuple(hits[: self._query.limit]))
 
-    def _wait_for(self, task: Task[Any], keep: float) -> bool:
-        """Whether it is done in time; what was lost to a standstill is not counted."""
+    def _plan(self) -> tuple[list[Task[Any]], list[Task[Any]]]:
+        """The tasks of the store's thread and of the model's, in order.
+
+        Both begin the look for speakers, and the first to come does it: the embedder needs it.
+        """
+        in_store = [task for name, task in self._channels.items() if name not in self._by_model]
+        by_model = [self._channels[name] for name in self._by_model]
+        if not by_model:
+            return [*in_store, self._speakers, self._period, self._answer], []
+        return [
+            *in_store,
+            self._speakers,
+            Task(self._look_up_while_model_works),
+            self._period,
+            Task(self._wait_for_model),
+            self._answer,
+        ], [self._speakers, *by_model, Task(self._look_up_while_store_works)]
+
+    def _await_answer(self, store_tasks: Sequence[Task[Any]]) -> Task[Any]:
+        """The task whose result is the answer: done in time, or given up."""
+        answer = self._answer
+        if self._wait_for(answer, keep=RANKING_SECONDS):
+            return answer
+        if not answer.begun:
+            # A channel is slow: rank what the others found, in another thread.
+            for task in store_tasks:
+                task.drop()
+            answer = Task(lambda: self._rank(min(self._query.limit, LATE_HITS)))
+            self._searcher.store_pool.start(answer)
+        grace = FOUND_SECONDS if any(self._finds().values()) else GRACE_SECONDS
+        answer.wait(self._clock.left(keep=-grace))
+        answer.drop()
+        return answer
+
+    def _wait_for(self, task: Task[Any], *, keep: float) -> bool:
+        """Whether it is done in time; time in which the whole process stood still is given back."""
         if task.wait(self._clock.left(keep=keep)):
             return True
-        self._clock.forgive(keep)
+        self._clock.forgive_standstill(keep)
         return task.wait(self._clock.left(keep=keep))
 
-    def _works(self) -> dict[str, Callable[[], list[Found]]]:
-        store, query = self._tools.store, self._query
-        depth = max(DEPTH, query.limit)
-        synonyms_of, worth = self._tools.synonyms_of, self._tools.ranking.synonyms
-        works: dict[str, Callable[[], list[Found]]] = {
-            "recency": lambda: find_recent(store, query),
-            "words": lambda: find_words(store, query, depth, synonyms_of, worth),
-            "links": lambda: find_links(store, query, depth),
-        }
-        if (embedder := self._tools.embedder) is not None:
+    def _task(self, channel: Channel) -> Task[list[Found]]:
+        return Task(lambda: channel.find(self._inputs(channel.name)))
 
-            def meaning() -> list[Found]:
-                self._names.wait(self._clock.left(keep=2 * FINISH_SECONDS))  # the lane may have it
-                vector = embed_question(embedder, query.question, self._asked().names)
-                if self._channels["meaning"].dropped:  # too late for anybody to look
-                    return []
-                return find_meaning(store, embedder.name, vector, query, depth)
-
-            works["meaning"] = meaning
-        return works
-
-    def _look_meanwhile(self) -> None:
-        """Look up what the others found, while meaning is not."""
-        self._waiting = True
-        if not self._channels["meaning"].wait(0):
-            self._look_up(self._found())
-
-    def _wait(self) -> None:
-        self._wait_for(self._channels["meaning"], 2 * FINISH_SECONDS)
-
-    def _look_ahead(self) -> None:
-        """Look up what meaning found, unless somebody waits for just that."""
-        if not self._waiting:
-            self._look_up(self._found())
-
-    def _asked(self) -> QuestionFocus:
-        return QuestionFocus(
-            self._names.given(frozenset()),
-            role_asked_about(self._query.question),
-            self._when.given(None),
+    def _inputs(self, channel: str) -> ChannelInput:
+        searcher, query = self._searcher, self._query
+        return ChannelInput(
+            store=searcher.store,
+            query=query,
+            depth=max(DEPTH, query.limit),
+            synonyms_of=searcher.synonyms_of,
+            synonym_weight=searcher.ranking.synonyms,
+            embedder=searcher.embedder,
+            speakers=self._speakers_in_time,
+            is_abandoned=lambda: self._channels[channel].dropped,
         )
 
-    def _found(self) -> dict[str, list[Found]]:
+    def _speakers_in_time(self) -> frozenset[str]:
+        self._speakers.wait(self._clock.left(keep=2 * RANKING_SECONDS))  # the other thread's task
+        return self._speakers.result_or(frozenset())
+
+    def _wait_for_model(self) -> None:
+        for name in self._by_model:
+            self._wait_for(self._channels[name], keep=2 * RANKING_SECONDS)
+
+    def _look_up_while_model_works(self) -> None:
+        self._store_waits = True
+        if not all(self._channels[name].wait(0) for name in self._by_model):
+            self._look_up(self._finds())
+
+    def _look_up_while_store_works(self) -> None:
+        if not self._store_waits:
+            self._look_up(self._finds())
+
+    def _finds(self) -> dict[str, list[Found]]:
         """What the channels that are done have found."""
         return {name: task.result() for name, task in self._channels.items() if task.succeeded}
 
-    def _look_up(self, found: dict[str, list[Found]]) -> dict[int, Passage]:
-        """The passages that were found; only those not seen before are asked for."""
-        ids = {find.passage for finds in found.values() for find in finds} - self._passages.keys()
+    def _look_up(self, finds: dict[str, list[Found]]) -> dict[int, Passage]:
+        """The passages that were found; the store is asked for those not looked up before."""
+        ids = {find.passage for found in finds.values() for find in found} - self._passages.keys()
         if ids:
-            new = self._tools.store.passages(self._query.scope, sorted(ids))
-            with self._looking:
-                self._passages = self._passages | {it.id: it for it in new}
+            new = self._searcher.store.passages(self._query.scope, sorted(ids))
+            with self._passages_lock:
+                self._passages = self._passages | {passage.id: passage for passage in new}
         return self._passages
 
     def _rank(self, limit: int) -> tuple[list[Hit], Collection[str]]:
-        """The best of what was found in time, and which channels were heard."""
-        found = self._found()
-        passages = self._look_up(found)
+        """The best of what was found so far, and the names of the channels that found it."""
+        finds = self._finds()
+        passages = self._look_up(finds)
         if not passages:
-            return [], found.keys()
-        chosen = self._fuse(found, passages, limit)
-        texts = self._read([it.passage.id for it in chosen])
-        if len(texts) < len(chosen):  # some are blank, or over: others take their places
+            return [], finds.keys()
+        chosen = self._fuse(finds, passages, limit)
+        texts = self._read([record.passage.id for record in chosen])
+        if len(texts) < len(chosen):  # some are blank or expired: others take their places
             texts = self._read(sorted(passages))
-            chosen = self._fuse(found, {id_: passages[id_] for id_ in texts}, limit)
-        hits = [_hit(it, texts[it.passage.id], self._query) for it in chosen]
-        return hits, found.keys()
+            chosen = self._fuse(finds, {id_: passages[id_] for id_ in texts}, limit)
+        hits = [_hit(record, texts[record.passage.id], self._query) for record in chosen]
+        return hits, finds.keys()
 
     def _fuse(
-        self, found: dict[str, list[Found]], passages: dict[int, Passage], limit: int
-    ) -> list[RankedRecord]:
+        self, finds: dict[str, list[Found]], passages: dict[int, Passage], limit: int
+    ) -> list[fusion.RankedRecord]:
         """The best of the passages; twice as many, if a reranker will choose among them."""
-        ranking = self._tools.ranking
-        return fuse(
-            found,
-            passages,
-            ranking,
-            asked=self._asked(),
-            now=self._query.now,
-            limit=limit * (2 if ranking.reranker else 1),
+        ranking, question = self._searcher.ranking, self._query.question
+        focus = QuestionFocus(
+            self._speakers.result_or(frozenset()),
+            role_asked_about(question),
+            self._period.result_or(None),
         )
+        limit *= 2 if ranking.reranker else 1
+        return fuse(finds, passages, ranking, focus=focus, now=self._query.now, limit=limit)
 
     def _read(self, ids: Sequence[int]) -> dict[int, Match]:
-        return {match.passage: match for match in self._tools.store.read(self._query.scope, ids)}
+        matches = self._searcher.store.read(self._query.scope, ids)
+        return {match.passage: match for match in matches}
 
-    def _sort_out(self, answer: Task[tuple[list[Hit], Collection[str]]]) -> list[Hit]:
-        """Note what was late or failed, and take the hits."""
+    def _note_late(self, answer: Task[tuple[list[Hit], Collection[str]]]) -> list[Hit]:
+        """Note which channels were late or failed, and return the hits of the answer."""
         hits: list[Hit] = []
         heard: Collection[str] = self._channels.keys()
         if answer.succeeded:
@@ -262,28 +259,29 @@ class RecallRun:
 
     def _rerank(self, hits: list[Hit]) -> list[Hit]:
         """The hits in the reranker's order, if it gives one in the time that is left."""
-        reranker = self._tools.ranking.reranker
+        reranker = self._searcher.ranking.reranker
         if reranker is None or not hits:
             return hits
         question, texts = self._query.question, [hit.text for hit in hits]
         task = Task(lambda: [float(score) for score in reranker.score(question, texts)])
-        self._tools.models.start(task)
+        self._searcher.model_pool.start(task)
         done = task.wait(self._clock.left())
         task.drop()
         self._timings["rerank"] = task.took_ms or task.elapsed_ms()
         if not done:
             self._late.append("rerank")
             return hits
-        if task.error is not None or len(task.result()) != len(hits):
+        if task.error is not None or len(scores := task.result()) != len(hits):
             self._failed["rerank"] = _reason(task.error) if task.error else "wrong length"
             return hits
-        order = sorted(zip(task.result(), range(len(hits)), strict=True), key=lambda it: -it[0])
-        for rank, (score, place) in enumerate(order, start=1):
-            hits[place].why.scores["rerank"], hits[place].why.ranks["rerank"] = score, rank
-        return [hits[place] for _, place in order]
+        order = sorted(range(len(hits)), key=lambda place: -scores[place])
+        for rank, place in enumerate(order, start=1):
+            why = hits[place].why
+            why.scores["rerank"], why.ranks["rerank"] = scores[place], rank
+        return [hits[place] for place in order]
 
     def _report(self, hits: tuple[Hit, ...]) -> Recall:
-        """The answer; a warning is logged if something kept it from being whole."""
+        """The answer; a warning is logged if a channel failed, or all were late."""
         if self._failed or (self._late and not hits):
             log.warning(
                 "recall answered with %d hits; late: %s; failed: %s",
@@ -310,11 +308,11 @@ class Clock:
         left = self._deadline - keep - time.perf_counter()
         return min(max(left, 0.0), threading.TIMEOUT_MAX)
 
-    def forgive(self, keep: float) -> None:
-        """Of who slept until `keep` seconds before the deadline: give back what it overslept.
+    def forgive_standstill(self, keep: float) -> None:
+        """After a wait until `keep` seconds before the deadline: give back what it took too long.
 
-        Then this process stood still, as it does while Python collects garbage, and whoever it
-        waits for had that time no more than itself.
+        Then the whole process stood still, as it does while Python collects garbage, and the
+        thread that was waited for lost the same time.
         """
         if self._deadline is not None:
             now = time.perf_counter()
@@ -326,27 +324,27 @@ class Clock:
         return (time.perf_counter() - self._started) * 1_000
 
 
-def _measure(found: Recall) -> None:
-    metrics.record("memorist.recall.duration", found.timings_ms["total"] / 1_000)
-    metrics.record("memorist.recall.hits", len(found.hits))
-    for channel in found.late:
+def _measure(recall: Recall) -> None:
+    metrics.record("memorist.recall.duration", recall.timings_ms["total"] / 1_000)
+    metrics.record("memorist.recall.hits", len(recall.hits))
+    for channel in recall.late:
         metrics.count("memorist.recall.late", channel=channel)
-    for channel in found.failed:
+    for channel in recall.failed:
         metrics.count("memorist.recall.failed", channel=channel)
 
 
 def _reason(error: BaseException) -> str:
-    """Why it failed. Our own errors carry no user content; of others the kind must do."""
+    """Why it failed: the text of our own errors, which quote nobody; of others only the kind."""
     if isinstance(error, MemoristError):
         return str(error)
     return type(error).__name__
 
 
-def _hit(candidate: RankedRecord, match: Match, query: Query) -> Hit:
+def _hit(record: fusion.RankedRecord, match: Match, query: Query) -> Hit:
     why = Why(
-        ranks=candidate.ranks,
-        scores=candidate.scores,
-        parts=candidate.parts,
+        ranks=record.ranks,
+        scores=record.scores,
+        parts=record.parts,
         age=query.now - match.created_at,
         start=match.start,
         stop=match.start + len(match.text),
@@ -355,7 +353,7 @@ def _hit(candidate: RankedRecord, match: Match, query: Query) -> Hit:
         kind=match.kind,
         id=match.id,
         text=match.text,
-        score=candidate.score,
+        score=record.score,
         why=why,
         created_at=match.created_at,
         session_id=match.session_id,
