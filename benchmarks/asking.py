@@ -70,7 +70,7 @@ def fill(memory: Memory, dataset: Dataset, questions: Sequence[Question]) -> int
 def catch_up(memory: Memory, tell: Callable[[int], None]) -> float:
     """Wait until everything has its vector, telling how many wait; the seconds it took."""
     started = time.perf_counter()
-    while waiting := memory.catch_up(timeout_s=PATIENCE_S):
+    while waiting := memory.jobs.catch_up(timeout_s=PATIENCE_S):
         tell(waiting)
     return time.perf_counter() - started
 

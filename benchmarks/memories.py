@@ -46,7 +46,7 @@ def main() -> None:
         for user in told(users, "remembering"):
             for session, said in dataset.history(user):
                 messages += memory.remember(said, user=user, session=session).added
-        memory.catch_up()
+        memory.jobs.catch_up()
         took = time.perf_counter() - started
         report(Console(), memory, users, messages, took)
         if options.show:
@@ -62,9 +62,9 @@ def parser() -> argparse.ArgumentParser:
 
 def report(console: Console, memory: Memory, users: list[str], messages: int, took: float) -> None:
     """The figures, beside the aims."""
-    items = [item for user in users for item in memory.memories(user=user)]
-    facts = sum(len(memory.as_of(user=user, valid=datetime.now(UTC))) for user in users)
-    audits = [memory.audit(user=user) for user in users]
+    items = [item for user in users for item in memory.memories.list(user=user)]
+    facts = sum(len(memory.facts.as_of(user=user, valid=datetime.now(UTC))) for user in users)
+    audits = [memory.memories.audit(user=user) for user in users]
     twins = sum(len(audit.flagged("duplicate")) for audit in audits)
     table = Table(title="LoCoMo, without a model", box=None, pad_edge=False)
     for name in ("measure", "value", "aim"):
@@ -88,7 +88,7 @@ def report(console: Console, memory: Memory, users: list[str], messages: int, to
 
 def show(memory: Memory, users: list[str], count: int) -> None:
     """Some memories, to be read."""
-    items: list[MemoryItem] = [item for user in users for item in memory.memories(user=user)]
+    items: list[MemoryItem] = [item for user in users for item in memory.memories.list(user=user)]
     for item in random.Random(1).sample(items, min(count, len(items))):
         print(f"{item.kind:10} {item.category:17} {item.text}")
 

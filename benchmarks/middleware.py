@@ -50,7 +50,7 @@ def fill(memory: Memory, count: int) -> None:
     """Other sessions of the same user, with all that recall looks at."""
     for start in range(0, count, 500):
         memory.remember(list(CORPUS.texts(start, start + 500)), user="ada", agent="bench")
-    memory.catch_up()
+    memory.jobs.catch_up()
     memory.warm_up()
 
 
@@ -73,7 +73,7 @@ def measure(memory: Memory, options: argparse.Namespace) -> dict[str, list[float
             if number >= WARM:
                 took[name].append((time.perf_counter() - before) * 1_000)
         if not options.hurried:
-            memory.catch_up()
+            memory.jobs.catch_up()
         receipt = middleware.last_receipt
         if number >= WARM and receipt is not None:
             took["recall"].append(receipt.timings_ms.get("total", 0.0))

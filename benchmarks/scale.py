@@ -62,7 +62,7 @@ class Layout:
             if self.facts:
                 self._know(self.memory.scope(user=user, session=session), numbers)
         stored = time.perf_counter()
-        while waiting := self.memory.catch_up(timeout_s=20):
+        while waiting := self.memory.jobs.catch_up(timeout_s=20):
             print(f"{self.name}: {waiting:,} of {stop:,} wait for their vectors", flush=True)
         done = time.perf_counter()
         if self.plain:

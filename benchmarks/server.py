@@ -100,7 +100,7 @@ def fill(path: Path, count: int) -> None:
         for start in range(0, count, 500):
             texts = list(CORPUS.texts(start, min(start + 500, count)))
             memory.remember(texts, user="ada", agent="bench", session=f"before{start}")
-        memory.catch_up()
+        memory.jobs.catch_up()
     console.print(f"{count:,} messages stored and indexed in {time.perf_counter() - began:,.0f} s")
 
 

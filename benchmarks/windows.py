@@ -60,7 +60,7 @@ def fill(memory: Memory, size: int) -> Chat:
     before = time.perf_counter()
     first = chat.context("ready?", window=Window(max_tokens=8_000))
     first_ms = (time.perf_counter() - before) * 1_000
-    memory._open_summarizer().catch_up()
+    memory._runtime.summarizer().catch_up()
     print(f"{size:,} messages: first context {first_ms:,.0f} ms, {first.receipt}")
     print(f"  summarised after {time.perf_counter() - before:,.1f} s in the background")
     return chat

@@ -110,12 +110,12 @@ def think_by_rules(folder: Path) -> tuple[float, int]:
             memory.remember(text, user=f"user{number % 20}")
     with Memory(":memory:", embedder=None) as memory:  # the words are read once
         memory.remember(SAYINGS[0], user="ada")
-        memory.catch_up()
+        memory.jobs.catch_up()
     with Memory(path, embedder=None) as memory:
         began = time.perf_counter()
-        memory.catch_up()
+        memory.jobs.catch_up()
         took = time.perf_counter() - began
-        made = sum(len(memory.memories(user=f"user{number}")) for number in range(20))
+        made = sum(len(memory.memories.list(user=f"user{number}")) for number in range(20))
     return RULED / took, made
 
 

@@ -64,7 +64,7 @@ async def main():
                 print(f"ada:   {text}\nagent: {state['messages'][-1].text}\n  tools used: {used}")
         stored = memory.history(user="ada", session="s1")
         print(f"{len(stored)} messages are in the log, and these memories beside them:")
-        for memo in memory.memories(user="ada"):
+        for memo in memory.memories.list(user="ada"):
             print(f"- {memo.text} ({memo.kind})")
 
 

@@ -2,7 +2,7 @@
 
 import typing
 
-from memorist.chat import Chat
+from memorist.chat import Chat, Stream
 from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import (
     BadAnswerError,
@@ -33,8 +33,8 @@ from memorist.errors import (
 )
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.retention import Retention
-from memorist.lifecycle.settings import Extraction, Policy
-from memorist.memory import Memory, open_store
+from memorist.lifecycle.settings import Policy, Extraction
+from memorist.memory import Memory
 from memorist.providers.chat_model import ChatModel, Reply
 from memorist.providers.embedder import Embedder
 from memorist.providers.minilm import MiniLM
@@ -78,14 +78,13 @@ from memorist.records.query import (
 from memorist.records.scope import Scope
 from memorist.records.session import Session
 from memorist.records.summary import Summary
+from memorist.runtime import open_store
 from memorist.store.base import Store
 from memorist.store.sqlite.store import SqliteStore
-from memorist.stream import Stream
 
 if typing.TYPE_CHECKING:
-    from memorist.aio import AsyncChat, AsyncMemory, AsyncStream
-    from memorist.aio_views import AsyncLibrary, AsyncNotebook
-    from memorist.client import Client
+    from memorist.aio import AsyncChat, AsyncLibrary, AsyncMemory, AsyncNotebook, AsyncStream
+    from memorist.client import Client, connect
     from memorist.context.compression.compress import Compression
     from memorist.views.conversation import BaseMemory, ConversationMemory
     from memorist.views.knowledge import KGMemory
@@ -121,7 +120,6 @@ __all__ = [
     "DimensionError",
     "Embedder",
     "Expire",
-    "Extraction",
     "Fact",
     "Filters",
     "ForbiddenError",
@@ -180,6 +178,7 @@ __all__ = [
     "Stream",
     "Summary",
     "Supersede",
+    "Extraction",
     "Tokenizer",
     "TooLargeError",
     "ToolCallMsg",
@@ -188,18 +187,20 @@ __all__ = [
     "Window",
     "WindowError",
     "__version__",
+    "connect",
     "extract_action_from_message",
     "open_store",
 ]
 
 _WHEN_ASKED_FOR = {
     "AsyncChat": "memorist.aio",
-    "AsyncLibrary": "memorist.aio_views",
+    "AsyncLibrary": "memorist.aio",
     "AsyncMemory": "memorist.aio",
-    "AsyncNotebook": "memorist.aio_views",
+    "AsyncNotebook": "memorist.aio",
     "AsyncStream": "memorist.aio",
     "BaseMemory": "memorist.views.conversation",
     "Client": "memorist.client",
+    "connect": "memorist.client",
     "Compression": "memorist.context.compression.compress",
     "ConversationMemory": "memorist.views.conversation",
     "KGMemory": "memorist.views.knowledge",

@@ -1,39 +1,201 @@
-"""AsyncMemory: the same memory for asyncio, one line per method."""
+"""The same classes for asyncio: each method runs the synchronous one in a thread."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime
-from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
-from memorist.aio_life import AsyncLife, in_thread
-from memorist.chat import Chat
-from memorist.context.window import Context, Window
-from memorist.contexts import Given
+from memorist.chat import Chat, Stream
+from memorist.context.quote import Quote
+from memorist.context.tokens import TokenCounter
 from memorist.lifecycle.settings import Extraction
 from memorist.memory import Memory
+from memorist.namespaces import (
+    ApiKeys,
+    Articles,
+    Entries,
+    Facts,
+    Jobs,
+    Memories,
+    Messages,
+    NoteVersions,
+)
 from memorist.providers.embedder import Embedder
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
 from memorist.records.ids import now
-from memorist.records.inputs import UNSET, Remembered, Said, What
-from memorist.records.log import Source
+from memorist.records.inputs import UNSET
 from memorist.records.message import Message
-from memorist.records.query import NO_FILTERS, Filters, Forgotten, Only, Recall
 from memorist.records.scope import Scope
-from memorist.records.session import Session
-from memorist.records.summary import Summary
 from memorist.store.base import Store
-from memorist.stream import Stream
+from memorist.views.library import Library
+from memorist.views.notebook import MAX_CHARS, Notebook
 
-if TYPE_CHECKING:
-    from memorist.context.compression.compress import Compression
+P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+async def in_thread(call: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """Run a call in a thread and wait for it without blocking the loop."""
+    return await asyncio.to_thread(call, *args, **named)
+
+
+class threaded(Generic[P, T]):
+    """An async method that runs a synchronous class's method of the same name in a thread.
+
+    `recall = threaded(Memory.recall)` keeps the parameters and the result type for type checkers.
+    """
+
+    def __init__(self, method: Callable[Concatenate[Any, P], T]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, wrapper: Wrapper[Any], owner: type) -> Callable[P, Awaitable[T]]:
+        if wrapper is None:  # read from the class: its parameters can be inspected
+            return self._method
+        method: Callable[P, T] = getattr(wrapper._wrapped, self._name)
+
+        async def call(*args: P.args, **named: P.kwargs) -> T:
+            return await asyncio.to_thread(method, *args, **named)
+
+        return call
+
+
+class Wrapper(Generic[S]):
+    """An object for asyncio around a synchronous one."""
+
+    def __init__(self, wrapped: S) -> None:
+        self._wrapped = wrapped
+
+
+class AsyncMessages(Wrapper[Messages]):
+    """`Messages` for asyncio."""
+
+    get = threaded(Messages.get)
+    list = threaded(Messages.list)
+    revise = threaded(Messages.revise)
+    revisions = threaded(Messages.revisions)
+    append_text = threaded(Messages.append_text)
+
+
+class AsyncFacts(Wrapper[Facts]):
+    """`Facts` for asyncio."""
+
+    add = threaded(Facts.add)
+    change = threaded(Facts.change)
+    get = threaded(Facts.get)
+    list = threaded(Facts.list)
+    as_of = threaded(Facts.as_of)
+    history = threaded(Facts.history)
+
+
+class AsyncMemories(Wrapper[Memories]):
+    """`Memories` for asyncio."""
+
+    add = threaded(Memories.add)
+    list = threaded(Memories.list)
+    get = threaded(Memories.get)
+    retract = threaded(Memories.retract)
+    undo = threaded(Memories.undo)
+    maintain = threaded(Memories.maintain)
+    audit = threaded(Memories.audit)
+
+
+class AsyncJobs(Wrapper[Jobs]):
+    """`Jobs` for asyncio."""
+
+    waiting = threaded(Jobs.waiting)
+    list = threaded(Jobs.list)
+    retry = threaded(Jobs.retry)
+    catch_up = threaded(Jobs.catch_up)
+    spent = threaded(Jobs.spent)
+
+
+class AsyncEntries(Wrapper[Entries]):
+    """`Entries` for asyncio."""
+
+    batch = threaded(Entries.batch)
+    sweep = threaded(Entries.sweep)
+
+
+class AsyncArticles(Wrapper[Articles]):
+    """`Articles` for asyncio."""
+
+    put = threaded(Articles.put)
+    get = threaded(Articles.get)
+    list = threaded(Articles.list)
+    remove = threaded(Articles.remove)
+
+
+class AsyncNoteVersions(Wrapper[NoteVersions]):
+    """`NoteVersions` for asyncio."""
+
+    get = threaded(NoteVersions.get)
+    list = threaded(NoteVersions.list)
+    write = threaded(NoteVersions.write)
+
+
+class AsyncApiKeys(Wrapper[ApiKeys]):
+    """`ApiKeys` for asyncio."""
+
+    put = threaded(ApiKeys.put)
+    get = threaded(ApiKeys.get)
+    list = threaded(ApiKeys.list)
+    revoke = threaded(ApiKeys.revoke)
+
+
+class AsyncNotebook(Wrapper[Notebook]):
+    """`Notebook` for asyncio. Give each task its own: `await memory.notes(user="ada")`."""
+
+    read = threaded(Notebook.read)
+    versions = threaded(Notebook.versions)
+    at = threaded(Notebook.at)
+    write = threaded(Notebook.write)
+    clear = threaded(Notebook.clear)
+    restore = threaded(Notebook.restore)
+    append = threaded(Notebook.append)
+    prepend = threaded(Notebook.prepend)
+    delete_section = threaded(Notebook.delete_section)
+    replace_section = threaded(Notebook.replace_section)
+    manage = threaded(Notebook.manage)
+
+    @property
+    def version(self) -> int:
+        return self._wrapped.version
+
+    @property
+    def max_chars(self) -> int:
+        return self._wrapped.max_chars
+
+
+class AsyncLibrary(Wrapper[Library]):
+    """`Library` for asyncio: `memory.library("handbook")`."""
+
+    add = threaded(Library.add)
+    articles = threaded(Library.articles)
+    get = threaded(Library.get)
+    remove = threaded(Library.remove)
+    ingest = threaded(Library.ingest)
+    retrieve = threaded(Library.retrieve)
+
+    @property
+    def scope(self) -> Scope:
+        return self._wrapped.scope
+
+    def quotes(self, question: str, max_tokens: int, counter: TokenCounter) -> list[Quote]:
+        """For `AsyncMemory.context(library=…)`, which works in a thread already."""
+        return self._wrapped.quotes(question, max_tokens, counter)
 
 
 class AsyncStream:
-    """`Stream` for asyncio: begins when the block is entered; a thread only where it stores."""
+    """`Stream` for asyncio: begins when the block is entered."""
 
     _stream: Stream
 
@@ -49,6 +211,7 @@ class AsyncStream:
         return self._stream.message
 
     async def write(self, text: str) -> None:
+        """Add text; a thread is used only when it is stored."""
         if self._stream.gather(text):
             await self.flush()
 
@@ -71,22 +234,23 @@ class AsyncStream:
         await in_thread(self._stream.__exit__, kind, error, trace)
 
 
-class AsyncChat:
+class AsyncChat(Wrapper[Chat]):
     """`Chat` for asyncio."""
 
-    def __init__(self, chat: Chat) -> None:
-        self._chat = chat
-        self.session = chat.session
+    remember = threaded(Chat.remember)
+    history = threaded(Chat.history)
+    recall = threaded(Chat.recall)
+    context = threaded(Chat.context)
+    compress = threaded(Chat.compress)
 
-    @property
-    def id(self) -> str:
-        return self._chat.id
+    def __init__(self, chat: Chat) -> None:
+        super().__init__(chat)
+        self.session = chat.session
+        self.id = chat.id
 
     async def add(self, role: str, content: Any = None, **fields: Any) -> str:
-        return await in_thread(self._chat.add, role, content, **fields)
-
-    async def remember(self, message: Message) -> str:
-        return await in_thread(self._chat.remember, message)
+        """Store one message durably and return its id; `fields` are those of `Message`."""
+        return await in_thread(self._wrapped.add, role, content, **fields)
 
     def stream(
         self,
@@ -96,39 +260,41 @@ class AsyncChat:
         flush_s: float = 0.1,
         flush_chars: int = 2_000,
     ) -> AsyncStream:
-        begin = partial(self._chat.stream, role, name=name)
-        return AsyncStream(partial(begin, flush_s=flush_s, flush_chars=flush_chars))
+        """Begin a message that is written bit by bit; readers see it grow."""
+        return AsyncStream(
+            lambda: self._wrapped.stream(role, name=name, flush_s=flush_s, flush_chars=flush_chars)
+        )
 
     async def follow(self, message_id: str, timeout_s: float = 30.0) -> AsyncIterator[str]:
-        pieces = self._chat.follow(message_id, timeout_s)
+        """The text of a message as it comes, until it is finished or none came for `timeout_s`."""
+        pieces = self._wrapped.follow(message_id, timeout_s)
         while (piece := await in_thread(next, pieces, None)) is not None:
             yield piece
 
-    async def history(self, last: int | None = None) -> list[Message]:
-        return await in_thread(self._chat.history, last)
 
-    async def recall(
-        self,
-        question: str,
-        *,
-        limit: int = 10,
-        deadline_ms: float | None = 50.0,
-        **only: Unpack[Only],
-    ) -> Recall:
-        call = self._chat.recall
-        return await in_thread(call, question, limit=limit, deadline_ms=deadline_ms, **only)
+class AsyncMemory(Wrapper[Memory]):
+    """`Memory` for asyncio: each call runs in a thread, so that the loop stays free.
 
-    async def context(
-        self, question: str | Message, *, max_tokens: int | None = None, **given: Unpack[Given]
-    ) -> Context:
-        return await in_thread(self._chat.context, question, max_tokens=max_tokens, **given)
+    `AsyncMemory.of(memory)` wraps one that is open already, as `memorist.connect` returns it.
+    """
 
-    async def compress(self, window: Window | None = None) -> Compression | None:
-        return await in_thread(self._chat.compress, window)
-
-
-class AsyncMemory(AsyncLife):
-    """`Memory` for asyncio: each call runs in a thread, so that the loop stays free."""
+    active_session = threaded(Memory.active_session)
+    sessions = threaded(Memory.sessions)
+    remember = threaded(Memory.remember)
+    history = threaded(Memory.history)
+    recall = threaded(Memory.recall)
+    search = threaded(Memory.search)
+    context = threaded(Memory.context)
+    compress = threaded(Memory.compress)
+    summaries = threaded(Memory.summaries)
+    forget = threaded(Memory.forget)
+    scrub = threaded(Memory.scrub)
+    users = threaded(Memory.users)
+    check = threaded(Memory.check)
+    backup = threaded(Memory.backup)
+    warm_up = threaded(Memory.warm_up)
+    wake = threaded(Memory.wake)
+    close = threaded(Memory.close)
 
     def __init__(
         self,
@@ -140,22 +306,42 @@ class AsyncMemory(AsyncLife):
         extraction: Extraction | None = UNSET,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        self._memory = Memory(
-            store,
-            tenant=tenant,
-            embedder=embedder,
-            ranking=ranking,
-            extraction=extraction,
-            clock=clock,
+        self._bind(
+            Memory(
+                store,
+                tenant=tenant,
+                embedder=embedder,
+                ranking=ranking,
+                extraction=extraction,
+                clock=clock,
+            )
         )
 
-    def of_tenant(self, tenant: str) -> AsyncMemory:
-        other = object.__new__(type(self))
-        other._memory = self._memory.of_tenant(tenant)
-        return other
+    @classmethod
+    def of(cls, memory: Memory) -> Self:
+        """A memory that is open already, for asyncio."""
+        wrapper = cls.__new__(cls)
+        wrapper._bind(memory)
+        return wrapper
+
+    def _bind(self, memory: Memory) -> None:
+        super().__init__(memory)
+        self.messages = AsyncMessages(memory.messages)
+        self.facts = AsyncFacts(memory.facts)
+        self.memories = AsyncMemories(memory.memories)
+        self.jobs = AsyncJobs(memory.jobs)
+        self.entries = AsyncEntries(memory.entries)
+        self.articles = AsyncArticles(memory.articles)
+        self.note_versions = AsyncNoteVersions(memory.note_versions)
+        self.keys = AsyncApiKeys(memory.keys)
+
+    def tenant(self, name: str) -> AsyncMemory:
+        """The same memory for the users of another tenant; closing either closes both."""
+        return AsyncMemory.of(self._wrapped.tenant(name))
 
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
-        return self._memory.scope(user=user, agent=agent, session=session)
+        """The scope of a user of this memory's tenant."""
+        return self._wrapped.scope(user=user, agent=agent, session=session)
 
     async def session(
         self,
@@ -166,118 +352,27 @@ class AsyncMemory(AsyncLife):
         new: bool = False,
         claimed: str | None = None,
     ) -> AsyncChat:
-        call = self._memory.session
+        """See `Memory.session`."""
         return AsyncChat(
-            await in_thread(call, user=user, agent=agent, id=id, new=new, claimed=claimed)
+            await in_thread(
+                self._wrapped.session, user=user, agent=agent, id=id, new=new, claimed=claimed
+            )
         )
 
-    async def active(self, *, user: str, agent: str | None = None) -> Session | None:
-        return await in_thread(self._memory.active, user=user, agent=agent)
+    async def notes(
+        self, *, user: str, agent: str | None = None, max_chars: int = MAX_CHARS
+    ) -> AsyncNotebook:
+        """The Markdown notes of a user and agent, to read and edit."""
+        open_notes = self._wrapped.notes
+        return AsyncNotebook(
+            await in_thread(open_notes, user=user, agent=agent, max_chars=max_chars)
+        )
 
-    async def sessions(self, *, user: str, agent: str | None = None) -> list[Session]:
-        return await in_thread(self._memory.sessions, user=user, agent=agent)
-
-    async def remember(
-        self,
-        said: Said | Iterable[Said],
-        *,
-        user: str,
-        agent: str | None = None,
-        session: str | None = None,
-        source: Source | None = None,
-    ) -> Remembered:
-        call = self._memory.remember
-        return await in_thread(call, said, user=user, agent=agent, session=session, source=source)
-
-    async def history(
-        self,
-        *,
-        user: str,
-        agent: str | None = None,
-        session: str | None = None,
-        last: int | None = None,
-        role: str | None = None,
-    ) -> list[Message]:
-        call = self._memory.history
-        return await in_thread(call, user=user, agent=agent, session=session, last=last, role=role)
-
-    async def recall(
-        self,
-        question: str,
-        *,
-        user: str,
-        agent: str | None = None,
-        session: str | None = None,
-        limit: int = 10,
-        deadline_ms: float | None = 50.0,
-        **only: Unpack[Only],
-    ) -> Recall:
-        call = partial(self._memory.recall, limit=limit, deadline_ms=deadline_ms, **only)
-        return await in_thread(call, question, user=user, agent=agent, session=session)
-
-    async def context(
-        self,
-        question: str | Message,
-        *,
-        user: str,
-        agent: str | None = None,
-        session: str | None = None,
-        max_tokens: int | None = None,
-        **given: Unpack[Given],
-    ) -> Context:
-        call = partial(self._memory.context, question, max_tokens=max_tokens, **given)
-        return await in_thread(call, user=user, agent=agent, session=session)
-
-    async def compress(
-        self, *, user: str, session: str, window: Window | None = None
-    ) -> Compression | None:
-        return await in_thread(self._memory.compress, user=user, session=session, window=window)
-
-    async def summaries(self, *, user: str, session: str) -> list[Summary]:
-        return await in_thread(self._memory.summaries, user=user, session=session)
-
-    async def search(
-        self,
-        scope: Scope,
-        question: str,
-        *,
-        limit: int,
-        deadline_ms: float | None,
-        filters: Filters = NO_FILTERS,
-    ) -> Recall:
-        call = partial(self._memory.search, limit=limit, deadline_ms=deadline_ms, filters=filters)
-        return await in_thread(call, scope, question)
-
-    async def waiting(self) -> dict[str, int]:
-        return await in_thread(self._memory.waiting)
-
-    async def wake(self) -> None:
-        await in_thread(self._memory.wake)
-
-    async def warm_up(self) -> None:
-        await in_thread(self._memory.warm_up)
-
-    async def catch_up(self, timeout_s: float | None = None) -> int:
-        return await in_thread(self._memory.catch_up, timeout_s)
-
-    async def forget(
-        self,
-        *,
-        user: str,
-        agent: str = UNSET,
-        session: str = UNSET,
-        everything: bool = False,
-        scrub: bool = True,
-        **what: Unpack[What],
-    ) -> Forgotten:
-        call = partial(self._memory.forget, everything=everything, scrub=scrub, **what)
-        return await in_thread(call, user=user, agent=agent, session=session)
-
-    async def scrub(self) -> str:
-        return await in_thread(self._memory.scrub)
-
-    async def close(self) -> None:
-        await in_thread(self._memory.close)
+    def library(
+        self, name: str = "library", *, user: str | None = None, agent: str | None = None
+    ) -> AsyncLibrary:
+        """Articles to find and quote: shared by the tenant under a name, or a user's own."""
+        return AsyncLibrary(self._wrapped.library(name, user=user, agent=agent))
 
     async def __aenter__(self) -> Self:
         return self

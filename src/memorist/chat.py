@@ -1,24 +1,32 @@
-"""A conversation in hand: a session of one user with one agent."""
+"""Chat: a conversation in hand, and Stream: a message stored while it is being written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Unpack
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from memorist.context.window import Context, Window
-from memorist.contexts import Given
+from memorist.errors import ConflictError, MemoristError, MessageError, NotFoundError
+from memorist.providers.images import encode_image
 from memorist.records.message import Message
-from memorist.records.query import Only, Recall
+from memorist.records.query import Names, Recall
 from memorist.records.session import Session
-from memorist.stream import Stream, follow
+from memorist.records.text import check_text
 
 if TYPE_CHECKING:
+    from memorist.context.builder import ArticleSource
     from memorist.context.compression.compress import Compression
     from memorist.memory import Memory
 
+FLUSH_REST = 10.0  # a flush that took t seconds is followed by at least 10 t without one
+POLL_SECONDS = 0.05
+
 
 class Chat:
-    """What `Memory.session` gives: add to the conversation, read it, recall from it."""
+    """A session of one user with one agent; what `Memory.session` returns."""
 
     def __init__(self, memory: Memory, session: Session) -> None:
         self._memory = memory
@@ -29,16 +37,16 @@ class Chat:
         return self.session.id
 
     def add(self, role: str, content: Any = None, **fields: Any) -> str:
-        """Store one message durably and return its id."""
+        """Store one message durably and return its id; `fields` are those of `Message`."""
         return self.remember(Message(role, content, **fields))
 
     def remember(self, message: Message) -> str:
         """Store one message durably and return its id."""
         scope = self.session.scope
-        done = self._memory.remember(
+        stored = self._memory.remember(
             [message], user=scope.user, agent=scope.agent, session=scope.session
         )
-        return done.message_ids[0]
+        return stored.message_ids[0]
 
     def stream(
         self,
@@ -51,22 +59,19 @@ class Chat:
         """Begin a message that is written bit by bit; readers see it grow. See `Stream`."""
         message = Message(role, "", name=name, unfinished=True)
         self.remember(message)
-        return Stream(message, self._grow, flush_s=flush_s, flush_chars=flush_chars)
+        return Stream(message, self._append_text, flush_s=flush_s, flush_chars=flush_chars)
 
     def follow(self, message_id: str, timeout_s: float = 30.0) -> Iterator[str]:
-        """The text of a message as it comes, until it is finished or nothing comes for so long."""
-        scope, store = self.session.scope, self._memory.store
+        """The text of a message as it comes, until it is finished or none came for `timeout_s`."""
 
         def look() -> Message | None:
-            found = store.find(scope, [message_id])
-            return found[0].message if found else None
+            entries = self._memory.messages.get(self.session.scope, [message_id])
+            return entries[0].message if entries else None
 
         return follow(look, timeout_s)
 
-    def _grow(self, message: Message) -> None:
-        self._memory.store.grow(self.session.scope, message)
-        if not message.unfinished:
-            self._memory.wake()
+    def _append_text(self, message: Message) -> None:
+        self._memory.messages.append_text(self.session.scope, message)
 
     def history(self, last: int | None = None) -> list[Message]:
         """The newest `last` messages, or all of them, oldest first."""
@@ -79,7 +84,13 @@ class Chat:
         *,
         limit: int = 10,
         deadline_ms: float | None = 50.0,
-        **only: Unpack[Only],
+        kind: Names = None,
+        category: Names = None,
+        role: Names = None,
+        tags: Names = None,
+        after: datetime | None = None,
+        before: datetime | None = None,
+        as_of: datetime | None = None,
     ) -> Recall:
         """Search this user's memory with this agent, over all their sessions."""
         scope = self.session.scope
@@ -89,11 +100,26 @@ class Chat:
             agent=scope.agent,
             limit=limit,
             deadline_ms=deadline_ms,
-            **only,
+            kind=kind,
+            category=category,
+            role=role,
+            tags=tags,
+            after=after,
+            before=before,
+            as_of=as_of,
         )
 
     def context(
-        self, question: str | Message, *, max_tokens: int | None = None, **given: Unpack[Given]
+        self,
+        question: str | Message,
+        *,
+        max_tokens: int | None = None,
+        system: str | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        window: Window | None = None,
+        library: ArticleSource | None = None,
+        deadline_ms: float | None = 50.0,
+        read_image: Callable[[str], str] | None = encode_image,
     ) -> Context:
         """This conversation, and what is remembered for the question, filled to `max_tokens`."""
         scope = self.session.scope
@@ -103,11 +129,117 @@ class Chat:
             agent=scope.agent,
             session=scope.session,
             max_tokens=max_tokens,
-            **given,
+            system=system,
+            tools=tools,
+            window=window,
+            library=library,
+            deadline_ms=deadline_ms,
+            read_image=read_image,
         )
 
     def compress(self, window: Window | None = None) -> Compression | None:
-        """Have all but the last messages stand as a summary now; see `Memory.compress`."""
+        """Summarise all but the last messages now; see `Memory.compress`."""
         return self._memory.compress(
             user=self.session.scope.user, session=self.session.id, window=window
         )
+
+
+class Stream:
+    """A message stored while it is being written; what `Chat.stream` returns.
+
+        with chat.stream("assistant") as reply:
+            for token in model:
+                reply.write(token)
+
+    Text is gathered and stored together: `flush_s` after the last time (0: at every write), or
+    when `flush_chars` wait and as many as are stored already. An error in the block leaves the
+    message unfinished, with all that had arrived. For one writer at a time.
+    """
+
+    def __init__(
+        self,
+        message: Message,
+        append_text: Callable[[Message], None],
+        *,
+        flush_s: float = 0.1,
+        flush_chars: int = 2_000,
+    ) -> None:
+        self.message = message  # as it is stored
+        self._append_text = append_text
+        self._flush_s = flush_s
+        self._flush_chars = flush_chars
+        # All of them, and never emptied: a flush that is cut short repeats nothing, drops nothing.
+        self._parts = [str(message.content or "")]
+        self._waiting = 0
+        self._due = time.monotonic() + flush_s
+
+    @property
+    def id(self) -> str:
+        return self.message.message_id
+
+    def write(self, text: str) -> None:
+        """Add text; it is stored now, or with what follows it."""
+        if self.gather(text):
+            self.flush()
+
+    def gather(self, text: str) -> bool:
+        """Add text without storing it; return whether it is time to `flush`."""
+        if not self.message.unfinished:
+            raise ConflictError("the stream is finished")
+        self._parts.append(check_text(text, "text", MessageError))
+        self._waiting += len(text)
+        enough = max(self._flush_chars, len(str(self.message.content)))
+        return self._waiting >= enough or time.monotonic() >= self._due
+
+    def flush(self) -> None:
+        """Store durably what has been written so far."""
+        if self._waiting:
+            self._store()
+
+    def finish(self, **fields: Any) -> None:
+        """Store the rest and mark the message finished; `fields` come last, as `tool_calls` do."""
+        self._store(unfinished=False, **fields)
+
+    def _store(self, **fields: Any) -> None:
+        began, parts = time.monotonic(), len(self._parts)
+        text = "".join(self._parts[:parts])
+        message = self.message.changed(**{"content": text, **fields})
+        self._append_text(message)
+        self.message = message
+        self._waiting = sum(map(len, self._parts[parts:]))
+        now = time.monotonic()
+        self._due = now + (self._flush_s and max(self._flush_s, FLUSH_REST * (now - began)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            if self.message.unfinished:
+                self.finish()
+            return
+        try:
+            self.flush()
+        except MemoristError as lost:  # the error that ended the block is the one to raise
+            error.add_note(f"the end of the stream could not be stored: {lost}")
+
+
+def follow(look: Callable[[], Message | None], timeout_s: float) -> Iterator[str]:
+    """The text added to a message, until it is finished or nothing came for `timeout_s`."""
+    seen, until = 0, time.monotonic() + timeout_s
+    while True:
+        message = look()
+        if message is None:
+            raise NotFoundError("no message with this id in this conversation")
+        text = message.content if isinstance(message.content, str) else ""
+        if len(text) > seen:
+            yield text[seen:]
+            seen, until = len(text), time.monotonic() + timeout_s
+        if not message.unfinished or time.monotonic() >= until:
+            return
+        time.sleep(POLL_SECONDS)

@@ -1,58 +1,65 @@
-"""Memory: where the rooms meet. Remember, recall, forget."""
+"""Memory: the public class. Remember, recall, fill a context, forget."""
 
 from __future__ import annotations
 
 import os
-import re
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from memorist import metrics
 from memorist.chat import Chat
 from memorist.config import Settings
-from memorist.context.window import Window
-from memorist.contexts import Contexts
-from memorist.errors import ConfigError, InvalidError, MissingExtraError
-from memorist.language.synonyms import synonyms_of
-from memorist.life import Life
-from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
+from memorist.context.window import Context, Window
+from memorist.errors import ConfigError, InvalidError
+from memorist.lifecycle.settings import Extraction
+from memorist.namespaces import (
+    ApiKeys,
+    Articles,
+    Entries,
+    Facts,
+    Jobs,
+    Memories,
+    Messages,
+    NoteVersions,
+)
 from memorist.providers.embedder import Embedder
-from memorist.providers.minilm import MiniLM
-from memorist.recall.channels import no_synonyms
-from memorist.recall.fusion import DEFAULT_RANKING, Period, Ranking
-from memorist.recall.indexer import Indexer
-from memorist.recall.search import Searcher
+from memorist.providers.images import encode_image
+from memorist.recall.fusion import DEFAULT_RANKING, Ranking
 from memorist.records.ids import new_id, now
-from memorist.records.inputs import UNSET, Remembered, Said, What, as_messages
+from memorist.records.inputs import UNSET, Remembered, Said, as_messages
 from memorist.records.log import Source
 from memorist.records.message import Message
 from memorist.records.query import (
     NO_FILTERS,
     Filters,
     Forgotten,
-    Only,
+    Names,
     Query,
     Recall,
     check_deadline,
 )
 from memorist.records.scope import Scope, check_tenant
 from memorist.records.session import Session
+from memorist.records.summary import Summary
 from memorist.records.text import check_text
-from memorist.store.background import Courtesy
+from memorist.runtime import Runtime, open_embedder, open_store, open_extraction
 from memorist.store.base import Store
-from memorist.store.sqlite.store import SqliteStore
 
-if TYPE_CHECKING:
-    from memorist.language.dates import Span
-    from memorist.lifecycle.worker import Worker
+if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
+    from memorist.context.builder import ArticleSource
+    from memorist.context.compression.compress import Compression
+    from memorist.views.library import Library
+    from memorist.views.notebook import Notebook
+
+T = TypeVar("T")
+RECALL_DEADLINE_MS = 50.0
+TOOL_RESULT_REACH = 1_000  # messages searched for calls whose results must stay with them
 
 
-class Memory(Life, Contexts):
+class Memory:
     """The memory of an agent.
 
         with Memory() as memory:
@@ -60,19 +67,12 @@ class Memory(Life, Contexts):
             chat.add("user", "I moved to Berlin in March.")
             print(memory.recall("where does she live now?", user="ada").hits[0].text)
 
-    `store` is a Store, a path, `":memory:"` or a `postgresql://` URL; without one, MEMORIST_URL
-    or a file in the user's data folder. With the `http://` address of a server it is a `Client`
-    of that, with the key in MEMORIST_KEY. `embedder` is the local MiniLM unless MEMORIST_EMBEDDER
-    says otherwise; with None, recall goes by words and links alone. `extraction` says how memories
-    are made of what was said; with None, that is left to another process's worker.
+    `store` is a path, `":memory:"`, a `postgresql://` URL or an open Store; without one it is
+    MEMORIST_URL or a file in the user's data folder. `embedder` is the local MiniLM unless
+    MEMORIST_EMBEDDER says otherwise; with None, recall goes by words and links alone. `extraction`
+    says how memories are extracted from messages; with None, another process's worker does it.
+    For a server, use `memorist.connect(url)`.
     """
-
-    def __new__(cls, store: Any = None, **options: Any) -> Any:
-        """A memory at hand, or where an address is given a client of the server there."""
-        url = Settings.from_environment().url if store is None else store
-        if isinstance(url, str) and url.startswith(("http://", "https://")):
-            return open_client(url, options)
-        return super().__new__(cls)
 
     def __init__(
         self,
@@ -85,58 +85,56 @@ class Memory(Life, Contexts):
         clock: Callable[[], datetime] = now,
     ) -> None:
         settings = Settings.from_environment()
-        self.tenant = check_tenant(settings.tenant if tenant is None else str(tenant))
+        tenant = check_tenant(settings.tenant if tenant is None else str(tenant))
         if store is None:
             store = open_store(settings.url, settings.durability, clock)
         elif isinstance(store, str | os.PathLike):
             store = open_store(os.fspath(store), "full", clock)
-        self.store: Store = store
-        self.embedder = open_embedder(settings.embedder) if embedder is UNSET else embedder
-        self._clock = clock
-        self._searcher = Searcher(
-            store=store,
-            embedder=self.embedder,
-            ranking=ranking,
-            synonyms_of=no_synonyms if self.embedder is None else synonyms_of,
-            time_asked_about=time_asked_about,
-        )
-        self._courtesy = Courtesy()
-        self.extraction = open_extraction(settings) if extraction is UNSET else extraction
-        self._worker = self._open_worker()
-        self._indexer = self._open_indexer()
-        self._counters, self._summarizer = {}, None
-        metrics.watch("memorist.queue.depth", self.waiting)
+        if embedder is UNSET:
+            embedder = open_embedder(settings.embedder)
+        if extraction is UNSET:
+            extraction = open_extraction(settings)
+        self._bind(Runtime(store, embedder, ranking, extraction, clock), tenant)
 
-    def _open_worker(self) -> Worker | None:
-        if self.extraction is None:
-            return None
-        from memorist.lifecycle.worker import Worker  # here: `import memorist` stays light
+    def _bind(self, runtime: Runtime, tenant: str) -> None:
+        self._runtime = runtime
+        self.tenant_name = tenant
+        self.messages = Messages(runtime, tenant)
+        self.facts = Facts(runtime, tenant)
+        self.memories = Memories(runtime, tenant)
+        self.jobs = Jobs(runtime, tenant)
+        self.entries = Entries(runtime, tenant)
+        self.articles = Articles(runtime, tenant)
+        self.note_versions = NoteVersions(runtime, tenant)
+        self.keys = ApiKeys(runtime, tenant)
 
-        # Where nobody makes vectors, what was said is thought about at once.
-        kinds = ("derive",) if self.embedder is not None else ("embed", "vectors", "derive")
-        return Worker(
-            self.store, self.extraction, kinds=kinds, clock=self._clock, courtesy=self._courtesy
-        )
+    @property
+    def store(self) -> Store:
+        """Where everything is kept. Doors use the methods of `Memory` instead."""
+        return self._runtime.store
 
-    def _open_indexer(self) -> Indexer | None:
-        if self.embedder is None:
-            return None
-        then = self._worker.wake if self._worker is not None else lambda: None
-        return Indexer(self.store, self.embedder, then)
+    @property
+    def embedder(self) -> Embedder | None:
+        """What turns text into vectors; None where recall goes by words and links alone."""
+        return self._runtime.embedder
 
-    def of_tenant(self, tenant: str) -> Memory:
+    @property
+    def extraction(self) -> Extraction | None:
+        """How memories are extracted; None where another process's worker does it."""
+        return self._runtime.extraction
+
+    def tenant(self, name: str) -> Memory:
         """The same memory for the users of another tenant; closing either closes both."""
-        self._open_summarizer()  # one for all
         other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__, tenant=check_tenant(str(tenant)))
+        other._bind(self._runtime, check_tenant(str(name)))
         return other
 
     def scope(self, *, user: str, agent: str | None = None, session: str | None = None) -> Scope:
         """The scope of a user of this memory's tenant."""
         try:
-            return _scope(self.tenant, user, agent, session)
-        except TypeError:  # not to be looked up, so not a string either: let Scope say so
-            return Scope(user=user, tenant=self.tenant, agent=agent, session=session)
+            return _scope(self.tenant_name, user, agent, session)
+        except TypeError:  # unhashable, so not a string: Scope raises the fitting error
+            return Scope(user=user, tenant=self.tenant_name, agent=agent, session=session)
 
     def session(
         self,
@@ -147,10 +145,10 @@ class Memory(Life, Contexts):
         new: bool = False,
         claimed: str | None = None,
     ) -> Chat:
-        """The conversation named, else the user's active one with this agent, else a new one.
+        """The session with this id, else the user's active one with this agent, else a new one.
 
-        `claimed` is an id that somebody brings, as a browser does: it is taken if it is of this
-        user and agent, and is otherwise as good as none.
+        `claimed` is an id that a client brings, as a browser does: it is used if it belongs to
+        this user and agent, and is ignored otherwise.
         """
         if new and id is not None:
             raise InvalidError("give an id or ask for a new session, not both")
@@ -159,17 +157,19 @@ class Memory(Life, Contexts):
         scope = self.scope(user=user, agent=agent, session=id)
         return Chat(self, self.store.open_session(scope, claimed=claimed))
 
-    def active(self, *, user: str, agent: str | None = None) -> Session | None:
-        """The conversation that goes on with this agent, if there is one."""
+    def active_session(self, *, user: str, agent: str | None = None) -> Session | None:
+        """The user's active conversation with this agent, if there is one."""
         return self.store.active(self.scope(user=user, agent=agent))
 
-    def sessions(self, *, user: str, agent: str | None = None) -> list[Session]:
-        """Every conversation of the user, oldest first."""
-        return self.store.sessions(self.scope(user=user, agent=agent))
+    def sessions(
+        self, *, user: str, agent: str | None = None, session: str | None = None
+    ) -> list[Session]:
+        """Every conversation of the user, oldest first; or the one named, if it is theirs."""
+        return self.store.sessions(self.scope(user=user, agent=agent, session=session))
 
     def remember(
         self,
-        said: Said | Iterable[Said],
+        messages: Said | Iterable[Said],
         *,
         user: str,
         agent: str | None = None,
@@ -180,16 +180,13 @@ class Memory(Life, Contexts):
 
         Without a session they go to the user's active one with this agent, or to a new one.
         """
-        messages = as_messages(said)
+        new = as_messages(messages)
         scope = self.scope(user=user, agent=agent, session=session)
-        done = self.store.append(scope, messages, source=source)
-        if done.added:
+        stored = self.store.append(scope, new, source=source)
+        if stored.added:
             self.wake()
-        return Remembered(
-            session_id=done.session_id,
-            message_ids=tuple(message.message_id for message in messages),
-            added=done.added,
-        )
+        ids = tuple(message.message_id for message in new)
+        return Remembered(session_id=stored.session_id, message_ids=ids, added=stored.added)
 
     def history(
         self,
@@ -202,7 +199,7 @@ class Memory(Life, Contexts):
     ) -> list[Message]:
         """The newest `last` messages in the scope, or all of them, oldest first."""
         scope = self.scope(user=user, agent=agent, session=session)
-        return [entry.message for entry in self.store.history(scope, last=last, role=role)]
+        return [entry.message for entry in self.messages.list(scope, last=last, role=role)]
 
     def recall(
         self,
@@ -212,88 +209,160 @@ class Memory(Life, Contexts):
         agent: str | None = None,
         session: str | None = None,
         limit: int = 10,
-        deadline_ms: float | None = 50.0,
-        **only: Unpack[Only],
+        deadline_ms: float | None = RECALL_DEADLINE_MS,
+        kind: Names = None,
+        category: Names = None,
+        role: Names = None,
+        tags: Names = None,
+        after: datetime | None = None,
+        before: datetime | None = None,
+        as_of: datetime | None = None,
     ) -> Recall:
         """What is remembered that bears on the question, best first, each with its reason.
 
         A channel that is not done by the deadline is named in the result, which holds what
-        the others found; None waits for all. `only` narrows the search: `kind="fact"`,
-        `role="user"`, `category=…`, `tags=…`, `after=…`, `before=…`, `as_of=…`.
+        the others found; with None, all are waited for. The rest of the parameters are filters:
+        see `Filters`.
         """
         if not isinstance(question, str):
             raise InvalidError(f"question must be a string, got {type(question).__name__}")
         if not isinstance(limit, int):
             raise InvalidError(f"limit must be a whole number, got {type(limit).__name__}")
         check_deadline(deadline_ms)
-        scope = self.scope(user=user, agent=agent, session=session)
-        return self.search(
-            scope, question, limit=limit, deadline_ms=deadline_ms, filters=Filters.of(only)
+        filters = Filters.of(
+            kind=kind,
+            category=category,
+            role=role,
+            tags=tags,
+            after=after,
+            before=before,
+            as_of=as_of,
         )
+        scope = self.scope(user=user, agent=agent, session=session)
+        return self.search(scope, question, limit=limit, deadline_ms=deadline_ms, filters=filters)
 
     def search(
         self,
         scope: Scope,
         question: str,
         *,
-        limit: int,
-        deadline_ms: float | None,
+        limit: int = 10,
+        deadline_ms: float | None = RECALL_DEADLINE_MS,
         filters: Filters = NO_FILTERS,
     ) -> Recall:
-        """`recall`, for those who have a scope in hand."""
-        query = Query(
-            scope=scope,
-            question=question,
-            now=self._clock(),
-            limit=limit,
-            deadline_ms=deadline_ms,
-            filters=filters,
+        """`recall` for callers that have a scope and filters in hand."""
+        return self._runtime.search(
+            Query(
+                scope=scope,
+                question=question,
+                now=self._runtime.clock(),
+                limit=limit,
+                deadline_ms=deadline_ms,
+                filters=filters,
+            )
         )
-        if self._indexer is not None:
-            self._indexer.start()
-        _dates()
-        with self._courtesy:
-            found = self._searcher.search(query)
-        if self._worker is not None and found.hits:
-            ids = {
-                kind: [hit.id for hit in found.hits if hit.kind == kind]
-                for kind in ("memory", "message")
-            }
-            self._worker.used(query.scope.whole_user(), ids["memory"], ids["message"])
-        return found
 
-    def warm_up(self) -> None:
-        """Load now what the first recall or context of a process would else wait for."""
-        self._counter(Window()).text("ready")
-        time_asked_about("", self._clock())
-        if self.embedder is not None:
-            synonyms_of("")
-            self.embedder.embed_query("")
+    def context(
+        self,
+        question: str | Message,
+        *,
+        user: str,
+        agent: str | None = None,
+        session: str | None = None,
+        max_tokens: int | None = None,
+        system: str | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        window: Window | None = None,
+        library: ArticleSource | None = None,
+        deadline_ms: float | None = RECALL_DEADLINE_MS,
+        read_image: Callable[[str], str] | None = encode_image,
+    ) -> Context:
+        """Messages ready for a model, filled to `max_tokens`, and the receipt for them.
 
-    def catch_up(self, timeout_s: float | None = None) -> int:
-        """Wait until all that is stored can be found by its meaning, and was thought about.
-
-        Nobody needs to: it happens in the background, and words find it until then. Returns
-        how many jobs still wait when the time is over.
+        They hold the system prompt, the notes, the summary and the newest turns of the session,
+        what is recalled for the question, and the question. `window` says how tokens are counted
+        and shared out; `library` is where articles are quoted from. What cannot be read is left
+        out, and the receipt says so.
         """
-        began, left = time.monotonic(), dict[object, int]()
-        helpers = (self._indexer, self._worker, self._indexer, self._summarizer)
-        for helper in helpers:  # the indexer twice: memories need vectors too
-            if helper is not None:
-                spent = time.monotonic() - began
-                patience = None if timeout_s is None else max(timeout_s - spent, 0)
-                left[helper] = helper.catch_up(patience)
-        return sum(left.values())
+        from memorist.context.builder import ContextBuilder
 
-    def waiting(self) -> dict[str, int]:
-        """How many jobs of each kind wait or are worked on, of all users."""
-        return waiting(self.store, self.embedder)
+        if not isinstance(question, str | Message):
+            raise InvalidError(f"question must be text or a Message, got {type(question).__name__}")
+        check_deadline(deadline_ms)
+        check_text(system or "", "system", InvalidError)
+        window = window or Window()
+        if max_tokens is not None:
+            window = replace(window, max_tokens=max_tokens)
+        request = self.builder(
+            ContextBuilder,
+            self.scope(user=user, agent=agent, session=session),
+            window,
+            given={
+                "system": system,
+                "tools": tools,
+                "library": library,
+                "deadline_ms": deadline_ms,
+                "read_image": read_image,
+            },
+        )
+        return request.answer(
+            question if isinstance(question, Message) else Message("user", question)
+        )
 
-    def wake(self) -> None:
-        """There is something new to be indexed and thought about."""
-        first = self._indexer or self._worker  # the indexer wakes the worker when it is done
-        if first is not None:
-            first.wake()
+    def builder(self, kind: Callable[..., T], scope: Scope, window: Window, **options: Any) -> T:
+        """A context builder that reads from this memory: `ContextBuilder` or a subclass of it."""
+        return kind(
+            store=self.store,
+            search=self.search,
+            summarizer=self._runtime.summarizer,
+            scope=scope,
+            window=window,
+            counter=self._runtime.counter(window),
+            **options,
+        )
+
+    def compress(
+        self, *, user: str, session: str, window: Window | None = None
+    ) -> Compression | None:
+        """Summarise all but the last messages of a session now; None where that is done already.
+
+        A model makes the summary where there is one, and is waited for; otherwise it is extracted
+        from the messages' own words. The log keeps every message.
+        """
+        from memorist.context.compression.summarizer import style_of
+        from memorist.context.turns import split
+
+        window = window or Window()
+        scope = self.scope(user=user, session=session)
+        newest = self.store.summary(scope)
+        entries = self.store.history(
+            scope,
+            last=window.keep_last + TOOL_RESULT_REACH,
+            after=newest.last_seq if newest else None,
+        )
+        count = split(entries, window.keep_last)
+        if not count:
+            return None
+        style = style_of(window, self._runtime.counter(window))
+        return self._runtime.summarizer().extend(scope, entries[count - 1].seq, style, asked=True)
+
+    def summaries(self, *, user: str, session: str) -> list[Summary]:
+        """The summaries that a session has had, newest first."""
+        return self.store.summaries(self.scope(user=user, session=session))
+
+    def notes(self, *, user: str, agent: str | None = None, max_chars: int = 64_000) -> Notebook:
+        """The Markdown notes of a user and agent, to read and edit."""
+        from memorist.views.notebook import Notebook
+
+        return Notebook(self, user=user, agent=agent, max_chars=max_chars)
+
+    def library(
+        self, name: str = "library", *, user: str | None = None, agent: str | None = None
+    ) -> Library:
+        """Articles to find and quote: shared by the tenant under a name, or a user's own."""
+        from memorist.views.library import Library
+
+        return Library(self, name, user=user, agent=agent)
 
     def forget(
         self,
@@ -301,23 +370,23 @@ class Memory(Life, Contexts):
         user: str,
         agent: str = UNSET,
         session: str = UNSET,
+        message: str = UNSET,
+        memory: str = UNSET,
+        source: Source = UNSET,
         everything: bool = False,
         scrub: bool = True,
-        **what: Unpack[What],
     ) -> Forgotten:
         """Remove a message, a session, all of an agent's, or everything of a user, for good.
 
-        `forget(user=…, message=…)` removes one message, `source="web"` all that was stamped so;
-        with either goes everything derived from it, and what other messages said is thought anew.
-        `memory=…` removes one memory or fact alone.
-        Everything goes only where `everything=True` says so, and an id that happens to be None
-        is an error: it must not empty a memory. Scrubbing the bytes takes time in proportion to
-        the store: for many in a row, say `scrub=False` and call `scrub()` after the last.
+        `message` removes one message, `source` all that came from there ("web"); with either goes
+        everything derived from it, and what other messages said is derived again. `memory`
+        removes one memory or fact alone. Everything goes only with `everything=True`, and an id
+        that happens to be None is an error: it must not empty a memory. Scrubbing the bytes takes
+        time in proportion to the store: to forget many in a row, say `scrub=False` and call
+        `scrub()` after the last.
         """
-        if unknown := what.keys() - What.__annotations__.keys():
-            raise TypeError(f"forget takes no {', '.join(sorted(unknown))}")
-        where = {"agent": agent, "session": session}
-        where = {name: id_ for name, id_ in where.items() if id_ is not UNSET}
+        where = _given({"agent": agent, "session": session})
+        what = _given({"message": message, "memory": memory, "source": source})
         if everything == bool(where or what):
             raise InvalidError(
                 "name an agent, session, message or source, or else say everything=True"
@@ -333,19 +402,46 @@ class Memory(Life, Contexts):
             source=what.get("source"),
         )
         self.wake()
-        return replace(gone, residue=self.store.scrub()) if scrub else gone
+        return replace(gone, residue=self.scrub()) if scrub else gone
 
     def scrub(self) -> str:
-        """Remove the bytes of all that was forgotten from the store's files; say what remains."""
+        """Remove the bytes of all that was forgotten from the files; return what remains where."""
         return self.store.scrub()
+
+    def users(self, *, after: Scope | None = None, limit: int = 1_000) -> list[Scope]:
+        """The users of this tenant as scopes, in order; `after` is the last of the page before."""
+        users: list[Scope] = []
+        while len(users) < limit:
+            page = self.store.users(after=after, limit=limit)
+            users += [scope for scope in page if scope.tenant == self.tenant_name]
+            if len(page) < limit:
+                break
+            after = page[-1]
+        return users[:limit]
+
+    def check(self) -> dict[str, str]:
+        """What the database says of itself: its kind, its schema, its integrity."""
+        return self.store.check()
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the SQLite file while it is in use; PostgreSQL has tools of its own."""
+        from memorist.store.sqlite.store import SqliteStore
+
+        if not isinstance(self.store, SqliteStore):
+            raise ConfigError("backup copies a SQLite file; use pg_dump for PostgreSQL")
+        self.store.backup(path)
+
+    def warm_up(self) -> None:
+        """Load what the first recall or context of a process would otherwise wait for."""
+        self._runtime.warm_up()
+
+    def wake(self) -> None:
+        """Start the background work that new messages need."""
+        self._runtime.wake()
 
     def close(self) -> None:
         """Close the store. What has no vector yet waits in the queue; nothing else waits."""
-        for helper in (self._worker, self._indexer, self._summarizer):
-            if helper is not None:
-                helper.close()
-        self._searcher.close()
-        self.store.close()
+        self._runtime.close()
 
     def __enter__(self) -> Self:
         return self
@@ -364,79 +460,5 @@ def _scope(tenant: str, user: str, agent: str | None, session: str | None) -> Sc
     return Scope(user=user, tenant=tenant, agent=agent, session=session)
 
 
-def open_store(url: str, durability: str = "full", clock: Callable[[], datetime] = now) -> Store:
-    """The store that a URL or path names."""
-    if url.startswith(("postgresql://", "postgres://")):
-        try:
-            from memorist.store.postgres.store import PostgresStore
-        except ImportError as error:
-            raise MissingExtraError("postgres") from error
-        return PostgresStore(url, clock=clock)
-    path = url.removeprefix("sqlite:///")
-    if not path or re.match(r"\w[\w+.-]*://", path):
-        raise ConfigError(
-            "the store is a path, :memory:, sqlite:///path or postgresql://…; the http:// address "
-            "of a server is for Memory(…)"
-        )
-    return SqliteStore(path, durability="normal" if durability == "normal" else "full", clock=clock)
-
-
-def open_client(url: str, options: Mapping[str, Any]) -> Any:
-    """A client of the server at an address, with the key in MEMORIST_KEY."""
-    from memorist.client import Client
-
-    usual = (None, UNSET, DEFAULT_RANKING, now)
-    if "key" in options:
-        raise ConfigError("set MEMORIST_KEY, or use memorist.Client(url, key=…)")
-    if chosen := sorted(name for name, value in options.items() if value not in usual):
-        raise ConfigError(f"{', '.join(chosen)}: that is the server's to choose")
-    return Client(url, key=Settings.from_environment().key)
-
-
-def waiting(store: Store, embedder: Embedder | None = None) -> dict[str, int]:
-    """How many jobs of each kind wait or are worked on, of all users."""
-    own = () if embedder is None else (f"vectors:{embedder.name}",)
-    kinds = {
-        "embed": ("embed",),
-        "vectors": ("vectors", *own),
-        "derive": ("derive",),
-        "summarize": ("summarize",),
-    }
-    return {name: store.backlog(those) for name, those in kinds.items()}
-
-
-def open_extraction(settings: Settings) -> Extraction:
-    """How memories are made by default: by rules, or by the model that the settings name."""
-    if not settings.model:
-        return DEFAULT_EXTRACTION
-    from memorist.providers.open_chat import open_model
-
-    model = open_model(settings.model, settings.model_url, settings.model_key)
-    return Extraction(model=model)
-
-
-def open_embedder(name: str) -> Embedder | None:
-    """One of the embedders that need no key, by its name in MEMORIST_EMBEDDER."""
-    if name == "static":
-        from memorist.providers.static import StaticEmbedder
-
-        return StaticEmbedder()
-    return MiniLM() if name == "minilm" else None
-
-
-def time_asked_about(question: str, now: datetime) -> Period | None:
-    """From the first to the last of the times that a question names: "last May", "a week ago"."""
-    spans = _dates()(question, now, lean=-1)
-    past = [span for span in spans if span.start <= now]
-    if not past:
-        return None
-    return min(span.start for span in past), max(span.end for span in past)
-
-
-@cache
-def _dates() -> Callable[..., list[Span]]:
-    """What finds dates: read once in a process, and before the time of a search is counted."""
-    from memorist.language.dates import find_dates  # here: `import memorist` stays light
-
-    find_dates("today", now())
-    return find_dates
+def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value is not UNSET}

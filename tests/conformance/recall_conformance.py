@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime, timedelta
-from typing import Unpack
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +15,7 @@ from memorist.records.fact import Fact
 from memorist.records.ids import new_id, to_micros
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
-from memorist.records.query import NO_FILTERS, Filters, Found, Only
+from memorist.records.query import NO_FILTERS, Filters, Found
 from memorist.records.scope import Scope
 from memorist.store.base import Store, Synonym
 from tests.conformance.queue_conformance import take
@@ -34,8 +34,8 @@ class FilterConformance:
         scope = fresh_scope()
         fill(store, scope)
 
-        def found(**only: Unpack[Only]) -> set[str]:
-            return words(store, scope.whole_user(), Filters.of(only))
+        def found(**only: Any) -> set[str]:
+            return words(store, scope.whole_user(), Filters.of(**only))
 
         assert found() == {"asked", "told", "item a", "item b", "is a fact", "note"}
         assert found(kind=("message",)) == {"asked", "told"}
@@ -128,7 +128,7 @@ class FilterConformance:
         scope = world.scope(asked)
         allowed = world.allowed(asked)
         embed(store, Scope(user=scope.user, tenant=scope.tenant), {"": [1.0, 0.0]})
-        filters = Filters.of(asked.only)
+        filters = Filters.of(**asked.only)
         for channel in channels(store, scope, ["ada", "berlin"], filters, limit=1_000):
             read = store.read(scope, [it.passage for it in channel])
             assert {match.id for match in read} <= {record.id for record in allowed}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -12,7 +13,6 @@ from memorist.records.fact import Fact
 from memorist.records.ids import new_id
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
-from memorist.records.query import Only
 from memorist.records.scope import Scope
 from memorist.store.base import Store
 
@@ -49,7 +49,7 @@ class Lookup:
     user: str
     agent: str | None
     session: str | None
-    only: Only
+    only: dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -158,7 +158,7 @@ def searches(draw: st.DrawFn) -> Lookup:
         "as_of": _moments(),
     }
     names = draw(st.sets(st.sampled_from(sorted(some)), max_size=3))
-    only: Only = {name: draw(some[name]) for name in sorted(names)}  # type: ignore[assignment]
+    only = {name: draw(some[name]) for name in sorted(names)}
     agent = draw(st.sampled_from((None, *AGENTS)))
     talk = draw(st.sampled_from((None, None, *TALKS)))
     session = talk and f"{draw(st.sampled_from(AGENTS))} {talk}"

@@ -75,7 +75,7 @@ def wait_for(memory: Memory, clock: Clock, seconds: float) -> None:
         assert 0 <= calls <= CALLS
         assert 0 <= tokens <= TOKENS
         clock.skip(5)
-        memory.catch_up(0.1)
+        memory.jobs.catch_up(0.1)
 
 
 @pytest.mark.parametrize("mode", FAILURES)
@@ -92,16 +92,16 @@ def test_what_was_said_is_kept_and_thought_about_when_the_model_recovers(
         wait_for(memory, clock, 1.5)
         assert server.requests, "it was asked"
         assert [message.text for message in memory.history(user="ada")] == SAID
-        assert memory.memories(user="ada") == []
-        errors = [job.error for job in memory.jobs(user="ada") if job.error]
+        assert memory.memories.list(user="ada") == []
+        errors = [job.error for job in memory.jobs.list(user="ada") if job.error]
         server.mode = "ok"
-        for job in memory.jobs(user="ada", dead=True):
-            memory.retry(job.id, user="ada")
+        for job in memory.jobs.list(user="ada", dead=True):
+            memory.jobs.retry(job.id, user="ada")
         wait_for(memory, clock, 20)
         assert memory.store.backlog(KINDS) == 0
-        assert memory.jobs(user="ada", dead=True) == []
+        assert memory.jobs.list(user="ada", dead=True) == []
         assert [message.text for message in memory.history(user="ada")] == SAID
-        assert sorted(item.text for item in memory.memories(user="ada")) == sorted(SAID)
+        assert sorted(item.text for item in memory.memories.list(user="ada")) == sorted(SAID)
         check_words([*errors, caplog.text])
         if mode in BAD_ANSWERS:
             assert errors
@@ -122,7 +122,7 @@ def test_an_answer_that_is_never_good_is_given_up_in_the_end(
     ) as memory:
         memory.remember(SAID[0], user="ada")
         wait_for(memory, clock, 20)
-        [job] = memory.jobs(user="ada", dead=True)
+        [job] = memory.jobs.list(user="ada", dead=True)
         assert job.attempts == len(server.requests) == MAX_ATTEMPTS
         assert job.error
         check_words([job.error])
@@ -143,8 +143,8 @@ def test_no_more_calls_reach_the_server_than_the_hour_allows(
         for hour in (1, 2):
             deadline = time.monotonic() + 10
             while len(server.requests) < 3 * hour and time.monotonic() < deadline:
-                memory.catch_up(0.05)
-            memory.catch_up(0.5)
+                memory.jobs.catch_up(0.05)
+            memory.jobs.catch_up(0.5)
             assert len(server.requests) == 3 * hour
             assert memory.store.spent()[0] == 3
             clock.skip(3_600)
@@ -164,5 +164,5 @@ def test_a_server_that_takes_no_schema_is_not_asked_beyond_the_budget_for_long(
     ):
         for number, text in enumerate(SAID):
             memory.remember(text, user="ada", session=f"talk{number}")
-        memory.catch_up(1.5)
+        memory.jobs.catch_up(1.5)
         assert len(server.requests) == 4, "the first was refused, and cost nothing"

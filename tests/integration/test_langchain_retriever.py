@@ -35,9 +35,9 @@ def memory() -> Iterator[Memory]:
         for text in SAID:
             chat.add("user", text, name="Ada")
         memory.session(user="ada", agent="cook").add("user", "Berlin rolls with jam, please.")
-        memory.add_fact("Ada", "lives in", "Berlin", user="ada")
+        memory.facts.add("Ada", "lives in", "Berlin", user="ada")
         memory.session(user="bob").add("user", "Berlin? Never been.")
-        memory.catch_up()
+        memory.jobs.catch_up()
         yield memory
 
 

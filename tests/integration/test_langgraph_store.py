@@ -53,7 +53,7 @@ def filled(store: MemoristStore, memory: Memory) -> MemoristStore:
     for key, text in SAID.items():
         store.put(ADA, key, {"text": text, "words": len(text.split())})
     store.put(BOB, "home", {"text": "Bob lives in Munich, in a flat"})
-    memory.catch_up()
+    memory.jobs.catch_up()
     return store
 
 
@@ -131,7 +131,7 @@ class TestSearch:
             store.put(ADA, "own", {"text": "a dog barks", "other": "piano"}, index=["other"])
             store.put(ADA, "none", {"text": "a violin"}, index=False)
             store.put(ADA, "empty", {"note": "a violin"})
-        memory.catch_up()
+        memory.jobs.catch_up()
         for query in ("puppies", "string instruments", "a pianist", "spaghetti"):
             answers = [store.search(ADA, query=query) for store in (official, ours)]
             assert answers[0][0].key == answers[1][0].key, query
@@ -285,7 +285,7 @@ class TestInLangGraph:
         bob: Any = {"configurable": {"langgraph_user_id": "bob"}}
         manage.invoke({"content": "Ada is allergic to peanuts"}, ada)
         manage.invoke({"content": "Ada plays the violin"}, ada)
-        memory.catch_up()
+        memory.jobs.catch_up()
         found = json.loads(search.invoke({"query": "Which food must she avoid?"}, ada))
         assert found[0]["value"] == {"content": "Ada is allergic to peanuts"}
         assert json.loads(search.invoke({"query": "food"}, bob)) == []

@@ -160,7 +160,7 @@ def test_every_tool_works_and_its_result_has_the_shape_it_promised(memory: Memor
     assert results["summarize_session"]["messages"] == 1
     assert results["retrieve_context"]["found"][0]["citation"] == "Returns (returns.md)"
     assert Notebook(memory, user="ada").read() == '{"also": "text"}'
-    kinds = {item.kind for item in memory.memories(user="ada")}
+    kinds = {item.kind for item in memory.memories.list(user="ada")}
     assert kinds == {"concept", "episode", "fact", "procedure", "working"}
 
 

@@ -131,8 +131,8 @@ def test_tools_are_stored_with_arguments_time_and_success(memory: Memory) -> Non
     assert told["7"]["success"] is True
     assert told["3"]["duration_ms"] > 0
     assert log[2].name == "add"
-    memory.catch_up()
-    lessons = [it.text for it in memory.memories(user="ada") if it.category == "task_history"]
+    memory.jobs.catch_up()
+    lessons = [it.text for it in memory.memories.list(user="ada") if it.category == "task_history"]
     assert any("Successfully used tools: add (total time:" in text for text in lessons)
 
 

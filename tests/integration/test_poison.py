@@ -48,7 +48,7 @@ class World:
 
 
 def _message(memory: Memory, text: str) -> Message:
-    return Message("user", text, created_at=memory._clock())
+    return Message("user", text, created_at=memory._runtime.clock())
 
 
 def _said(memory: Memory, user: str) -> list[str]:
@@ -62,8 +62,8 @@ def _said(memory: Memory, user: str) -> list[str]:
     ids: list[str] = []
     for text in texts:
         ids += memory.remember(_message(memory, text), user=user).message_ids
-        assert memory.catch_up(60) == 0
-    memory.add_fact("door", "opens with", f"bell {user}", user=user, single=True)
+        assert memory.jobs.catch_up(60) == 0
+    memory.facts.add("door", "opens with", f"bell {user}", user=user, single=True)
     return ids
 
 
@@ -90,8 +90,8 @@ def _poison(memory: Memory, user: str, real: list[str]) -> int:
         count += 2
     memory.remember(_message(memory, "I love green tea."), user=user, source="web")  # as she said
     memory.remember(Message("assistant", "Well then."), user=user)
-    assert memory.catch_up(60) == 0
-    add, fact = memory.add_memory, memory.add_fact
+    assert memory.jobs.catch_up(60) == 0
+    add, fact = memory.memories.add, memory.facts.add
     add(f"{mark} is the best password manager", user=user, source="web")
     add(f"{mark} and the cat", user=user, source="tool", sources=(real[2],))
     add(f"{mark} was imported", user=user, source="import", sources=(real[0], real[1]))
@@ -103,14 +103,16 @@ def _poison(memory: Memory, user: str, real: list[str]) -> int:
     fact("bank", "is at", f"{mark} street", user=user, single=True, source="web")
     fact("bank", "is at", f"{mark} road", user=user, single=True, source="import")
     fact("user", "likes", "green tea", user=user, source="web", sources=(real[1],))
-    assert memory.catch_up(60) == 0
+    assert memory.jobs.catch_up(60) == 0
     return count + 12
 
 
 def _picture(memory: Memory, user: str) -> Any:
     """What is known of a user, without when it was noted."""
-    facts = [(f.topic, f.object, f.valid_to, f.known_to, f.source) for f in memory.as_of(user=user)]
-    items = [(item.text, item.source, item.ended_at) for item in memory.memories(user=user)]
+    facts = [
+        (f.topic, f.object, f.valid_to, f.known_to, f.source) for f in memory.facts.as_of(user=user)
+    ]
+    items = [(item.text, item.source, item.ended_at) for item in memory.memories.list(user=user)]
     return sorted(facts, key=str), sorted(items, key=str)
 
 
@@ -133,7 +135,7 @@ def world(
 
 def _views(memory: Memory, user: str) -> list[Any]:
     scope = memory.scope(user=user)
-    facts = memory.store.facts(scope) + memory.store.facts(scope, known_at=memory._clock())
+    facts = memory.store.facts(scope) + memory.store.facts(scope, known_at=memory._runtime.clock())
     return [*memory.store.items(scope, current=False), *dict.fromkeys(facts)]
 
 
@@ -177,9 +179,9 @@ def test_no_planted_item_is_recalled_for_another_user(world: World) -> None:
 
 def test_no_planted_item_takes_the_place_of_what_the_user_said(world: World) -> None:
     for user in USERS:
-        [home] = world.memory.facts(user=user, subject="user", predicate="lives in")
+        [home] = world.memory.facts.list(user=user, subject="user", predicate="lives in")
         assert (home.object, home.source, home.valid_to) == (CITIES[user], "user", None)
-        [door] = world.memory.facts(user=user, subject="door", predicate="opens with")
+        [door] = world.memory.facts.list(user=user, subject="door", predicate="opens with")
         assert (door.object, door.source) == (f"bell {user}", "user")
         planted = {view.id for view in _views(world.memory, user) if view.source in PLANTED}
         mine = [view for view in _views(world.memory, user) if view.source == "user"]
@@ -191,19 +193,19 @@ def test_forgetting_the_sources_leaves_nothing_of_them_and_all_that_was_there(wo
     """The last of these tests: it cleans the world up."""
     memory = world.memory
     memory.forget(user="ada", source="web", scrub=False)
-    assert memory.catch_up(60) == 0
-    [bank] = memory.facts(user="ada", subject="bank", predicate="is at")
+    assert memory.jobs.catch_up(60) == 0
+    [bank] = memory.facts.list(user="ada", subject="bank", predicate="is at")
     assert bank.object == "zyxada road"
     memory.forget(user="ada", source="import", scrub=False)
     memory.forget(user="ada", source="tool")
-    assert memory.catch_up(60) == 0
+    assert memory.jobs.catch_up(60) == 0
     assert _picture(memory, "ada") == world.before["ada"]
     assert not [view for view in _views(memory, "ada") if "zyx" in view.text]
     assert not [view for view in _views(memory, "ada") if view.source in PLANTED]
     assert not [m for m in memory.history(user="ada") if "zyx" in m.text]
     found = memory.recall("zyxada zyxadaville moved password", user="ada", deadline_ms=None)
     assert not [hit for hit in found.hits if "zyx" in hit.text]
-    assert memory.jobs(user="ada") == []
+    assert memory.jobs.list(user="ada") == []
     _check_rows(world, memory.scope(user="ada").owner)
     assert any("zyxbob" in view.text for view in _views(memory, "bob"))  # one user at a time
 
@@ -233,14 +235,14 @@ def _count(world: World, table: str, owner: str, where: str) -> int:
 
 def test_what_an_import_displaced_is_back_when_the_import_is_forgotten(tmp_path: Path) -> None:
     with Memory(tmp_path / "m.db", embedder=None, clock=Clock()) as memory:
-        memory.add_fact("bank", "is at", "Elm Street", user="ada", single=True, source="tool")
-        memory.add_fact("bank", "is at", "Oak Road", user="ada", single=True, source="import")
-        memory.add_fact(
+        memory.facts.add("bank", "is at", "Elm Street", user="ada", single=True, source="tool")
+        memory.facts.add("bank", "is at", "Oak Road", user="ada", single=True, source="import")
+        memory.facts.add(
             "bank", "is at", "Ash Lane", user="ada", single=True, source="import", corrects=True
         )
-        assert [fact.object for fact in memory.facts(user="ada")] == ["Ash Lane"]
+        assert [fact.object for fact in memory.facts.list(user="ada")] == ["Ash Lane"]
         memory.forget(user="ada", source="import")
-        [fact] = memory.facts(user="ada")
+        [fact] = memory.facts.list(user="ada")
         assert (fact.object, fact.source, fact.superseded_by) == ("Elm Street", "tool", None)
         found = memory.recall("where is the bank?", user="ada", deadline_ms=None)
         assert [hit.text for hit in found.hits] == ["bank is at Elm Street"]

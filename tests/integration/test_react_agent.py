@@ -73,8 +73,8 @@ def texts(memory: Memory, session: str | None) -> list[str]:
 
 
 def lessons(memory: Memory, category: str) -> list[Any]:
-    memory.catch_up()
-    kept = memory.memories(user="ada", agent="assistant")
+    memory.jobs.catch_up()
+    kept = memory.memories.list(user="ada", agent="assistant")
     return [item for item in kept if item.category == category]
 
 
@@ -152,7 +152,7 @@ def test_a_failure_comes_back_when_it_bears(memory: Memory) -> None:
     model = ScriptedChatModel([OPEN, "It is locked.", "I will not try again."])
     agent = made(memory, model)
     agent.process_message("Open door 7", "s")
-    memory.catch_up()
+    memory.jobs.catch_up()
     agent.process_message("Did open_door fail before?", "t")
     assert "> RuntimeError: no door has the number 7" in model.prompts[2].messages[0].text
     found = memory.recall(

@@ -192,7 +192,7 @@ def test_all_five_kinds_are_stored_by_the_agent(memory: Memory) -> None:
         "memory_analysis": "I stored five things.",
         "memory_update_error": "",
     }
-    kept = {item.kind: item.text for item in memory.memories(user="ada")}
+    kept = {item.kind: item.text for item in memory.memories.list(user="ada")}
     kinds = ("concept", "episode", "fact", "procedure", "working")
     assert kept == dict(zip(kinds, SAYINGS.values(), strict=True))
 
@@ -227,8 +227,8 @@ def test_the_model_gets_the_five_tools_and_is_not_asked_whose_memory_it_is(memor
     tools = [tool["function"] for tool in model.prompts[0].tools]
     assert [tool["name"] for tool in tools] == list(SAYINGS)
     assert not any("user_id" in tool["parameters"]["properties"] for tool in tools)
-    assert [item.text for item in memory.memories(user="ada")] == [SAYINGS["store_fact"]]
-    assert not memory.memories(user="mallory")
+    assert [item.text for item in memory.memories.list(user="ada")] == [SAYINGS["store_fact"]]
+    assert not memory.memories.list(user="mallory")
 
 
 def test_the_conversation_is_quoted_as_data(memory: Memory) -> None:
@@ -293,8 +293,8 @@ def test_without_a_user_it_is_anonymous_or_the_one_the_server_is_for(memory: Mem
     run(build_server(memory), state, model=model)
     run(build_server(memory, user="ada"), state | {"session_id": "s2"}, model=model)
     assert stored(memory, "anonymous", "s1") == stored(memory, "ada", "s2") == [("user", "Hello.")]
-    assert memory.memories(user="anonymous")
-    assert memory.memories(user="ada")
+    assert memory.memories.list(user="anonymous")
+    assert memory.memories.list(user="ada")
 
 
 def test_another_user_than_the_servers_is_refused(memory: Memory) -> None:

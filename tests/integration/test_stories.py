@@ -47,7 +47,7 @@ def test_who_moves_lives_in_the_new_place_and_lived_in_the_old_one(ada: Life) ->
     assert ada.then() == ["Munich", "Berlin"]
     assert ada.memories() == ["I moved to Berlin."]
     assert ada.recalls("where does the user live?") == ["user lives in Berlin"]
-    [munich, berlin] = ada.memory.as_of(user="ada")
+    [munich, berlin] = ada.memory.facts.as_of(user="ada")
     assert (munich.superseded_by, munich.valid_to) == (berlin.id, moved)
     assert munich.reason == "something newer was said"
 
@@ -90,14 +90,14 @@ def test_who_comes_back_has_lived_there_twice(ada: Life) -> None:
         days.append(ada.clock())
         ada.says(text)
     assert [ada.then(valid=day) for day in days] == [["Munich"], ["Berlin"], ["Munich"]]
-    spans = [(fact.object, fact.valid_to) for fact in ada.memory.as_of(user="ada")]
+    spans = [(fact.object, fact.valid_to) for fact in ada.memory.facts.as_of(user="ada")]
     assert spans == [("Munich", days[1]), ("Berlin", days[2]), ("Munich", None)]
 
 
 def test_facts_told_outright_can_come_back_too(lives: Lives) -> None:
     ada = lives()
     for city in ("Munich", "Berlin", "Munich"):
-        ada.memory.add_fact("user", "lives in", city, user="ada", single=True)
+        ada.memory.facts.add("user", "lives in", city, user="ada", single=True)
         ada.clock.on()
     assert ada.now() == ["Munich"]
     assert ada.then() == ["Munich", "Berlin", "Munich"]
@@ -105,17 +105,17 @@ def test_facts_told_outright_can_come_back_too(lives: Lives) -> None:
 
 def test_a_memory_told_again_after_it_was_taken_back_is_there_again(lives: Lives) -> None:
     ada = lives()
-    first = ada.memory.add_memory("The sky is teal", user="ada")
-    ada.memory.retract(first, user="ada", reason="it is blue")
+    first = ada.memory.memories.add("The sky is teal", user="ada")
+    ada.memory.memories.retract(first, user="ada", reason="it is blue")
     assert ada.memories() == []
-    assert ada.memory.add_memory("The sky is teal", user="ada") != first
+    assert ada.memory.memories.add("The sky is teal", user="ada") != first
     assert ada.memories() == ["The sky is teal"]
 
 
 def test_a_move_that_was_undone_did_not_happen(ada: Life) -> None:
     ada.says("I live in Munich.")
     ada.says("I moved to Berlin.")
-    ada.memory.undo(ada.id_of("Berlin"), user="ada")
+    ada.memory.memories.undo(ada.id_of("Berlin"), user="ada")
     ada.clock.on()
     assert ada.now() == ["Munich"]
     assert ada.memories() == ["I live in Munich."]
@@ -127,7 +127,7 @@ def test_a_move_is_undone_from_the_old_place_as_well(lives: Lives) -> None:
     ada = lives()
     ada.says("I live in Munich.")
     ada.says("I moved to Berlin.")
-    ada.memory.undo(ada.id_of("Munich"), user="ada")
+    ada.memory.memories.undo(ada.id_of("Munich"), user="ada")
     ada.clock.on()
     assert ada.now() == ada.then() == ["Munich"]
 
@@ -136,7 +136,7 @@ def test_a_move_is_undone_from_the_old_place_as_well(lives: Lives) -> None:
 def test_a_correction_that_was_undone_leaves_what_was_believed(ada: Life, place: str) -> None:
     ada.says("I live in Berlin.")
     ada.says("Actually, I live in Hamburg, not Berlin.")
-    ada.memory.undo(ada.id_of(place), user="ada")
+    ada.memory.memories.undo(ada.id_of(place), user="ada")
     ada.clock.on()
     assert ada.now() == ada.then() == ["Berlin"]
     assert ada.memories() == ["I live in Berlin."]
@@ -145,21 +145,21 @@ def test_a_correction_that_was_undone_leaves_what_was_believed(ada: Life, place:
 def test_a_fact_taken_back_by_hand_can_be_brought_back(lives: Lives) -> None:
     ada = lives()
     ada.says("I live in Berlin.")
-    ada.memory.retract(ada.id_of("Berlin"), user="ada", reason="a joke")
+    ada.memory.memories.retract(ada.id_of("Berlin"), user="ada", reason="a joke")
     ada.clock.on()
     assert (ada.now(), ada.memories()) == ([], [])
-    ada.memory.undo(ada.id_of("Berlin"), user="ada")
+    ada.memory.memories.undo(ada.id_of("Berlin"), user="ada")
     assert (ada.now(), ada.memories()) == (["Berlin"], ["I live in Berlin."])
 
 
 def test_what_is_taken_back_as_a_memory_is_taken_back_as_a_fact(lives: Lives) -> None:
     ada = lives()
     ada.says("I live in Munich.")
-    [item] = ada.memory.memories(user="ada")
-    ada.memory.retract(item.id, user="ada", reason="a joke")
+    [item] = ada.memory.memories.list(user="ada")
+    ada.memory.memories.retract(item.id, user="ada", reason="a joke")
     ada.clock.on()
     assert (ada.now(), ada.memories()) == ([], [])
-    ada.memory.undo(item.id, user="ada")
+    ada.memory.memories.undo(item.id, user="ada")
     assert (ada.now(), ada.memories()) == (["Munich"], ["I live in Munich."])
 
 
@@ -168,8 +168,8 @@ def test_a_move_is_undone_by_its_memories_as_by_its_facts(lives: Lives, end: int
     ada = lives()
     ada.says("I live in Munich.")
     ada.says("I moved to Berlin.")
-    items = ada.memory.memories(user="ada", current=False)
-    ada.memory.undo(items[end].id, user="ada")
+    items = ada.memory.memories.list(user="ada", current=False)
+    ada.memory.memories.undo(items[end].id, user="ada")
     ada.clock.on()
     assert (ada.now(), ada.then()) == (["Munich"], ["Munich"])
     assert ada.memories() == ["I live in Munich."]
@@ -181,9 +181,9 @@ def test_a_move_that_others_followed_cannot_be_undone_before_them(lives: Lives) 
     ada.says("I moved to Berlin.")
     ada.says("I moved to Oslo.")
     with pytest.raises(ConflictError):
-        ada.memory.undo(ada.id_of("Munich"), user="ada")
+        ada.memory.memories.undo(ada.id_of("Munich"), user="ada")
     for city, home in (("Oslo", "Berlin"), ("Berlin", "Munich")):
-        ada.memory.undo(ada.id_of(city), user="ada")
+        ada.memory.memories.undo(ada.id_of(city), user="ada")
         ada.clock.on()
         assert ada.now() == [home]
 
@@ -193,9 +193,9 @@ def test_undoing_what_was_undone_leaves_one_home(lives: Lives) -> None:
     ada.says("I live in Munich.")
     ada.says("I moved to Berlin.")
     berlin = ada.id_of("Berlin")
-    ada.memory.undo(berlin, user="ada")
+    ada.memory.memories.undo(berlin, user="ada")
     ada.clock.on()
-    ada.memory.undo(berlin, user="ada")
+    ada.memory.memories.undo(berlin, user="ada")
     ada.clock.on()
     assert ada.now() == ["Berlin"]
 
@@ -204,11 +204,11 @@ def test_undoing_a_fact_with_its_own_end_takes_it_back_and_opens_nothing(lives: 
     ada = lives()
     then, until = NEW_YEAR - 900 * DAY, NEW_YEAR - 600 * DAY
     span = {"valid_from": then, "valid_to": until}
-    id_ = ada.memory.add_fact("user", "lives in", "Rome", user="ada", **span)  # type: ignore[arg-type]
+    id_ = ada.memory.facts.add("user", "lives in", "Rome", user="ada", **span)  # type: ignore[arg-type]
     assert ada.then(valid=then) == ["Rome"]
-    ada.memory.undo(id_, user="ada")
+    ada.memory.memories.undo(id_, user="ada")
     assert ada.then() == []
-    ada.memory.undo(id_, user="ada")
+    ada.memory.memories.undo(id_, user="ada")
     assert (ada.then(valid=then), ada.now()) == (["Rome"], [])
 
 
@@ -221,9 +221,9 @@ def test_what_is_told_late_of_an_earlier_time_leaves_the_present_alone(ada: Life
     assert ada.then(valid=began - DAY) == ["Munich"]
     assert ada.then(valid=earlier, known=learnt - DAY / 2) == []  # nobody knew yet
     assert ada.then(valid=earlier, known=learnt) == ["Munich"]
-    [munich] = [fact for fact in ada.memory.as_of(user="ada") if fact.object == "Munich"]
+    [munich] = [fact for fact in ada.memory.facts.as_of(user="ada") if fact.object == "Munich"]
     assert (munich.valid_from, munich.valid_to) == (earlier, began)
-    ada.memory.undo(munich.id, user="ada")
+    ada.memory.memories.undo(munich.id, user="ada")
     assert ada.now() == ada.then() == ["Berlin"]
 
 
@@ -254,7 +254,7 @@ def test_the_same_told_late_of_an_earlier_time_is_one_present(lives: Lives) -> N
     earlier = NEW_YEAR - 700 * DAY
     ada.says("I live in Berlin.", at=earlier, session="an old chat")
     assert ada.now() == ada.then(valid=earlier) == ["Berlin"]
-    assert len([fact for fact in ada.memory.as_of(user="ada") if fact.valid_to is None]) == 1
+    assert len([fact for fact in ada.memory.facts.as_of(user="ada") if fact.valid_to is None]) == 1
 
 
 def test_an_end_is_not_known_before_it_was_told(ada: Life) -> None:
@@ -272,7 +272,7 @@ def test_an_end_that_was_undone_did_not_come(lives: Lives) -> None:
     ada = lives()
     ada.says("I work at Siemens.")
     ada.says("I no longer work at Siemens.")
-    ada.memory.undo(ada.id_of("Siemens"), user="ada")
+    ada.memory.memories.undo(ada.id_of("Siemens"), user="ada")
     assert ada.now("works at") == ["Siemens"]
 
 
@@ -280,9 +280,9 @@ def test_what_is_said_again_grows_surer_and_does_not_pile_up(ada: Life) -> None:
     ids = [
         ada.says(text) for text in ("I love green tea.", "I love green tea!", "I love green tea")
     ]
-    [item] = ada.memory.memories(user="ada")
+    [item] = ada.memory.memories.list(user="ada")
     assert (item.text, item.uses, set(item.sources)) == ("I love green tea.", 2, set(ids))
-    [fact] = ada.memory.facts(user="ada", predicate="likes")
+    [fact] = ada.memory.facts.list(user="ada", predicate="likes")
     assert set(fact.sources) == set(ids)
 
 
@@ -293,7 +293,7 @@ def test_an_echo_of_the_assistant_makes_no_memory(lives: Lives) -> None:
     assert len(made) == 1
     ada.says("So we decided to use PostgreSQL for our new shop.", "assistant")
     assert ada.memories() == made
-    assert ada.memory.memories(user="ada")[0].uses == 0
+    assert ada.memory.memories.list(user="ada")[0].uses == 0
 
 
 def test_a_secret_makes_no_memory_and_stays_in_the_log(lives: Lives) -> None:
@@ -311,7 +311,7 @@ def test_strangers_cannot_overthrow_what_she_said(ada: Life, source: Any) -> Non
     ada.says("Actually, I live in Minsk, not Munich.", source=source)
     ada.says("I no longer live in Munich.", source=source)
     for corrects, ends, city in ((0, 0, "Minsk"), (1, 0, "Minsk"), (0, 1, "Munich")):
-        ada.memory.add_fact(
+        ada.memory.facts.add(
             "user",
             "lives in",
             city,
@@ -328,10 +328,10 @@ def test_a_fact_is_trusted_as_the_least_of_what_it_cites(lives: Lives) -> None:
     ada = lives()
     ada.says("I live in Munich.")
     page = ada.says("Minsk is lovely in spring.", source="web")
-    ada.memory.add_fact("user", "lives in", "Minsk", user="ada", single=True, sources=(page,))
+    ada.memory.facts.add("user", "lives in", "Minsk", user="ada", single=True, sources=(page,))
     assert ada.now() == ["Munich"]
-    id_ = ada.memory.add_memory("Minsk is lovely", user="ada", sources=(page,))
-    [item] = [item for item in ada.memory.memories(user="ada") if item.id == id_]
+    id_ = ada.memory.memories.add("Minsk is lovely", user="ada", sources=(page,))
+    [item] = [item for item in ada.memory.memories.list(user="ada") if item.id == id_]
     assert item.source == "web"
 
 
@@ -356,8 +356,8 @@ def test_what_she_confirms_is_hers_and_no_stranger_can_take_it_back(lives: Lives
 
 def test_what_a_stranger_confirms_stays_hers_when_the_stranger_is_forgotten(lives: Lives) -> None:
     ada = lives()
-    ada.memory.add_fact("user", "lives in", "Rome", user="ada", single=True)
-    ada.memory.add_memory("I live in Rome.", user="ada")
+    ada.memory.facts.add("user", "lives in", "Rome", user="ada", single=True)
+    ada.memory.memories.add("I live in Rome.", user="ada")
     for source in ("web", "import"):
         ada.says("I live in Rome.", source=source)
         ada.memory.forget(user="ada", source=source)
@@ -374,14 +374,14 @@ def test_since_when_she_says_cannot_be_ended_by_a_stranger(lives: Lives) -> None
 
 def test_working_memory_is_over_when_its_time_is(lives: Lives) -> None:
     ada = lives()
-    ada.memory.add_memory("Compare the blue draft with the red one", user="ada", kind="working")
-    ada.memory.add_memory("Her cat is called Pixel", user="ada")
+    ada.memory.memories.add("Compare the blue draft with the red one", user="ada", kind="working")
+    ada.memory.memories.add("Her cat is called Pixel", user="ada")
     assert len(ada.memories()) == 2
     ada.clock.on(Policy().working_for)
     assert ada.memories() == ["Her cat is called Pixel"]
     assert ada.recalls("blue draft", "memory") == []
-    assert ada.memory.maintain(user="ada").expired == 1
-    gone = [item for item in ada.memory.memories(user="ada", current=False) if item.ended_at]
+    assert ada.memory.memories.maintain(user="ada").expired == 1
+    gone = [item for item in ada.memory.memories.list(user="ada", current=False) if item.ended_at]
     assert [item.kind for item in gone] == ["working"]
 
 
@@ -394,15 +394,15 @@ def test_two_workers_on_one_file_agree_on_one_home(tmp_path: Path) -> None:
                 writer.remember(said, user="ada", session=session)
         workers = [Memory(str(path), embedder=None, extraction=Extraction()) for _ in range(2)]
         try:
-            assert [worker.catch_up(60) for worker in workers] == [0, 0]
+            assert [worker.jobs.catch_up(60) for worker in workers] == [0, 0]
         finally:
             for worker in workers:
                 worker.close()
-        assert [fact.object for fact in writer.facts(user="ada")] == ["Rome"]
-        last = [fact for fact in writer.as_of(user="ada") if fact.valid_to is None]
+        assert [fact.object for fact in writer.facts.list(user="ada")] == ["Rome"]
+        last = [fact for fact in writer.facts.as_of(user="ada") if fact.valid_to is None]
         assert len(last) == 1
         assert len(last[0].sources) == 3  # told in every session, kept once
-        texts = [item.text for item in writer.memories(user="ada")]
+        texts = [item.text for item in writer.memories.list(user="ada")]
         assert len(texts) == len(set(texts))
 
 
@@ -462,7 +462,7 @@ def test_a_forgotten_duplicate_leaves_what_the_other_message_says(ada: Life) -> 
     second = ada.says("I love green tea!")
     ada.memory.forget(user="ada", message=first)
     ada.thinks()
-    [item] = ada.memory.memories(user="ada")
+    [item] = ada.memory.memories.list(user="ada")
     assert (item.text, item.sources) == ("I love green tea!", (second,))
     assert ada.now("likes") == ["green tea"]
     ada.memory.forget(user="ada", message=second)

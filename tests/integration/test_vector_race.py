@@ -24,7 +24,7 @@ def memory(postgres_url: str) -> Iterator[Memory]:
 def test_who_removes_a_passage_takes_its_unwritten_vector_along(memory: Memory) -> None:
     store = memory.store
     assert isinstance(store, PostgresStore)
-    item = memory.add_memory("Ada drinks tea.", user="ada")
+    item = memory.memories.add("Ada drinks tea.", user="ada")
     scope = memory.scope(user="ada")
     [passage] = store.unembedded(scope, "any", limit=9)
     written, done = threading.Event(), threading.Event()

@@ -46,7 +46,7 @@ def settings(target: str, model_url: str) -> Settings:
 def go_on(memory: Memory, model: ModelServer) -> tuple[str, str]:
     """What another server on the same store answers to the next message, and to the one before."""
     chats = Chats.of(settings("", model.url))
-    app = build_app(memory, Guard.local(memory.tenant, "ada"), chats=chats)
+    app = build_app(memory, Guard.local(memory.tenant_name, "ada"), chats=chats)
     with serving(app) as url, httpx.Client(base_url=url, timeout=60) as client:
         told = str(say(client, "Go on")["message"])
         again = client.post("/api/chat", json=COUNT, headers=JSON)

@@ -1,4 +1,4 @@
-"""`Memory("http://…")`: the same lines on a server as at hand."""
+"""`connect("http://…")`: the same lines on a server as at hand."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from memorist import (
     ToolCallMsg,
     UnauthorizedError,
     Window,
+    connect,
 )
-from memorist.agents.langgraph import MemoristStore
 from tests.support.http_server import Served
 
 LOOK = ToolCallMsg("c1", "c1", "function", "look", '{"a": 1}')
@@ -47,7 +47,7 @@ def memory(
         opened = Memory(tmp_path / "memory.db", embedder=None)
     else:
         monkeypatch.setenv("MEMORIST_KEY", served.key(user))
-        opened = Memory(served.url)
+        opened = connect(served.url)
     with opened:
         opened.ada = user  # type: ignore[attr-defined]
         yield opened
@@ -110,28 +110,30 @@ def test_a_message_grows_while_others_read_it(memory: Memory, ada: str) -> None:
 
 
 def test_facts_are_added_changed_and_remembered_as_they_were(memory: Memory, ada: str) -> None:
-    first = memory.add_fact("Ada", "lives in", "Munich", user=ada, single=True, valid_from=MARCH)
-    second = memory.change_fact(first, user=ada, object="Berlin")
-    assert [fact.object for fact in memory.facts(user=ada)] == ["Berlin"]
-    assert [fact.object for fact in memory.as_of(user=ada, valid=MARCH)] == ["Munich"]
-    assert len(memory.as_of(user=ada)) == 2
-    assert [f.id for f in memory.facts(user=ada, subject="Ada", predicate="lives in")] == [second]
-    memory.retract(second, user=ada, reason="she said so")
-    assert memory.facts(user=ada) == []
-    changes = memory.undo(second, user=ada)
+    first = memory.facts.add("Ada", "lives in", "Munich", user=ada, single=True, valid_from=MARCH)
+    second = memory.facts.change(first, user=ada, object="Berlin")
+    assert [fact.object for fact in memory.facts.list(user=ada)] == ["Berlin"]
+    assert [fact.object for fact in memory.facts.as_of(user=ada, valid=MARCH)] == ["Munich"]
+    assert len(memory.facts.as_of(user=ada)) == 2
+    assert [f.id for f in memory.facts.list(user=ada, subject="Ada", predicate="lives in")] == [
+        second
+    ]
+    memory.memories.retract(second, user=ada, reason="she said so")
+    assert memory.facts.list(user=ada) == []
+    changes = memory.memories.undo(second, user=ada)
     assert [type(change).__name__ for change in changes] == ["Restore"]
 
 
 def test_memories_are_kept_listed_and_forgotten(memory: Memory, ada: str) -> None:
-    id_ = memory.add_memory(
+    id_ = memory.memories.add(
         "Ada drinks green tea.", user=ada, kind="concept", tags=("tea",), importance=0.9
     )
-    [item] = memory.memories(user=ada)
+    [item] = memory.memories.list(user=ada)
     assert (item.id, item.kind, item.tags[0], item.importance) == (id_, "concept", "tea", 0.9)
     assert memory.recall("green tea", user=ada, kind="memory", tags="tea").hits[0].id == id_
     gone = memory.forget(user=ada, memory=id_)
     assert gone.counts["memories"] == 1
-    assert memory.memories(user=ada, current=False) == []
+    assert memory.memories.list(user=ada, current=False) == []
 
 
 def test_notes_are_one_text_with_versions(memory: Memory, ada: str) -> None:
@@ -150,15 +152,15 @@ def test_notes_are_one_text_with_versions(memory: Memory, ada: str) -> None:
 def test_jobs_are_seen(memory: Memory, ada: str) -> None:
     chat = memory.session(user=ada)
     chat.add("user", "keep this")
-    assert isinstance(memory.jobs(user=ada), list)
-    assert memory.catch_up(timeout_s=10) == 0
-    assert sum(memory.waiting().values()) == 0
+    assert isinstance(memory.jobs.list(user=ada), list)
+    assert memory.jobs.catch_up(timeout_s=10) == 0
+    assert sum(memory.jobs.waiting().values()) == 0
 
 
 def test_upkeep_is_told_of(memory: Memory, ada: str) -> None:
-    memory.add_memory("Ada's plan for today is tea.", user=ada, kind="working")
-    assert memory.audit(user=ada).memories == 1
-    assert memory.maintain(user=ada, dry_run=True).dry_run
+    memory.memories.add("Ada's plan for today is tea.", user=ada, kind="working")
+    assert memory.memories.audit(user=ada).memories == 1
+    assert memory.memories.maintain(user=ada, dry_run=True).dry_run
 
 
 def test_a_session_is_summed_up(memory: Memory, ada: str) -> None:
@@ -175,9 +177,9 @@ def test_a_session_is_summed_up(memory: Memory, ada: str) -> None:
 
 
 def test_sessions_are_resolved_and_listed(memory: Memory, ada: str) -> None:
-    assert memory.active(user=ada, agent="tutor") is None
+    assert memory.active_session(user=ada, agent="tutor") is None
     first = memory.session(user=ada, agent="tutor")
-    assert memory.active(user=ada, agent="tutor") == first.session
+    assert memory.active_session(user=ada, agent="tutor") == first.session
     second = memory.session(user=ada, agent="tutor", new=True)
     assert memory.session(user=ada, agent="tutor", claimed=first.id).id == first.id
     assert memory.session(user=ada, agent="coach", claimed=first.id).id != first.id
@@ -198,15 +200,15 @@ def test_what_is_wrong_is_told_with_the_same_errors(memory: Memory, ada: str) ->
     with pytest.raises(InvalidError):
         memory.forget(user=ada, session=None)  # type: ignore[arg-type]
     with pytest.raises(NotFoundError):
-        memory.change_fact("nobody's", user=ada, object="x")
+        memory.facts.change("nobody's", user=ada, object="x")
     with pytest.raises(NotFoundError):
-        memory.undo("nobody's", user=ada)
+        memory.memories.undo("nobody's", user=ada)
     with pytest.raises(NotFoundError):
-        memory.retry(123_456, user=ada)
+        memory.jobs.retry(123_456, user=ada)
 
 
 def test_every_public_method_of_a_memory_is_a_clients_too() -> None:
-    local = {"of_tenant", "scrub"}  # a server's own business
+    local = {"scrub"}  # a server's own business
     for name, method in inspect.getmembers(Memory, inspect.isfunction):
         if name.startswith("_") or name in local:
             continue
@@ -217,7 +219,7 @@ def test_every_public_method_of_a_memory_is_a_clients_too() -> None:
 
 
 async def _a_turn(url: str) -> list[str]:
-    async with AsyncMemory(url) as memory:
+    async with AsyncMemory.of(connect(url)) as memory:
         chat = await memory.session(user="grace")
         await chat.add("user", "hello from asyncio")
         return [one.text for one in (await memory.recall("hello", user="grace")).hits]
@@ -252,12 +254,10 @@ def test_a_server_that_is_away_leaves_recall_empty_and_says_so(
 def test_what_needs_the_database_says_so(served: Served) -> None:
     with Client(served.url) as client, pytest.raises(ConfigError, match="database"):
         client.store.claim()
-    with Client(served.url) as client, pytest.raises(ConfigError, match="database"):
-        MemoristStore(client)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="MEMORIST_KEY"):
-        Memory(served.url, key="mk_…")  # type: ignore[call-arg]
-    with pytest.raises(ConfigError, match="server's to choose"):
-        Memory(served.url, embedder=None, tenant="other")
+    with pytest.raises(ConfigError, match=r"memorist\.connect"):
+        Memory(served.url)
+    with connect(served.url) as client, pytest.raises(ConfigError, match="key of the other"):
+        client.tenant("other")
 
 
 def test_the_environment_may_name_the_server(
@@ -265,6 +265,6 @@ def test_the_environment_may_name_the_server(
 ) -> None:
     monkeypatch.setitem(os.environ, "MEMORIST_URL", served.url)
     monkeypatch.setitem(os.environ, "MEMORIST_KEY", served.key("ada"))
-    with Memory() as memory:
+    with connect() as memory:
         assert isinstance(memory, memorist.Client)
         memory.warm_up()

@@ -1,4 +1,4 @@
-"""`Memory("http://…")` where things are odd: proxies, other servers, texts that are none."""
+"""`connect("http://…")` where things are odd: proxies, other servers, texts that are none."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_half_a_character_is_refused_as_it_is_at_hand(client: Client) -> None:
     for ask in (
         lambda: client.session(user="ada", agent=HALF),
         lambda: client.sessions(user="ada", agent=HALF),
-        lambda: client.retract(HALF, user="ada"),
+        lambda: client.memories.retract(HALF, user="ada"),
         lambda: client.forget(user="ada", message=HALF),
     ):
         with pytest.raises(InvalidError, match="lone surrogate"):
@@ -111,10 +111,10 @@ def test_a_connection_that_was_closed_for_being_idle_is_not_used_again(tmp_path:
         serving(build_app(memory, Guard.local("default", "ada")), timeout_keep_alive=1) as url,
         Client(url) as client,
     ):
-        fact = client.add_fact("Ada", "lives in", "Rome", user="ada")
+        fact = client.facts.add("Ada", "lives in", "Rome", user="ada")
         time.sleep(2.5)
-        client.change_fact(fact, user="ada", object="Oslo")  # which may not be sent twice
-        [now] = client.facts(user="ada")
+        client.facts.change(fact, user="ada", object="Oslo")  # which may not be sent twice
+        [now] = client.facts.list(user="ada")
         assert now.object == "Oslo"
 
 

@@ -112,13 +112,13 @@ def test_an_admin_names_the_user_in_each_call(url: str, memory: Memory) -> None:
         nobody = {key: value for key, value in arguments.items() if key != "user_id"}
         assert "give user_id" in failure(post(url, call(tool, **nobody), ADMIN)), tool
     assert not result(post(url, call("remember", content="Hi.", user_id="bob"), ADMIN))["isError"]
-    assert [it.content for it in memory.of_tenant("acme").history(user="bob")] == ["Hi."]
+    assert [it.content for it in memory.tenant("acme").history(user="bob")] == ["Hi."]
     assert memory.history(user="bob") == []
 
 
 def test_resources_and_prompts_are_the_callers_too(url: str, memory: Memory) -> None:
     for user in ("ada", "bob"):
-        Notebook(memory.of_tenant("acme"), user=user).append(f"These are of {user}.")
+        Notebook(memory.tenant("acme"), user=user).append(f"These are of {user}.")
 
     async def read(session: ClientSession, uri: str) -> str:
         [content] = (await session.read_resource(AnyUrl(uri))).contents
@@ -374,7 +374,7 @@ def test_an_app_may_be_run_again(memory: Memory) -> None:
     for said in ("Once.", "Twice."):
         with serving_here(make_app(memory, mcp)) as url:
             result(post(url, call("remember", content=said)))
-    history = memory.of_tenant("acme").history(user="ada", agent="tutor")
+    history = memory.tenant("acme").history(user="ada", agent="tutor")
     assert [it.content for it in history] == ["Once.", "Twice."]
 
 

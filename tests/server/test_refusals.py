@@ -329,19 +329,19 @@ def asks_with(bad: str) -> list[tuple[str, str, Any, Any]]:
             {"role": "user", "session": bad},
             lambda memory: memory.remember(Message("user", "Hi"), user="ada", session=bad),
         ),
-        ("POST", "memories", {"text": bad}, lambda memory: memory.add_memory(bad, user="ada")),
+        ("POST", "memories", {"text": bad}, lambda memory: memory.memories.add(bad, user="ada")),
         (
             "POST",
             "memories",
             {"text": f"{bad} tea", "sources": ["m1"]},
-            lambda memory: memory.add_memory(f"{bad} tea", user="ada", sources=("m1",)),
+            lambda memory: memory.memories.add(f"{bad} tea", user="ada", sources=("m1",)),
         ),
         *(
             (
                 "POST",
                 "facts",
                 {**TRIPLE, part: bad, "sources": ["m1"]},
-                lambda memory, part=part: memory.add_fact(
+                lambda memory, part=part: memory.facts.add(
                     *{**TRIPLE, part: bad}.values(), user="ada"
                 ),
             )

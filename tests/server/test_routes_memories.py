@@ -229,4 +229,4 @@ def test_what_is_not_known_is_not_taken_in_a_query(api: Api) -> None:
 def test_the_memory_behind_the_server_sees_the_same(api: Api) -> None:
     memory: Memory = api.memory
     post(api.eve, "/api/memories", status=201, text="Eve paints.", agent="m")
-    assert [one.text for one in memory.memories(user="eve", agent="m")] == ["Eve paints."]
+    assert [one.text for one in memory.memories.list(user="eve", agent="m")] == ["Eve paints."]

@@ -242,7 +242,7 @@ def test_no_tenant_is_anothers_shelf(api: Api, room: str) -> None:
     with pytest.raises(ScopeError):
         keys.create(tenant=f"default/{room}", user="handbook")
     with pytest.raises(ScopeError):
-        api.memory.of_tenant(f"default/{room}")
+        api.memory.tenant(f"default/{room}")
     with pytest.raises(ScopeError):
         Memory(api.memory.store, tenant=f"default/{room}", embedder=None, extraction=None)
     id_ = f"{len(room):016x}"

@@ -45,18 +45,18 @@ class Life:
         return stored.message_ids[0]
 
     def thinks(self) -> None:
-        assert self.memory.catch_up(30) == 0
+        assert self.memory.jobs.catch_up(30) == 0
 
     def now(self, predicate: str = "lives in", **where: Any) -> list[str]:
         """What holds now."""
-        found = self.memory.facts(user="ada", predicate=predicate, **where)
+        found = self.memory.facts.list(user="ada", predicate=predicate, **where)
         return [fact.object for fact in found]
 
     def then(
         self, valid: datetime | None = None, known: datetime | None = None, of: str = "lives in"
     ) -> list[str]:
         """What held at a moment, by what was known at another."""
-        found = self.memory.as_of(user="ada", valid=valid, known=known)
+        found = self.memory.facts.as_of(user="ada", valid=valid, known=known)
         return [fact.object for fact in found if fact.predicate == of]
 
     def id_of(self, thing: str) -> str:
@@ -67,7 +67,7 @@ class Life:
         return next(fact.id for fact in found if fact.object == thing)
 
     def memories(self, **where: Any) -> list[str]:
-        return [item.text for item in self.memory.memories(user="ada", **where)]
+        return [item.text for item in self.memory.memories.list(user="ada", **where)]
 
     def recalls(self, question: str, kind: str = "fact", **where: Any) -> list[str]:
         only: Any = {"kind": kind, "user": "ada", **where}

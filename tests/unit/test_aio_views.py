@@ -11,14 +11,37 @@ from pathlib import Path
 import pytest
 
 from memorist import (
+    AsyncChat,
     AsyncLibrary,
     AsyncMemory,
     AsyncNotebook,
+    Chat,
     ConflictError,
     InvalidError,
     Library,
+    Memory,
     Notebook,
     NotFoundError,
+)
+from memorist.aio import (
+    AsyncApiKeys,
+    AsyncArticles,
+    AsyncEntries,
+    AsyncFacts,
+    AsyncJobs,
+    AsyncMemories,
+    AsyncMessages,
+    AsyncNoteVersions,
+)
+from memorist.namespaces import (
+    ApiKeys,
+    Articles,
+    Entries,
+    Facts,
+    Jobs,
+    Memories,
+    Messages,
+    NoteVersions,
 )
 
 Act = Callable[[AsyncMemory], Awaitable[None]]
@@ -35,40 +58,39 @@ def run(act: Act) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sync", "other", "beside"),
-    [(Notebook, AsyncNotebook, {"open"}), (Library, AsyncLibrary, set())],
+    ("sync", "other"),
+    [
+        (Memory, AsyncMemory),
+        (Chat, AsyncChat),
+        (Notebook, AsyncNotebook),
+        (Library, AsyncLibrary),
+        (Facts, AsyncFacts),
+        (Memories, AsyncMemories),
+        (Jobs, AsyncJobs),
+        (Messages, AsyncMessages),
+        (Entries, AsyncEntries),
+        (Articles, AsyncArticles),
+        (NoteVersions, AsyncNoteVersions),
+        (ApiKeys, AsyncApiKeys),
+    ],
 )
-def test_the_async_views_have_the_same_methods_with_the_same_signatures(
-    sync: type, other: type, beside: set[str]
+def test_the_async_classes_have_the_same_methods_with_the_same_parameters(
+    sync: type, other: type
 ) -> None:
-    public = {name for name in dir(sync) if not name.startswith("_")}
+    synchronous_only = {"store", "embedder", "extraction", "builder", "id"}
+    public = {name for name in dir(sync) if not name.startswith("_")} - synchronous_only
+    assert public <= set(dir(other))
     for name in public:
-        mine, theirs = getattr(sync, name), getattr(other, name)
-        if isinstance(mine, property):
-            assert isinstance(theirs, property), name
-            continue
-        assert inspect.signature(theirs) == inspect.signature(mine), name
-        # A context asks a shelf for quotes in the thread that it has already.
-        assert inspect.iscoroutinefunction(theirs) == (name != "quotes"), name
-    assert {name for name in dir(other) if not name.startswith("_")} == public | beside
-
-
-@pytest.mark.parametrize(
-    ("sync", "other"), [(Notebook, AsyncNotebook.open), (Library, AsyncLibrary)]
-)
-def test_the_async_views_are_opened_with_the_same_arguments(
-    sync: type, other: Callable[..., object]
-) -> None:
-    expected = inspect.signature(sync).parameters
-    got = dict(inspect.signature(other).parameters)
-    assert got["memory"].annotation == "AsyncMemory"
-    got["memory"] = got["memory"].replace(annotation="Memory")
-    assert list(got.items()) == list(expected.items())
+        method = getattr(sync, name)
+        if callable(method):
+            mine = inspect.signature(method).parameters
+            theirs = inspect.signature(getattr(other, name)).parameters
+            assert list(mine) == list(theirs), name
 
 
 def test_notes_are_edited_with_await() -> None:
     async def act(memory: AsyncMemory) -> None:
-        notes = await AsyncNotebook.open(memory, user="ada", agent="tutor", max_chars=90)
+        notes = await memory.notes(user="ada", agent="tutor", max_chars=90)
         assert (notes.version, notes.max_chars, await notes.read()) == (0, 90, "")
         await notes.append("## Plans\n- learn to sail")
         await notes.prepend("# Ada")
@@ -81,7 +103,7 @@ def test_notes_are_edited_with_await() -> None:
         assert "version 7" in await notes.manage("append", "more")
         await notes.clear()
         assert [note.version for note in await notes.versions()] == [8, 7, 6, 5, 4, 3, 2, 1]
-        other = await AsyncNotebook.open(memory, user="ada")
+        other = await memory.notes(user="ada")
         assert other.version == 0
 
     run(act)
@@ -90,9 +112,9 @@ def test_notes_are_edited_with_await() -> None:
 def test_notes_refuse_what_those_without_await_refuse() -> None:
     async def act(memory: AsyncMemory) -> None:
         with pytest.raises(InvalidError, match="max_chars"):
-            await AsyncNotebook.open(memory, user="ada", max_chars=0)
-        first = await AsyncNotebook.open(memory, user="ada")
-        second = await AsyncNotebook.open(memory, user="ada")
+            await memory.notes(user="ada", max_chars=0)
+        first = await memory.notes(user="ada")
+        second = await memory.notes(user="ada")
         await first.write("mine")
         with pytest.raises(ConflictError):
             await second.write("theirs")
@@ -105,10 +127,10 @@ def test_notes_refuse_what_those_without_await_refuse() -> None:
 def test_many_tasks_add_to_the_same_notes_and_none_is_lost() -> None:
     async def act(memory: AsyncMemory) -> None:
         async def add(number: int) -> None:
-            await (await AsyncNotebook.open(memory, user="ada")).append(f"line {number}")
+            await (await memory.notes(user="ada")).append(f"line {number}")
 
         await asyncio.gather(*map(add, range(8)))
-        text = await (await AsyncNotebook.open(memory, user="ada")).read()
+        text = await (await memory.notes(user="ada")).read()
         assert sorted(text.split("\n\n")) == [f"line {number}" for number in range(8)]
 
     run(act)
@@ -120,7 +142,7 @@ def test_articles_are_read_in_found_and_removed_with_await(tmp_path: Path) -> No
     threads: set[str] = set()
 
     async def act(memory: AsyncMemory) -> None:
-        library = AsyncLibrary(memory, "handbook")
+        library = memory.library("handbook")
         done = await library.ingest(
             tmp_path, progress=lambda *_: threads.add(threading.current_thread().name)
         )
@@ -131,8 +153,8 @@ def test_articles_are_read_in_found_and_removed_with_await(tmp_path: Path) -> No
         assert (await library.get(shelved.id)).title == "Tea"
         await library.remove(shelved.id)
         assert [card.title for card in await library.articles()] == ["bees", "Returns"]
-        assert await AsyncLibrary(memory, user="ada").articles() == []
-        assert library.scope == Library(memory._memory, "handbook").scope
+        assert await memory.library(user="ada").articles() == []
+        assert library.scope == Library(memory._wrapped, "handbook").scope
 
     run(act)
     assert threading.main_thread().name not in threads
@@ -140,7 +162,7 @@ def test_articles_are_read_in_found_and_removed_with_await(tmp_path: Path) -> No
 
 def test_an_async_library_is_quoted_in_an_async_context() -> None:
     async def act(memory: AsyncMemory) -> None:
-        library = AsyncLibrary(memory, "handbook")
+        library = memory.library("handbook")
         shelved = await library.add("Returns", "Goods may be returned on Sundays.")
         chat = await memory.session(user="ada")
         made = await chat.context("When may goods be returned?", max_tokens=400, library=library)

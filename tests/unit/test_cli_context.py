@@ -230,7 +230,7 @@ def test_a_look_through_a_small_window_leaves_the_session_as_it_was(
     assert "those of 26 messages (extractive); it is not kept" in " ".join(said.split())
     assert told(run("--session", "long", "-t", "400", "--json"))["receipt"]["compression"]
     assert memory.summaries(user="me", session="long") == []
-    assert memory.waiting()["summarize"] == 0
+    assert memory.jobs.waiting()["summarize"] == 0
     assert len(chat.context(QUESTION).receipt.part("history").ids) == 30
 
 

@@ -102,8 +102,8 @@ def test_a_message_is_stored_at_once_and_thought_about_by_whoever_asks(
     run: Run, memory: Memory
 ) -> None:
     worked(run("remember", "I prefer tea over coffee."))
-    assert [job.kind for job in memory.jobs(user="me")] == ["embed"]
-    assert memory.memories(user="me") == []
+    assert [job.kind for job in memory.jobs.list(user="me")] == ["embed"]
+    assert memory.memories.list(user="me") == []
 
     assert "I prefer tea over coffee." in worked(run("memories"))
     assert "user prefers tea" in worked(run("facts"))
@@ -124,7 +124,7 @@ def test_memories_are_narrowed_and_the_ended_shown_with_their_reason(
 ) -> None:
     keep(memory, "Likes tea", category="user_preferences", kind="concept")
     [bees] = keep(memory, "Keeps bees", category="knowledge")
-    memory.retract(bees, user="me", reason="they were wasps")
+    memory.memories.retract(bees, user="me", reason="they were wasps")
 
     assert "Keeps bees" not in worked(run("memories"))
     shown = worked(run("memories", "--all"))
@@ -188,11 +188,11 @@ def test_facts_are_shown_as_of_a_moment_and_as_far_as_was_known(run: Run, memory
 
 def test_undo_takes_the_end_of_an_id_and_says_what_it_did(run: Run, memory: Memory) -> None:
     first, second = keep(memory, "Likes tea", "Keeps bees")
-    memory.retract(first, user="me")
+    memory.memories.retract(first, user="me")
 
     assert worked(run("undo", f"…{first[-8:]}")) == f"restored {first}\n"
     assert told(run("undo", second, "--json")) == [{"id": second, "change": "retracted"}]
-    assert [item.id for item in memory.memories(user="me")] == [first]
+    assert [item.id for item in memory.memories.list(user="me")] == [first]
 
 
 def test_undo_refuses_to_guess(run: Run, memory: Memory) -> None:
@@ -215,9 +215,9 @@ def test_what_was_given_up_is_shown_with_its_reason_and_tried_again(
 
     first = told(run("jobs", "--dead", "--json"))[0]["id"]
     assert worked(run("jobs", "--retry", str(first))) == "retried 1 jobs\n"
-    assert len(memory.jobs(user="me", dead=True)) == 2
+    assert len(memory.jobs.list(user="me", dead=True)) == 2
     assert worked(run("jobs", "--retry", "all")) == "retried 2 jobs\n"
-    assert len(memory.jobs(user="me", dead=False)) == 4
+    assert len(memory.jobs.list(user="me", dead=False)) == 4
 
 
 def test_jobs_of_everyone_are_those_of_the_tenant(
@@ -270,10 +270,10 @@ def test_a_dry_run_says_what_would_be_and_changes_nothing(run: Run, memory: Memo
     assert "1 would be promoted" in planned
     assert "1 would be expired: older than it may be kept" in planned
     assert "Likes tea" in planned
-    assert [item.tier for item in memory.memories(user="me")] == ["short", "short"]
+    assert [item.tier for item in memory.memories.list(user="me")] == ["short", "short"]
 
     assert "1 expired: older than it may be kept" in worked(run(*options))
-    assert [(item.text, item.tier) for item in memory.memories(user="me")] == [
+    assert [(item.text, item.tier) for item in memory.memories.list(user="me")] == [
         ("Fixed the build", "long")
     ]
     again = run(*options)
@@ -298,7 +298,7 @@ def test_the_options_make_a_rule(
     keep(memory, "new and weighty", importance=0.65)
     worked(run("maintain", *options))
 
-    assert sorted(item.text for item in memory.memories(user="me")) == left
+    assert sorted(item.text for item in memory.memories.list(user="me")) == left
 
 
 def test_half_a_rule_is_refused(run: Run) -> None:
@@ -308,7 +308,7 @@ def test_half_a_rule_is_refused(run: Run) -> None:
 
 def test_everyone_is_tidied_without_showing_what_they_said(run: Run, memory: Memory) -> None:
     for user in ("ada", "bob"):
-        memory.add_memory("Keeps bees on the roof", user=user)
+        memory.memories.add("Keeps bees on the roof", user=user)
     options = ("maintain", "--everyone", "--max-count", "0")
 
     dry = told(run(*options, "--dry-run", "--json"))
@@ -316,7 +316,7 @@ def test_everyone_is_tidied_without_showing_what_they_said(run: Run, memory: Mem
     shown = worked(run(*options))
     assert "2 expired: more than may be kept" in shown
     assert "bees" not in shown
-    assert memory.memories(user="ada") == memory.memories(user="bob") == []
+    assert memory.memories.list(user="ada") == memory.memories.list(user="bob") == []
 
 
 @pytest.mark.parametrize("command", ["memories", "facts", "jobs", "maintain"])
@@ -342,7 +342,7 @@ def test_the_worker_drains_the_queue_of_all_users_once(run: Run, memory: Memory)
     worked(done)
     assert "memories by rules" in done.stderr
     assert "the worker has ended; waiting: embed 0" in done.stderr
-    assert [len(memory.memories(user=user)) for user in ("ada", "bob")] == [1, 1]
+    assert [len(memory.memories.list(user=user)) for user in ("ada", "bob")] == [1, 1]
 
 
 def test_the_worker_gives_vectors_too(
@@ -352,8 +352,8 @@ def test_the_worker_gives_vectors_too(
     memory.remember("I prefer tea over coffee.", user="me")
     worked(run("worker", "--once"))
 
-    assert memory.jobs(user="me") == []  # the memory that was made has its vector, too
-    assert len(memory.memories(user="me")) == 1
+    assert memory.jobs.list(user="me") == []  # the memory that was made has its vector, too
+    assert len(memory.memories.list(user="me")) == 1
 
 
 def test_the_worker_asks_the_model_that_the_settings_name(
@@ -366,7 +366,7 @@ def test_the_worker_asks_the_model_that_the_settings_name(
     assert "memories by any" in done.stderr
     assert "this hour: 1 of 7 calls" in done.stderr
     assert len(server.requests) == 1
-    assert [item.text for item in memory.memories(user="me")] == ["I prefer tea over coffee."]
+    assert [item.text for item in memory.memories.list(user="me")] == ["I prefer tea over coffee."]
 
 
 def test_the_worker_keeps_to_its_budget_and_leaves_the_rest(
@@ -412,8 +412,8 @@ def test_a_signal_ends_the_worker_after_the_job_at_hand(
         worker.stderr.close()
 
     assert len(server.requests) == 1
-    assert sorted(len(memory.memories(user=user)) for user in users) == [0, 0, 1]
-    left = [job for user in users for job in memory.jobs(user=user) if job.kind == "embed"]
+    assert sorted(len(memory.memories.list(user=user)) for user in users) == [0, 0, 1]
+    left = [job for user in users for job in memory.jobs.list(user=user) if job.kind == "embed"]
     assert [(job.lease, job.attempts, job.dead) for job in left] == [(None, 0, False)] * 2
 
 

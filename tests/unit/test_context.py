@@ -267,7 +267,7 @@ def test_a_long_session_is_summarised_in_the_background() -> None:
         context = chat.context("and?", window=SMALL)
         assert context.receipt.compression is None
         assert "no summary" in context.receipt.part("history").why
-        assert memory.catch_up(60) == 0
+        assert memory.jobs.catch_up(60) == 0
         context = chat.context("and?", window=SMALL)
         assert context.receipt.part("history").why == ""
         newest = memory.summaries(user="ada", session=chat.id)[0]
@@ -387,7 +387,7 @@ def test_a_model_makes_the_summary_better_afterwards() -> None:
             done = chat.context("and?", window=SMALL).receipt.compression
             assert done is not None
             assert done.made_by == "extractive"  # nobody waited for the model
-            memory._open_summarizer().catch_up(30)
+            memory._runtime.summarizer().catch_up(30)
             [newest] = memory.summaries(user="ada", session=chat.id)
             assert newest.made_by == model.name
             assert "harbours, all 30" in newest.text

@@ -10,10 +10,10 @@ import pytest
 
 from memorist import Extraction, Memory, Message, Window
 from memorist.context.compression import summarizer
-from memorist.contexts import MOST_COUNTERS, open_summarizer
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.tokenizer import ByteEstimate
 from memorist.records.log import Job
+from memorist.runtime import MAX_COUNTERS, open_summarizer
 from memorist.testing.model_server import ModelServer
 from tests.unit.test_context import said, talk
 
@@ -36,9 +36,9 @@ def test_a_message_is_quoted_as_its_own_session_has_it(memory: Memory) -> None:
 
 
 def test_a_tokenizer_that_is_known_takes_no_place_from_another(memory: Memory) -> None:
-    windows = [Window(tokenizer=ByteEstimate()) for _ in range(MOST_COUNTERS)]
-    counters = [memory._counter(window) for window in windows]
-    assert [memory._counter(window) for window in windows] == counters
+    windows = [Window(tokenizer=ByteEstimate()) for _ in range(MAX_COUNTERS)]
+    counters = [memory._runtime.counter(window) for window in windows]
+    assert [memory._runtime.counter(window) for window in windows] == counters
 
 
 def test_a_summary_that_takes_long_is_made_by_nobody_else(
@@ -57,4 +57,4 @@ def test_a_summary_that_takes_long_is_made_by_nobody_else(
         extraction = Extraction(model=OpenAIChat("any", url=server.url))
         assert open_summarizer(memory.store, extraction).step()
     assert taken == []
-    assert memory.waiting()["summarize"] == 0
+    assert memory.jobs.waiting()["summarize"] == 0

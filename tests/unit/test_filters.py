@@ -36,18 +36,18 @@ def texts(found: Recall) -> set[str]:
 
 
 def test_filters_are_made_of_names_or_several_of_them() -> None:
-    assert Filters.of({}) == Filters()
-    one, several = Filters.of({"kind": "fact"}), Filters.of({"kind": ("fact", "note")})
+    assert Filters.of() == Filters()
+    one, several = Filters.of(kind="fact"), Filters.of(kind=("fact", "note"))
     assert (one.kinds, several.kinds) == (("fact",), ("fact", "note"))
-    assert Filters.of({"tags": "hot", "role": ("user",)}) == Filters(tags=("hot",), roles=("user",))
+    assert Filters.of(tags="hot", role=("user",)) == Filters(tags=("hot",), roles=("user",))
 
 
 def test_as_of_and_before_bound_together() -> None:
     early, late = MARCH, MARCH + DAY
-    assert Filters.of({"as_of": early}).before == early
-    assert Filters.of({"as_of": early, "before": late}).before == early
-    assert Filters.of({"as_of": late, "before": early}).before == early
-    assert Filters.of({"after": early}) == Filters(after=early)
+    assert Filters.of(as_of=early).before == early
+    assert Filters.of(as_of=early, before=late).before == early
+    assert Filters.of(as_of=late, before=early).before == early
+    assert Filters.of(after=early) == Filters(after=early)
 
 
 def test_moments_of_other_zones_mean_the_same_moment(memory: Memory) -> None:
@@ -81,7 +81,7 @@ def test_every_filter_holds_for_every_hit(memory: Memory) -> None:
     ]
     store.apply(ADA, [*map(Add, items)])
     store.write_note(ADA.within(agent="tutor"), "tea note", base_version=0)
-    assert memory.catch_up(30) == 0
+    assert memory.jobs.catch_up(30) == 0
 
     def found(**only: object) -> set[str]:
         asked = memory.recall("tea", user="ada", deadline_ms=None, limit=99, **only)  # type: ignore[arg-type]
@@ -117,7 +117,7 @@ def test_a_small_set_is_found_among_thousands_that_fit_better(memory: Memory) ->
         for name in ("one", "two", "three")
     ]
     store.append(ADA.within(session="quiet"), few)
-    assert memory.catch_up(30) == 0
+    assert memory.jobs.catch_up(30) == 0
     wanted = {message.text for message in few}
     for only in ({"role": "user"}, {"after": MARCH + TICK, "role": "user"}, {"session": "quiet"}):
         found = memory.recall("apple", user="ada", deadline_ms=None, limit=3, **only)
@@ -158,7 +158,7 @@ def test_links_lead_to_facts_and_to_the_words_they_came_from(memory: Memory) -> 
                  sources=(said.message_id,))  # fmt: skip
     lies = Fact(scope=ADA, subject="Acme Corp", predicate="lies in", object="Wedding")
     memory.store.apply(ADA, [Add(works), Add(lies)])
-    assert memory.catch_up(30) == 0
+    assert memory.jobs.catch_up(30) == 0
     found = memory.recall("What about Acme Corp, Ada?", user="ada", deadline_ms=None, limit=99)
     by_text = {hit.text: hit for hit in found.hits}
     assert by_text["Ada works at Acme Corp"].why.ranks["links"] in (1, 2)
@@ -175,11 +175,11 @@ def test_what_no_longer_holds_is_not_recalled(memory: Memory) -> None:
         for city in ("Munich", "Berlin", "Paris")
     )
     memory.store.apply(ADA, [Add(munich), Add(paris)])
-    assert memory.catch_up(30) == 0
+    assert memory.jobs.catch_up(30) == 0
     before = memory.recall("where does Ada live?", user="ada", deadline_ms=None)
     assert texts(before) == {"Ada lives in Munich", "Ada lives in Paris"}
     memory.store.apply(ADA, [Supersede(old_id=munich.id, record=berlin), Retract(id=paris.id)])
-    assert memory.catch_up(30) == 0
+    assert memory.jobs.catch_up(30) == 0
     after = memory.recall("where does Ada live?", user="ada", deadline_ms=None)
     assert texts(after) == {"Ada lives in Berlin"}
     assert memory.recall("where does Ada live?", user="eve", deadline_ms=None).hits == ()

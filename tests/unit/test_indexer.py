@@ -98,7 +98,7 @@ def test_all_that_is_stored_is_found_by_its_meaning(store: SqliteStore) -> None:
     with Memory(store, embedder=embedder) as memory:
         for number in range(100):
             memory.remember(f"message {number} about subject{number}", user="ada")
-        assert memory.catch_up(60) == 0
+        assert memory.jobs.catch_up(60) == 0
         assert left(store, embedder) == 0
         hit = memory.recall("subject42", user="ada", deadline_ms=None).hits[0]
         assert hit.why.ranks["meaning"] == 1
@@ -150,13 +150,13 @@ def test_while_a_new_embedder_is_at_work_recall_goes_on_by_words(store: SqliteSt
     run(store, WordEmbedder("old", 16))
     hung = HungEmbedder(questions=False)
     with Memory(store, embedder=hung) as memory:
-        memory._indexer.wake()  # type: ignore[union-attr]
+        memory._runtime.indexer.wake()  # type: ignore[union-attr]
         found = memory.recall("treasure", user="ada", deadline_ms=None)
         assert found.hits[0].text == "the treasure lies under the oak"
         assert found.hits[0].why.ranks.keys() == {"words", "recency"}
         assert (found.late, found.failed) == ((), {})
         hung.let_go.set()
-        assert memory.catch_up(20) == 0
+        assert memory.jobs.catch_up(20) == 0
         found = memory.recall("treasure", user="ada", deadline_ms=None)
         assert found.hits[0].why.ranks["meaning"] == 1
 
@@ -330,10 +330,10 @@ def test_the_background_thread_outlives_an_error_of_the_embedder(store: SqliteSt
     with Memory(store, embedder=embedder) as memory:
         memory.remember("first", user="ada")
         while not embedder.batches:
-            memory.catch_up(0.05)
+            memory.jobs.catch_up(0.05)
         memory.remember("second", user="ada")
         while "second" not in embedder.seen:
-            memory.catch_up(0.05)
+            memory.jobs.catch_up(0.05)
 
 
 def test_two_indexers_share_the_work_and_do_none_of_it_twice(store: SqliteStore) -> None:
@@ -366,7 +366,7 @@ from memorist import Memory
 from tests.support.models import WordEmbedder
 with Memory(sys.argv[1], embedder=WordEmbedder()) as memory:
     memory.remember("the treasure lies under the oak", user="ada", session="talk")
-    assert memory.catch_up(30) == 0
+    assert memory.jobs.catch_up(30) == 0
 """
 
 
@@ -375,9 +375,9 @@ def test_vectors_made_by_another_process_are_found_by_this_one(tmp_path: Path) -
     path = tmp_path / "shared.db"
     with Memory(path, embedder=embedder) as memory:
         memory.remember("good night", user="ada", session="talk")
-        memory.catch_up(30)
+        memory.jobs.catch_up(30)
         assert memory.recall("treasure", user="ada", deadline_ms=None).hits[0].text == "good night"
-        memory._indexer.close()  # type: ignore[union-attr] # it might do the other's work
+        memory._runtime.indexer.close()  # type: ignore[union-attr] # it might do the other's work
         command = [sys.executable, "-c", OTHER_PROCESS, str(path)]
         subprocess.run(command, check=True, timeout=60)
         hit = memory.recall("treasure", user="ada", deadline_ms=None).hits[0]
@@ -438,9 +438,9 @@ def test_a_closed_memory_leaves_the_rest_in_the_queue(store: SqliteStore) -> Non
     say(store, "one")
     indexer.wake()
     assert indexer.catch_up() == 1
-    assert memory.catch_up(20) == 0
+    assert memory.jobs.catch_up(20) == 0
     memory.close()
-    assert Memory(store, embedder=None, extraction=None).catch_up() == 0
+    assert Memory(store, embedder=None, extraction=None).jobs.catch_up() == 0
 
 
 def test_a_store_that_fails_for_a_while_only_makes_the_indexer_pause(
@@ -459,7 +459,7 @@ def test_a_store_that_fails_for_a_while_only_makes_the_indexer_pause(
     monkeypatch.setattr(store, "claim", refuse)
     with Memory(store, embedder=embedder) as memory:
         memory.remember("one", user="ada")
-        assert memory.catch_up(30) == 0
+        assert memory.jobs.catch_up(30) == 0
     assert failed.is_set()
     assert "embedding pauses" in caplog.text
     assert embedder.seen == ["one"]
@@ -491,5 +491,5 @@ def test_a_process_that_only_recalls_embeds_what_others_stored(tmp_path: Path) -
     embedder = WordEmbedder()
     with Memory(tmp_path / "m.db", embedder=embedder) as memory:
         memory.recall("one", user="ada")
-        assert memory.catch_up(20) == 0
+        assert memory.jobs.catch_up(20) == 0
         assert memory.store.unembedded(USER, embedder.name, limit=9) == {}

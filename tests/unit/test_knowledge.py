@@ -62,7 +62,7 @@ def test_what_is_added_is_stored_at_once_and_its_facts_follow(
     message_id = memory.add(role="user", content="I moved to Berlin.")
 
     assert memory.retrieve_by_id(message_id) == {"role": "user", "content": "I moved to Berlin."}
-    store.catch_up(10)
+    store.jobs.catch_up(10)
     assert contents(memory.retrieve_recent()) == ["user lives in Berlin"]
 
 
@@ -85,12 +85,12 @@ def test_a_fact_told_again_is_the_same_fact(memory: KGMemory) -> None:
 
 def test_a_newer_fact_takes_the_place_of_the_older_one(memory: KGMemory, store: Memory) -> None:
     (munich,) = memory.extract_and_update_from_text("I live in Munich.")
-    before = store.facts(user="me")[0].valid_from
+    before = store.facts.list(user="me")[0].valid_from
     (berlin,) = memory.extract_and_update_from_text("I moved to Berlin.")
 
     assert memory.retrieve_all() == [SYSTEM, berlin]
     assert memory.retrieve_by_id(munich["id"]) == berlin
-    assert [fact.object for fact in store.as_of(user="me", valid=before)] == ["Munich"]
+    assert [fact.object for fact in store.facts.as_of(user="me", valid=before)] == ["Munich"]
 
 
 def test_small_talk_states_nothing(memory: KGMemory) -> None:
@@ -113,7 +113,7 @@ def test_a_memory_of_its_own_keeps_every_fact_it_is_told() -> None:
 def test_facts_are_found_by_meaning() -> None:
     with KGMemory() as memory:
         memory.extract_and_update_from_text("I moved to Berlin. My sister is called Eva.")
-        memory._memory.catch_up(10)
+        memory._memory.jobs.catch_up(10)
 
         found = memory.recall("Which town is home?", deadline_ms=None)
         assert {hit.kind for hit in found.hits} == {"fact"}
@@ -133,7 +133,7 @@ def test_closing_leaves_a_memory_that_was_given_open(store: Memory) -> None:
     with KGMemory(memory=store) as memory:
         memory.add_fact(*PARIS)
 
-    assert len(store.facts(user="me")) == 1
+    assert len(store.facts.list(user="me")) == 1
 
 
 # Facts told outright
@@ -231,16 +231,16 @@ def test_an_update_to_a_wrong_shape_changes_nothing(
 
 
 def test_what_a_changed_fact_said_stays_in_the_past(store: Memory) -> None:
-    old = store.add_fact("Ada", "likes", "tea", user="me", agent="tutor")
-    [tea] = store.facts(user="me")
-    new = store.change_fact(old, user="me", object="coffee")
+    old = store.facts.add("Ada", "likes", "tea", user="me", agent="tutor")
+    [tea] = store.facts.list(user="me")
+    new = store.facts.change(old, user="me", object="coffee")
 
-    assert [fact.id for fact in store.facts(user="me", agent="tutor")] == [new]
-    assert [fact.object for fact in store.as_of(user="me", valid=tea.valid_from)] == ["tea"]
+    assert [fact.id for fact in store.facts.list(user="me", agent="tutor")] == [new]
+    assert [fact.object for fact in store.facts.as_of(user="me", valid=tea.valid_from)] == ["tea"]
     with pytest.raises(InvalidError, match="no longer"):
-        store.change_fact(old, user="me", object="water")
+        store.facts.change(old, user="me", object="water")
     with pytest.raises(NotFoundError):
-        store.change_fact(new, user="somebody else", object="water")
+        store.facts.change(new, user="somebody else", object="water")
 
 
 def test_an_update_of_an_unknown_id_is_a_message_error(memory: KGMemory) -> None:
@@ -250,9 +250,9 @@ def test_an_update_of_an_unknown_id_is_a_message_error(memory: KGMemory) -> None
 
 def test_an_updated_message_is_thought_about_again(memory: KGMemory, store: Memory) -> None:
     message_id = memory.add(role="user", content="Hello")
-    store.catch_up(10)
+    store.jobs.catch_up(10)
     memory.update(message_id, content="I moved to Berlin.")
-    store.catch_up(10)
+    store.jobs.catch_up(10)
 
     assert contents(memory.retrieve_recent(5)) == ["user lives in Berlin"]
 
@@ -269,11 +269,11 @@ def test_a_removed_fact_is_gone_and_may_come_back(memory: KGMemory) -> None:
 
 def test_a_removed_message_takes_its_facts_along(memory: KGMemory, store: Memory) -> None:
     message_id = memory.add(role="user", content="I moved to Berlin.")
-    store.catch_up(10)
+    store.jobs.catch_up(10)
 
     assert memory.remove(message_id) is True
     assert memory.retrieve_all() == [SYSTEM]
-    assert store.memories(user="me") == []
+    assert store.memories.list(user="me") == []
 
 
 # Reset
@@ -286,7 +286,7 @@ def test_a_reset_keeps_the_system_message_and_the_log(memory: KGMemory, store: M
     memory.reset_memory()
 
     assert memory.retrieve_all() == [SYSTEM]
-    assert store.as_of(user="me") == []
+    assert store.facts.as_of(user="me") == []
     assert "I moved to Berlin." in [m.content for m in store.history(user="me", session=session)]
 
 
@@ -295,7 +295,7 @@ def test_what_was_still_waiting_does_not_come_after_a_reset(
 ) -> None:
     memory.add(role="user", content="I moved to Berlin.")
     memory.reset()
-    store.catch_up(10)
+    store.jobs.catch_up(10)
 
     assert memory.retrieve_all() == [SYSTEM]
 
@@ -342,7 +342,7 @@ def test_a_text_whose_extraction_fails_is_kept_and_waits() -> None:
 
         said = memory._memory.history(user="me")
         assert [message.content for message in said] == ["I moved to Berlin."]
-        assert len(memory._memory.jobs(user="me")) == 1
+        assert len(memory._memory.jobs.list(user="me")) == 1
 
 
 def test_a_text_that_was_given_up_says_so() -> None:
@@ -352,7 +352,7 @@ def test_a_text_that_was_given_up_says_so() -> None:
         memory = KGMemory(memory=store)
 
         def give_up() -> None:
-            while not store.jobs(user="me", dead=True):
+            while not store.jobs.list(user="me", dead=True):
                 for job in store.store.claim(limit=1, lease_seconds=9e6):
                     store.store.fail(job, "the model answered badly")
 
@@ -400,7 +400,7 @@ def test_other_agents_and_users_have_facts_of_their_own(store: Memory) -> None:
     ]
     said = tutor.add(role="user", content="I moved to Berlin.")
     fact_id = tutor.add_fact(*PARIS)
-    store.catch_up(10)
+    store.jobs.catch_up(10)
 
     for other in others:
         assert other.retrieve_all() == []

@@ -38,9 +38,9 @@ def test_short_term_memory_is_bounded_and_the_message_stays(lives: Lives) -> Non
     ada = lives(policy=Policy(short_term=2, promote_importance=1.0), maintain_every=0)
     texts = ["I love green tea.", "I live in Munich.", "I work at Siemens."]
     ids = [ada.says(text) for text in texts]
-    tea = ada.memory.memories(user="ada")[0]
+    tea = ada.memory.memories.list(user="ada")[0]
     ada.memory.store.touch(ada.memory.scope(user="ada"), [tea.id])  # the oldest, but in use
-    assert ada.memory.maintain(user="ada").expired == 1
+    assert ada.memory.memories.maintain(user="ada").expired == 1
     assert ada.memories() == ["I love green tea.", "I work at Siemens."]
     history = ada.memory.history(user="ada")
     assert [message.message_id for message in history] == ids
@@ -50,15 +50,15 @@ def test_short_term_memory_is_bounded_and_the_message_stays(lives: Lives) -> Non
 def test_what_weighs_much_or_is_used_over_time_is_promoted(lives: Lives) -> None:
     ada = lives(maintain_every=0)
     for text, importance in (("Heavy as lead", 0.9), ("Often used tool", 0.5), ("A trifle", 0.5)):
-        ada.memory.add_memory(text, user="ada", importance=importance)
+        ada.memory.memories.add(text, user="ada", importance=importance)
     for _ in range(2):
         ada.recalls("often used tool", "memory")
         ada.says("Hm.")
     ada.clock.on()
-    assert ada.memory.maintain(user="ada").promoted == 2
-    tiers = {item.text: item.tier for item in ada.memory.memories(user="ada")}
+    assert ada.memory.memories.maintain(user="ada").promoted == 2
+    tiers = {item.text: item.tier for item in ada.memory.memories.list(user="ada")}
     assert tiers == {"Heavy as lead": "long", "Often used tool": "long", "A trifle": "short"}
-    assert ada.memory.maintain(user="ada").changes == ()
+    assert ada.memory.memories.maintain(user="ada").changes == ()
 
 
 RULES = {
@@ -80,16 +80,16 @@ KEPT = {
 @pytest.mark.parametrize("rule", RULES)
 def test_retention_first_tells_and_then_does_what_its_rule_says(lives: Lives, rule: str) -> None:
     ada = lives(retention=(RULES[rule],), maintain_every=0)
-    add = ada.memory.add_memory
+    add = ada.memory.memories.add
     add("old", user="ada", importance=0.5)
     add("heavy", user="ada", importance=0.9)
     add("fixed", user="ada", importance=0.8, category="solutions")
     ada.clock.on(40 * DAY)
     add("new", user="ada", importance=0.5)
-    planned = ada.memory.maintain(user="ada", dry_run=True)
+    planned = ada.memory.memories.maintain(user="ada", dry_run=True)
     assert planned.dry_run
     assert len(ada.memories()) == 4
-    done = ada.memory.maintain(user="ada")
+    done = ada.memory.memories.maintain(user="ada")
     assert done.changes == planned.changes
     assert set(ada.memories()) == KEPT[rule]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import os
 import subprocess
@@ -16,9 +15,7 @@ from typing import Any
 import pytest
 
 from memorist import (
-    AsyncChat,
     AsyncMemory,
-    Chat,
     ConfigError,
     InvalidError,
     MemoristError,
@@ -285,7 +282,7 @@ def test_the_environment_names_the_store_and_the_tenant(
     monkeypatch.setenv("MEMORIST_TENANT", "acme")
     with Memory() as memory:
         memory.remember("hello", user="ada")
-        assert memory.tenant == "acme"
+        assert memory.tenant_name == "acme"
     for tenant, found in (("acme", ["hello"]), ("other", [])):
         with Memory(tmp_path / "chosen.db", tenant=tenant) as memory:
             assert contents(memory.history(user="ada")) == found
@@ -366,24 +363,6 @@ print(json.dumps([spent, sorted(sys.modules)]))
 AT_ONCE = ("__init__", "of_tenant", "scope", "stream", "follow")  # nothing to await before
 
 
-@pytest.mark.parametrize(("sync", "other"), [(Memory, AsyncMemory), (Chat, AsyncChat)])
-def test_the_async_classes_have_the_same_methods_with_the_same_signatures(
-    sync: type, other: type
-) -> None:
-    public = [name for name in dir(sync) if not name.startswith("_")]
-    for name in (*public, "__init__") if sync is Memory else public:
-        mine, theirs = getattr(sync, name), getattr(other, name)
-        if isinstance(mine, property):
-            assert isinstance(theirs, property), name
-            continue
-        expected, got = inspect.signature(mine), inspect.signature(theirs)
-        assert list(got.parameters.values()) == list(expected.parameters.values()), name
-        assert got.return_annotation.removeprefix("Async") == expected.return_annotation, name
-        assert inspect.iscoroutinefunction(theirs) == (name not in AT_ONCE), name
-        assert inspect.isasyncgenfunction(theirs) == (name == "follow"), name
-    assert [name for name in dir(other) if not name.startswith("_")] == public
-
-
 def test_the_ten_lines_work_with_await(tmp_path: Path) -> None:
     async def lines() -> None:
         async with AsyncMemory(tmp_path / "m.db") as memory:
@@ -423,23 +402,23 @@ def test_what_was_derived_is_looked_after_with_await(tmp_path: Path) -> None:
     async def lines() -> None:
         async with AsyncMemory(tmp_path / "m.db", embedder=None) as memory:
             said = await memory.remember("I prefer tea over coffee.", user="ada", source="import")
-            await memory.add_memory("Keeps bees on the roof", user="ada", kind="concept")
-            await memory.catch_up(10)
-            texts = [item.text for item in await memory.memories(user="ada")]
+            await memory.memories.add("Keeps bees on the roof", user="ada", kind="concept")
+            await memory.jobs.catch_up(10)
+            texts = [item.text for item in await memory.memories.list(user="ada")]
             assert any("tea" in text for text in texts)
             assert "Keeps bees on the roof" in texts
 
-            berlin = await memory.add_fact("Ada", "lives_in", "Berlin", user="ada", single=True)
-            await memory.retract(berlin, user="ada", reason="a slip")
-            assert berlin not in [fact.id for fact in await memory.facts(user="ada")]
-            assert len(await memory.undo(berlin, user="ada")) == 1
-            assert berlin in [fact.id for fact in await memory.as_of(user="ada")]
+            berlin = await memory.facts.add("Ada", "lives_in", "Berlin", user="ada", single=True)
+            await memory.memories.retract(berlin, user="ada", reason="a slip")
+            assert berlin not in [fact.id for fact in await memory.facts.list(user="ada")]
+            assert len(await memory.memories.undo(berlin, user="ada")) == 1
+            assert berlin in [fact.id for fact in await memory.facts.as_of(user="ada")]
 
-            assert (await memory.maintain(user="ada", dry_run=True)).expired == 0
-            assert (await memory.audit(user="ada")).memories == len(texts)
-            assert await memory.jobs(user="ada", dead=True) == []
+            assert (await memory.memories.maintain(user="ada", dry_run=True)).expired == 0
+            assert (await memory.memories.audit(user="ada")).memories == len(texts)
+            assert await memory.jobs.list(user="ada", dead=True) == []
             with pytest.raises(NotFoundError):
-                await memory.retry(1, user="ada")
+                await memory.jobs.retry(1, user="ada")
             gone = await memory.forget(user="ada", message=said.message_ids[0], scrub=False)
             assert gone.counts["messages"] == 1
 
@@ -451,15 +430,15 @@ def test_one_memory_is_forgotten_and_its_message_stays() -> None:
         chat = memory.session(user="ada", agent="tutor")
         for text in ("I live in Munich.", "I moved to Berlin.", "I moved to Oslo."):
             chat.add("user", text)
-            memory.catch_up(20)
-        told = {fact.object: fact for fact in memory.as_of(user="ada")}
+            memory.jobs.catch_up(20)
+        told = {fact.object: fact for fact in memory.facts.as_of(user="ada")}
         gone = memory.forget(user="ada", memory=str(told["Berlin"].memory))
         assert (gone.counts["memories"], gone.counts["facts"]) == (1, 1)
         assert len(chat.history()) == 3
-        kept = {fact.object: fact.superseded_by for fact in memory.as_of(user="ada")}
+        kept = {fact.object: fact.superseded_by for fact in memory.facts.as_of(user="ada")}
         assert kept == {"Munich": told["Oslo"].id, "Oslo": None}
         memory.forget(user="ada", memory=told["Oslo"].id)
-        assert [fact.object for fact in memory.facts(user="ada")] == ["Munich"]
+        assert [fact.object for fact in memory.facts.list(user="ada")] == ["Munich"]
         with pytest.raises(NotFoundError):
             memory.forget(user="ada", memory=told["Oslo"].id)
         with pytest.raises(InvalidError):

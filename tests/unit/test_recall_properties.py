@@ -51,7 +51,7 @@ def test_every_hit_is_the_users_own_and_passes_and_every_word_is_found(
         now=now(),
         limit=1_000,
         deadline_ms=None,
-        filters=Filters.of(asked.only),
+        filters=Filters.of(**asked.only),
     )
     found = searcher.search(query)
     allowed = world.allowed(asked)
@@ -69,7 +69,7 @@ def told() -> Iterator[Memory]:
     with Memory(SqliteStore(":memory:"), embedder=WordEmbedder()) as memory:
         talk = [Message("user", line, name=name) for name, line in lines(random.Random(1), 200)]
         memory.remember([*talk, *ODD_TEXTS.values()], user="ada")
-        assert memory.catch_up(60) == 0
+        assert memory.jobs.catch_up(60) == 0
         yield memory
 
 

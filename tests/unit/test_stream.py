@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memorist import AsyncMemory, Chat, ConflictError, Memory, Message, MessageError, NotFoundError
+from memorist.chat import Stream
 from memorist.store.bm25 import PIECES
 from memorist.store.log import next_piece
-from memorist.stream import Stream
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60)
 
@@ -262,7 +262,7 @@ def test_a_finished_stream_gets_its_vectors_soon() -> None:
         chat = memory.session(user="ada")
         with chat.stream() as reply:
             reply.write("I have moved to Berlin")
-        assert memory.catch_up(timeout_s=20) == 0
+        assert memory.jobs.catch_up(timeout_s=20) == 0
         name = memory.embedder.name if memory.embedder else ""
         assert memory.store.unembedded(chat.session.scope, name, limit=1) == {}
         assert memory.store.jobs(chat.session.scope) == []

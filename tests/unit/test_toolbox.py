@@ -77,7 +77,7 @@ def test_what_a_model_says_that_a_user_said_is_trusted_as_the_models_words(
     said = box.remember("I moved to Berlin in March.")
     kept = box.store_concept("A quorum is more than half of the members.")
     [entry] = memory.store.find(memory.scope(user="ada"), [said["message_id"]])
-    [item] = memory.memories(user="ada")
+    [item] = memory.memories.list(user="ada")
     assert (entry.message.role, entry.source) == ("user", "assistant")
     assert (item.id, item.source) == (kept["id"], "assistant")
 
@@ -95,7 +95,7 @@ def test_a_search_that_could_not_be_made_is_no_empty_result() -> None:
 @pytest.mark.parametrize(("tool", "kind"), KINDS.items())
 def test_each_store_tool_keeps_its_kind(memory: Memory, box: Toolbox, tool: str, kind: str) -> None:
     kept = getattr(box, tool)("The build needs Python 3.11.", importance=0.9, tags=["build"])
-    [item] = memory.memories(user="ada", agent="tutor")
+    [item] = memory.memories.list(user="ada", agent="tutor")
     assert (kept["id"], kept["kind"], kept["why"]) == (item.id, kind, "")
     assert item.kind == kind
     assert item.importance == kept["importance"] == 0.9
@@ -108,7 +108,7 @@ def test_what_is_known_already_is_not_kept_twice(memory: Memory, box: Toolbox) -
     again = box.store_fact("Ada speaks German and French.")
     assert not again["id"]
     assert "known" in again["why"]
-    assert len(memory.memories(user="ada")) == 1
+    assert len(memory.memories.list(user="ada")) == 1
 
 
 def test_a_fact_with_its_parts_becomes_a_link_and_replaces_what_cannot_hold_beside_it(
@@ -122,19 +122,19 @@ def test_a_fact_with_its_parts_becomes_a_link_and_replaces_what_cannot_hold_besi
 
     tell("Munich")
     newer = tell("Berlin")
-    [fact] = memory.facts(user="ada", subject="Ada")
+    [fact] = memory.facts.list(user="ada", subject="Ada")
     assert (fact.id, fact.object) == (newer, "Berlin")
-    assert len(memory.as_of(user="ada")) == 2
+    assert len(memory.facts.as_of(user="ada")) == 2
 
 
 def test_a_model_does_not_overrule_what_the_user_said(memory: Memory, box: Toolbox) -> None:
-    memory.add_fact("Ada", "lives in", "Munich", user="ada", agent="tutor", single=True)
+    memory.facts.add("Ada", "lives in", "Munich", user="ada", agent="tutor", single=True)
     kept = box.store_fact(
         "Ada lives in Berlin.", subject="Ada", predicate="lives in", object="Berlin"
     )
     assert not kept["fact_id"]
     assert "trusted" in kept["why"]
-    assert [fact.object for fact in memory.facts(user="ada")] == ["Munich"]
+    assert [fact.object for fact in memory.facts.list(user="ada")] == ["Munich"]
 
 
 def test_a_message_is_stored_word_for_word_with_what_was_told_of_it(
@@ -283,7 +283,7 @@ def test_bad_input_is_refused_in_words_that_repeat_none_of_it(
         getattr(Toolbox(memory, user="ada"), tool)(**arguments)
     assert str(refused.value)
     assert "SECRET" not in str(refused.value)
-    assert memory.memories(user="ada") == []
+    assert memory.memories.list(user="ada") == []
 
 
 @pytest.mark.parametrize(
@@ -376,6 +376,6 @@ def test_every_tool_and_argument_is_described_for_a_model() -> None:
 def test_what_was_remembered_becomes_a_memory_in_the_background() -> None:
     with Memory(":memory:", embedder=None, extraction=Extraction()) as memory:
         Toolbox(memory, user="ada").remember("I moved to Berlin in March.")
-        memory.catch_up(10)
-        [fact] = memory.facts(user="ada")
+        memory.jobs.catch_up(10)
+        [fact] = memory.facts.list(user="ada")
         assert (fact.object, fact.source) == ("Berlin", "assistant")

@@ -123,10 +123,10 @@ def test_the_same_tools_with_the_same_end_are_one_lesson_however_long_they_took(
     with Memory(":memory:", embedder=None) as memory:
         for took in (10, 20, 30):
             memory.remember(_turn(_answer("search", duration_ms=took)), user="ada")
-            assert memory.catch_up(20) == 0
+            assert memory.jobs.catch_up(20) == 0
         memory.remember(_turn(_answer("search", error="away")), user="ada")
-        assert memory.catch_up(20) == 0
-        failed, done = sorted(memory.memories(user="ada"), key=lambda item: item.uses)
+        assert memory.jobs.catch_up(20) == 0
+        failed, done = sorted(memory.memories.list(user="ada"), key=lambda item: item.uses)
         assert (done.text, done.uses) == ("Successfully used tools: search (total time: 10ms)", 2)
         assert failed.text == "Failed tools: search (away)"
         assert len(done.sources) == 3
@@ -136,10 +136,10 @@ def test_a_turn_teaches_once_however_its_messages_come() -> None:
     with Memory(":memory:", embedder=None) as memory:
         for message in _turn(_answer("search"), _answer("read")):
             memory.remember(message, user="ada")
-            assert memory.catch_up(20) == 0
+            assert memory.jobs.catch_up(20) == 0
         memory.remember("Thanks, that was all!", user="ada")
-        assert memory.catch_up(20) == 0
-        learnt = {item.tags[0]: item.uses for item in memory.memories(user="ada")}
+        assert memory.jobs.catch_up(20) == 0
+        learnt = {item.tags[0]: item.uses for item in memory.memories.list(user="ada")}
         assert learnt == {"tool_usage": 0, "task_execution": 0}
 
 
@@ -147,10 +147,10 @@ def test_a_lesson_goes_with_any_of_the_messages_that_taught_it() -> None:
     with Memory(":memory:", embedder=None) as memory:
         turn = _turn(_answer("search"), _answer("read"))
         memory.remember(turn, user="ada")
-        assert memory.catch_up(20) == 0
+        assert memory.jobs.catch_up(20) == 0
         memory.forget(user="ada", message=turn[2].message_id)
-        assert memory.catch_up(20) == 0
-        assert memory.memories(user="ada") == []
+        assert memory.jobs.catch_up(20) == 0
+        assert memory.memories.list(user="ada") == []
 
 
 def test_forgetting_what_was_not_thought_about_yet_teaches_nothing_twice() -> None:
@@ -164,7 +164,7 @@ def test_forgetting_what_was_not_thought_about_yet_teaches_nothing_twice() -> No
             memory.forget(user="ada", message=message.message_id)
         while worker.step():
             pass
-        assert [item.uses for item in memory.memories(user="ada")] == [0]
+        assert [item.uses for item in memory.memories.list(user="ada")] == [0]
 
 
 def _worker(memory: Memory) -> Any:

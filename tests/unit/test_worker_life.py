@@ -168,7 +168,7 @@ def test_a_store_that_is_closed_beneath_a_worker_ends_quietly(
 def test_uses_are_counted_also_where_nothing_else_happens(tmp_path: Path, closing: bool) -> None:
     path = tmp_path / "memory.db"
     with Memory(path, embedder=None) as memory:
-        memory.add_memory("Ada prefers oolong tea", user="ada")
+        memory.memories.add("Ada prefers oolong tea", user="ada")
     memory = Memory(path, embedder=None)
     found = memory.recall("oolong", user="ada", deadline_ms=None)
     assert [hit.kind for hit in found.hits] == ["memory"]
@@ -176,9 +176,9 @@ def test_uses_are_counted_also_where_nothing_else_happens(tmp_path: Path, closin
         memory.close()
     with Memory(path, embedder=None, extraction=None) as other:
         deadline = time.monotonic() + 10
-        while not other.memories(user="ada")[0].uses and time.monotonic() < deadline:
+        while not other.memories.list(user="ada")[0].uses and time.monotonic() < deadline:
             time.sleep(0.02)
-        [item] = other.memories(user="ada")
+        [item] = other.memories.list(user="ada")
     memory.close()
     assert item.uses == 1
     assert item.used_at is not None

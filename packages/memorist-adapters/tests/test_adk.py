@@ -221,8 +221,8 @@ def test_every_event_comes_back_as_it_was_and_is_a_message_like_any_other(memory
     assert [call.call_id for call in said[1].tool_calls] == ["c1", "c2"]
     assert [it.tool_call_id for it in said[2:4]] == ["c1", "c2"]
     assert memory.recall("umbrella", user="ada", deadline_ms=None).hits[0].id == RICH[-1].id
-    memory.catch_up()
-    lessons = [item.text for item in memory.memories(user="ada")]
+    memory.jobs.catch_up()
+    lessons = [item.text for item in memory.memories.list(user="ada")]
     assert any(text.startswith("Failed tools: time") for text in lessons)
 
 

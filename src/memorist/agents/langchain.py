@@ -9,7 +9,7 @@ from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, Self
 
 from memorist.agents.messages import from_langchain, to_langchain
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.errors import (
     ConflictError,
     InvalidError,
@@ -191,7 +191,7 @@ class MemoristRetriever(BaseRetriever):
     def _check(self) -> Self:
         """Say at once what is wrong: later, in a chain, it would be too late."""
         self.memory.scope(user=self.user, agent=self.agent, session=self.session)
-        Filters.of(self._filters())  # type: ignore[arg-type]
+        Filters.of(**self._filters())
         return self
 
     def _get_relevant_documents(

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.errors import InvalidError, MissingExtraError, RecordError
 from memorist.memory import Memory
 from memorist.records.entry import (
@@ -87,7 +87,7 @@ class MemoristStore(BaseStore):
         self._deadline_ms = deadline_ms
         self.ttl_config = ttl
         if user is None:
-            self.scope = store_scope(memory.tenant, name)
+            self.scope = store_scope(memory.tenant_name, name)
         else:
             self.scope = memory.scope(user=user)
 

@@ -46,7 +46,7 @@ from memorist.agents.pending_writes import Ledger
 from memorist.agents.reply_recorder import Growing
 from memorist.agents.request_builder import Filled, Filling
 from memorist.agents.tool_use import failure, results_of
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.context.builder import DEADLINE_MS, ArticleSource, ContextBuilder
 from memorist.context.window import Receipt, Window
 from memorist.errors import ConfigError
@@ -316,16 +316,8 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
 
     def _request(self, who: Who, kind: type[Any], window: Window, **more: Any) -> Any:
         memory = self.memory
-        return kind(
-            store=memory.store,
-            search=memory.search,
-            summarizer=memory._open_summarizer,
-            scope=memory.scope(user=who.user, agent=who.agent, session=who.session),
-            window=window,
-            counter=memory._counter(window),
-            given=dict(self._options),
-            **more,
-        )
+        scope = memory.scope(user=who.user, agent=who.agent, session=who.session)
+        return memory.builder(kind, scope, window, given=dict(self._options), **more)
 
     def fill(self, request: ModelRequest[Any]) -> Filled:
         """The request with what is remembered; for the larger model where it must be.

@@ -23,9 +23,9 @@ except ImportError as error:
 from memorist.agents.circuit_breaker import Careful
 from memorist.agents.identity import Who
 from memorist.agents.pending_writes import Ledger
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
+from memorist.chat import Stream
 from memorist.records.message import Message
-from memorist.stream import Stream
 
 FLUSH_SECONDS = 0.1
 UNKEPT = re.compile("[\x00\ud800-\udfff]")  # what no store keeps

@@ -24,12 +24,12 @@ from memorist.context.compression.compress import DEFAULT, Compress, compress
 from memorist.context.compression.summarizer import style_of
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
-from memorist.contexts import Budgeted
 from memorist.errors import MemoristError
 from memorist.memory import Memory
 from memorist.providers.chat_model import ChatModel
 from memorist.records.scope import Scope
 from memorist.records.summary import Summary
+from memorist.runtime import Budgeted
 
 NOTHING = "(Nothing was said before.)"
 _SCOPE = Scope(user="summary", session="summary")  # of what is returned and not stored

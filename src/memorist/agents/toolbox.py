@@ -184,7 +184,7 @@ class Toolbox:
             raise InvalidError("give subject, predicate and object, or none of them")
         kept = self._keep("fact", content, importance, tags)
         if len(parts) == 3:
-            kept["fact_id"] = self.memory.add_fact(
+            kept["fact_id"] = self.memory.facts.add(
                 *parts, user=self._user, agent=self.agent, source=WRITER
             )
             if not kept["fact_id"]:
@@ -308,7 +308,7 @@ class Toolbox:
             raise InvalidError(f"tags must be a list of words, got {type(tags).__name__}")
         if len(tags or ()) > MOST_TAGS:
             raise InvalidError(f"there are {len(tags or ())} tags; there may be {MOST_TAGS}")
-        id_ = self.memory.add_memory(
+        id_ = self.memory.memories.add(
             content,
             user=self._user,
             agent=self.agent,

@@ -21,7 +21,7 @@ except ImportError as error:
 from memorist.agents.messages import from_langchain
 from memorist.agents.tool_schema import Argument, ToolSchema
 from memorist.agents.toolbox import NAMES, Toolbox, tool_schemas
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.context.tokens import TokenCounter
 from memorist.errors import InvalidError, MemoristError
 

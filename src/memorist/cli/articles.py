@@ -60,7 +60,7 @@ def articles(
             books.remove(_whole(books, remove))
             memory.scrub()
         elif ask is not None:
-            memory.catch_up(CATCH_UP_SECONDS)  # what was just read in has no vector yet
+            memory.jobs.catch_up(CATCH_UP_SECONDS)  # what was just read in has no vector yet
             _answer(books.retrieve(ask, limit, window=tokens, deadline_ms=None), as_json)
         else:
             _list(books.articles(), as_json)

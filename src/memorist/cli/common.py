@@ -16,11 +16,12 @@ from rich.text import Text
 
 from memorist.config import Settings
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
-from memorist.memory import Memory, open_embedder, open_store
+from memorist.memory import Memory
 from memorist.records.fact import Fact
 from memorist.records.log import Job
 from memorist.records.memory_item import MemoryItem
 from memorist.records.scope import Scope
+from memorist.runtime import open_embedder, open_store
 from memorist.store.base import Store
 
 CATCH_UP_SECONDS = 5.0  # it ends as soon as all is done
@@ -43,12 +44,10 @@ Database = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def open_memory(
-    database: str | None, extraction: Extraction | None = None
-) -> tuple[Memory, Settings]:
+def open_memory(database: str | None, extraction: Extraction | None = None) -> tuple[Memory, Settings]:
     """The memory that the options and the environment name, and the settings it came from.
 
-    Where a model is set, a command that ends at once leaves extraction to `memorist worker`:
+    Where a model is set, a command that ends at once leaves the extraction to `memorist worker`:
     an answer that nobody waits for would be paid for in vain.
     """
     settings = Settings.from_environment()
@@ -74,14 +73,14 @@ def catch_up(memory: Memory, user: str) -> None:
     """Think about what this user just said, for a moment; say what still waits."""
     until = time.monotonic() + CATCH_UP_SECONDS
     while (left := _unthought(memory, user)) and memory.extraction and time.monotonic() < until:
-        memory.catch_up(0.1)
+        memory.jobs.catch_up(0.1)
     if left:
         line = f"{left} jobs wait to be thought about; `memorist worker --once` does them"
         errors.print(Text(line, style="dim"), soft_wrap=True)
 
 
 def _unthought(memory: Memory, user: str) -> int:
-    return sum(job.kind in ("embed", "derive") for job in memory.jobs(user=user, dead=False))
+    return sum(job.kind in ("embed", "derive") for job in memory.jobs.list(user=user, dead=False))
 
 
 def everyone(store: Store) -> Iterator[Scope]:

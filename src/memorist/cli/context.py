@@ -100,8 +100,8 @@ def context(
         given: dict[str, Any] = {} if system is None else {"system": system}
         if library is not None:
             given["library"] = Library(memory, library)
-        memory.catch_up(CATCH_UP_SECONDS)  # what was just stored has no vector yet
-        memory.store = cast(Store, _Untouched(memory.store))
+        memory.jobs.catch_up(CATCH_UP_SECONDS)  # what was just stored has no vector yet
+        memory._runtime.store = cast(Store, _Untouched(memory.store))
         made = memory.context(
             question,
             user=scope.user,

@@ -109,7 +109,7 @@ def _about_model(memory: Memory, settings: Settings) -> Finding:
 
 
 def _about_queue(memory: Memory) -> Finding:
-    by_kind = memory.waiting()
+    by_kind = memory.jobs.waiting()
     dead = dead_jobs(memory.store)
     kinds = ", ".join(f"{kind} {count}" for kind, count in by_kind.items())
     detail = f"{sum(by_kind.values())} waiting, {dead} dead ({kinds})"

@@ -47,7 +47,7 @@ def facts(
     true_at = None if all_ else _utc(valid or known) or now()
     with memory:
         catch_up(memory, who)
-        found = memory.as_of(user=who, agent=agent, valid=true_at, known=_utc(known))
+        found = memory.facts.as_of(user=who, agent=agent, valid=true_at, known=_utc(known))
     if as_json:
         print_json([plain(fact) for fact in found])
     elif not found:

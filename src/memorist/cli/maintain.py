@@ -74,7 +74,7 @@ def maintain(
         who = settings.user if user is None else user
         texts = {} if all_users else _texts(memory, who)
         done = [
-            (name, memory.maintain(user=name, dry_run=dry_run))
+            (name, memory.memories.maintain(user=name, dry_run=dry_run))
             for name in (_everyone(memory) if all_users else [who])
         ]
     if as_json:
@@ -93,11 +93,11 @@ def _days(count: float | None) -> timedelta | None:
 
 
 def _everyone(memory: Memory) -> Iterator[str]:
-    return (scope.user for scope in everyone(memory.store) if scope.tenant == memory.tenant)
+    return (scope.user for scope in everyone(memory.store) if scope.tenant == memory.tenant_name)
 
 
 def _texts(memory: Memory, user: str) -> dict[str, str]:
-    items = memory.memories(user=user, current=False)
+    items = memory.memories.list(user=user, current=False)
     return {item.id: " ".join(item.text.split())[:TEXT_CHARS] for item in items}
 
 

@@ -50,7 +50,7 @@ def memories(
     who = settings.user if user is None else user
     with memory:
         catch_up(memory, who)
-        items = memory.memories(user=who, agent=agent, current=not all_)
+        items = memory.memories.list(user=who, agent=agent, current=not all_)
     items = [
         item for item in items if category in (None, item.category) and kind in (None, item.kind)
     ]
@@ -67,7 +67,7 @@ def undo(id_: Id, user: User = None, db: Database = None, as_json: AsJson = Fals
     memory, settings = open_memory(db)
     who = settings.user if user is None else user
     with memory:
-        changes = memory.undo(_whole(memory, who, id_), user=who)
+        changes = memory.memories.undo(_whole(memory, who, id_), user=who)
     done = [
         ("restored" if isinstance(change, Restore) else "retracted", change.id)
         for change in changes
@@ -101,8 +101,8 @@ def _about(item: MemoryItem) -> str:
 
 def _whole(memory: Memory, user: str, end: str) -> str:
     """The id that ends so; what nobody has is left to be looked for as it is."""
-    ids = [item.id for item in memory.memories(user=user, current=False)]
-    ids += [fact.id for fact in memory.as_of(user=user)]
+    ids = [item.id for item in memory.memories.list(user=user, current=False)]
+    ids += [fact.id for fact in memory.facts.as_of(user=user)]
     found = [id_ for id_ in ids if id_.endswith(end.removeprefix("…"))]
     if end in ids or not found:
         return end

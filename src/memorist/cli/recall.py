@@ -24,7 +24,7 @@ from memorist.cli.common import (
     moment,
     open_memory,
 )
-from memorist.records.query import Hit, Only, Recall
+from memorist.records.query import Hit, Recall
 
 CATCH_UP_SECONDS = 2.0
 BAR_CHARS = 20
@@ -55,7 +55,7 @@ def recall(
     as_json: AsJson = False,
 ) -> None:
     """Find what bears on a question, best first, with the reason for each."""
-    only: Only = {}
+    only: dict[str, Any] = {}
     if kind:
         only["kind"] = kind
     if role:
@@ -66,7 +66,7 @@ def recall(
         only["before"] = before.astimezone(UTC)
     memory, settings = open_memory(db)
     with memory:
-        memory.catch_up(CATCH_UP_SECONDS)  # what was just stored has no vector yet
+        memory.jobs.catch_up(CATCH_UP_SECONDS)  # what was just stored has no vector yet
         found = memory.recall(
             question,
             user=settings.user if user is None else user,

@@ -11,7 +11,7 @@ import typer
 from memorist import __version__
 from memorist.cli.common import Database, console
 from memorist.config import Settings
-from memorist.memory import open_store
+from memorist.runtime import open_store
 
 if TYPE_CHECKING:
     from memorist.server.http.run import Address

@@ -18,14 +18,13 @@ from memorist.cli.common import Database, errors, harmless
 from memorist.cli.jobs import dead_jobs
 from memorist.config import Settings
 from memorist.context.compression.summarizer import Summarizer
-from memorist.contexts import open_summarizer
 from memorist.errors import MemoristError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.lifecycle.worker import Worker
-from memorist.memory import open_embedder, open_store, waiting
 from memorist.providers.embedder import Embedder
 from memorist.providers.open_chat import open_model
 from memorist.recall.indexer import Indexer
+from memorist.runtime import open_embedder, open_store, open_summarizer, waiting
 from memorist.store.base import Store
 
 LOOK_SECONDS = 0.1  # between two looks at the signals

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple, TypedDict, cast, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from memorist.errors import InvalidError
 from memorist.records.ids import check_moment
@@ -13,18 +14,8 @@ from memorist.records.scope import Scope
 from memorist.records.text import check_key
 
 HitKind = Literal["message", "memory", "fact", "note", "article", "entry"]
-
-
-class Only(TypedDict, total=False):
-    """What recall may be narrowed by; `Filters` says what each means."""
-
-    kind: str | tuple[str, ...]
-    category: str | tuple[str, ...]
-    role: str | tuple[str, ...]
-    tags: str | tuple[str, ...]
-    after: datetime
-    before: datetime
-    as_of: datetime
+Names = str | Sequence[str] | None
+"""One name or several, to filter by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,22 +37,30 @@ class Filters:
     records: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, only: Only) -> Filters:
-        """The filters that keyword arguments ask for, checked."""
-        given = cast(dict[str, Any], only)
-        if unknown := given.keys() - Only.__annotations__.keys():
-            raise InvalidError(f"recall cannot be narrowed by {', '.join(sorted(unknown))}")
+    def of(
+        cls,
+        *,
+        kind: Names = None,
+        category: Names = None,
+        role: Names = None,
+        tags: Names = None,
+        after: datetime | None = None,
+        before: datetime | None = None,
+        as_of: datetime | None = None,
+    ) -> Filters:
+        """The filters that recall's keyword arguments ask for, checked."""
+        given = {"after": after, "before": before, "as_of": as_of}
         moments = {
-            name: check_moment(given[name], name, InvalidError)
-            for name in ("after", "before", "as_of")
-            if given.get(name) is not None
+            name: check_moment(moment, name, InvalidError)
+            for name, moment in given.items()
+            if moment is not None
         }
         ends = [moments[name] for name in ("before", "as_of") if name in moments]
         return cls(
-            kinds=_names(given.get("kind"), "kind", get_args(HitKind)),
-            categories=_names(given.get("category"), "category"),
-            roles=_names(given.get("role"), "role", ROLES),
-            tags=_names(given.get("tags"), "tags"),
+            kinds=_names(kind, "kind", get_args(HitKind)),
+            categories=_names(category, "category"),
+            roles=_names(role, "role", ROLES),
+            tags=_names(tags, "tags"),
             after=moments.get("after"),
             before=min(ends, default=None),
         )

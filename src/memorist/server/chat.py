@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from memorist.agents.overflow import is_overflow
 from memorist.agents.tool_schema import Limit, Question, RecalledItem
 from memorist.agents.toolbox import Toolbox
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.config import Settings
 from memorist.context.window import Context, Window
 from memorist.errors import ConflictError, MemoristError, ProviderError, WindowError
@@ -171,7 +171,7 @@ class Chats:
 
     def _agent(self, memory: Memory, scope: Any) -> ReactAgent:
         """The agent of this user, which keeps what could not be stored yet."""
-        key = memory.tenant, scope.user, scope.agent
+        key = memory.tenant_name, scope.user, scope.agent
         with self._lock:
             if key not in self._agents:
                 self._agents[key] = self._made(memory, scope)

@@ -117,7 +117,7 @@ class ConversationMemory(BaseMemory):
         message = self._find(message_id)
         if message is None:
             raise MessageError("message_id names no message of this conversation")
-        self._memory.store.revise(self._chat.session.scope, message.changed(**fields))
+        self._memory.messages.revise(self._chat.session.scope, message.changed(**fields))
 
     def retrieve_all(self) -> list[Wire]:
         return self._wire(self._chat.history())
@@ -155,7 +155,7 @@ class ConversationMemory(BaseMemory):
             self._memory.remember(kept, user=self._user, session=self._chat.id)
 
     def _find(self, message_id: str) -> Message | None:
-        found = self._memory.store.find(self._chat.session.scope, [message_id])
+        found = self._memory.messages.get(self._chat.session.scope, [message_id])
         return found[0].message if found else None
 
     def _wire(self, messages: list[Message]) -> list[Wire]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, Unpack
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
 
-from memorist.errors import BadAnswerError, InvalidError, MessageError, ProviderError
-from memorist.life import Told
-from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction, Policy
+from memorist.errors import BadAnswerError, InvalidError, MessageError, NotFoundError, ProviderError
+from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Policy, Extraction
 from memorist.memory import Memory
-from memorist.records.change import Retract
 from memorist.records.fact import Fact
 from memorist.records.log import Job
 from memorist.records.message import ROLES, Message
@@ -66,17 +67,39 @@ class KGMemory(BaseMemory):
         return self._said.add(message, **fields)
 
     def add_fact(
-        self, subject: str, predicate: str, object: str, *, role: str = "user", **told: Unpack[Told]
+        self,
+        subject: str,
+        predicate: str,
+        object: str,
+        *,
+        role: str = "user",
+        single: bool = False,
+        ends: bool = False,
+        corrects: bool = False,
+        valid_from: datetime | None = None,
+        valid_to: datetime | None = None,
+        source: str | None = None,
+        sources: Sequence[str] = (),
     ) -> str:
         """Add a fact as told by `role`; return its id, or that of the fact that says so already.
 
-        `told` is as for `Memory.add_fact`. Where it would change what somebody more trusted
-        said, nothing is added and the id is empty.
+        The other parameters are those of `memory.facts.add`. Where it would change what somebody
+        more trusted said, nothing is added and the id is empty.
         """
-        told.setdefault("source", role)
         home = self._home
-        return self._memory.add_fact(
-            subject, predicate, object, user=home.user, agent=home.agent, **told
+        return self._memory.facts.add(
+            subject,
+            predicate,
+            object,
+            user=home.user,
+            agent=home.agent,
+            single=single,
+            ends=ends,
+            corrects=corrects,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            source=role if source is None else source,
+            sources=sources,
         )
 
     def extract_and_update_from_text(
@@ -102,7 +125,7 @@ class KGMemory(BaseMemory):
             return
         if wrong := sorted(fields.keys() - set(TRIPLE)):
             raise MessageError(f"{', '.join(wrong)} is not a field of a fact that can be changed")
-        self._memory.change_fact(fact.id, user=self._home.user, **fields)
+        self._memory.facts.change(fact.id, user=self._home.user, **fields)
 
     def retrieve_all(self) -> list[Wire]:
         """The system message, then the facts that hold, in the order they were learnt."""
@@ -140,7 +163,7 @@ class KGMemory(BaseMemory):
         fact = self._fact(message_id)
         if fact is None:
             return self._said.remove(message_id)
-        self._memory.retract(fact.id, user=self._home.user, reason="removed")
+        self._memory.memories.retract(fact.id, user=self._home.user, reason="removed")
         return True
 
     def reset(self) -> None:
@@ -152,13 +175,14 @@ class KGMemory(BaseMemory):
         while self._jobs() and time.monotonic() < deadline:  # else they would come afterwards
             time.sleep(LOOK_EVERY_S)
         home = self._home
-        seen = self._memory.as_of(user=home.user, agent=home.agent)
+        seen = self._memory.facts.as_of(user=home.user, agent=home.agent)
         own = [fact.id for fact in seen if (fact.scope.agent or "") == home.agent]
-        self._memory.store.apply(home, [Retract(id=id_, reason="reset") for id_ in own])
+        for id_ in own:
+            self._memory.memories.retract(id_, user=home.user, reason="reset")
         self._said.reset()
 
     def _facts(self) -> list[Fact]:
-        return self._memory.facts(user=self._home.user, agent=self._home.agent)
+        return self._memory.facts.list(user=self._home.user, agent=self._home.agent)
 
     def _fact(self, id_: str) -> Fact | None:
         """The fact that this id leads to: its own, or the last that took its place."""
@@ -166,17 +190,16 @@ class KGMemory(BaseMemory):
         passed: set[str] = set()
         while id_ not in facts and id_ not in passed:
             passed.add(id_)
-            found = self._memory.store.records(self._home, [id_])
-            id_ = (found[0].superseded_by if found else None) or id_
+            with suppress(NotFoundError):
+                id_ = self._memory.facts.get(id_, user=self._home.user).superseded_by or id_
         return facts.get(id_)
 
     def _jobs(self, dead: bool | None = False) -> list[Job]:
         """What of this session waits to be thought about."""
-        here = self._memory.scope(user=self._home.user, session=self.session_id)
-        return self._memory.store.jobs(here, dead=dead)
+        return self._memory.jobs.list(user=self._home.user, session=self.session_id, dead=dead)
 
     def _wait_for(self, message_id: str, timeout_s: float) -> None:
-        [entry] = self._memory.store.find(self._home.whole_user(), [message_id])
+        [entry] = self._memory.messages.get(self._home.whole_user(), [message_id])
         deadline = time.monotonic() + timeout_s
         while mine := [
             job for job in self._jobs(None) if job.first_seq <= entry.seq <= job.last_seq

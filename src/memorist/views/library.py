@@ -79,7 +79,7 @@ class Library:
     ) -> None:
         self._memory = memory
         if user is None:
-            self.scope = shelf(memory.tenant, name)
+            self.scope = shelf(memory.tenant_name, name)
         else:
             self.scope = memory.scope(user=user, agent=agent)
 
@@ -91,11 +91,11 @@ class Library:
 
     def articles(self) -> list[Card]:
         """What is on the shelf, by uri and title."""
-        return self._memory.store.articles(self.scope)
+        return self._memory.articles.list(self.scope)
 
     def get(self, id: str) -> Article:
         """An article with its text."""
-        found = self._memory.store.read_articles(self.scope, [id])
+        found = self._memory.articles.get(self.scope, [id])
         if not found:
             raise NotFoundError("no article with this id on this shelf")
         return found[0]
@@ -103,7 +103,7 @@ class Library:
     def remove(self, id: str) -> Forgotten:
         """Take an article off the shelf. Its bytes go with the next `Memory.scrub`."""
         self.get(id)
-        return self._memory.store.forget(self.scope, record_id=id)
+        return self._memory.articles.remove(self.scope, id)
 
     def ingest(
         self, paths: Paths, *, prune: bool = False, progress: Progress | None = None
@@ -181,7 +181,7 @@ class Library:
     ) -> list[Retrieved]:
         from memorist.context.documents.excerpts import fit
 
-        return fit(hits, self._memory.store.read_articles(self.scope, list(hits)), left, counter)
+        return fit(hits, self._memory.articles.get(self.scope, list(hits)), left, counter)
 
     def _search(self, query: str, top_k: int, deadline_ms: float | None) -> dict[str, list[Hit]]:
         """The passages found, by the article they are of; the best article first."""
@@ -203,7 +203,7 @@ class Library:
             return Shelved(known.id, "unchanged")
         if not article.text.strip():
             raise InvalidError("the text of an article is empty; there is nothing to find in it")
-        return self._memory.store.put_article(article, chunks(article.text))
+        return self._memory.articles.put(article, chunks(article.text))
 
     def _ingest(self, uri: str, path: Path, known: Card | None, done: Ingested) -> None:
         """Read one file in; whatever is wrong with it is noted, and the others go on."""

@@ -67,7 +67,7 @@ class Notebook:
 
     def versions(self) -> list[Note]:
         """Every version, newest first."""
-        found = self._memory.store.note_versions(self._scope)
+        found = self._memory.note_versions.list(self._scope)
         self._seen = found[0] if found else self._nothing()
         return found
 
@@ -75,7 +75,7 @@ class Notebook:
         """The notes as they were at a version."""
         newest = self._load().version
         known = 0 < _check_version(version) <= newest
-        found = self._memory.store.note(self._scope, version=version) if known else None
+        found = self._memory.note_versions.get(self._scope, version=version) if known else None
         if found is None:
             raise NotFoundError(f"the notes have no version {version}, the newest is {newest}")
         return found
@@ -155,7 +155,7 @@ class Notebook:
         return methods[name]
 
     def _load(self) -> Note:
-        return self._memory.store.note(self._scope) or self._nothing()
+        return self._memory.note_versions.get(self._scope) or self._nothing()
 
     def _nothing(self) -> Note:
         return Note(id="", scope=self._scope, version=0, text="", created_at=now())
@@ -185,7 +185,7 @@ class Notebook:
                 f"the notes would have {len(text)} characters, the limit is {self.max_chars}; "
                 "shorten them or delete a section, or set a larger max_chars"
             )
-        note = self._memory.store.write_note(self._scope, text, base_version=current.version)
+        note = self._memory.note_versions.write(self._scope, text, base_version=current.version)
         self._memory.wake()
         return note
 

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.errors import MissingExtraError, ProviderError, StoreError
 from memorist.memory import Memory
 from memorist.records.entry import Entry, Put, Search, findable

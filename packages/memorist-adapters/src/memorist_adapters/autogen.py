@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.errors import MissingExtraError, ProviderError, StoreError
 from memorist.memory import Memory
 from memorist.records.entry import findable

@@ -18,7 +18,7 @@ from dataclasses import replace
 from itertools import dropwhile, takewhile
 from typing import Any, Self
 
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.context.assemble import QUESTION_INTRO
 from memorist.context.window import Window
 from memorist.errors import InvalidError, MessageError, MissingExtraError, ProviderError, StoreError
@@ -174,7 +174,7 @@ class MemoristRetriever(BaseRetriever):
         **only: Any,
     ) -> None:
         memory.scope(user=user, agent=agent)
-        Filters.of(only)  # type: ignore[arg-type]
+        Filters.of(**only)
         self._memory = memory
         self._named: dict[str, Any] = {"user": user, "agent": agent, **only}
         self._named |= {"limit": k, "deadline_ms": deadline_ms}

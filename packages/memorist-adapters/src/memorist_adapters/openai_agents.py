@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.errors import ConflictError, MessageError, MissingExtraError, StoreError
 from memorist.memory import Memory
 from memorist.records.ids import new_id

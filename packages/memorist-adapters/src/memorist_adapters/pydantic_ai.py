@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from memorist.agents.tool_schema import ToolSchema
 from memorist.agents.toolbox import NAMES, Toolbox, tool_schemas
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.errors import (
     InvalidError,
     MemoristError,

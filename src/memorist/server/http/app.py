@@ -20,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from memorist import __version__
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.errors import MemoristError
 from memorist.memory import Memory
 from memorist.server.auth import Guard

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.records.message import Message
 
 HEARTBEAT_S = 15.0

@@ -49,7 +49,7 @@ class McpApp:
         agent: str | None = None,
         of_tenant: Callable[[str], Memory] | None = None,
     ) -> None:
-        self._of_tenant = of_tenant or memory.of_tenant
+        self._of_tenant = of_tenant or memory.tenant
         self._agent = agent
         self.server = mcp_server(self._toolbox_of, user_argument="admin")
         self._limited = RequestBodyLimitMiddleware(self._answer, MOST_BYTES)

@@ -12,7 +12,7 @@ from mcp.server.fastmcp.exceptions import ResourceError, ToolError
 from pydantic import Field
 
 from memorist.agents.toolbox import LONGEST_QUESTION, Toolbox, check_length
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.records.message import readable
 from memorist.server.mcp.sdk import current_request, translate_errors
 from memorist.views.notebook import Notebook

@@ -22,7 +22,7 @@ from pydantic import Field, ValidationError, create_model
 from memorist import __version__
 from memorist.agents.tool_schema import Argument, ToolSchema
 from memorist.agents.toolbox import Toolbox, tool_schemas
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.memory import Memory
 from memorist.server.mcp.resources import ToolboxOf, add_prompt, add_resources
 from memorist.server.mcp.sdk import (

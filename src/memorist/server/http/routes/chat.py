@@ -26,7 +26,7 @@ from pydantic import BaseModel, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.errors import ConflictError, InvalidError, MemoristError
 from memorist.memory import Memory
 from memorist.records.ids import new_id

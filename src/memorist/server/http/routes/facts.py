@@ -54,7 +54,7 @@ def list_facts(wanted: Annotated[Wanted, Query()], caller: CurrentCaller) -> Pag
 def add_fact(ask: AddFact, caller: CurrentCaller) -> Kept:
     """Add a fact, settled with those of its subject and predicate."""
     user, triple = caller.user(ask.user), (ask.subject, ask.predicate, ask.object)
-    fact_id = caller.memory.add_fact(*triple, user=user, agent=ask.agent, **ask.told())
+    fact_id = caller.memory.facts.add(*triple, user=user, agent=ask.agent, **ask.told())
     return Kept(id=fact_id or None)
 
 
@@ -68,7 +68,7 @@ def get_fact(fact_id: FactId, caller: CurrentCaller, user: User = None) -> Fact:
 def change_fact(fact_id: FactId, ask: ChangeFact, caller: CurrentCaller) -> Kept:
     """Let a fact say something else from now on; what it said stays in the past. Its new id."""
     user = caller.user(ask.user)
-    return Kept(id=caller.memory.change_fact(fact_id, user=user, **ask.triple()))
+    return Kept(id=caller.memory.facts.change(fact_id, user=user, **ask.triple()))
 
 
 @router.post("/{fact_id}/retract", responses=shown(FACT))
@@ -76,7 +76,7 @@ def retract_fact(fact_id: FactId, ask: Why, caller: CurrentCaller) -> Fact:
     """Take a fact back: it was wrong. It stays visible as once believed."""
     user = caller.user(ask.user)
     _fact(caller, user, fact_id)
-    caller.memory.retract(fact_id, user=user, reason=ask.reason)
+    caller.memory.memories.retract(fact_id, user=user, reason=ask.reason)
     return _fact(caller, user, fact_id)
 
 
@@ -85,7 +85,7 @@ def undo_fact(fact_id: FactId, ask: Scoped, caller: CurrentCaller) -> Undone:
     """Take back the last thing that happened to a fact."""
     user = caller.user(ask.user)
     _fact(caller, user, fact_id)
-    return Undone.of(caller.memory.undo(fact_id, user=user))
+    return Undone.of(caller.memory.memories.undo(fact_id, user=user))
 
 
 def _facts(wanted: Wanted, caller: CurrentCaller) -> list[Fact]:
@@ -96,8 +96,8 @@ def _facts(wanted: Wanted, caller: CurrentCaller) -> list[Fact]:
         if (moment := moments[name]) is not None:
             moments[name] = check_moment(moment, name, InvalidError)
     if wanted.always or any(moments.values()):
-        return caller.memory.as_of(user=user, agent=wanted.agent, **moments)
-    return caller.memory.facts(user=user, agent=wanted.agent)
+        return caller.memory.facts.as_of(user=user, agent=wanted.agent, **moments)
+    return caller.memory.facts.list(user=user, agent=wanted.agent)
 
 
 def _fact(caller: CurrentCaller, user: str, id_: str) -> Fact:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query
 from pydantic import BaseModel, Field
 from starlette.requests import Request
 
-from memorist.aio_life import in_thread
+from memorist.aio import in_thread
 from memorist.errors import ConflictError
 from memorist.records.message import Message
 from memorist.records.scope import Scope

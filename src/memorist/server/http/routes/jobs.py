@@ -39,11 +39,11 @@ def list_jobs(
     cursor: Cursor = None,
 ) -> Page[Job]:
     """What waits to be thought about, what was given up, or both, oldest first."""
-    found = caller.memory.jobs(user=caller.user(user), dead=dead)
+    found = caller.memory.jobs.list(user=caller.user(user), dead=dead)
     return page_of(found, limit, cursor, lambda job: f"{job.id:020}")
 
 
 @router.post("/{job_id}/retry", status_code=204)
 def retry_job(job_id: JobId, ask: Scoped, caller: CurrentCaller) -> None:
     """Give a job that was given up another life."""
-    caller.memory.retry(job_id, user=caller.user(ask.user))
+    caller.memory.jobs.retry(job_id, user=caller.user(ask.user))

@@ -59,7 +59,7 @@ def list_memories(
     cursor: Cursor = None,
 ) -> Page[MemoryItem]:
     """The memories, oldest first."""
-    found = caller.memory.memories(
+    found = caller.memory.memories.list(
         user=caller.user(user), agent=agent, session=session, current=current
     )
     return page_of(sorted(found, key=_place), limit, cursor, _place)
@@ -69,7 +69,7 @@ def list_memories(
 def add_memory(ask: AddMemory, caller: CurrentCaller) -> Kept:
     """Keep a memory outright; one that says the same is reinforced."""
     user = caller.user(ask.user)
-    memory_id = caller.memory.add_memory(
+    memory_id = caller.memory.memories.add(
         ask.text, user=user, agent=ask.agent, session=ask.session, **ask.about()
     )
     return Kept(id=memory_id or None)
@@ -99,7 +99,7 @@ def retract_memory(memory_id: MemoryId, ask: Why, caller: CurrentCaller) -> Memo
     """Take a memory back: it was wrong. It stays visible as once believed."""
     user = caller.user(ask.user)
     _memory(caller, user, memory_id)
-    caller.memory.retract(memory_id, user=user, reason=ask.reason)
+    caller.memory.memories.retract(memory_id, user=user, reason=ask.reason)
     return _memory(caller, user, memory_id)
 
 
@@ -108,7 +108,7 @@ def undo_memory(memory_id: MemoryId, ask: Scoped, caller: CurrentCaller) -> Undo
     """Take back the last thing that happened to a memory."""
     user = caller.user(ask.user)
     _memory(caller, user, memory_id)
-    return Undone.of(caller.memory.undo(memory_id, user=user))
+    return Undone.of(caller.memory.memories.undo(memory_id, user=user))
 
 
 def _memory(caller: CurrentCaller, user: str, id_: str) -> MemoryItem:

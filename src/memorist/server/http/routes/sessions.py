@@ -43,7 +43,7 @@ def resolve(ask: Resolve, caller: CurrentCaller) -> Resolved:
 @router.get("/active", responses=shown(SESSION))
 def active(caller: CurrentCaller, user: User = None, agent: Agent = None) -> Session:
     """The conversation that goes on with this agent; none is begun."""
-    found = caller.memory.active(user=caller.user(user), agent=agent)
+    found = caller.memory.active_session(user=caller.user(user), agent=agent)
     if found is None:
         raise NotFoundError("no conversation with this agent is active")
     return found

@@ -42,14 +42,14 @@ class Waiting(BaseModel):
 @router.get("/audit", responses=shown(_AUDIT))
 def audit(caller: CurrentCaller, user: User = None, agent: Agent = None) -> Audit:
     """Which memories are junk, doubled, stale, contradictory or hold secrets; nothing changes."""
-    return caller.memory.audit(user=caller.user(user), agent=agent)
+    return caller.memory.memories.audit(user=caller.user(user), agent=agent)
 
 
 @router.post("/maintain", responses=shown(_TIDIED))
 def maintain(ask: Maintain, caller: CurrentCaller) -> Tidied:
     """Expire, promote and make room, by policy and retention; or only say what would be."""
     user = caller.user(ask.user)
-    done = caller.memory.maintain(user=user, agent=ask.agent, dry_run=ask.dry_run)
+    done = caller.memory.memories.maintain(user=user, agent=ask.agent, dry_run=ask.dry_run)
     changes = [Changed.of(one) for one in done.changes]
     return Tidied(changes=changes, dry_run=done.dry_run)
 
@@ -68,8 +68,8 @@ def forget(ask: Forget, caller: CurrentCaller) -> Forgotten:
 def count_waiting(caller: CurrentCaller, user: User = None) -> Waiting:
     """How much waits to be thought about: the caller's own, and for an admin that of everybody."""
     if user is None and caller.is_operator:
-        return Waiting(waiting=caller.memory.waiting())
-    jobs = caller.memory.jobs(user=caller.user(user), dead=False)
+        return Waiting(waiting=caller.memory.jobs.waiting())
+    jobs = caller.memory.jobs.list(user=caller.user(user), dead=False)
     kinds = ["vectors" if job.kind == _vectors(caller.memory) else job.kind for job in jobs]
     return Waiting(waiting={kind: kinds.count(kind) for kind in KINDS})
 

@@ -1,0 +1,417 @@
+"""The namespaces of a memory: messages, facts, memories, jobs, entries, articles, notes, keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from memorist.errors import InvalidError, NotFoundError
+from memorist.lifecycle.candidate import Candidate, Claim
+from memorist.records.api_key import ApiKey
+from memorist.records.article import Article, Card, Chunk, Shelved
+from memorist.records.change import Add, Change, Reinforce, Retract, Supersede
+from memorist.records.entry import Answer, Ask, Put
+from memorist.records.fact import Fact, topic_of
+from memorist.records.ids import new_id
+from memorist.records.inputs import UNSET
+from memorist.records.log import Job, LogEntry, least_trusted
+from memorist.records.memory_item import Kind, MemoryItem
+from memorist.records.message import Message
+from memorist.records.note import Note
+from memorist.records.query import Forgotten
+from memorist.records.scope import Scope
+from memorist.records.text import check_text
+from memorist.runtime import Runtime
+
+if TYPE_CHECKING:  # the rest is imported where it is used: `import memorist` stays light
+    from memorist.lifecycle.audit import Audit
+    from memorist.lifecycle.maintenance import Maintained
+
+List = list  # the methods named `list` hide the builtin inside their classes
+
+
+class MemoryPart:
+    """A part of a memory's interface: its runtime, and the scopes of its tenant."""
+
+    def __init__(self, runtime: Runtime, tenant: str) -> None:
+        self._runtime = runtime
+        self._store = runtime.store
+        self._tenant = tenant
+
+    def _scope(self, user: str, agent: str | None = None, session: str | None = None) -> Scope:
+        return Scope(user=user, tenant=self._tenant, agent=agent, session=session)
+
+    def _keep(self, scope: Scope, candidate: Candidate) -> str:
+        """Store a candidate, reconciled with what is there; return the id of what holds it."""
+        from memorist.lifecycle.keep import keep
+
+        runtime = self._runtime
+        cited = self._store.find(scope.whole_user(), candidate.sources) if candidate.sources else []
+        if cited:  # it is trusted as the least trusted of the messages it cites
+            sources = (candidate.source, *(entry.source for entry in cited))
+            candidate = replace(candidate, source=least_trusted(sources))
+        changes = keep(self._store, scope, candidate, runtime.settings.policy, runtime.clock)
+        runtime.wake()
+        for change in changes:
+            if isinstance(change, Add | Supersede):
+                return change.record.id
+            if isinstance(change, Reinforce):
+                return change.id
+        return ""
+
+
+class Messages(MemoryPart):
+    """The log by id and position: `memory.messages`."""
+
+    def get(self, scope: Scope, ids: Sequence[str]) -> List[LogEntry]:
+        """The messages with these ids in the scope."""
+        return self._store.find(scope, ids)
+
+    def list(
+        self,
+        scope: Scope,
+        *,
+        last: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        role: str | None = None,
+    ) -> List[LogEntry]:
+        """The newest `last` messages, or all, oldest first; `before` and `after` are positions."""
+        return self._store.history(scope, last=last, before=before, after=after, role=role)
+
+    def revise(self, scope: Scope, message: Message) -> None:
+        """Replace what a message says; what it said before stays among its revisions."""
+        self._store.revise(scope, message)
+        self._runtime.wake()
+
+    def revisions(self, scope: Scope, message_id: str) -> List[Message]:
+        """What a message said before, oldest first."""
+        return self._store.revisions(scope, message_id)
+
+    def append_text(self, scope: Scope, message: Message) -> None:
+        """Store the longer text of a message that is being written; finished, it is indexed."""
+        self._store.grow(scope, message)
+        if not message.unfinished:
+            self._runtime.wake()
+
+
+class Facts(MemoryPart):
+    """Who does what, with the time it was true and the time it was learnt: `memory.facts`."""
+
+    def add(
+        self,
+        subject: str,
+        predicate: str,
+        object: str,
+        *,
+        user: str,
+        agent: str | None = None,
+        single: bool = False,
+        ends: bool = False,
+        corrects: bool = False,
+        valid_from: datetime | None = None,
+        valid_to: datetime | None = None,
+        source: str = "user",
+        sources: Sequence[str] = (),
+    ) -> str:
+        """Add a fact, reconciled with those of its subject and predicate; return its id.
+
+        With `single` it supersedes the one that held; with `corrects` that one is retracted;
+        with `ends` it says that the fact no longer holds. `sources` are the ids of the messages
+        it comes from.
+        """
+        for name, flag in (("single", single), ("ends", ends), ("corrects", corrects)):
+            if not isinstance(flag, bool):
+                raise InvalidError(f"{name} must be true or false")
+        for name, text in (("subject", subject), ("predicate", predicate), ("object", object)):
+            check_text(text, name)
+        claim = Claim(
+            subject=subject,
+            predicate=predicate,
+            object=object,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            single=single,
+            ends=ends,
+        )
+        candidate = Candidate(
+            text="",
+            said_at=self._runtime.clock(),
+            source=source,
+            claims=(claim,),
+            sources=tuple(sources),
+            corrects=corrects,
+        )
+        return self._keep(self._scope(user, agent), candidate)
+
+    def change(
+        self,
+        id: str,
+        *,
+        user: str,
+        subject: str = UNSET,
+        predicate: str = UNSET,
+        object: str = UNSET,
+    ) -> str:
+        """Let a fact say something else from now on; its old form stays in the past. Its new id."""
+        scope, now = self._scope(user), self._runtime.clock()
+        fact = self.get(id, user=user)
+        if not fact.holds(now):
+            raise InvalidError("this fact no longer holds; add another one")
+        new = replace(
+            fact,
+            id=new_id(),
+            valid_from=now,
+            known_from=now,
+            memory=None,
+            subject=fact.subject if subject is UNSET else subject,
+            predicate=fact.predicate if predicate is UNSET else predicate,
+            object=fact.object if object is UNSET else object,
+        )
+        change = Supersede(old_id=id, record=new, at=now, reason="changed outright")
+        self._store.apply(scope, [change])
+        self._runtime.wake()
+        return new.id
+
+    def get(self, id: str, *, user: str) -> Fact:
+        """One fact, also one that no longer holds; `NotFoundError` where there is none."""
+        for record in self._store.records(self._scope(user), [check_text(id, "id")]):
+            if isinstance(record, Fact):
+                return record
+        raise NotFoundError("no fact with this id for this user")
+
+    def list(
+        self,
+        *,
+        user: str,
+        agent: str | None = None,
+        subject: str | None = None,
+        predicate: str | None = None,
+    ) -> List[Fact]:
+        """The facts that hold now, in the order they were learnt."""
+        facts = self.as_of(user=user, agent=agent, valid=self._runtime.clock())
+        return [fact for fact in facts if is_about(fact, subject, predicate)]
+
+    def as_of(
+        self,
+        *,
+        user: str,
+        agent: str | None = None,
+        valid: datetime | None = None,
+        known: datetime | None = None,
+    ) -> List[Fact]:
+        """The facts that were true at one moment, as far as was known at another.
+
+        Without `valid`, those of all times; without `known`, by what is known now.
+        """
+        return self._store.facts(self._scope(user, agent), valid_at=valid, known_at=known)
+
+    def history(
+        self, subject: str, predicate: str, *, user: str, agent: str | None = None
+    ) -> List[Fact]:
+        """Every fact there ever was about a subject and predicate, in the order learnt."""
+        facts = self.as_of(user=user, agent=agent)
+        return [fact for fact in facts if is_about(fact, subject, predicate)]
+
+
+class Memories(MemoryPart):
+    """What was made of messages, or kept outright: `memory.memories`."""
+
+    def add(
+        self,
+        text: str,
+        *,
+        user: str,
+        agent: str | None = None,
+        session: str | None = None,
+        kind: Kind = "fact",
+        category: str = "knowledge",
+        importance: float | None = None,
+        tags: Sequence[str] = (),
+        source: str = "user",
+        sources: Sequence[str] = (),
+        expires_at: datetime | None = None,
+    ) -> str:
+        """Keep a memory outright and return its id; one that says the same is reinforced."""
+        from memorist.lifecycle.policy import judged
+
+        if not isinstance(text, str) or not text.strip():
+            raise InvalidError("a memory needs text")
+        check_text(text, "text")
+        candidate = Candidate(
+            text=text,
+            said_at=self._runtime.clock(),
+            kind=kind,
+            category=category,
+            importance=importance,
+            tags=tuple(tags),
+            source=source,
+            sources=tuple(sources),
+            expires_at=expires_at,
+        )
+        judgement = judged(candidate, policy=self._runtime.settings.policy)
+        return self._keep(self._scope(user, agent, session), judgement)
+
+    def list(
+        self,
+        *,
+        user: str,
+        agent: str | None = None,
+        session: str | None = None,
+        current: bool = True,
+    ) -> List[MemoryItem]:
+        """The memories in the scope, oldest first; with `current`, those that have not ended."""
+        return self._store.items(self._scope(user, agent, session), current=current)
+
+    def get(self, id: str, *, user: str) -> MemoryItem:
+        """One memory, also one that has ended; `NotFoundError` where there is none."""
+        for record in self._store.records(self._scope(user), [check_text(id, "id")]):
+            if isinstance(record, MemoryItem):
+                return record
+        raise NotFoundError("no memory with this id for this user")
+
+    def retract(self, id: str, *, user: str, reason: str = "") -> None:
+        """Take a memory or a fact back as wrong; it stays visible as once believed."""
+        from memorist.lifecycle.keep import facts_of
+
+        scope, now = self._scope(user), self._runtime.clock()
+        records = self._store.records(scope, [check_text(id, "id")])
+        facts = [fact.id for record in records for fact in facts_of(self._store, scope, record)]
+        changes = [Retract(id=gone, reason=reason, at=now) for gone in (id, *facts)]
+        self._store.apply(scope, changes)
+
+    def undo(self, id: str, *, user: str) -> List[Change]:
+        """Take back the last change of a memory or a fact; return what that changed."""
+        from memorist.lifecycle.keep import undone
+
+        scope = self._scope(user)
+        changes = undone(self._store, scope, id, self._runtime.clock())
+        self._store.apply(scope, changes)
+        self._runtime.wake()
+        return changes
+
+    def maintain(self, *, user: str, agent: str | None = None, dry_run: bool = False) -> Maintained:
+        """Expire, promote and prune by policy and retention; or only say what would be done."""
+        from memorist.lifecycle.maintenance import maintain
+
+        runtime, scope = self._runtime, self._scope(user, agent)
+        return maintain(self._store, scope, runtime.settings, runtime.clock(), dry_run=dry_run)
+
+    def audit(self, *, user: str, agent: str | None = None) -> Audit:
+        """Which memories are junk, duplicates, stale, contradictory or hold secrets."""
+        from memorist.lifecycle.audit import audit
+
+        scope, now = self._scope(user, agent), self._runtime.clock()
+        items = [item for item in self._store.items(scope, current=False) if item.ended_at is None]
+        return audit(items, self._store.facts(scope, valid_at=now), now=now)
+
+
+class Jobs(MemoryPart):
+    """The queue of background work: `memory.jobs`."""
+
+    def waiting(self) -> dict[str, int]:
+        """How many jobs of each kind wait or run, of all users."""
+        return self._runtime.waiting()
+
+    def list(self, *, user: str, session: str | None = None, dead: bool | None = None) -> List[Job]:
+        """The jobs of a user that wait, those that were given up (`dead`), or both."""
+        return self._store.jobs(self._scope(user, session=session), dead=dead)
+
+    def retry(self, job_id: int, *, user: str) -> None:
+        """Put a job that was given up back into the queue."""
+        self._store.retry(self._scope(user), job_id)
+        self._runtime.wake()
+
+    def catch_up(self, timeout_s: float | None = None) -> int:
+        """Wait until everything stored has its vectors and memories.
+
+        Nobody needs to: it happens in the background, and words find it until then. Returns how
+        many jobs are left when the time is over.
+        """
+        return self._runtime.catch_up(timeout_s)
+
+    def spent(self) -> tuple[int, int]:
+        """The model calls and tokens of this hour's budget that are used up."""
+        return self._store.spent()
+
+
+class Entries(MemoryPart):
+    """JSON objects by key in namespaces, as LangGraph's BaseStore keeps them: `memory.entries`."""
+
+    def batch(self, scope: Scope, asks: Sequence[Ask], puts: Sequence[Put] = ()) -> List[Answer]:
+        """Answer the reads and then do the writes, in one transaction."""
+        answers = self._store.exchange(scope, asks, puts)
+        if puts:
+            self._runtime.wake()
+        return answers
+
+    def sweep(self, scope: Scope) -> int:
+        """Remove the entries whose time to live is over; return how many."""
+        return self._store.sweep(scope)
+
+
+class Articles(MemoryPart):
+    """The documents that `Library` reads in and quotes: `memory.articles`."""
+
+    def put(self, article: Article, chunks: Sequence[Chunk]) -> Shelved:
+        """Store an article in the place of the one with the same uri."""
+        stored = self._store.put_article(article, chunks)
+        self._runtime.wake()
+        return stored
+
+    def get(self, scope: Scope, ids: Sequence[str]) -> List[Article]:
+        """The articles with these ids, with their texts."""
+        return self._store.read_articles(scope, ids)
+
+    def list(self, scope: Scope) -> List[Card]:
+        """The articles of a library without their texts, by uri and title."""
+        return self._store.articles(scope)
+
+    def remove(self, scope: Scope, id: str) -> Forgotten:
+        """Remove an article; its bytes go with the next `Memory.scrub`."""
+        return self._store.forget(scope, record_id=id)
+
+
+class NoteVersions(MemoryPart):
+    """The versions of a user's notes, which `Notebook` edits: `memory.note_versions`."""
+
+    def get(self, scope: Scope, *, version: int | None = None) -> Note | None:
+        """The newest version of the notes, or the one with this number."""
+        return self._store.note(scope, version=version)
+
+    def list(self, scope: Scope) -> List[Note]:
+        """Every version of the notes, newest first."""
+        return self._store.note_versions(scope)
+
+    def write(self, scope: Scope, text: str, *, base_version: int) -> Note:
+        """Write the version after `base_version`; `ConflictError` where there is one already."""
+        return self._store.write_note(scope, text, base_version=base_version)
+
+
+class ApiKeys(MemoryPart):
+    """The API keys of a server, of which only hashes are stored: `memory.keys`."""
+
+    def put(self, key: ApiKey) -> None:
+        """Store a new key, or a known one with another end."""
+        self._store.put_key(key)
+
+    def get(self, key_id: str) -> ApiKey | None:
+        """The key with this id, whatever its tenant."""
+        return self._store.key(key_id)
+
+    def list(self, tenant: str) -> List[ApiKey]:
+        """The keys of a tenant, oldest first."""
+        return self._store.keys(tenant)
+
+    def revoke(self, tenant: str, key_id: str, *, at: datetime | None = None) -> None:
+        """End a key now, or at a moment to come."""
+        self._store.revoke_key(tenant, key_id, at=at)
+
+
+def is_about(fact: Fact, subject: str | None, predicate: str | None) -> bool:
+    """Whether a fact has this subject and predicate; with both, however they are written."""
+    if subject is not None and predicate is not None:
+        return fact.topic == topic_of(subject, predicate)
+    return subject in (None, fact.subject) and predicate in (None, fact.predicate)

@@ -1,0 +1,60 @@
+"""The operations of the HTTP API: one table for the server's routes and the client."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Operation(NamedTuple):
+    """An HTTP method and path. A repeatable POST changes nothing when it is sent twice."""
+
+    method: str
+    path: str
+    repeatable: bool = False
+
+
+OPERATIONS = {
+    "add_message": Operation("POST", "/api/messages"),
+    "add_messages": Operation("POST", "/api/messages/batch", True),  # messages carry their ids
+    "list_messages": Operation("GET", "/api/messages"),
+    "get_message": Operation("GET", "/api/messages/{message_id}"),
+    "revise_message": Operation("PUT", "/api/messages/{message_id}"),
+    "list_revisions": Operation("GET", "/api/messages/{message_id}/revisions"),
+    "append_text": Operation("POST", "/api/messages/{message_id}/append", True),  # at an offset
+    "follow_message": Operation("GET", "/api/messages/{message_id}/updates"),
+    "resolve_session": Operation("POST", "/api/sessions/resolve", True),
+    "active_session": Operation("GET", "/api/sessions/active"),
+    "list_sessions": Operation("GET", "/api/sessions"),
+    "recall": Operation("POST", "/api/recall", True),
+    "context": Operation("POST", "/api/context", True),
+    "compress": Operation("POST", "/api/compress"),
+    "list_summaries": Operation("GET", "/api/summaries"),
+    "list_facts": Operation("GET", "/api/facts"),
+    "add_fact": Operation("POST", "/api/facts"),
+    "get_fact": Operation("GET", "/api/facts/{fact_id}"),
+    "change_fact": Operation("PATCH", "/api/facts/{fact_id}"),
+    "retract_fact": Operation("POST", "/api/facts/{fact_id}/retract"),
+    "undo_fact": Operation("POST", "/api/facts/{fact_id}/undo"),
+    "list_memories": Operation("GET", "/api/memories"),
+    "add_memory": Operation("POST", "/api/memories"),
+    "get_memory": Operation("GET", "/api/memories/{memory_id}"),
+    "forget_memory": Operation("DELETE", "/api/memories/{memory_id}"),
+    "retract_memory": Operation("POST", "/api/memories/{memory_id}/retract"),
+    "undo_memory": Operation("POST", "/api/memories/{memory_id}/undo"),
+    "audit": Operation("GET", "/api/audit"),
+    "maintain": Operation("POST", "/api/maintain"),
+    "forget": Operation("POST", "/api/forget"),
+    "count_waiting": Operation("GET", "/api/waiting"),
+    "list_jobs": Operation("GET", "/api/jobs"),
+    "retry_job": Operation("POST", "/api/jobs/{job_id}/retry"),
+    "get_notes": Operation("GET", "/api/notes"),
+    "write_notes": Operation("PUT", "/api/notes"),
+    "list_versions": Operation("GET", "/api/notes/versions"),
+    "list_articles": Operation("GET", "/api/articles"),
+    "add_article": Operation("POST", "/api/articles", True),  # in the place of the same uri
+    "get_article": Operation("GET", "/api/articles/{article_id}"),
+    "remove_article": Operation("DELETE", "/api/articles/{article_id}"),
+    "retrieve_articles": Operation("POST", "/api/articles/retrieve", True),
+    "batch_entries": Operation("POST", "/api/entries/batch", True),
+    "health": Operation("GET", "/health"),
+}

@@ -1,0 +1,280 @@
+"""What a memory runs on: store, search, background jobs and summaries, shared by its tenants."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from memorist import metrics
+from memorist.config import Settings
+from memorist.context.window import Window
+from memorist.errors import ConfigError, MissingExtraError, ProviderError
+from memorist.language.synonyms import kin_of
+from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
+from memorist.providers.chat_model import ChatModel, Reply, estimate_tokens_of
+from memorist.providers.embedder import Embedder
+from memorist.providers.minilm import MiniLM
+from memorist.recall.channels import no_kin
+from memorist.recall.fusion import Period, Ranking
+from memorist.recall.indexer import Indexer
+from memorist.recall.search import Searcher
+from memorist.records.ids import now
+from memorist.records.query import Query, Recall
+from memorist.store.background import Courtesy
+from memorist.store.base import Store
+from memorist.store.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
+    from memorist.context.compression.summarizer import Summarizer
+    from memorist.context.tokens import TokenCounter
+    from memorist.language.dates import Span
+    from memorist.lifecycle.worker import Worker
+
+MAX_COUNTERS = 16
+
+
+class Runtime:
+    """The parts of one open memory. `Memory` adds a tenant to it and speaks to users."""
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder | None,
+        ranking: Ranking,
+        extraction: Extraction | None,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.store = store
+        self.embedder = embedder
+        self.extraction = extraction
+        self.clock = clock
+        self._searcher = Searcher(
+            store=store,
+            embedder=embedder,
+            ranking=ranking,
+            kin_of=no_kin if embedder is None else kin_of,
+            time_asked_about=time_asked_about,
+        )
+        self._gate = Courtesy()
+        self.worker = self._open_worker()
+        self.indexer = self._open_indexer()
+        self._counters: dict[tuple[str, int], TokenCounter] = {}
+        self._summarizer: Summarizer | None = None
+        metrics.watch("memorist.queue.depth", self.waiting)
+
+    @property
+    def settings(self) -> Extraction:
+        """How memories are extracted here, or by default where that is left to others."""
+        return self.extraction or DEFAULT_EXTRACTION
+
+    def search(self, query: Query) -> Recall:
+        """Search while background work stands back, and note which memories were used."""
+        if self.indexer is not None:
+            self.indexer.start()
+        _dates()
+        with self._gate:
+            recall = self._searcher.search(query)
+        if self.worker is not None and recall.hits:
+            ids = {
+                kind: [hit.id for hit in recall.hits if hit.kind == kind]
+                for kind in ("memory", "message")
+            }
+            self.worker.used(query.scope.whole_user(), ids["memory"], ids["message"])
+        return recall
+
+    def summarizer(self) -> Summarizer:
+        """Makes summaries, with the extraction model within its budget, or without one."""
+        if self._summarizer is None:
+            self._summarizer = open_summarizer(self.store, self.extraction)
+        return self._summarizer
+
+    def counter(self, window: Window) -> TokenCounter:
+        """The token counter of a window, which remembers what it has counted."""
+        from memorist.context.tokens import TokenCounter
+
+        tokenizer = window.counts_with()
+        # Tokenizers that callers bring may share a name; one that is counted with stays alive.
+        key = tokenizer.name, id(tokenizer) if window.tokenizer is not None else 0
+        while key not in self._counters and len(self._counters) >= MAX_COUNTERS:
+            self._counters.pop(next(iter(self._counters)), None)
+        return self._counters.setdefault(key, TokenCounter(tokenizer))
+
+    def warm_up(self) -> None:
+        """Load what the first recall or context of a process would otherwise wait for."""
+        self.counter(Window()).text("ready")
+        time_asked_about("", self.clock())
+        if self.embedder is not None:
+            kin_of("")
+            self.embedder.embed_query("")
+
+    def wake(self) -> None:
+        """Start the background work that new messages need."""
+        first = self.indexer or self.worker  # the indexer wakes the worker when it is done
+        if first is not None:
+            first.wake()
+
+    def waiting(self) -> dict[str, int]:
+        """How many jobs of each kind wait or run, of all users."""
+        return waiting(self.store, self.embedder)
+
+    def catch_up(self, timeout_s: float | None) -> int:
+        """Wait until the queue is empty or the time is over; return how many jobs are left."""
+        began, left = time.monotonic(), dict[object, int]()
+        # The indexer comes twice: memories that the worker makes need vectors too.
+        for helper in (self.indexer, self.worker, self.indexer, self._summarizer):
+            if helper is not None:
+                spent = time.monotonic() - began
+                left[helper] = helper.catch_up(
+                    None if timeout_s is None else max(timeout_s - spent, 0)
+                )
+        return sum(left.values())
+
+    def close(self) -> None:
+        """Stop the background work and close the store; what waits stays in the queue."""
+        for helper in (self.worker, self.indexer, self._summarizer):
+            if helper is not None:
+                helper.close()
+        self._searcher.close()
+        self.store.close()
+
+    def _open_worker(self) -> Worker | None:
+        if self.extraction is None:
+            return None
+        from memorist.lifecycle.worker import Worker
+
+        # Without an embedder nobody else takes the embedding jobs: they go straight to extraction.
+        kinds = ("derive",) if self.embedder is not None else ("embed", "vectors", "derive")
+        return Worker(self.store, self.extraction, kinds=kinds, clock=self.clock, courtesy=self._gate)
+
+    def _open_indexer(self) -> Indexer | None:
+        if self.embedder is None:
+            return None
+        then = self.worker.wake if self.worker is not None else lambda: None
+        return Indexer(self.store, self.embedder, then)
+
+
+def open_store(url: str, durability: str = "full", clock: Callable[[], datetime] = now) -> Store:
+    """The store that a URL or path names."""
+    if url.startswith(("postgresql://", "postgres://")):
+        try:
+            from memorist.store.postgres.store import PostgresStore
+        except ImportError as error:
+            raise MissingExtraError("postgres") from error
+        return PostgresStore(url, clock=clock)
+    path = url.removeprefix("sqlite:///")
+    if not path or re.match(r"\w[\w+.-]*://", path):
+        raise ConfigError(
+            "the store is a path, :memory:, sqlite:///path or postgresql://…; for the http:// "
+            "address of a server use memorist.connect(url)"
+        )
+    return SqliteStore(path, durability="normal" if durability == "normal" else "full", clock=clock)
+
+
+def open_extraction(settings: Settings) -> Extraction:
+    """How memories are made by default: by rules, or by the model that the settings name."""
+    if not settings.model:
+        return DEFAULT_EXTRACTION
+    from memorist.providers.open_chat import open_model
+
+    return Extraction(model=open_model(settings.model, settings.model_url, settings.model_key))
+
+
+def open_embedder(name: str) -> Embedder | None:
+    """One of the embedders that need no key, by its name in MEMORIST_EMBEDDER."""
+    if name == "static":
+        from memorist.providers.static import StaticEmbedder
+
+        return StaticEmbedder()
+    return MiniLM() if name == "minilm" else None
+
+
+def waiting(store: Store, embedder: Embedder | None = None) -> dict[str, int]:
+    """How many jobs of each kind wait or run, of all users."""
+    own = () if embedder is None else (f"vectors:{embedder.name}",)
+    kinds = {
+        "embed": ("embed",),
+        "vectors": ("vectors", *own),
+        "derive": ("derive",),
+        "summarize": ("summarize",),
+    }
+    return {name: store.backlog(names) for name, names in kinds.items()}
+
+
+def time_asked_about(question: str, now: datetime) -> Period | None:
+    """From the first to the last of the times that a question names: "last May", "a week ago"."""
+    spans = _dates()(question, now, lean=-1)
+    past = [span for span in spans if span.start <= now]
+    if not past:
+        return None
+    return min(span.start for span in past), max(span.end for span in past)
+
+
+@cache
+def _dates() -> Callable[..., list[Span]]:
+    """Date finding, loaded once in a process and before the time of a search is counted."""
+    from memorist.language.dates import find_dates
+
+    find_dates("today", now())
+    return find_dates
+
+
+def open_summarizer(store: Store, extraction: Extraction | None) -> Summarizer:
+    """Makes summaries, with the extraction model within its budget, or without one."""
+    from memorist.context.compression.compress import Compress
+    from memorist.context.compression.summarizer import Summarizer, style_of
+    from memorist.context.tokens import TokenCounter
+
+    model = extraction.model if extraction is not None else None
+    window = Window(model=model.name if model is not None else "")
+    style = style_of(window, TokenCounter(window.counts_with()))
+    if extraction is None or model is None:
+        return Summarizer(store, style)
+    settings = Compress(timeout_s=extraction.timeout_s)
+    return Summarizer(store, style, Budgeted(model, store, extraction), settings)
+
+
+class Budgeted:
+    """A model that is not asked when what it may cost in an hour is spent."""
+
+    def __init__(self, model: ChatModel, store: Store, extraction: Extraction) -> None:
+        self.name = model.name
+        self._model = model
+        self._store = store
+        self._limits = {
+            "max_calls": extraction.calls_per_hour,
+            "max_tokens": extraction.tokens_per_hour,
+        }
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        timeout_s: float,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Reply:
+        """What the model answers; a `ProviderError` if that would be too much."""
+        asked = sum(estimate_tokens_of(message["content"]) for message in messages)
+        expected = used = asked + max_tokens
+        if not self._store.spend(calls=1, tokens=expected, **self._limits):
+            raise ProviderError("the model's budget for this hour is spent")
+        result = "failed"
+        try:
+            reply = self._model.complete(
+                messages, max_tokens=max_tokens, timeout_s=timeout_s, schema=schema
+            )
+            used, result = reply.input_tokens + reply.output_tokens, "answered"
+        except ProviderError as error:
+            used = 0 if error.status else expected  # where nobody tells, it may have cost so much
+            raise
+        except Exception as error:  # it is foreign code: whatever it does, others go on
+            raise ProviderError(f"the model raised {type(error).__name__}") from error
+        finally:
+            metrics.count("memorist.model.calls", task="summary", result=result)
+            metrics.count("memorist.model.tokens", used, task="summary")
+            self._store.spend(calls=0, tokens=used - expected)
+        return reply
