@@ -108,7 +108,7 @@ class Facts(MemoryPart):
         *,
         user: str,
         agent: str | None = None,
-        single: bool = False,
+        single: bool | None = None,
         ends: bool = False,
         corrects: bool = False,
         valid_from: datetime | None = None,
@@ -118,12 +118,13 @@ class Facts(MemoryPart):
     ) -> str:
         """Add a fact, reconciled with those of its subject and predicate; return its id.
 
-        With `single` it supersedes the one that held; with `corrects` that one is retracted;
-        with `ends` it says that the fact no longer holds. `sources` are the ids of the messages
-        it comes from.
+        With `single` it supersedes the one that held, as it does by itself where a predicate such
+        as "employer" has one object at a time; with `single=False` it never does. With `corrects`
+        the other is retracted; with `ends` the fact no longer holds. `sources` are the ids of the
+        messages it comes from.
         """
         for name, flag in (("single", single), ("ends", ends), ("corrects", corrects)):
-            if not isinstance(flag, bool):
+            if not isinstance(flag or False, bool):
                 raise InvalidError(f"{name} must be true or false")
         for name, text in (("subject", subject), ("predicate", predicate), ("object", object)):
             check_text(text, name)

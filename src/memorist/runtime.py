@@ -13,12 +13,12 @@ from memorist import metrics
 from memorist.config import Settings
 from memorist.context.window import Window
 from memorist.errors import ConfigError, MissingExtraError, ProviderError
-from memorist.language.synonyms import kin_of
+from memorist.language.synonyms import synonyms_of
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.providers.chat_model import ChatModel, Reply, estimate_tokens_of
 from memorist.providers.embedder import Embedder
 from memorist.providers.minilm import MiniLM
-from memorist.recall.channels import no_kin
+from memorist.recall.channels import no_synonyms
 from memorist.recall.fusion import Period, Ranking
 from memorist.recall.indexer import Indexer
 from memorist.recall.search import Searcher
@@ -56,7 +56,7 @@ class Runtime:
             store=store,
             embedder=embedder,
             ranking=ranking,
-            kin_of=no_kin if embedder is None else kin_of,
+            synonyms_of=no_synonyms if embedder is None else synonyms_of,
             time_asked_about=time_asked_about,
         )
         self._gate = Courtesy()
@@ -108,7 +108,7 @@ class Runtime:
         self.counter(Window()).text("ready")
         time_asked_about("", self.clock())
         if self.embedder is not None:
-            kin_of("")
+            synonyms_of("")
             self.embedder.embed_query("")
 
     def wake(self) -> None:

@@ -390,12 +390,12 @@ def test_the_ten_lines_work_with_await(tmp_path: Path) -> None:
 def test_a_new_employer_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
     with Memory(tmp_path / "m.db", embedder=None) as memory:
         for employer in ("Siemens", "Zeiss"):
-            memory.add_fact("Ada", "employer", employer, user="ada")
+            memory.facts.add("Ada", "employer", employer, user="ada")
         for friend in ("Eva", "Max"):
-            memory.add_fact("Ada", "friend", friend, user="ada")
-        held = [fact.object for fact in memory.as_of(user="ada", valid=datetime.now(UTC))]
+            memory.facts.add("Ada", "friend", friend, user="ada")
+        held = [fact.object for fact in memory.facts.as_of(user="ada", valid=datetime.now(UTC))]
         assert sorted(held) == ["Eva", "Max", "Zeiss"]
-        assert memory.audit(user="ada").of("contradictory") == ()
+        assert memory.memories.audit(user="ada").of("contradictory") == ()
 
 
 def test_what_was_derived_is_looked_after_with_await(tmp_path: Path) -> None:

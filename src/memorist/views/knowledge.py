@@ -73,7 +73,7 @@ class KGMemory(BaseMemory):
         object: str,
         *,
         role: str = "user",
-        single: bool = False,
+        single: bool | None = None,
         ends: bool = False,
         corrects: bool = False,
         valid_from: datetime | None = None,

@@ -79,7 +79,7 @@ def build_app(
 
 
 def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
-    memory_of_tenant = lru_cache(maxsize=MAX_TENANTS)(memory.of_tenant)
+    memory_of_tenant = lru_cache(maxsize=MAX_TENANTS)(memory.tenant)
     mcp = McpApp(memory, of_tenant=memory_of_tenant)
 
     @asynccontextmanager
