@@ -33,7 +33,7 @@ from memorist.errors import (
 )
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.retention import Retention
-from memorist.lifecycle.settings import Policy, Extraction
+from memorist.lifecycle.settings import Extraction, Policy
 from memorist.memory import Memory
 from memorist.providers.chat_model import ChatModel, Reply
 from memorist.providers.embedder import Embedder
@@ -120,6 +120,7 @@ __all__ = [
     "DimensionError",
     "Embedder",
     "Expire",
+    "Extraction",
     "Fact",
     "Filters",
     "ForbiddenError",
@@ -178,7 +179,6 @@ __all__ = [
     "Stream",
     "Summary",
     "Supersede",
-    "Extraction",
     "Tokenizer",
     "TooLargeError",
     "ToolCallMsg",

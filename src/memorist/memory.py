@@ -45,7 +45,7 @@ from memorist.records.scope import Scope, check_tenant
 from memorist.records.session import Session
 from memorist.records.summary import Summary
 from memorist.records.text import check_text
-from memorist.runtime import Runtime, open_embedder, open_store, open_extraction
+from memorist.runtime import Runtime, open_embedder, open_extraction, open_store
 from memorist.store.base import Store
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light

@@ -148,7 +148,9 @@ class Runtime:
 
         # Without an embedder nobody else takes the embedding jobs: they go straight to extraction.
         kinds = ("derive",) if self.embedder is not None else ("embed", "vectors", "derive")
-        return Worker(self.store, self.extraction, kinds=kinds, clock=self.clock, courtesy=self._gate)
+        return Worker(
+            self.store, self.extraction, kinds=kinds, clock=self.clock, courtesy=self._gate
+        )
 
     def _open_indexer(self) -> Indexer | None:
         if self.embedder is None:

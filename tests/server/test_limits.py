@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from memorist import Memory, Message, SqliteStore, Extraction
+from memorist import Extraction, Memory, Message, SqliteStore
 from memorist.aio import in_thread
 from memorist.errors import ProviderError
 from memorist.server.auth import Guard, Keys, Principal

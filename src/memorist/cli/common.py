@@ -44,7 +44,9 @@ Database = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def open_memory(database: str | None, extraction: Extraction | None = None) -> tuple[Memory, Settings]:
+def open_memory(
+    database: str | None, extraction: Extraction | None = None
+) -> tuple[Memory, Settings]:
     """The memory that the options and the environment name, and the settings it came from.
 
     Where a model is set, a command that ends at once leaves the extraction to `memorist worker`:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from memorist.errors import BadAnswerError, InvalidError, MessageError, NotFoundError, ProviderError
-from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Policy, Extraction
+from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction, Policy
 from memorist.memory import Memory
 from memorist.records.fact import Fact
 from memorist.records.log import Job

@@ -17,7 +17,7 @@ from uvicorn.supervisors import Multiprocess
 from memorist.config import Settings
 from memorist.errors import ConfigError
 from memorist.memory import Memory
-from memorist.runtime import open_embedder, open_store, open_extraction
+from memorist.runtime import open_embedder, open_extraction, open_store
 from memorist.server.auth import Guard, build_guard
 from memorist.server.chat import Chats
 from memorist.server.http.app import Limits, build_app
