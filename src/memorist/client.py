@@ -18,7 +18,7 @@ from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnavailableError
 from memorist.lifecycle.audit import Audit
 from memorist.lifecycle.maintenance import Maintained
-from memorist.memory import RECALL_DEADLINE_MS, Memory
+from memorist.memory import Memory
 from memorist.namespaces import (
     ApiKeys,
     Articles,
@@ -43,8 +43,16 @@ from memorist.records.log import Job, LogEntry, Source
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
 from memorist.records.note import Note
-from memorist.records.query import NO_FILTERS, Filters, Forgotten, Names, Recall, check_deadline
-from memorist.records.scope import Scope
+from memorist.records.query import (
+    NO_FILTERS,
+    RECALL_DEADLINE_MS,
+    Filters,
+    Forgotten,
+    Names,
+    Recall,
+    check_deadline,
+)
+from memorist.records.scope import Scope, shared_scope
 from memorist.records.session import Session
 from memorist.records.summary import Summary
 from memorist.runtime import Runtime
@@ -57,7 +65,8 @@ MAX_DEADLINE_MS = 10_000  # the longest that a server searches
 GRACE_S = 1.0  # for the network, beyond recall's own deadline
 POLL_S = 0.2
 MAX_MESSAGES, MAX_BYTES = 1_000, 4_000_000  # of one request
-LIBRARY_TENANT = "/library"  # ends the tenant of a library's scope
+# What ends the tenant of a scope that all users of the tenant share.
+LIBRARY_TENANT, STORE_TENANT = "/library", "/store"
 log = logging.getLogger("memorist")
 
 
@@ -251,6 +260,35 @@ class RemoteJobs(Jobs):
         raise NotHereError("the model's budget")
 
 
+class RemoteEntries(Entries):
+    """`Entries` on a server; a store that a tenant shares needs an admin's key."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def batch(
+        self,
+        scope: Scope,
+        asks: Sequence[Ask],
+        puts: Sequence[Put] = (),
+        *,
+        deadline_ms: float | None = RECALL_DEADLINE_MS,
+    ) -> list[Answer]:
+        """Answer the reads and then do the writes, in one transaction."""
+        body = {
+            **shared_arguments(scope, STORE_TENANT, "store"),
+            "asks": [operation_json(ask) for ask in asks],
+            "puts": [operation_json(put) for put in puts],
+            "deadline_ms": deadline_ms,
+        }
+        answers = self._api.call("batch_entries", body)["answers"]
+        return [read_answer(ask, answer) for ask, answer in zip(asks, answers, strict=True)]
+
+    def sweep(self, scope: Scope) -> int:
+        """Nothing to do: entries whose time is over are never read, and the server sweeps them."""
+        return 0
+
+
 class RemoteStore:
     """The part of a store that conversations, notes, libraries and entries need, over HTTP."""
 
@@ -382,15 +420,6 @@ class RemoteStore:
         where = {"article_id": record_id, **library_arguments(scope)}
         return from_plain(Forgotten, self._api.call("remove_article", where))
 
-    def exchange(self, scope: Scope, asks: Sequence[Ask], puts: Sequence[Put] = ()) -> list[Answer]:
-        body = {
-            **to_arguments(scope),
-            "asks": [operation_json(ask) for ask in asks],
-            "puts": [operation_json(put) for put in puts],
-        }
-        answers = self._api.call("batch_entries", body)["answers"]
-        return [read_answer(ask, answer) for ask, answer in zip(asks, answers, strict=True)]
-
     def _get(self, operation: str, arguments: Mapping[str, Any]) -> Any:
         try:
             return self._api.call(operation, arguments)
@@ -459,7 +488,7 @@ class Client(Memory):
         self.facts = RemoteFacts(api)
         self.memories = RemoteMemories(api)
         self.jobs = RemoteJobs(api)
-        self.entries = Entries(runtime, self.tenant_name)
+        self.entries = RemoteEntries(api)
         self.articles = Articles(runtime, self.tenant_name)
         self.note_versions = NoteVersions(runtime, self.tenant_name)
         self.keys = ApiKeys(runtime, self.tenant_name)
@@ -610,7 +639,7 @@ class Client(Memory):
     ) -> Library:
         """Articles to find and quote: shared by the tenant under a name, or a user's own."""
         if user is None:
-            scope = Scope(tenant=self.tenant_name + LIBRARY_TENANT, user=name)
+            scope = shared_scope(self.tenant_name, "library", name)
         else:
             scope = self.scope(user=user, agent=agent)
         return RemoteLibrary(self, self._api, scope)
@@ -666,8 +695,13 @@ def to_arguments(scope: Scope) -> dict[str, str | None]:
 
 def library_arguments(scope: Scope) -> dict[str, str | None]:
     """The scope of a library as a request's arguments."""
-    if scope.tenant.endswith(LIBRARY_TENANT):
-        return {"shelf": scope.user}
+    return shared_arguments(scope, LIBRARY_TENANT, "shelf")
+
+
+def shared_arguments(scope: Scope, ending: str, name: str) -> dict[str, str | None]:
+    """The scope of something shared by its name, or that of a user, as a request's arguments."""
+    if scope.tenant.endswith(ending):
+        return {name: scope.user}
     return {"user": scope.user, "agent": scope.agent}
 
 
@@ -708,6 +742,7 @@ def operation_json(operation: Ask | Put) -> dict[str, Any]:
     fields = {
         name: value.total_seconds() if isinstance(value, timedelta) else value
         for name, value in asdict(operation).items()
+        if name != "ranks"  # the server ranks by the query
     }
     return {"op": type(operation).__name__.lower(), **fields}
 

@@ -34,6 +34,7 @@ from memorist.records.log import Source
 from memorist.records.message import Message
 from memorist.records.query import (
     NO_FILTERS,
+    RECALL_DEADLINE_MS,
     Filters,
     Forgotten,
     Names,
@@ -55,7 +56,6 @@ if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
     from memorist.views.notebook import Notebook
 
 T = TypeVar("T")
-RECALL_DEADLINE_MS = 50.0
 TOOL_RESULT_REACH = 1_000  # messages searched for calls whose results must stay with them
 
 

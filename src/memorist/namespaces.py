@@ -12,7 +12,7 @@ from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.records.api_key import ApiKey
 from memorist.records.article import Article, Card, Chunk, Shelved
 from memorist.records.change import Add, Change, Reinforce, Retract, Supersede
-from memorist.records.entry import Answer, Ask, Put
+from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
 from memorist.records.fact import Fact, topic_of
 from memorist.records.ids import new_id
 from memorist.records.inputs import UNSET
@@ -20,7 +20,7 @@ from memorist.records.log import Job, LogEntry, least_trusted
 from memorist.records.memory_item import Kind, MemoryItem
 from memorist.records.message import Message
 from memorist.records.note import Note
-from memorist.records.query import Forgotten
+from memorist.records.query import RECALL_DEADLINE_MS, Filters, Forgotten, Query
 from memorist.records.scope import Scope
 from memorist.records.text import check_text
 from memorist.runtime import Runtime
@@ -341,12 +341,43 @@ class Jobs(MemoryPart):
 class Entries(MemoryPart):
     """JSON objects by key in namespaces, as LangGraph's BaseStore keeps them: `memory.entries`."""
 
-    def batch(self, scope: Scope, asks: Sequence[Ask], puts: Sequence[Put] = ()) -> List[Answer]:
+    def batch(
+        self,
+        scope: Scope,
+        asks: Sequence[Ask],
+        puts: Sequence[Put] = (),
+        *,
+        deadline_ms: float | None = RECALL_DEADLINE_MS,
+    ) -> List[Answer]:
         """Answer the reads and then do the writes, in one transaction."""
-        answers = self._store.exchange(scope, asks, puts)
+        ranked = [
+            replace(ask, ranks=self._ranks(scope, ask, deadline_ms))
+            if isinstance(ask, Search) and ask.query
+            else ask
+            for ask in asks
+        ]
+        answers = self._store.exchange(scope, ranked, puts)
         if puts:
             self._runtime.wake()
         return answers
+
+    def _ranks(self, scope: Scope, ask: Search, deadline_ms: float | None) -> dict[str, float]:
+        """How well entries fit the query of a search: the order they are read in a moment later."""
+        records: tuple[str, ...] = ()
+        if ask.prefix or ask.where:
+            [ids] = self._store.exchange(scope, [Ids(of=ask)])
+            records = tuple(id_ for id_ in ids if isinstance(id_, str))
+            if not records:
+                return {}
+        query = Query(
+            scope=scope,
+            question=findable(ask.query),
+            now=self._runtime.clock(),
+            limit=ask.offset + (ask.limit or 0),
+            deadline_ms=deadline_ms,
+            filters=Filters(kinds=("entry",), records=records),
+        )
+        return {hit.id: hit.score for hit in self._runtime.search(query).hits}
 
     def sweep(self, scope: Scope) -> int:
         """Remove the entries whose time to live is over; return how many."""

@@ -30,6 +30,8 @@ from memorist import (
     Window,
     connect,
 )
+from memorist.agents.langgraph import MemoristStore
+from memorist.views.knowledge import KGMemory
 from tests.support.http_server import Served
 
 LOOK = ToolCallMsg("c1", "c1", "function", "look", '{"a": 1}')
@@ -147,6 +149,53 @@ def test_notes_are_one_text_with_versions(memory: Memory, ada: str) -> None:
         notes.write("late", base_version=1)
     notes.restore(1)
     assert notes.read() == "## Likes\ntea"
+
+
+def test_a_langgraph_store_keeps_and_finds_values(memory: Memory, ada: str) -> None:
+    store = MemoristStore(memory, user=ada, deadline_ms=None)
+    store.put(("food",), "tea", {"likes": "green tea"})
+    store.put(("food",), "bread", {"likes": "rye"}, ttl=60)
+    store.put(("trips",), "rome", {"year": 2025})
+    found = store.get(("food",), "tea")
+    assert found is not None
+    assert found.value == {"likes": "green tea"}
+    assert [item.key for item in store.search(("food",), query="which tea?", limit=1)] == ["tea"]
+    assert [item.key for item in store.search((), filter={"year": {"$gt": 2024}})] == ["rome"]
+    assert store.list_namespaces() == [("food",), ("trips",)]
+    store.delete(("food",), "tea")
+    assert store.get(("food",), "tea") is None
+
+
+def test_a_library_is_filled_searched_and_emptied(memory: Memory, ada: str, tmp_path: Path) -> None:
+    (tmp_path / "returns.md").write_text("# Returns\n\nGoods may be returned on Sundays.")
+    library = memory.library(user=ada)
+    assert len(library.ingest(tmp_path).added) == 1
+    [found] = library.retrieve("When may goods be returned?", 1, window=500, deadline_ms=None)
+    assert "on Sundays" in found.text
+    [card] = library.articles()
+    assert library.get(card.id).title == "Returns"
+    library.remove(card.id)
+    assert library.articles() == []
+
+
+def test_facts_are_an_agents_memory(memory: Memory, ada: str) -> None:
+    graph = KGMemory(memory=memory, user=ada, agent="tutor")
+    fact = graph.add_fact("Paris", "is capital of", "France")
+    graph.update(fact, object="the French Republic")
+    assert [fact["object"] for fact in graph.retrieve_all()] == ["the French Republic"]
+    graph.reset()
+    assert graph.retrieve_all() == []
+
+
+def test_messages_are_read_between_positions(memory: Memory, ada: str) -> None:
+    chat = memory.session(user=ada, new=True)
+    for number in range(5):
+        chat.add("user", f"line {number}")
+    scope = chat.session.scope
+    entries = memory.messages.list(scope)
+    first, last = entries[0].seq, entries[-1].seq
+    between = memory.messages.list(scope, after=first, before=last)
+    assert [entry.message.text for entry in between] == ["line 1", "line 2", "line 3"]
 
 
 def test_jobs_are_seen(memory: Memory, ada: str) -> None:

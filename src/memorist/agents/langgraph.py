@@ -18,20 +18,9 @@ from typing import Any
 from memorist.aio import in_thread
 from memorist.errors import InvalidError, MissingExtraError, RecordError
 from memorist.memory import Memory
-from memorist.records.entry import (
-    Answer,
-    Ask,
-    Entry,
-    Get,
-    Ids,
-    Namespace,
-    Namespaces,
-    Put,
-    Search,
-    findable,
-)
-from memorist.records.query import Filters, Forgotten
-from memorist.records.scope import Scope
+from memorist.records.entry import Answer, Ask, Entry, Get, Namespace, Namespaces, Put, Search
+from memorist.records.query import Forgotten
+from memorist.records.scope import shared_scope
 
 try:
     from langgraph.store.base import (
@@ -54,11 +43,6 @@ except ImportError as error:
 
 DEADLINE_MS = 1_000.0  # for the order of a search; what it finds does not depend on it
 WHOLE = "$"
-
-
-def store_scope(tenant: str, name: str) -> Scope:
-    """The scope of a store that all users of a tenant share: an owner of its own, no user's."""
-    return Scope(tenant=f"{tenant}/store", user=name)
 
 
 class MemoristStore(BaseStore):
@@ -87,7 +71,7 @@ class MemoristStore(BaseStore):
         self._deadline_ms = deadline_ms
         self.ttl_config = ttl
         if user is None:
-            self.scope = store_scope(memory.tenant_name, name)
+            self.scope = shared_scope(memory.tenant_name, "store", name)
         else:
             self.scope = memory.scope(user=user)
 
@@ -98,9 +82,9 @@ class MemoristStore(BaseStore):
             validate_op_namespace(op)
         asks = {number: ask for number, op in enumerate(given) if (ask := self._ask(op))}
         puts = [self._put(op) for op in given if isinstance(op, PutOp)]
-        answers = self._memory.store.exchange(self.scope, list(asks.values()), puts)
-        if puts:
-            self._memory.wake()
+        answers = self._memory.entries.batch(
+            self.scope, list(asks.values()), puts, deadline_ms=self._deadline_ms
+        )
         found = dict(zip(asks, answers, strict=True))
         return [_result(op, found.get(number, [])) for number, op in enumerate(given)]
 
@@ -110,19 +94,19 @@ class MemoristStore(BaseStore):
 
     def sweep_ttl(self) -> int:
         """Delete now what is over, and say how much; it is never read, swept or not."""
-        return self._memory.store.sweep(self.scope)
+        return self._memory.entries.sweep(self.scope)
 
     def forget(self, prefix: Namespace = (), *, scrub: bool = True) -> Forgotten:
         """Delete everything below a namespace, or all there is, and the bytes of it."""
         self.sweep_ttl()
         asked = Search(prefix=tuple(prefix), limit=None)
-        [found] = self._memory.store.exchange(self.scope, [asked])
+        [found] = self._memory.entries.batch(self.scope, [asked])
         gone = [
             Put(namespace=entry.namespace, key=entry.key, value=None)
             for entry in found
             if isinstance(entry, Entry)
         ]
-        self._memory.store.exchange(self.scope, [], gone)
+        self._memory.entries.batch(self.scope, [], gone)
         residue = self._memory.scrub() if scrub else ""
         return Forgotten(counts={"entries": len(gone)} if gone else {}, residue=residue)
 
@@ -131,39 +115,19 @@ class MemoristStore(BaseStore):
             case GetOp():
                 return Get(namespace=tuple(op.namespace), key=op.key, refresh=op.refresh_ttl)
             case SearchOp():
-                return self._search(op)
+                return Search(
+                    prefix=tuple(op.namespace_prefix),
+                    where=op.filter or None,
+                    query=op.query or "",
+                    limit=op.limit,
+                    offset=op.offset,
+                    refresh=op.refresh_ttl,
+                )
             case ListNamespacesOp():
                 return Namespaces()
             case PutOp():
                 return None
         raise InvalidError(f"a store knows no {type(op).__name__}")
-
-    def _search(self, op: SearchOp) -> Search:
-        asked = Search(
-            prefix=tuple(op.namespace_prefix),
-            where=op.filter or None,
-            limit=op.limit,
-            offset=op.offset,
-            refresh=op.refresh_ttl,
-        )
-        return replace(asked, ranks=self._ranks(op.query, asked)) if op.query else asked
-
-    def _ranks(self, query: str, asked: Search) -> dict[str, float]:
-        """How well entries fit a question: the order that they are read in a moment later."""
-        records: tuple[str, ...] = ()
-        if asked.prefix or asked.where:
-            [found] = self._memory.store.exchange(self.scope, [Ids(of=asked)])
-            records = tuple(id_ for id_ in found if isinstance(id_, str))
-            if not records:
-                return {}
-        answer = self._memory.search(
-            self.scope,
-            findable(query),
-            limit=asked.offset + (asked.limit or 0),
-            deadline_ms=self._deadline_ms,
-            filters=Filters(kinds=("entry",), records=records),
-        )
-        return {hit.id: hit.score for hit in answer.hits}
 
     def _put(self, op: PutOp) -> Put:
         ttl = None if op.ttl is None else _minutes(op.ttl)

@@ -78,12 +78,13 @@ class Get:
 class Search:
     """Asks for the entries below a prefix that meet the conditions.
 
-    Those with a rank come first, by it; the rest, and where there are no ranks all, the newest
-    first. Without a limit, all of them.
+    With a `query`, those that fit it come first; the rest, and without one all, the newest first.
+    Without a limit, all of them. `ranks` is how well entries fit, which the memory fills in.
     """
 
     prefix: Namespace = ()
     where: Where | None = None
+    query: str = ""
     ranks: Mapping[str, float] = field(default_factory=dict)
     limit: int | None = 10
     offset: int = 0

@@ -67,6 +67,7 @@ class Filters:
 
 
 NO_FILTERS = Filters()
+RECALL_DEADLINE_MS = 50.0
 
 
 def _names(given: Any, field: str, known: tuple[str, ...] | None = None) -> tuple[str, ...]:
@@ -94,7 +95,7 @@ class Query:
     question: str
     now: datetime
     limit: int = 10
-    deadline_ms: float | None = 50.0
+    deadline_ms: float | None = RECALL_DEADLINE_MS
     filters: Filters = NO_FILTERS
 
 

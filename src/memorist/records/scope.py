@@ -67,3 +67,8 @@ def _check_id(value: object, field_name: str) -> None:
     text = check_text(value, field_name, ScopeError)
     if len(text) * 4 > MAX_ID_BYTES and len(text.encode()) > MAX_ID_BYTES:
         raise ScopeError(f"{field_name} is longer than {MAX_ID_BYTES} bytes")
+
+
+def shared_scope(tenant: str, kind: str, name: str) -> Scope:
+    """The scope of something that all users of a tenant share, such as a library: no user's."""
+    return Scope(tenant=f"{tenant}/{kind}", user=name)

@@ -16,7 +16,7 @@ from memorist.errors import InvalidError, MissingExtraError, NotFoundError
 from memorist.memory import Memory
 from memorist.records.article import Article, Card, Shelved
 from memorist.records.query import Filters, Forgotten, Hit
-from memorist.records.scope import Scope
+from memorist.records.scope import shared_scope
 
 if TYPE_CHECKING:
     from memorist.context.documents.excerpts import Retrieved
@@ -53,11 +53,6 @@ class Ingested:
     notes: dict[str, str] = field(default_factory=dict)
 
 
-def shelf(tenant: str, name: str) -> Scope:
-    """The scope of a shelf that all users of a tenant share: an owner of its own, and no user's."""
-    return Scope(tenant=f"{tenant}/library", user=name)
-
-
 class Library:
     """A shelf of articles: files are read in once, found by words and meaning, and quoted.
 
@@ -79,7 +74,7 @@ class Library:
     ) -> None:
         self._memory = memory
         if user is None:
-            self.scope = shelf(memory.tenant_name, name)
+            self.scope = shared_scope(memory.tenant_name, "library", name)
         else:
             self.scope = memory.scope(user=user, agent=agent)
 

@@ -3,6 +3,7 @@
 from memorist.server.http.routes.articles import router as _articles
 from memorist.server.http.routes.chat import router as _chat
 from memorist.server.http.routes.context import router as _context
+from memorist.server.http.routes.entries import router as _entries
 from memorist.server.http.routes.facts import router as _facts
 from memorist.server.http.routes.growing import router as _growing
 from memorist.server.http.routes.jobs import router as _jobs
@@ -26,6 +27,7 @@ ROUTERS = [
     _facts,
     _notes,
     _articles,
+    _entries,
     _jobs,
     _upkeep,
     _keys,

@@ -11,7 +11,7 @@ from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.examples import AT, SESSION, listed
 from memorist.server.http.pagination import Cursor, Limit, Page, page_of
 from memorist.server.http.paths import Parts
-from memorist.server.http.schemas import Scoped, User
+from memorist.server.http.schemas import Scoped, SessionId, User
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=Parts)
 JobId = Annotated[int, Path(ge=0, le=2**63 - 1, description="The job's id.", examples=[7])]
@@ -32,6 +32,7 @@ _JOB = Job(
 def list_jobs(
     caller: CurrentCaller,
     user: User = None,
+    session: SessionId = None,
     dead: Annotated[
         bool | None, Query(description="Only those given up, or only those that wait.")
     ] = None,
@@ -39,7 +40,7 @@ def list_jobs(
     cursor: Cursor = None,
 ) -> Page[Job]:
     """What waits to be thought about, what was given up, or both, oldest first."""
-    found = caller.memory.jobs.list(user=caller.user(user), dead=dead)
+    found = caller.memory.jobs.list(user=caller.user(user), session=session, dead=dead)
     return page_of(found, limit, cursor, lambda job: f"{job.id:020}")
 
 

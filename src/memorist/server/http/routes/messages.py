@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
 
 from memorist.errors import ConflictError, InvalidError, NotFoundError
@@ -29,6 +29,9 @@ from memorist.server.http.schemas import Add, AddOne, Agent, Revise, Role, Said,
 
 FEW = 16
 router = APIRouter(prefix="/api/messages", tags=["messages"], route_class=Parts)
+Position = Annotated[
+    int | None, Query(ge=0, le=2**63 - 1, description="A message's `seq`, itself left out.")
+]
 MessageId = Annotated[str, Path(description="The message's id.", examples=[MESSAGE_ID])]
 
 
@@ -67,12 +70,15 @@ def list_messages(
     agent: Agent = None,
     session: SessionId = None,
     role: Role | None = None,
+    before: Position = None,
+    after: Position = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[Entry]:
     """The newest messages, oldest of them first; the next page holds those before."""
     scope = caller.memory.scope(user=caller.user(user), agent=agent, session=session)
-    kept, more = fill(_backwards(caller, scope, _place(cursor), role), limit)
+    start = before if cursor is None else _place(cursor)
+    kept, more = fill(_backwards(caller, scope, start, after, role), limit)
     return Page(
         items=[_entry(one) for one in reversed(kept)],
         next=make_cursor(str(kept[-1].seq)) if more else None,
@@ -94,7 +100,7 @@ def revise_message(message_id: MessageId, ask: Revise, caller: CurrentCaller) ->
     scope = caller.memory.scope(user=caller.user(ask.user), agent=ask.agent, session=ask.session)
     held = the_message(caller, scope, message_id)
     given = {"message_id": message_id, "created_at": held.message.created_at}
-    caller.memory.store.revise(scope, ask.message(**given))
+    caller.memory.messages.revise(scope, ask.message(**given))
     caller.memory.wake()
     return _entry(the_message(caller, scope, message_id))
 
@@ -111,14 +117,14 @@ def list_revisions(
     """What a message said before, oldest first."""
     scope = caller.memory.scope(user=caller.user(user), session=session)
     the_message(caller, scope, message_id)
-    found = list(enumerate(caller.memory.store.revisions(scope, message_id)))
+    found = list(enumerate(caller.memory.messages.revisions(scope, message_id)))
     page = page_of(found, limit, cursor, lambda one: f"{one[0]:010}")
     return Page(items=[message for _, message in page.items], next=page.next)
 
 
 def the_message(caller: CurrentCaller, scope: Scope, message_id: str) -> LogEntry:
     """The one message with this id in the scope."""
-    found = caller.memory.store.find(scope, [message_id])
+    found = caller.memory.messages.get(scope, [message_id])
     if not found:
         raise NotFoundError("no message with this id for this user")
     if len(found) > 1:
@@ -132,7 +138,7 @@ def _remember(caller: CurrentCaller, ask: Add | AddOne, inputs: Sequence[Said]) 
     ids = [one.message_id for one in inputs if one.message_id is not None]
     if session is None and ids:
         # Sent again, they go where they are: another session may be the active one by now.
-        stored = caller.memory.store.find(caller.memory.scope(user=user, agent=ask.agent), ids)
+        stored = caller.memory.messages.get(caller.memory.scope(user=user, agent=ask.agent), ids)
         session = stored[0].session_id if stored else None
     return caller.memory.remember(
         messages, user=user, agent=ask.agent, session=session, source=ask.source
@@ -140,11 +146,11 @@ def _remember(caller: CurrentCaller, ask: Add | AddOne, inputs: Sequence[Said]) 
 
 
 def _backwards(
-    caller: CurrentCaller, scope: Scope, before: int | None, role: str | None
+    caller: CurrentCaller, scope: Scope, before: int | None, after: int | None, role: str | None
 ) -> Iterator[LogEntry]:
     """The messages before a place, newest first; a few at a time, as each may be long."""
     while True:
-        found = caller.memory.store.history(scope, last=FEW, before=before, role=role)
+        found = caller.memory.messages.list(scope, last=FEW, before=before, after=after, role=role)
         yield from reversed(found)
         if len(found) < FEW:
             return

@@ -1,0 +1,143 @@
+"""Entries: JSON objects by key in namespaces, as LangGraph's BaseStore keeps them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from memorist.records import entry as records
+from memorist.records.entry import Entry
+from memorist.records.scope import Scope, shared_scope
+from memorist.server.http.authentication import Caller, CurrentCaller
+from memorist.server.http.examples import AT, shown
+from memorist.server.http.schemas import Ask, Wait
+
+router = APIRouter(prefix="/api/entries", tags=["entries"])
+MAX_OPERATIONS = 1_000
+MAX_FOUND = 10_000
+Labels = Annotated[list[str], Field(max_length=64, examples=[["ada", "likes"]])]
+
+
+class GetEntry(Ask):
+    """Read the entry of a key."""
+
+    op: Literal["get"]
+    namespace: Labels
+    key: str
+    refresh: bool = False
+
+    def ask(self) -> records.Ask:
+        """What the memory is asked for."""
+        return records.Get(namespace=tuple(self.namespace), key=self.key, refresh=self.refresh)
+
+
+class SearchEntries(Ask):
+    """Find entries below a prefix: those that fit the query first, then the newest."""
+
+    op: Literal["search"]
+    prefix: Labels = Field(default=[])
+    where: dict[str, Any] | None = None
+    query: str = ""
+    limit: Annotated[int, Field(ge=0, le=MAX_FOUND)] | None = 10
+    offset: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    refresh: bool = False
+
+    def ask(self) -> records.Search:
+        """What the memory is asked for."""
+        return records.Search(
+            prefix=tuple(self.prefix),
+            where=self.where,
+            query=self.query,
+            limit=MAX_FOUND if self.limit is None else self.limit,
+            offset=self.offset,
+            refresh=self.refresh,
+        )
+
+
+class EntryIds(Ask):
+    """The ids of all that a search finds."""
+
+    op: Literal["ids"]
+    of: SearchEntries
+
+    def ask(self) -> records.Ask:
+        """What the memory is asked for."""
+        return records.Ids(of=self.of.ask())
+
+
+class ListNamespaces(Ask):
+    """Every namespace that has an entry."""
+
+    op: Literal["namespaces"]
+
+    def ask(self) -> records.Ask:
+        """What the memory is asked for."""
+        return records.Namespaces()
+
+
+class PutEntry(Ask):
+    """Write a value, or remove it with null; `texts` are what it is found by."""
+
+    op: Literal["put"] = "put"
+    namespace: Labels
+    key: str
+    value: dict[str, Any] | None
+    texts: list[str] = Field(default=[])
+    ttl: float | None = Field(default=None, description="Seconds until it is gone.")
+
+    def put(self) -> records.Put:
+        """What the memory is to write."""
+        return records.Put(
+            namespace=tuple(self.namespace),
+            key=self.key,
+            value=self.value,
+            texts=tuple(self.texts),
+            ttl=None if self.ttl is None else timedelta(seconds=self.ttl),
+        )
+
+
+Read = Annotated[GetEntry | SearchEntries | EntryIds | ListNamespaces, Field(discriminator="op")]
+
+
+class EntryBatch(Ask):
+    """Reads and writes of one store: a shared one by its name, or a user's own."""
+
+    user: str | None = Field(default=None, description="Whose; only an admin says so.")
+    agent: str | None = None
+    store: str | None = Field(default=None, description="A shared store; an admin's key.")
+    asks: list[Read] = Field(default=[], max_length=MAX_OPERATIONS)
+    puts: list[PutEntry] = Field(default=[], max_length=MAX_OPERATIONS)
+    deadline_ms: Wait = 50.0
+
+    def scope(self, caller: Caller) -> Scope:
+        """Where the entries are; a shared store is for operators."""
+        if self.store is None:
+            return caller.memory.scope(user=caller.user(self.user))
+        caller.require_operator()
+        return shared_scope(caller.memory.tenant_name, "store", self.store)
+
+
+class EntryAnswers(BaseModel):
+    """One answer for each read, in order."""
+
+    answers: list[list[Entry] | list[tuple[str, ...]] | list[str]]
+
+
+_ENTRY = Entry(
+    namespace=("ada",), key="tea", value={"likes": "green"}, created_at=AT, updated_at=AT
+)
+
+
+@router.post("/batch", responses=shown(EntryAnswers(answers=[[_ENTRY]])))
+def batch_entries(ask: EntryBatch, caller: CurrentCaller) -> EntryAnswers:
+    """Answer the reads as things stood before, then do the writes, in one transaction."""
+    answers = caller.memory.entries.batch(
+        ask.scope(caller),
+        [read.ask() for read in ask.asks],
+        [put.put() for put in ask.puts],
+        deadline_ms=ask.deadline_ms,
+    )
+    return EntryAnswers(answers=answers)
