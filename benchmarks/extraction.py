@@ -186,11 +186,11 @@ def read_labels(split: str) -> list[Labelled]:
 
 
 def guess(label: Labelled) -> Guess:
-    from memorist.lifecycle.policy import judged  # only a run needs the rules and their words
+    from memorist.lifecycle.policy import classified  # only a run needs the rules and their words
     from memorist.lifecycle.rules import extract
 
     message = Message(label.role, label.text, created_at=label.said_at)
-    return Guess.from_candidates([judged(one) for one in extract(message, label.role)])
+    return Guess.from_candidates([classified(one) for one in extract(message, label.role)])
 
 
 def measure(labels: Sequence[Labelled], guesses: Sequence[Guess]) -> Figures:

@@ -32,8 +32,7 @@ from memorist.errors import (
     WindowError,
 )
 from memorist.lifecycle.candidate import Candidate, Claim
-from memorist.lifecycle.retention import Retention
-from memorist.lifecycle.settings import Extraction, Policy
+from memorist.lifecycle.settings import Extraction, Policy, Retention
 from memorist.memory import Memory
 from memorist.providers.chat_model import ChatModel, Reply
 from memorist.providers.embedder import Embedder

@@ -236,7 +236,7 @@ class Memories(MemoryPart):
         expires_at: datetime | None = None,
     ) -> str:
         """Keep a memory outright and return its id; one that says the same is reinforced."""
-        from memorist.lifecycle.policy import judged
+        from memorist.lifecycle.policy import classified
 
         if not isinstance(text, str) or not text.strip():
             raise InvalidError("a memory needs text")
@@ -252,8 +252,8 @@ class Memories(MemoryPart):
             sources=tuple(sources),
             expires_at=expires_at,
         )
-        judgement = judged(candidate, policy=self._runtime.settings.policy)
-        return self._keep(self._scope(user, agent, session), judgement)
+        candidate = classified(candidate, policy=self._runtime.settings.policy)
+        return self._keep(self._scope(user, agent, session), candidate)
 
     def list(
         self,

@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from datetime import datetime
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memorist import metrics
 from memorist.config import Settings
 from memorist.context.window import Window
-from memorist.errors import ConfigError, MissingExtraError, ProviderError
+from memorist.errors import ConfigError, MissingExtraError
+from memorist.language.dates import load_dates, time_asked_about
 from memorist.language.synonyms import synonyms_of
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
-from memorist.providers.chat_model import ChatModel, Reply, estimate_tokens_of
 from memorist.providers.embedder import Embedder
 from memorist.providers.minilm import MiniLM
 from memorist.recall.channels import no_synonyms
-from memorist.recall.fusion import Period, Ranking
+from memorist.recall.fusion import Ranking
 from memorist.recall.indexer import Indexer
 from memorist.recall.search import Searcher
 from memorist.records.ids import now
 from memorist.records.query import Query, Recall
-from memorist.store.background import Courtesy
 from memorist.store.base import Store
+from memorist.store.job_runner import ForegroundGate, embedding_kinds, extraction_kinds
 from memorist.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
     from memorist.context.compression.summarizer import Summarizer
     from memorist.context.tokens import TokenCounter
-    from memorist.language.dates import Span
     from memorist.lifecycle.worker import Worker
 
 MAX_COUNTERS = 16
@@ -59,7 +57,7 @@ class Runtime:
             synonyms_of=no_synonyms if embedder is None else synonyms_of,
             time_asked_about=time_asked_about,
         )
-        self._gate = Courtesy()
+        self._gate = ForegroundGate()
         self.worker = self._open_worker()
         self.indexer = self._open_indexer()
         self._counters: dict[tuple[str, int], TokenCounter] = {}
@@ -75,7 +73,7 @@ class Runtime:
         """Search while background work stands back, and note which memories were used."""
         if self.indexer is not None:
             self.indexer.start()
-        _dates()
+        load_dates()
         with self._gate:
             recall = self._searcher.search(query)
         if self.worker is not None and recall.hits:
@@ -146,11 +144,8 @@ class Runtime:
             return None
         from memorist.lifecycle.worker import Worker
 
-        # Without an embedder nobody else takes the embedding jobs: they go straight to extraction.
-        kinds = ("derive",) if self.embedder is not None else ("embed", "vectors", "derive")
-        return Worker(
-            self.store, self.extraction, kinds=kinds, clock=self.clock, courtesy=self._gate
-        )
+        kinds = extraction_kinds(has_embedder=self.embedder is not None)
+        return Worker(self.store, self.extraction, kinds=kinds, clock=self.clock, gate=self._gate)
 
     def _open_indexer(self) -> Indexer | None:
         if self.embedder is None:
@@ -196,32 +191,14 @@ def open_embedder(name: str) -> Embedder | None:
 
 def waiting(store: Store, embedder: Embedder | None = None) -> dict[str, int]:
     """How many jobs of each kind wait or run, of all users."""
-    own = () if embedder is None else (f"vectors:{embedder.name}",)
+    vectors = ("vectors",) if embedder is None else embedding_kinds(embedder.name)[1:]
     kinds = {
         "embed": ("embed",),
-        "vectors": ("vectors", *own),
+        "vectors": vectors,
         "derive": ("derive",),
         "summarize": ("summarize",),
     }
     return {name: store.backlog(names) for name, names in kinds.items()}
-
-
-def time_asked_about(question: str, now: datetime) -> Period | None:
-    """From the first to the last of the times that a question names: "last May", "a week ago"."""
-    spans = _dates()(question, now, lean=-1)
-    past = [span for span in spans if span.start <= now]
-    if not past:
-        return None
-    return min(span.start for span in past), max(span.end for span in past)
-
-
-@cache
-def _dates() -> Callable[..., list[Span]]:
-    """Date finding, loaded once in a process and before the time of a search is counted."""
-    from memorist.language.dates import find_dates
-
-    find_dates("today", now())
-    return find_dates
 
 
 def open_summarizer(store: Store, extraction: Extraction | None) -> Summarizer:
@@ -229,6 +206,7 @@ def open_summarizer(store: Store, extraction: Extraction | None) -> Summarizer:
     from memorist.context.compression.compress import Compress
     from memorist.context.compression.summarizer import Summarizer, style_of
     from memorist.context.tokens import TokenCounter
+    from memorist.lifecycle.model import BudgetedModel
 
     model = extraction.model if extraction is not None else None
     window = Window(model=model.name if model is not None else "")
@@ -236,47 +214,4 @@ def open_summarizer(store: Store, extraction: Extraction | None) -> Summarizer:
     if extraction is None or model is None:
         return Summarizer(store, style)
     settings = Compress(timeout_s=extraction.timeout_s)
-    return Summarizer(store, style, Budgeted(model, store, extraction), settings)
-
-
-class Budgeted:
-    """A model that is not asked when what it may cost in an hour is spent."""
-
-    def __init__(self, model: ChatModel, store: Store, extraction: Extraction) -> None:
-        self.name = model.name
-        self._model = model
-        self._store = store
-        self._limits = {
-            "max_calls": extraction.calls_per_hour,
-            "max_tokens": extraction.tokens_per_hour,
-        }
-
-    def complete(
-        self,
-        messages: Sequence[Mapping[str, str]],
-        *,
-        max_tokens: int,
-        timeout_s: float,
-        schema: Mapping[str, Any] | None = None,
-    ) -> Reply:
-        """What the model answers; a `ProviderError` if that would be too much."""
-        asked = sum(estimate_tokens_of(message["content"]) for message in messages)
-        expected = used = asked + max_tokens
-        if not self._store.spend(calls=1, tokens=expected, **self._limits):
-            raise ProviderError("the model's budget for this hour is spent")
-        result = "failed"
-        try:
-            reply = self._model.complete(
-                messages, max_tokens=max_tokens, timeout_s=timeout_s, schema=schema
-            )
-            used, result = reply.input_tokens + reply.output_tokens, "answered"
-        except ProviderError as error:
-            used = 0 if error.status else expected  # where nobody tells, it may have cost so much
-            raise
-        except Exception as error:  # it is foreign code: whatever it does, others go on
-            raise ProviderError(f"the model raised {type(error).__name__}") from error
-        finally:
-            metrics.count("memorist.model.calls", task="summary", result=result)
-            metrics.count("memorist.model.tokens", used, task="summary")
-            self._store.spend(calls=0, tokens=used - expected)
-        return reply
+    return Summarizer(store, style, BudgetedModel(model, store, extraction), settings)

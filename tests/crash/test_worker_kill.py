@@ -16,7 +16,7 @@ from collections import Counter
 import pytest
 
 from memorist import Message
-from memorist.lifecycle.worker import LEASE_SECONDS
+from memorist.lifecycle.worker import Worker
 from memorist.recall import indexer
 from memorist.records.log import MAX_ATTEMPTS
 from memorist.store.sql_store import SqlStore
@@ -32,8 +32,8 @@ MINUTE = 60.0
 
 
 def test_no_lease_is_longer_than_a_minute() -> None:
-    assert LEASE_SECONDS < MINUTE
-    assert indexer.LEASE_SECONDS < MINUTE
+    assert Worker.lease_seconds < MINUTE
+    assert indexer.Indexer.lease_seconds < MINUTE
 
 
 def test_killed_thinkers_lose_no_job_do_none_twice_and_keep_none(target: str) -> None:
@@ -101,7 +101,7 @@ class Nursery:
         while not (line := read_line(self._mother)).startswith("ended"):
             pass
         assert line == "ended 0"
-        assert time.monotonic() - began < LEASE_SECONDS - 10, "it had to wait for a lease"
+        assert time.monotonic() - began < Worker.lease_seconds - 10, "it had to wait for a lease"
 
 
 def die_and_recover(target: str, kills: int) -> None:

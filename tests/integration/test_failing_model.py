@@ -51,8 +51,8 @@ def server() -> Iterator[ModelServer]:
 @pytest.fixture(autouse=True)
 def _short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits here for seconds; that rests grow is for the worker's own tests."""
-    monkeypatch.setattr(working, "FIRST_REST", 0.05)
-    monkeypatch.setattr(working, "LONGEST_REST", 0.4)
+    monkeypatch.setattr(working, "FIRST_PAUSE", 0.05)
+    monkeypatch.setattr(working, "LONGEST_PAUSE", 0.4)
 
 
 def extraction_with(server: ModelServer, calls: int = CALLS) -> Extraction:

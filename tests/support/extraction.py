@@ -96,7 +96,7 @@ def finish(worker: Worker) -> None:
 def press(worker: Worker) -> None:
     """Let it work without its rests."""
     for _ in range(20):
-        worker._rest_until = 0
+        worker._paused_until = 0
         worker.step()
 
 

@@ -7,14 +7,15 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from memorist import Message, StoreError
+from memorist.records.log import Job
 from memorist.records.scope import Scope
-from memorist.store.background import Background
+from memorist.store.job_runner import BackgroundThread, JobRunner
 from memorist.store.sqlite.store import SqliteStore
 
 
@@ -37,7 +38,7 @@ def idle(steps: list[int]) -> Callable[[], bool]:
 
 def test_it_works_for_as_long_as_there_is_work_and_then_sleeps() -> None:
     left = [1] * 100
-    background = Background(lambda: bool(left and left.pop()), "testing")
+    background = BackgroundThread(lambda: bool(left and left.pop()), "testing")
     background.wake()
     wait_until(lambda: not left)
     background.close()
@@ -48,7 +49,7 @@ def test_it_works_for_as_long_as_there_is_work_and_then_sleeps() -> None:
 
 def test_it_is_woken_from_a_long_sleep() -> None:
     steps: list[int] = []
-    background = Background(idle(steps), "testing")
+    background = BackgroundThread(idle(steps), "testing")
     background.wake()
     time.sleep(1.0)  # by now its pauses are long
     slept = len(steps)
@@ -68,7 +69,7 @@ def test_an_error_of_ours_is_told_and_the_thread_goes_on(caplog: pytest.LogCaptu
             raise StoreError("the disk is away")
         return False
 
-    background = Background(step, "testing")
+    background = BackgroundThread(step, "testing")
     background.wake()
     wait_until(lambda: len(steps) >= 3)
     background.close()
@@ -90,10 +91,10 @@ def test_a_thread_that_fell_over_is_replaced_at_the_next_call(
             raise ZeroDivisionError
         return False
 
-    background = Background(step, "testing")
+    background = BackgroundThread(step, "testing")
     background.wake()
     wait_until(lambda: bool(fallen))
-    wait_until(lambda: not background._runs())
+    wait_until(lambda: not background.is_running())
     background.wake()
     wait_until(lambda: len(steps) > 1)
     background.close()
@@ -109,7 +110,7 @@ def test_it_runs_once_however_many_wake_it() -> None:
         inside.release()
         return False
 
-    background = Background(step, "testing")
+    background = BackgroundThread(step, "testing")
     callers = [threading.Thread(target=background.wake) for _ in range(50)]
     for caller in callers:
         caller.start()
@@ -122,7 +123,7 @@ def test_it_runs_once_however_many_wake_it() -> None:
 
 def test_after_close_nothing_wakes_it() -> None:
     steps: list[int] = []
-    background = Background(idle(steps), "testing")
+    background = BackgroundThread(idle(steps), "testing")
     background.close()
     background.wake()
     assert background._thread is None
@@ -131,13 +132,22 @@ def test_after_close_nothing_wakes_it() -> None:
 
 def test_waiting_ends_with_the_work_the_time_or_the_end(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "memory.db") as store:
-        background = Background(lambda: False, "testing")
-        assert background.wait_for(store, ("embed",), None) == 0
+        runner = Releasing(store, ("embed",))
+        assert runner.catch_up() == 0
         store.append(Scope(user="ada", session="talk"), [Message("user", "hello")])
-        assert background.wait_for(store, ("embed",), 0) == 1
-        assert background.wait_for(store, ("embed",), 0.1) == 1
-        background.close()
-        assert background.wait_for(store, ("embed",), None) == 1
+        assert runner.catch_up(0) == 1
+        assert runner.catch_up(0.1) == 1
+        runner.close()
+        assert runner.catch_up() == 1
+        [job] = store.claim(kinds=("embed",), lease_seconds=60)
+        assert job.attempts == 1, "as if it had never been taken"
+
+
+class Releasing(JobRunner):
+    """Gives every job back."""
+
+    def do(self, jobs: Sequence[Job]) -> None:
+        self.release(jobs)
 
 
 def in_a_fork(work: Callable[[], bool]) -> int:
@@ -156,7 +166,7 @@ def in_a_fork(work: Callable[[], bool]) -> int:
 @pytest.mark.parametrize("held", [False, True])
 def test_a_forked_child_gets_a_thread_of_its_own(held: bool) -> None:
     steps: list[int] = []
-    background = Background(idle(steps), "testing")
+    background = BackgroundThread(idle(steps), "testing")
     background.wake()
     wait_until(lambda: bool(steps))
 
@@ -164,7 +174,7 @@ def test_a_forked_child_gets_a_thread_of_its_own(held: bool) -> None:
         background.wake()
         wait_until(lambda: os.getpid() in steps)
         background.close()
-        return not background._runs()
+        return not background.is_running()
 
     locks = [background._lock, background._woken._cond] if held else []  # type: ignore[attr-defined]
     for lock in locks:  # as another thread might at the moment of a fork
@@ -183,7 +193,7 @@ def test_a_forked_child_gets_a_thread_of_its_own(held: bool) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_may_close_what_its_parent_uses() -> None:
     steps: list[int] = []
-    background = Background(idle(steps), "testing")
+    background = BackgroundThread(idle(steps), "testing")
     background.wake()
     wait_until(lambda: bool(steps))
 

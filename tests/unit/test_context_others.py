@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memorist import Extraction, Memory, Message, Window
-from memorist.context.compression import summarizer
+from memorist.context.compression.summarizer import Summarizer
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.tokenizer import ByteEstimate
 from memorist.records.log import Job
@@ -44,7 +44,7 @@ def test_a_tokenizer_that_is_known_takes_no_place_from_another(memory: Memory) -
 def test_a_summary_that_takes_long_is_made_by_nobody_else(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summarizer, "LEASE_SECONDS", 0.3)
+    monkeypatch.setattr(Summarizer, "lease_seconds", 0.3)
     scope, taken = talk(memory, 30).session.scope, list[Job]()
     memory.store.queue_summary(scope, memory.store.history(scope)[-5].seq)
 

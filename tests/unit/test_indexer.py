@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from memorist import Memory, Message, ProviderError
-from memorist.recall import indexer as indexing
 from memorist.recall.indexer import PASSAGES, Indexer
 from memorist.records.change import Add, Expire
 from memorist.records.fact import Fact
@@ -208,7 +207,7 @@ class Stopping(WordEmbedder):
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         if self.batches == self._after and self.indexer is not None:
-            self.indexer._background.closing = True
+            self.indexer.stop()
         return super().embed(texts)
 
 
@@ -218,10 +217,10 @@ def test_an_indexer_stopped_half_way_is_continued_and_nothing_is_embedded_twice(
     store.append(ADA, [Message("user", f"message {number}") for number in range(500)])
     embedder = Stopping(after=2)
     embedder.indexer = Indexer(store, embedder)
-    embedder.indexer._background._run()
+    embedder.indexer._thread.run()
     assert embedder.batches == 3
     assert left(store, embedder) == 500 - len(embedder.seen) > 0
-    clock.skip(indexing.LEASE_SECONDS + 1)
+    clock.skip(Indexer.lease_seconds + 1)
     run(store, embedder)
     assert left(store, embedder) == 0
     assert Counter(embedder.seen).most_common(1)[0][1] == 1

@@ -10,8 +10,7 @@ import pytest
 
 from memorist.errors import InvalidError
 from memorist.lifecycle.maintenance import plan
-from memorist.lifecycle.retention import Retention
-from memorist.lifecycle.settings import Extraction, Policy
+from memorist.lifecycle.settings import Extraction, Policy, Retention
 from memorist.records.change import Expire, Promote
 from memorist.records.memory_item import MemoryItem
 from memorist.records.scope import Scope

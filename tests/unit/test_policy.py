@@ -9,11 +9,11 @@ import pytest
 
 from memorist.lifecycle.candidate import Candidate
 from memorist.lifecycle.policy import (
+    classified,
     classify,
     has_room,
     importance_of,
     is_expired,
-    judged,
     refusal,
     should_promote,
     surplus,
@@ -123,20 +123,22 @@ def test_every_weight_is_a_setting_and_none_goes_over_one() -> None:
 
 
 def test_judging_gives_category_weight_and_tags_and_takes_none_away() -> None:
-    found = judged(_candidate(CATEGORIES["solutions"], tags=("mine",), importance=0.95))
+    found = classified(_candidate(CATEGORIES["solutions"], tags=("mine",), importance=0.95))
     assert (found.category, found.importance) == ("solutions", 0.95)
     assert found.tags[0] == "mine"
-    assert judged(_candidate("I solved it.", importance=0.2)).importance == 0.2
+    assert classified(_candidate("I solved it.", importance=0.2)).importance == 0.2
     light = Policy(base_importance=0.3, boosts={})
-    assert judged(_candidate(CATEGORIES["solutions"]), policy=light).importance == 0.3
-    kept = judged(_candidate("Green tea", category="user_preferences"))
+    assert classified(_candidate(CATEGORIES["solutions"]), policy=light).importance == 0.3
+    kept = classified(_candidate("Green tea", category="user_preferences"))
     assert (kept.category, kept.importance) == ("user_preferences", 0.6)
 
 
 def test_working_memory_gets_an_end_and_keeps_one_it_has() -> None:
-    assert judged(_candidate("x", kind="working")).expires_at == NOW + DEFAULT_POLICY.working_for
-    assert judged(_candidate("x", kind="working", expires_at=NOW)).expires_at == NOW
-    assert judged(_candidate("x")).expires_at is None
+    assert (
+        classified(_candidate("x", kind="working")).expires_at == NOW + DEFAULT_POLICY.working_for
+    )
+    assert classified(_candidate("x", kind="working", expires_at=NOW)).expires_at == NOW
+    assert classified(_candidate("x")).expires_at is None
 
 
 def test_a_memory_is_over_from_its_end_on() -> None:

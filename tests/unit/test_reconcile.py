@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from memorist.errors import ConflictError
 from memorist.lifecycle.audit import AuditSettings
 from memorist.lifecycle.candidate import Candidate, Claim
-from memorist.lifecycle.keep import keep, known_of
-from memorist.lifecycle.pending_changes import Draft
-from memorist.lifecycle.reconcile import Known, reconcile, undo
+from memorist.lifecycle.keep import keep, neighbours_of
+from memorist.lifecycle.reconcile import Neighbours, PendingChanges, reconcile, undo
 from memorist.lifecycle.settings import DEFAULT_POLICY
 from memorist.records.change import Add, Change, Expire, Reinforce, Restore, Retract, Supersede
 from memorist.records.fact import Fact
@@ -47,7 +46,7 @@ def _lives(city: str, day: float = 0, **about: Any) -> Fact:
 
 
 def _changes(candidate: Candidate, *facts: Fact, items: Sequence[MemoryItem] = ()) -> list[Change]:
-    known = Known(items=items, facts=facts)
+    known = Neighbours(items=items, facts=facts)
     return reconcile(candidate, known, scope=ADA, now=START + 50 * DAY)
 
 
@@ -166,12 +165,12 @@ def test_numbers_and_negations_make_texts_differ() -> None:
 
 
 def test_a_draft_decides_each_in_the_light_of_those_before() -> None:
-    draft, munich = Draft(), _lives("Munich")
+    pending, munich = PendingChanges(), _lives("Munich")
     for day, city in ((5, "Berlin"), (6, "Oslo"), (7, "Oslo")):
-        known = draft.over(Known(facts=[munich]))
+        known = pending.applied_to(Neighbours(facts=[munich]))
         told = _told(_claim(city, day), day=day)
-        draft.add(reconcile(told, known, scope=ADA, now=START + 9 * DAY))
-    kinds = [type(change) for change in draft.changes]
+        pending.add(reconcile(told, known, scope=ADA, now=START + 9 * DAY))
+    kinds = [type(change) for change in pending.changes]
     assert kinds == [Supersede, Supersede, Reinforce]
 
 
@@ -251,7 +250,7 @@ def test_the_same_told_twice_by_the_same_message_changes_nothing(
     for one in told[:-1]:
         _keep(store, scope, one)
     version, last = store.version(scope), told[-1]
-    known = known_of(store, scope, last)
+    known = neighbours_of(store, scope, last)
     changes = reconcile(last, known, scope=scope, now=START + 20 * DAY)
     store.apply(scope, changes, base_version=version)
     before = (store.items(scope, current=False), store.facts(scope))

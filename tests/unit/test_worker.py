@@ -130,7 +130,7 @@ def test_a_model_that_is_away_is_asked_ever_more_rarely_until_it_answers(
     for _ in range(8):
         assert worker.step()
         assert not worker.step(), "it rests"
-        worker._rest_until = 0
+        worker._paused_until = 0
     assert waits(caplog) == [
         f"memories wait for {seconds}" for seconds in (1, 2, 4, 8, 16, 32, 60, 60)
     ]
@@ -153,7 +153,7 @@ def test_the_wait_a_server_asks_for_is_kept_within_reason(
     say(store, "I live in Berlin.")
     worker.step()
     assert waits(caplog) == [f"memories wait for {waited}"]
-    assert worker._rest_until == pytest.approx(time.monotonic() + waited, abs=1)
+    assert worker._paused_until == pytest.approx(time.monotonic() + waited, abs=1)
 
 
 def test_a_model_that_talks_nonsense_is_asked_ever_more_rarely_and_no_job_is_lost_to_it(
@@ -166,7 +166,7 @@ def test_a_model_that_talks_nonsense_is_asked_ever_more_rarely_and_no_job_is_los
     for _ in range(3):
         worker.step()
         assert not worker.step(), "it rests"
-        worker._rest_until = 0
+        worker._paused_until = 0
     assert len(model.asked) == 6, "for all together, then for the first alone, three times"
     assert waits(caplog) == [f"memories wait for {seconds}" for seconds in (1, 2, 4)]
     assert sorted(job.attempts for job in store.jobs(ADA)) == [0] * 7 + [1] * 3
@@ -275,7 +275,7 @@ def test_the_budget_holds_and_the_next_hour_goes_on(store: SqliteStore, clock: C
             say(store, f"My friend number{hour}x{number} plays chess.", scope=scope)
         for _ in range(5):
             worker.step()
-            worker._rest_until = 0
+            worker._paused_until = 0
         assert len(model.asked) == 3 * hour
         assert store.spent()[0] == 3
         clock.skip(3_600)
@@ -321,7 +321,7 @@ def test_jobs_of_mixed_trust_get_through_a_budget_of_one_call(
     say(store, "Rome is the capital of Italy.", source="web")
     for _ in range(3):
         worker.step()
-        worker._rest_until = 0
+        worker._paused_until = 0
         clock.skip(3_600)
     assert store.backlog(KINDS) == 0
     assert len(model.asked) == 2

@@ -14,12 +14,11 @@ import pytest
 
 from memorist import Memory, Message, ToolCallMsg
 from memorist.errors import LeaseLostError
-from memorist.lifecycle import worker as working
 from memorist.lifecycle.settings import Policy
-from memorist.lifecycle.worker import JOBS, LEASE_SECONDS
+from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
 from memorist.records.log import Job
-from memorist.store import lease_renewal as leases
+from memorist.store import job_runner as leases
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.extraction import (
     ADA,
@@ -51,7 +50,9 @@ def store(tmp_path: Path, clock: Clock) -> Iterator[SqliteStore]:
 
 def test_a_dead_workers_jobs_are_anothers_within_a_minute(store: SqliteStore, clock: Clock) -> None:
     say(store, "I live in Berlin.")
-    assert store.claim(kinds=("embed",), limit=JOBS, lease_seconds=LEASE_SECONDS)
+    assert store.claim(
+        kinds=("embed",), limit=Worker.batch_size, lease_seconds=Worker.lease_seconds
+    )
     worker = worker_of(store)
     assert not worker.step()
     clock.skip(60)
@@ -62,7 +63,7 @@ def test_a_dead_workers_jobs_are_anothers_within_a_minute(store: SqliteStore, cl
 def test_a_job_stays_a_slow_models_for_as_long_as_it_takes(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(working, "LEASE_SECONDS", 0.3)
+    monkeypatch.setattr(Worker, "lease_seconds", 0.3)
     store._clock = lambda: datetime.now(UTC)
     model = Waiting()
     worker = worker_of(store, model)
@@ -83,11 +84,11 @@ def test_a_job_stays_a_slow_models_for_as_long_as_it_takes(
 def test_a_worker_that_hangs_does_not_keep_its_jobs_for_ever(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases, "LONGEST_SECONDS", 0.2)
+    monkeypatch.setattr(leases, "LONGEST_RENEWAL", 0.2)
     store._clock = lambda: datetime.now(UTC)
     say(store, "I live in Berlin.")
     jobs = store.claim(kinds=("embed",), lease_seconds=0.1)
-    with leases.kept(store, jobs, 0.1):
+    with leases.renewing(store, jobs, 0.1):
         time.sleep(0.5)
         assert store.claim(kinds=("embed",), lease_seconds=1)
 
@@ -100,7 +101,7 @@ def test_a_job_that_another_worker_took_over_leaves_nothing_of_ours(
 
         def complete(self, messages: Sequence[Mapping[str, str]], **settings: Any) -> Reply:
             if not self.taken:
-                clock.skip(LEASE_SECONDS + 1)
+                clock.skip(Worker.lease_seconds + 1)
                 self.taken = store.claim(kinds=("embed",), limit=1, lease_seconds=60)
             return super().complete(messages, **settings)
 
@@ -124,7 +125,7 @@ def test_close_returns_soon_and_gives_back_what_is_not_done(
     say(store, "I play the viola.", scope=ADA.within(session="other"))
     worker.wake()
     assert model.reached.wait(10)
-    thread = worker._background._thread
+    thread = worker._thread._thread
     assert thread is not None
     monkeypatch.setattr(thread, "join", lambda timeout: None)  # seconds nobody needs to wait
     worker.close()
@@ -148,9 +149,9 @@ def test_a_store_that_is_closed_beneath_a_worker_ends_quietly(
     worker.wake()
     assert model.reached.wait(10)
     store.close()
-    worker._background.closing = True
+    worker.stop()
     model.let_go.set()
-    thread = worker._background._thread
+    thread = worker._thread._thread
     assert thread is not None
     thread.join(10)
     assert not thread.is_alive()
@@ -356,7 +357,7 @@ def test_a_lost_lease_cannot_be_released_by_its_former_owner(
     [lost] = store.claim(kinds=("embed",), lease_seconds=10)
     clock.skip(11)
     [taken] = store.claim(kinds=("embed",), lease_seconds=10)
-    worker_of(store)._release([lost])
+    worker_of(store).release([lost])
     with pytest.raises(LeaseLostError):
         store.renew(lost)
     store.renew(taken)

@@ -25,11 +25,11 @@ from memorist.context.compression.summarizer import style_of
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
 from memorist.errors import MemoristError
+from memorist.lifecycle.model import BudgetedModel
 from memorist.memory import Memory
 from memorist.providers.chat_model import ChatModel
 from memorist.records.scope import Scope
 from memorist.records.summary import Summary
-from memorist.runtime import Budgeted
 
 NOTHING = "(Nothing was said before.)"
 _SCOPE = Scope(user="summary", session="summary")  # of what is returned and not stored
@@ -93,4 +93,4 @@ def _model_of(memory: Memory | None) -> ChatModel | None:
     extraction = memory.extraction if memory is not None else None
     if memory is None or extraction is None or extraction.model is None:
         return None
-    return Budgeted(extraction.model, memory.store, extraction)
+    return BudgetedModel(extraction.model, memory.store, extraction)

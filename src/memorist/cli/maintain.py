@@ -24,8 +24,7 @@ from memorist.cli.common import (
     short,
 )
 from memorist.lifecycle.maintenance import Maintained
-from memorist.lifecycle.retention import Retention
-from memorist.lifecycle.settings import Extraction
+from memorist.lifecycle.settings import Extraction, Retention
 from memorist.memory import Memory
 from memorist.records.change import Expire
 

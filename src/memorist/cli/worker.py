@@ -26,6 +26,7 @@ from memorist.providers.open_chat import open_model
 from memorist.recall.indexer import Indexer
 from memorist.runtime import open_embedder, open_store, open_summarizer, waiting
 from memorist.store.base import Store
+from memorist.store.job_runner import extraction_kinds
 
 LOOK_SECONDS = 0.1  # between two looks at the signals
 TELL_SECONDS = 5.0  # between two lines about the backlog
@@ -78,8 +79,9 @@ def worker(
 
 
 def _helpers(store: Store, embedder: Embedder | None, extraction: Extraction) -> list[Helper]:
-    if embedder is None:  # where nobody makes vectors, what was said is thought about at once
-        workers: list[Helper] = [Worker(store, extraction, kinds=("embed", "derive"))]
+    if embedder is None:
+        kinds = extraction_kinds(has_embedder=False)
+        workers: list[Helper] = [Worker(store, extraction, kinds=kinds)]
     else:
         workers = [Indexer(store, embedder), Worker(store, extraction)]
     return [*workers, open_summarizer(store, extraction)]

@@ -54,6 +54,20 @@ def find_dates(text: str, moment: datetime, lean: int = 0) -> list[Span]:
     return kept
 
 
+def time_asked_about(question: str, now: datetime) -> tuple[datetime, datetime] | None:
+    """From the first to the last past time that a question names: "last May", "a week ago"."""
+    past = [span for span in find_dates(question, now, lean=-1) if span.start <= now]
+    if not past:
+        return None
+    return min(span.start for span in past), max(span.end for span in past)
+
+
+@cache
+def load_dates() -> None:
+    """Read the languages' ways to name dates, once, before a deadline runs."""
+    find_dates("today", datetime.now(UTC))
+
+
 class _Form(NamedTuple):
     pattern: re.Pattern[str]
     means: str

@@ -1,4 +1,4 @@
-"""Keep what somebody says outright: a memory or a fact, settled with what is known at once."""
+"""Memories and facts that are added outright, reconciled with what there is at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from memorist.errors import ConflictError, NotFoundError
 from memorist.lifecycle.candidate import Candidate, Claim
-from memorist.lifecycle.reconcile import Known, has_ended, reconcile, undo
+from memorist.lifecycle.reconcile import Neighbours, has_ended, reconcile, undo
 from memorist.lifecycle.settings import Policy
 from memorist.records.change import Change
 from memorist.records.fact import Fact, topic_of
@@ -19,7 +19,7 @@ from memorist.records.text import fold
 from memorist.store.base import Store
 
 ATTEMPTS = 10
-NEAR = 12  # memories that a candidate is held against
+MOST_SIMILAR = 12  # memories that a candidate is compared with
 MOST_WORDS = 40
 MOMENT = timedelta(microseconds=1)
 _MEMORIES = Filters(kinds=("memory",))
@@ -28,29 +28,29 @@ _MEMORIES = Filters(kinds=("memory",))
 def keep(
     store: Store, scope: Scope, candidate: Candidate, policy: Policy, clock: Callable[[], datetime]
 ) -> list[Change]:
-    """Make the changes that a candidate asks for, and return them."""
+    """Apply the changes that a candidate makes, and return them."""
     home = Scope(user=scope.user, tenant=scope.tenant, agent=scope.agent or "")
     for _ in range(ATTEMPTS):
         version = store.version(home)
         candidate = completed(store, home, candidate)
-        known = known_of(store, home, candidate)
-        changes = reconcile(candidate, known, scope=scope, now=clock(), policy=policy)
+        neighbours = neighbours_of(store, home, candidate)
+        changes = reconcile(candidate, neighbours, scope=scope, now=clock(), policy=policy)
         try:
             store.apply(home, changes, base_version=version)
         except ConflictError:
-            continue  # somebody else was quicker: decide again
+            continue  # another process was quicker: decide again
         return changes
     raise ConflictError("this user's memories keep changing; try again later")
 
 
 def completed(store: Store, home: Scope, candidate: Candidate) -> Candidate:
-    """A correction that names only what was wrong and what is right, with the claim it means."""
+    """A correction that names only what is wrong and what is right, with the claim it means."""
     if candidate.claims or candidate.instead is None or not candidate.corrects:
         return candidate
     right, wrong = candidate.instead
     meant = [fact for fact in store.facts(home, valid_at=candidate.said_at) if fact.is_about(wrong)]
     if len({fact.topic for fact in meant}) != 1:
-        return candidate  # nobody said so, or it may mean several
+        return candidate  # no fact says so, or several do
     claim = Claim(
         subject=meant[0].subject,
         predicate=meant[0].predicate,
@@ -62,14 +62,14 @@ def completed(store: Store, home: Scope, candidate: Candidate) -> Candidate:
 
 
 def undone(store: Store, scope: Scope, id_: str, now: datetime) -> list[Change]:
-    """The changes that undo the last thing that happened to a memory, by its facts, or a fact."""
+    """The changes that undo the last thing that happened to a fact, or to a memory's facts."""
     changes: list[Change] = []
     record = _record(store, scope, id_)
     told: Sequence[MemoryItem | Fact] = facts_of(store, scope, record) or [record]
     for one in told:
         heirs = store.records(scope, [one.superseded_by] if one.superseded_by else [])
         if has_ended(one) and any(heir.superseded_by for heir in heirs):
-            raise ConflictError("what took its place was replaced itself; undo that first")
+            raise ConflictError("what replaced it was replaced itself; undo that first")
         changes += undo(one, store.superseded_by(scope, one.id), now)
     return changes
 
@@ -91,21 +91,26 @@ def _record(store: Store, scope: Scope, id_: str) -> MemoryItem | Fact:
     return found[0]
 
 
-def known_of(store: Store, home: Scope, candidate: Candidate, said: Sequence[str] = ()) -> Known:
-    """What bears on a candidate: memories like it, and facts with its subjects and predicates."""
+def neighbours_of(
+    store: Store, home: Scope, candidate: Candidate, texts: Sequence[str] = ()
+) -> Neighbours:
+    """What a candidate is compared with: similar memories, and facts of its topics."""
     topics = {topic_of(claim.subject, claim.predicate) for claim in candidate.claims}
     facts: list[Fact] = []
     for topic in sorted(topics):
         facts += store.facts(home, topic=topic)
-    return Known(items=near(store, home, candidate.text), facts=facts, said=said)
+    items = similar_memories(store, home, candidate.text)
+    return Neighbours(items=items, facts=facts, texts=texts)
 
 
-def near(store: Store, home: Scope, text: str) -> list[MemoryItem]:
+def similar_memories(store: Store, home: Scope, text: str) -> list[MemoryItem]:
     """The memories that share the longest words with a text."""
     words = sorted(dict.fromkeys(fold(text).split()), key=len, reverse=True)[:MOST_WORDS]
     if not words:
         return []
-    found = store.match_text(home, [(word,) for word in words], limit=NEAR, filters=_MEMORIES)
+    found = store.match_text(
+        home, [(word,) for word in words], limit=MOST_SIMILAR, filters=_MEMORIES
+    )
     matches = store.read(home, [one.passage for one in found])
     records = store.records(home, [match.id for match in matches])
     return [one for one in records if isinstance(one, MemoryItem)]

@@ -2,22 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
-from memorist.errors import BadAnswerError
+from memorist import metrics
+from memorist.errors import BadAnswerError, ProviderError
 from memorist.lifecycle.candidate import Candidate
 from memorist.lifecycle.model_answer import MAX_MESSAGE_CHARS, UnusableError, read_answer
-from memorist.providers.chat_model import ChatModel, estimate_tokens_of
+from memorist.lifecycle.settings import Extraction
+from memorist.providers.chat_model import ChatModel, Reply, estimate_tokens_of
 from memorist.records.log import LogEntry
 from memorist.records.memory_item import Kind
 from memorist.records.text import json_line, shorten
+from memorist.store.base import Store
 
 MAX_KNOWN = 20
 MAX_KNOWN_CHARS = 300
+
+
+class BudgetedModel:
+    """A chat model with an hourly budget, which all processes that use a store share."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        store: Store,
+        extraction: Extraction,
+        task: Literal["memories", "summary"] = "summary",
+    ) -> None:
+        self.name = model.name
+        self._model = model
+        self._store = store
+        self._task = task
+        self._limits = {
+            "max_calls": extraction.calls_per_hour,
+            "max_tokens": extraction.tokens_per_hour,
+        }
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        timeout_s: float,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Reply:
+        """The model's reply; `ProviderError` if the budget is spent, or for whatever it raises."""
+        asked = sum(estimate_tokens_of(message["content"]) for message in messages)
+        with self.charge(asked + max_tokens) as answered:
+            try:
+                reply = self._model.complete(
+                    messages, max_tokens=max_tokens, timeout_s=timeout_s, schema=schema
+                )
+            except ProviderError:
+                raise
+            except Exception as error:
+                raise ProviderError(f"the model raised {type(error).__name__}") from error
+            answered(reply.input_tokens + reply.output_tokens)
+        return reply
+
+    @contextlib.contextmanager
+    def charge(self, expected: int) -> Iterator[Callable[[int], None]]:
+        """Reserve tokens for one call; afterwards correct that by what the call used."""
+        if not self._store.spend(calls=1, tokens=expected, **self._limits):
+            raise ProviderError("the model's budget for this hour is spent")
+        used, result = expected, "failed"  # an unanswered call may have cost that much
+
+        def answered(tokens: int) -> None:
+            nonlocal used, result
+            used, result = tokens, "answered"
+
+        try:
+            yield answered
+        except BadAnswerError as error:
+            used, result = error.tokens or expected, "unusable"
+            raise
+        except ProviderError as error:
+            used = 0 if error.status else expected
+            raise
+        finally:
+            metrics.count("memorist.model.calls", task=self._task, result=result)
+            metrics.count("memorist.model.tokens", used, task=self._task)
+            self._store.spend(calls=0, tokens=used - expected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

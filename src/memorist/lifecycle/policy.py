@@ -48,7 +48,7 @@ def importance_of(category: str, policy: Policy = DEFAULT_POLICY) -> float:
     return min(round(policy.base_importance + policy.boosts.get(category, 0.0), 2), 1.0)
 
 
-def judged(
+def classified(
     candidate: Candidate, *, has_tools: bool = False, policy: Policy = DEFAULT_POLICY
 ) -> Candidate:
     """The candidate with its category, importance and tags; working memory gets its end."""

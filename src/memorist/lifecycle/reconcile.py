@@ -1,7 +1,7 @@
-"""New knowledge meets old: purely, what changes because of what was just said.
+"""Reconciliation: what a new statement changes in the memories and facts there are. Pure.
 
-Only facts that share subject and predicate are looked at, and nothing less trusted changes
-what was said by someone more trusted.
+A claim is compared with facts of the same subject and predicate only, and a less trusted source
+never changes what a more trusted one said.
 """
 
 from __future__ import annotations
@@ -22,60 +22,81 @@ from memorist.records.log import trust_of
 from memorist.records.memory_item import MemoryItem
 from memorist.records.scope import Scope
 
-SURER = 0.05  # a fact told again
+MORE_CONFIDENT = 0.05  # of a fact that is stated again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What is known that bears on a candidate: like memories, facts on its topics, words said."""
+class Neighbours:
+    """What a candidate is compared with: similar memories, facts on its topics, earlier texts."""
 
     items: Sequence[MemoryItem] = ()
     facts: Sequence[Fact] = ()
-    said: Sequence[str] = ()
+    texts: Sequence[str] = ()
+
+
+class PendingChanges:
+    """Changes collected one by one, each decided with regard to those before it."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+
+    def add(self, changes: Sequence[Change]) -> None:
+        """Collect further changes."""
+        self.changes += changes
+
+    def applied_to(self, neighbours: Neighbours) -> Neighbours:
+        """The neighbours as they would be once the pending changes are made."""
+        facts = after(neighbours.facts, self.changes)
+        ended = {ended_by(change) for change in self.changes}
+        ended |= {fact.memory for fact in facts if fact.id in ended}  # a memory ends with its fact
+        added = (one.record for one in self.changes if isinstance(one, Add | Supersede))
+        items = {one.id: one for one in (*neighbours.items, *added) if isinstance(one, MemoryItem)}
+        return Neighbours(
+            items=[item for item in items.values() if item.id not in ended],
+            facts=facts,
+            texts=neighbours.texts,
+        )
 
 
 def reconcile(
     candidate: Candidate,
-    known: Known,
+    neighbours: Neighbours,
     *,
     scope: Scope,
     now: datetime,
     policy: Policy = DEFAULT_POLICY,
 ) -> list[Change]:
-    """The changes that a candidate asks for, given what is known."""
-    if is_echo(candidate, known, policy):
+    """The changes that a candidate makes among its neighbours."""
+    if is_echo(candidate, neighbours, policy):
         return []
     if not candidate.text:  # a fact that was given as one
-        return list(_claims(candidate, known.facts, scope, now, memory=None))
-    twin = _twin(candidate, known.items, policy)
-    if twin is not None:
-        facts = list(_claims(candidate, known.facts, scope, now, memory=None))
+        return list(_claims(candidate, neighbours.facts, scope, now, memory=None))
+    duplicate = _duplicate(candidate, neighbours.items, policy)
+    if duplicate is not None:
+        facts = list(_claims(candidate, neighbours.facts, scope, now, memory=None))
         if not any(isinstance(change, Supersede | Expire | Retract) for change in facts):
-            trusted = trust_of(candidate.source) >= trust_of(twin.source)
-            return [
-                *([_again(twin.id, twin.sources, candidate, policy)] if trusted else []),
-                *facts,
-            ]
-    # Like words that end a fact say something else: "Hamburg, not Berlin", "Berlin, not Hamburg".
+            trusted = trust_of(candidate.source) >= trust_of(duplicate.source)
+            return [*([_reinforced(duplicate, candidate, policy)] if trusted else []), *facts]
+    # Similar words that end a fact say something else: "Hamburg, not Berlin".
     item = _item(candidate, scope, policy)
-    return [Add(item), *_claims(candidate, known.facts, scope, now, memory=item.id)]
+    return [Add(item), *_claims(candidate, neighbours.facts, scope, now, memory=item.id)]
 
 
-def is_echo(candidate: Candidate, known: Known, policy: Policy = DEFAULT_POLICY) -> bool:
-    """Whether somebody other than the user only repeats what was said or remembered."""
+def is_echo(candidate: Candidate, neighbours: Neighbours, policy: Policy = DEFAULT_POLICY) -> bool:
+    """Whether an assistant, tool or web page only repeats what was said or remembered."""
     if candidate.source in ("user", "import") or is_lesson(candidate):
         return False
-    texts = (*known.said, *(item.text for item in known.items))
+    texts = (*neighbours.texts, *(item.text for item in neighbours.items))
     return any(contains(candidate.text, text) >= policy.echo for text in texts)
 
 
 def undo(
     record: MemoryItem | Fact, replaced: Sequence[MemoryItem | Fact], now: datetime
 ) -> list[Change]:
-    """The changes that take back the last thing that happened to a record.
+    """The changes that undo the last thing that happened to a record.
 
-    What ended holds again, and what took its place is taken back; else the record itself is
-    taken back, and what it replaced holds again.
+    A record that ended is restored, and what took its place retracted; one that holds is
+    retracted, and what it replaced restored.
     """
     if has_ended(record):
         changes: list[Change] = [Restore(id=record.id, reason="undone")]
@@ -90,15 +111,15 @@ def undo(
 
 
 def has_ended(record: MemoryItem | Fact) -> bool:
-    """Whether something ended a record; a fact that was told with its end holds as told."""
+    """Whether a change ended a record; a fact that was stated with its end has not ended."""
     taken_back = isinstance(record, Fact) and record.known_to is not None
     return taken_back or record.ended_at is not None
 
 
 def derived_id(kind: str, sources: Sequence[str], *parts: str) -> str:
-    """The same id for the same thought about the same messages, so that twice is once.
+    """The same id for the same statement of the same messages: extraction is idempotent.
 
-    What is told outright comes of no message: told again after it ended, it is another one.
+    Without source messages the id is new: what is stated again after it ended is another record.
     """
     return _hash(kind, *sources, *parts) if sources else new_id()
 
@@ -107,7 +128,9 @@ def _hash(*parts: str) -> str:
     return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:32]
 
 
-def _twin(candidate: Candidate, items: Sequence[MemoryItem], policy: Policy) -> MemoryItem | None:
+def _duplicate(
+    candidate: Candidate, items: Sequence[MemoryItem], policy: Policy
+) -> MemoryItem | None:
     if is_lesson(candidate):  # the same tools with the same end, however long they took
         return next((item for item in items if item.tags == candidate.tags), None)
     best = max(items, key=lambda item: alike(candidate.text, item.text), default=None)
@@ -116,9 +139,9 @@ def _twin(candidate: Candidate, items: Sequence[MemoryItem], policy: Policy) -> 
     return best
 
 
-def _again(id_: str, cited: Sequence[str], candidate: Candidate, policy: Policy) -> Reinforce:
-    room = policy.max_sources - len(cited)
-    return Reinforce(id=id_, sources=candidate.sources[: max(room, 0)], at=candidate.said_at)
+def _reinforced(item: MemoryItem, candidate: Candidate, policy: Policy) -> Reinforce:
+    room = max(policy.max_sources - len(item.sources), 0)
+    return Reinforce(id=item.id, sources=candidate.sources[:room], at=candidate.said_at)
 
 
 def _item(candidate: Candidate, scope: Scope, policy: Policy) -> MemoryItem:
@@ -147,23 +170,25 @@ def _claims(
             continue  # a plan is no fact yet
         topic = topic_of(claim.subject, claim.predicate)
         rivals = [fact for fact in facts if fact.topic == topic and fact.known_to is None]
-        changes = settle(claim, rivals, candidate, _fact(claim, candidate, scope, now, memory))
+        changes = resolve_claim(
+            claim, rivals, candidate, _fact(claim, candidate, scope, now, memory)
+        )
         facts = after(facts, changes)
         yield from changes
 
 
 def after(facts: Sequence[Fact], changes: Sequence[Change]) -> list[Fact]:
-    """The facts as they are once some changes are made; of others, those added."""
-    found = {fact.id: fact for fact in facts}
+    """The facts as they are once some changes are made, with those that are added."""
+    result = {fact.id: fact for fact in facts}
     for change in changes:
         if isinstance(change, Add | Supersede) and isinstance(change.record, Fact):
-            found[change.record.id] = change.record
-        old = found.get(ended_by(change) or "")
+            result[change.record.id] = change.record
+        old = result.get(ended_by(change) or "")
         if old is not None and isinstance(change, Retract):
-            found[old.id] = replace(old, known_to=change.at)
+            result[old.id] = replace(old, known_to=change.at)
         elif old is not None and isinstance(change, Supersede | Expire):
-            found[old.id] = replace(old, valid_to=max(change.at, old.valid_from or FIRST))
-    return list(found.values())
+            result[old.id] = replace(old, valid_to=max(change.at, old.valid_from or FIRST))
+    return list(result.values())
 
 
 def ended_by(change: Change) -> str | None:
@@ -173,21 +198,23 @@ def ended_by(change: Change) -> str | None:
     return change.id if isinstance(change, Expire | Retract) else None
 
 
-def settle(claim: Claim, rivals: Sequence[Fact], candidate: Candidate, new: Fact) -> list[Change]:
+def resolve_claim(
+    claim: Claim, rivals: Sequence[Fact], candidate: Candidate, new: Fact
+) -> list[Change]:
     """What a claim changes among the facts with its subject and predicate."""
     since = new.valid_from or candidate.said_at
     same = [fact for fact in rivals if fact.is_about(claim.object)]
     if claim.ends:
         ending = [fact for fact in same if _open_at(fact, since) and _may_change(candidate, fact)]
         return [Expire(id=fact.id, at=since, reason="said to be over") for fact in ending]
-    if again := next((fact for fact in same if fact.holds(since)), None):
-        return _told_again(again, since, candidate, new)
+    if holding_already := next((fact for fact in same if fact.holds(since)), None):
+        return _restated(holding_already, since, candidate, new)
     others = [fact for fact in rivals if claim.replaces and fact not in same]
     holding = [fact for fact in others if _open_at(fact, since) or _gives_way(fact, candidate, new)]
     if not all(_may_change(candidate, fact) for fact in holding):
         return []
     if any(fact.said_at and fact.said_at > candidate.said_at for fact in holding):
-        return []  # what was said before does not overthrow what was said since
+        return []  # an earlier statement does not replace a later one
     if candidate.corrects and holding:
         return _correct(holding, new)
     if holding:
@@ -195,23 +222,24 @@ def settle(claim: Claim, rivals: Sequence[Fact], candidate: Candidate, new: Fact
         why = "something newer was said"
         first = Supersede(old_id=old.id, record=new, at=since, reason=why)
         return [first, *(Expire(id=fact.id, at=since, reason=why) for fact in rest)]
-    told = _before_later(new, since, [*others, *same])
+    added = _until_next(new, since, [*others, *same])
     between = next((fact for fact in others if fact.holds(since)), None)
-    return [Add(told), *(_cut(between, since, told) if between else [])]
+    return [Add(added), *(_shortened(between, since, added) if between else [])]
 
 
-def _cut(fact: Fact, since: datetime, told: Fact) -> list[Change]:
-    """A fact of a time gone by, now believed to have ended when another began."""
+def _shortened(fact: Fact, since: datetime, following: Fact) -> list[Change]:
+    """A fact of the past, now believed to have ended when another one began."""
     why = "told later"
-    changes: list[Change] = [Retract(id=fact.id, at=told.known_from, reason=why, by=told.id)]
+    by = following.id
+    changes: list[Change] = [Retract(id=fact.id, at=following.known_from, reason=why, by=by)]
     if (fact.valid_from or FIRST) < since:
         id_ = derived_id("fact", fact.sources, fact.id, since.isoformat())
         shorter = replace(
             fact,
             id=id_,
             valid_to=since,
-            known_from=told.known_from,
-            superseded_by=told.id,
+            known_from=following.known_from,
+            superseded_by=by,
             reason=why,
             ended_at=None,
         )
@@ -219,19 +247,19 @@ def _cut(fact: Fact, since: datetime, told: Fact) -> list[Change]:
     return changes
 
 
-def _told_again(fact: Fact, since: datetime, candidate: Candidate, new: Fact) -> list[Change]:
-    """It is known: surer now, or on better authority; of less trusted it learns nothing."""
+def _restated(fact: Fact, since: datetime, candidate: Candidate, new: Fact) -> list[Change]:
+    """A known fact gets more confident, or a more trusted source; never from a less trusted one."""
     if not _may_change(candidate, fact):
         return []
     if fact.valid_to is None and trust_of(candidate.source) > trust_of(fact.source):
         why = "said by someone more trusted"
         return [Supersede(old_id=fact.id, record=new, at=since, reason=why)]
-    surer = min(fact.confidence + SURER, 1.0)
-    return [Reinforce(id=fact.id, sources=candidate.sources, importance=surer)]
+    confidence = min(fact.confidence + MORE_CONFIDENT, 1.0)
+    return [Reinforce(id=fact.id, sources=candidate.sources, importance=confidence)]
 
 
 def _correct(wrong: Sequence[Fact], right: Fact) -> list[Change]:
-    """What was wrong was never so: the right one holds for as long as the wrong one seemed to."""
+    """Retract wrong facts; the right one holds for as long as they seemed to."""
     since = min(fact.valid_from or FIRST for fact in wrong)
     began = replace(right, valid_from=None if since == FIRST else since)
     return [
@@ -243,8 +271,8 @@ def _correct(wrong: Sequence[Fact], right: Fact) -> list[Change]:
     ]
 
 
-def _before_later(new: Fact, since: datetime, others: Sequence[Fact]) -> Fact:
-    """A fact of an earlier time, learnt late, held until the next one began."""
+def _until_next(new: Fact, since: datetime, others: Sequence[Fact]) -> Fact:
+    """A fact of an earlier time that is learnt late: it held until the next one began."""
     later = [fact for fact in others if fact.valid_from is not None and fact.valid_from > since]
     if not later:
         return new
@@ -281,7 +309,7 @@ def _open_at(fact: Fact, moment: datetime) -> bool:
 
 
 def _gives_way(fact: Fact, candidate: Candidate, new: Fact) -> bool:
-    """Whether a fact that began later must not end what someone more trusted says now."""
+    """Whether a fact that began later yields to what a more trusted source says now."""
     began_before = (fact.valid_from or FIRST) <= candidate.said_at
     less = trust_of(fact.source) < trust_of(candidate.source)
     return less and began_before and fact.valid_to is None and new.valid_to is None

@@ -1,13 +1,14 @@
-"""Extraction: every number and choice by which memories are made and kept, as values."""
+"""Settings by which memories are made and kept: extraction, policy and retention."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from memorist.lifecycle.retention import Retention
+from memorist.errors import InvalidError
 from memorist.providers.chat_model import ChatModel
+from memorist.records.memory_item import MemoryItem
 
 BOOSTS: Mapping[str, float] = {
     "error_patterns": 0.3,
@@ -46,6 +47,63 @@ class Policy:
 
 
 DEFAULT_POLICY = Policy()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """A rule for the memories of a category, kind or tier, or for all of them.
+
+    A memory goes when it is older than `max_age`, when `max_count` weightier or newer ones are
+    there, or when its importance, halved every `half_life`, falls below `min_importance`.
+    """
+
+    category: str | None = None
+    kind: str | None = None
+    tier: str | None = None
+    max_age: timedelta | None = None
+    max_count: int | None = None
+    min_importance: float | None = None
+    half_life: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_age is None and self.max_count is None and self.min_importance is None:
+            raise InvalidError("a retention needs max_age, max_count or min_importance")
+        if self.max_count is not None and self.max_count < 0:
+            raise InvalidError("max_count must not be negative")
+        for name in ("max_age", "half_life"):
+            span = getattr(self, name)
+            if span is not None and span <= timedelta(0):
+                raise InvalidError(f"{name} must be longer than nothing")
+
+    def concerns(self, item: MemoryItem) -> bool:
+        """Whether the rule is about this memory."""
+        return (
+            self.category in (None, item.category)
+            and self.kind in (None, item.kind)
+            and self.tier in (None, item.tier)
+        )
+
+    def weight(self, item: MemoryItem, now: datetime) -> float:
+        """The memory's importance, less as time goes by without its being used."""
+        if self.half_life is None:
+            return item.importance
+        idle = now - max(item.created_at, item.used_at or item.created_at)
+        return float(item.importance * 0.5 ** max(idle / self.half_life, 0.0))
+
+    def over(self, items: Sequence[MemoryItem], now: datetime) -> dict[str, str]:
+        """The ids of the memories that go, each with the reason."""
+        mine = [item for item in items if self.concerns(item)]
+        gone: dict[str, str] = {}
+        for item in mine:
+            if self.max_age is not None and now - item.created_at > self.max_age:
+                gone[item.id] = "older than it may be kept"
+            elif self.min_importance is not None and self.weight(item, now) < self.min_importance:
+                gone[item.id] = "no longer important enough"
+        if self.max_count is not None:
+            left = [item for item in mine if item.id not in gone]
+            left.sort(key=lambda item: (self.weight(item, now), item.created_at), reverse=True)
+            gone |= {item.id: "more than may be kept" for item in left[self.max_count :]}
+        return gone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The worker: takes messages from the queue and makes memories of them, in the background."""
+"""The worker: makes memories of the messages that wait in the queue, in the background."""
 
 from __future__ import annotations
 
@@ -23,227 +23,182 @@ from memorist.errors import (
     StoreError,
 )
 from memorist.lifecycle.candidate import Candidate
-from memorist.lifecycle.derive import Deriver, Material, OverBudgetError
+from memorist.lifecycle.derive import Deriver, SessionBatch
 from memorist.lifecycle.maintenance import maintain
 from memorist.lifecycle.settings import Extraction
 from memorist.records.ids import now
 from memorist.records.log import Job
 from memorist.records.scope import Scope
-from memorist.store.background import Background, Courtesy
 from memorist.store.base import Store
-from memorist.store.lease_renewal import kept
+from memorist.store.job_runner import ForegroundGate, JobRunner, extraction_kinds
 
-JOBS = 16  # taken at once
-LEASE_SECONDS = 45.0  # renewed while it works: a dead worker's jobs are others' in a minute
-ATTEMPTS = 20  # to keep what was thought, while others change the same user's memories
-PATIENCE = 0.01  # seconds; longer with each attempt
-FIRST_REST = 1.0
-LONGEST_REST = 60.0
-LONGEST_ASKED = 3_600.0  # of the rests that a model asks for
-OURS = (400, 413, 422)  # refusals that are about what was asked, not about who was
+ATTEMPTS = 20  # to apply changes while other processes change the same user's memories
+BACKOFF_SECONDS = 0.01  # longer with each attempt
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 60.0
+LONGEST_RETRY_AFTER = 3_600.0  # seconds that a model server may ask for
+REJECTED = (400, 413, 422)  # statuses about what was asked; others are about the server
 
 log = logging.getLogger("memorist")
 
 
-class Worker:
+class Worker(JobRunner):
     """Makes memories of what waits in the queue. Several may share one store.
 
-    With a model that fails, jobs wait and it is asked ever more rarely until it answers; an
-    answer that cannot be used is asked for again, and the job is buried when it never can.
+    While a model fails, its jobs wait and it is asked ever more rarely. An answer that cannot be
+    used is asked for again later; a job is given up when that never works.
     """
+
+    name = "extraction"
+    batch_size = 16
 
     def __init__(
         self,
         store: Store,
         extraction: Extraction,
         *,
-        kinds: Sequence[str] = ("derive",),
+        kinds: Sequence[str] = extraction_kinds(has_embedder=True),
         clock: Callable[[], datetime] = now,
-        courtesy: Courtesy | None = None,
+        gate: ForegroundGate | None = None,
     ) -> None:
-        self.kinds = tuple(kinds)
-        self._store = store
+        super().__init__(store, kinds)
         self._extraction = extraction
         self._clock = clock
-        self._deriver = Deriver(store, extraction, clock, courtesy)
-        self._background = Background(self.step, "extraction")
-        self._rest_until = 0.0
-        self._rest = FIRST_REST
+        self._deriver = Deriver(store, extraction, clock, gate)
+        self._next_pause = FIRST_PAUSE
         self._used: dict[Scope, tuple[set[str], set[str]]] = {}
         self._used_lock = threading.Lock()
-        self._made: Counter[Scope] = Counter()
-        self._untidy: set[Scope] = set()
-        self._held: Sequence[Job] = ()
-
-    def wake(self) -> None:
-        """There may be work."""
-        self._background.wake()
-
-    def catch_up(self, timeout_s: float | None = None) -> int:
-        """Wait until nothing waits to be thought about; return how many jobs still do."""
-        return self._background.wait_for(self._store, self.kinds, timeout_s)
-
-    def stop(self) -> None:
-        """Begin no other job; what was taken and not begun is given back."""
-        self._background.closing = True
+        self._changes_since_maintenance: Counter[Scope] = Counter()
+        self._due_for_maintenance: set[Scope] = set()
 
     def close(self) -> None:
-        """Stop after the job at hand, or without it if it takes long; the rest stays queued."""
-        self._background.close()
+        super().close()
         with contextlib.suppress(MemoristError):  # the store may be away
-            self._release(self._held)
             self._note_uses()
 
     def used(self, scope: Scope, memories: Iterable[str], messages: Iterable[str]) -> None:
-        """Memories were recalled, or the messages they are of: noted with the next work."""
+        """Note with the next step that memories were recalled, or messages they came from."""
         with self._used_lock:
-            ids, said = self._used.setdefault(scope, (set(), set()))
-            ids.update(memories)
-            said.update(messages)
-        self._background.start()
+            memory_ids, message_ids = self._used.setdefault(scope, (set(), set()))
+            memory_ids.update(memories)
+            message_ids.update(messages)
+        self.start()
 
-    def step(self) -> bool:
-        """Take some jobs and do them; say whether there were any."""
+    def before_step(self) -> None:
         self._note_uses()
-        if time.monotonic() < self._rest_until:
-            return False
-        jobs = self._store.claim(kinds=self.kinds, limit=JOBS, lease_seconds=LEASE_SECONDS)
-        jobs.sort(key=lambda job: (job.scope.owner, job.scope.session or "", job.first_seq))
-        talks = itertools.groupby(jobs, key=lambda job: job.scope)
-        todo = [list(group) for _, group in talks]
-        self._held = jobs
-        with kept(self._store, jobs, LEASE_SECONDS):
-            try:
-                while todo and self._goes_on():
-                    self._think(todo[0])
-                    todo.pop(0)
-            finally:
-                self._held = ()
-                for left in todo:
-                    self._release(left)
-        self._tidy()
-        return bool(jobs)
 
-    def _goes_on(self) -> bool:
-        return not self._background.closing and time.monotonic() >= self._rest_until
+    def group(self, jobs: Sequence[Job]) -> list[list[Job]]:
+        """The jobs of each session, in the order of its messages."""
+        ordered = sorted(
+            jobs, key=lambda job: (job.scope.owner, job.scope.session or "", job.first_seq)
+        )
+        return [list(group) for _, group in itertools.groupby(ordered, key=lambda job: job.scope)]
 
-    def _think(self, jobs: Sequence[Job]) -> None:
+    def after_step(self, jobs: Sequence[Job]) -> None:
+        while self._due_for_maintenance:
+            with contextlib.suppress(ConflictError):
+                scope = self._due_for_maintenance.pop()
+                maintain(self._store, scope, self._extraction, self._clock())
+
+    def do(self, jobs: Sequence[Job]) -> None:
         """Do the jobs of one session; those that fail together are tried alone."""
         try:
-            self._do(jobs)
+            self._extract(jobs)
         except LeaseLostError:
             self._each(jobs, lambda job: log.info("another worker took over job %d", job.id))
         except ConflictError as error:
-            self._release(jobs)
+            self.release(jobs)
             log.info("%d jobs wait: %s", len(jobs), error)
-        except OverBudgetError as error:
-            self._release(jobs)
-            self._pause(error)
         except ProviderError as error:
-            if isinstance(error, BadAnswerError) or error.status in OURS:
-                bad = error  # the name ends with this block
-                self._each(jobs, lambda job: self._fail(job, bad))
+            if isinstance(error, BadAnswerError) or error.status in REJECTED:
+                unusable = error  # the name ends with this block
+                self._each(jobs, lambda job: self._fail_and_pause(job, unusable))
             else:
-                self._release(jobs)
-                self._pause(error)
+                self.release(jobs)
+                self._pause_model(error)
 
     def _each(self, jobs: Sequence[Job], alone: Callable[[Job], None]) -> None:
-        """Try jobs that failed together one by one; one that was alone is dealt with."""
+        """Try jobs that failed together one by one; for a single job call `alone`."""
         if len(jobs) == 1:
             alone(jobs[0])
-            return
-        self._in_turn([[job] for job in jobs])
+        else:
+            self._in_turn([[job] for job in jobs])
 
     def _in_turn(self, parts: Sequence[Sequence[Job]]) -> None:
         for part in parts:
-            if self._goes_on():
-                self._think(part)
+            if self.stopped or self.paused:
+                self.release(part)
             else:
-                self._release(part)
+                self.do(part)
 
-    def _fail(self, job: Job, error: ProviderError) -> None:
-        """Try it later, and so the others: a model that talks nonsense often does for a while."""
-        with contextlib.suppress(LeaseLostError):
-            self._store.fail(job, str(error))
-            metrics.count("memorist.jobs", kind=job.kind, result="failed")
-        self._pause(error)
+    def _fail_and_pause(self, job: Job, error: ProviderError) -> None:
+        """Try it later, and the others too: a model's bad answers often come in a row."""
+        self.fail(job, error)
+        metrics.count("memorist.jobs", kind=job.kind, result="failed")
+        self._pause_model(error)
 
-    def _do(self, jobs: Sequence[Job]) -> None:
-        """Think about the jobs' messages. Whatever they hold, none may stop the others."""
-        if jobs[0].scope.session is None:  # vectors of derived records, which nobody makes here
+    def _extract(self, jobs: Sequence[Job]) -> None:
+        """Extract from the jobs' messages; an error that nobody foresaw fails these jobs alone."""
+        if jobs[0].scope.session is None:  # vectors of derived records: there is no embedder
             self._store.apply(jobs[0].scope, [], done=jobs)
             _count_done(jobs)
             return
         try:
-            self._make(jobs)
-        except (ConflictError, OverBudgetError, ProviderError, StoreError):
+            self._derive(jobs)
+        except (ConflictError, ProviderError, StoreError):
             raise
         except Exception as error:
             raise BadAnswerError(f"extraction raised {type(error).__name__}") from error
 
-    def _make(self, jobs: Sequence[Job]) -> None:
-        material = self._deriver.read(jobs)
-        if self._extraction.model and len(parts := self._deriver.apart(jobs, material)) > 1:
-            self._in_turn(parts)  # each is paid for and kept by itself
+    def _derive(self, jobs: Sequence[Job]) -> None:
+        batch = self._deriver.read(jobs)
+        if self._extraction.model and len(parts := self._deriver.apart(jobs, batch)) > 1:
+            self._in_turn(parts)  # each is paid for and applied by itself
             return
-        candidates = self._deriver.candidates(material)
-        if candidates:  # where none was asked for, nobody knows whether the model is back
-            self._rest = FIRST_REST
+        candidates = self._deriver.candidates(batch)
+        if candidates:  # without any, the model may not have been asked
+            self._next_pause = FIRST_PAUSE
         for attempt in range(ATTEMPTS):
-            time.sleep(random.uniform(0, PATIENCE * attempt))
+            time.sleep(random.uniform(0, BACKOFF_SECONDS * attempt))
             try:
-                self._keep(jobs, material, candidates)
+                self._apply(jobs, batch, candidates)
             except LeaseLostError:
                 raise
             except (ConflictError, NotFoundError):
-                continue  # somebody else changed this user's memories: decide again
+                continue  # another process changed this user's memories: decide again
             return
         raise ConflictError("this user's memories keep changing")
 
-    def _keep(
-        self, jobs: Sequence[Job], material: Material, candidates: Sequence[Candidate]
+    def _apply(
+        self, jobs: Sequence[Job], batch: SessionBatch, candidates: Sequence[Candidate]
     ) -> None:
-        home, store = material.home, self._store
-        version = store.version(home)
-        changes = self._deriver.changes(material, candidates)
-        store.apply(home, changes, done=jobs, base_version=version)
+        version = self._store.version(batch.home)
+        changes = self._deriver.changes(batch, candidates)
+        self._store.apply(batch.home, changes, done=jobs, base_version=version)
         _count_done(jobs)
-        self._count(home, len(changes))
-
-    def _count(self, home: Scope, changed: int) -> None:
         every = self._extraction.maintain_every
-        if every and changed:
-            self._made[home] += changed
-            if self._made[home] >= every:
-                del self._made[home]
-                self._untidy.add(home)
-
-    def _tidy(self) -> None:
-        """Tidy where much was made; by itself, since what was made is kept already."""
-        while self._untidy:
-            with contextlib.suppress(ConflictError):
-                maintain(self._store, self._untidy.pop(), self._extraction, self._clock())
+        if every and changes:
+            self._changes_since_maintenance[batch.home] += len(changes)
+            if self._changes_since_maintenance[batch.home] >= every:
+                del self._changes_since_maintenance[batch.home]
+                self._due_for_maintenance.add(batch.home)
 
     def _note_uses(self) -> None:
         with self._used_lock:
             used, self._used = self._used, {}
-        for scope, (ids, said) in used.items():
-            if recalled := ids.union(self._store.derived(scope, sorted(said))):
+        for scope, (memory_ids, message_ids) in used.items():
+            if recalled := memory_ids.union(self._store.derived(scope, sorted(message_ids))):
                 self._store.touch(scope, sorted(recalled))
 
-    def _release(self, jobs: Sequence[Job]) -> None:
-        """Let others have at once what is not done."""
-        for job in jobs:
-            with contextlib.suppress(LeaseLostError):
-                self._store.release(job)
-
-    def _pause(self, error: ProviderError | OverBudgetError) -> None:
+    def _pause_model(self, error: ProviderError) -> None:
         """Ask the model ever more rarely while it does not answer, or may not be asked."""
-        asked = getattr(error, "retry_after_s", None)
-        wait = self._rest if asked is None else max(min(asked, LONGEST_ASKED), self._rest)
-        self._rest_until = time.monotonic() + wait
-        self._rest = min(self._rest * 2, LONGEST_REST)
-        log.warning("memories wait for %.0f s: %s", wait, error)
+        asked = error.retry_after_s
+        seconds = self._next_pause
+        if asked is not None:
+            seconds = max(min(asked, LONGEST_RETRY_AFTER), seconds)
+        self.pause(seconds)
+        self._next_pause = min(self._next_pause * 2, LONGEST_PAUSE)
+        log.warning("memories wait for %.0f s: %s", seconds, error)
 
 
 def _count_done(jobs: Sequence[Job]) -> None:

@@ -452,7 +452,7 @@ UPDATE jobs SET lease = NULL, run_at = :now, attempts = :attempts
 WHERE owner = :owner AND id = :id AND lease = :lease AND dead = 0
 
 -- name: advance_job
-UPDATE jobs SET kind = 'derive', lease = NULL, attempts = 0, run_at = :now, error = NULL
+UPDATE jobs SET kind = :kind, lease = NULL, attempts = 0, run_at = :now, error = NULL
 WHERE owner = :owner AND id = :id AND lease = :lease AND dead = 0
 
 -- name: queue_vectors_of_messages

@@ -13,8 +13,8 @@ from memorist.store.engine import Db, Row
 from memorist.store.sessions import narrowed
 
 SECOND = 1_000_000
-# A message's job goes from "embed" to "derive"; a session's summary is improved apart.
 KINDS = ("embed", "vectors", "derive", "summarize")
+FOLLOWING = {"embed": "derive"}  # a message is embedded, then memories are extracted from it
 
 
 def enqueue(
@@ -43,10 +43,11 @@ def finish(db: Db, job: Job) -> None:
 
 
 def advance(db: Db, job: Job, now: int) -> None:
-    """Pass on a job whose vectors are made: a message is thought about next."""
-    if job.kind != "embed":
+    """Pass a job on to the next stage of the pipeline, or finish it after the last one."""
+    following = FOLLOWING.get(job.kind)
+    if following is None:
         finish(db, job)
-    elif not db.run("advance_job", **_named(job), now=now):
+    elif not db.run("advance_job", **_named(job), kind=following, now=now):
         raise LeaseLostError(f"job {job.id} is no longer this worker's")
 
 

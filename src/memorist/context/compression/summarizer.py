@@ -22,13 +22,10 @@ from memorist.providers.chat_model import ChatModel
 from memorist.records.log import Job, LogEntry
 from memorist.records.scope import Scope
 from memorist.records.summary import Summary
-from memorist.store.background import Background
 from memorist.store.base import Store
-from memorist.store.lease_renewal import kept
+from memorist.store.job_runner import SUMMARY_KINDS, JobRunner
 
-KIND = "summarize"
 CHUNK = MANY  # messages that are taken in at once
-LEASE_SECONDS = 300.0
 
 log = logging.getLogger("memorist")
 
@@ -46,11 +43,15 @@ def style_of(window: Window, counter: TokenCounter) -> Style:
     return Style(counter, min(window.summary_tokens, max(window.max_tokens // 4, 100)))
 
 
-class Summarizer:
-    """Extends the summaries of sessions, and has a model say them better where there is one.
+class Summarizer(JobRunner):
+    """Extends the summaries of sessions, and has a model improve them where there is one.
 
     What is asked for waits in the queue: it survives a crash, and any process may do it.
     """
+
+    name = "summaries"
+    batch_size = 1
+    lease_seconds = 300.0  # a model may take long, and is paid for
 
     def __init__(
         self,
@@ -59,22 +60,10 @@ class Summarizer:
         model: ChatModel | None = None,
         settings: Compress = DEFAULT,
     ) -> None:
-        self._store = store
+        super().__init__(store, SUMMARY_KINDS)
         self._style = style
         self._model = model
         self._settings = settings
-        self._background = Background(self.step, "summaries")
-        self.wake = self._background.wake
-        self.start = self._background.start
-        self.close = self._background.close
-
-    def stop(self) -> None:
-        """Begin no other job."""
-        self._background.closing = True
-
-    def catch_up(self, timeout_s: float | None = None) -> int:
-        """Wait until every summary that was asked for is made; return how many are not."""
-        return self._background.wait_for(self._store, (KIND,), timeout_s)
 
     def take_in(
         self,
@@ -137,23 +126,17 @@ class Summarizer:
         self._keep(scope, done, entries)
         return done
 
-    def step(self) -> bool:
-        """Do one job that waits; whether there was one."""
-        jobs = self._store.claim(kinds=(KIND,), limit=1, lease_seconds=LEASE_SECONDS)
-        with kept(self._store, jobs, LEASE_SECONDS):  # a model may take long, and is paid for
-            for job in jobs:
-                try:
-                    self._do(job)
-                except LeaseLostError:
-                    continue  # another has it
-                except ConflictError as error:
-                    self._store.fail(job, str(error))
-        return bool(jobs)
-
-    def _do(self, job: Job) -> None:
-        if self.extend(job.scope, job.last_seq) is None:
-            self.improve(job.scope)
-        self._store.apply(job.scope, [], done=job)
+    def do(self, jobs: Sequence[Job]) -> None:
+        """Extend or improve the summary of a job's session."""
+        for job in jobs:
+            try:
+                if self.extend(job.scope, job.last_seq) is None:
+                    self.improve(job.scope)
+                self._store.apply(job.scope, [], done=job)
+            except LeaseLostError:
+                continue  # another process has it
+            except ConflictError as error:
+                self.fail(job, error)
 
     def _made(
         self,
