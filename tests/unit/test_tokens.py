@@ -287,8 +287,8 @@ def test_images_cost_the_same_in_every_form() -> None:
 
 def test_an_image_is_not_counted_as_the_text_of_its_bytes() -> None:
     message = Message("user", "look", images=[data_url(png(64, 64) + bytes(500_000))])
-    assert GPT_4O.message(message) < 300
-    assert 255 <= CLAUDE.message(message) < 300  # a token for 750 pixels is less than a tile
+    assert GPT_4O.messages([message])[0] < 300
+    assert 255 <= CLAUDE.messages([message])[0] < 300  # a token for 750 pixels is less than a tile
 
 
 # The cache.
@@ -322,7 +322,7 @@ def test_a_looked_up_count_is_the_count(batches: Sequence[Sequence[Message]]) ->
     for batch in batches:
         fresh = [GPT_4O.chat_message(message.to_wire()) for message in batch]
         assert counter.messages(batch) == fresh
-        assert [counter.message(message) for message in batch] == fresh
+        assert [counter.messages([message])[0] for message in batch] == fresh
 
 
 @settings(max_examples=50, deadline=None)
@@ -357,7 +357,7 @@ def test_a_message_is_counted_once_and_all_new_ones_in_one_go() -> None:
     messages = [Message("user", f"word {at}") for at in range(50)]
     counter.messages(messages)
     counter.messages(messages)
-    counter.message(messages[7])
+    counter.messages([messages[7]])
     assert tokenizer.asked == [100]
     counter.messages([*messages, messages[0].changed(content="another text")])
     assert tokenizer.asked == [100, 2]
@@ -368,9 +368,9 @@ def test_the_cache_keeps_what_was_used_last() -> None:
     counter = TokenCounter(tokenizer, cached=2)
     first, second, third = (Message("user", text) for text in ("one", "two", "three"))
     for message in (first, second, first, third, first):
-        counter.message(message)
+        counter.messages([message])
     assert len(tokenizer.asked) == 3
-    counter.message(second)
+    counter.messages([second])
     assert len(tokenizer.asked) == 4
 
 
@@ -402,7 +402,7 @@ def test_looking_a_count_up_is_far_cheaper_than_counting() -> None:
     counter.messages(messages)
     begun = time.thread_time()
     for message in messages:
-        counter.message(message)
+        counter.messages([message])
     assert (time.thread_time() - begun) / len(messages) < 20e-6  # 1.5 µs on an idle machine
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,26 +20,26 @@ _NOT_IN_A_NAME = re.compile(r"[^\w-]+")
 
 
 def to_chat_message(message: Message, read_image: ReadImage | None = None) -> ChatMessage | None:
-    """The message with what an API would refuse left out; None if nothing remains.
+    """The message without what an API would refuse; None if nothing remains.
 
-    Only users may show images, so that another's are told of in words; names hold no spaces; a
-    part of a kind that not every API knows is told in its words.
+    Only users may send images: another role's are replaced by a remark. Names have no spaces. A
+    content part of a kind that not every API knows becomes text.
     """
-    if message.tool_calls and message.role != "assistant":  # nobody else may call
+    if message.tool_calls and message.role != "assistant":  # others may not call tools
         message = message.changed(tool_calls=())
-    wire = message.to_wire()
+    sent = message.to_wire()
     if message.agent_calls and not message.content:
-        wire["content"] = message.text
-    content = _content(wire["content"], message.role, read_image)
+        sent["content"] = message.text
+    content = _content(sent["content"], message.role, read_image)
     if not _says_something(content) and not message.tool_calls and message.role != "tool":
         return None
-    wire["content"] = content if _says_something(content) or message.role == "tool" else None
+    sent["content"] = content if _says_something(content) or message.role == "tool" else None
     if message.name is not None:
-        wire["name"] = _NOT_IN_A_NAME.sub("_", message.name)[:64] or "_"
-    if message.tool_calls:  # an id twice in one message would ask for one answer twice
-        unique = {call["id"]: call for call in reversed(wire["tool_calls"])}
-        wire["tool_calls"] = list(reversed(unique.values()))
-    return wire
+        sent["name"] = _NOT_IN_A_NAME.sub("_", message.name)[:64] or "_"
+    if message.tool_calls:  # an id twice would ask for its result twice
+        unique = {call["id"]: call for call in reversed(sent["tool_calls"])}
+        sent["tool_calls"] = list(reversed(unique.values()))
+    return sent
 
 
 def _content(content: Any, role: str, read_image: ReadImage | None) -> Any:
@@ -88,24 +89,27 @@ _NOT_IN_AN_ID = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def anthropic_form(messages: Sequence[ChatMessage]) -> dict[str, Any]:
-    """System text apart, results of tools inside user messages, neighbours of a role as one."""
-    system = [str(wire["content"]) for wire in messages if wire["role"] == "system"]
-    turned: list[dict[str, Any]] = []
+    """`system` and `messages` for Anthropic's API.
+
+    Tool results stand in user messages, and consecutive messages of a role become one.
+    """
+    system = [str(message["content"]) for message in messages if message["role"] == "system"]
+    turns: list[dict[str, Any]] = []
     ids = _CallIds()
-    for wire in messages:
-        if wire["role"] == "system":
+    for message in messages:
+        if message["role"] == "system":
             continue
-        role = "assistant" if wire["role"] == "assistant" else "user"
-        parts = _anthropic_parts(wire, ids)
-        if turned and turned[-1]["role"] == role:
-            turned[-1]["content"] += parts
+        role = "assistant" if message["role"] == "assistant" else "user"
+        parts = _anthropic_parts(message, ids)
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += parts
         else:
-            turned.append({"role": role, "content": parts})
-    return {"system": "\n\n".join(system), "messages": turned}
+            turns.append({"role": role, "content": parts})
+    return {"system": "\n\n".join(system), "messages": turns}
 
 
 class _CallIds:
-    """Ids of calls as Anthropic wants them: of few characters, and none twice."""
+    """Ids of tool calls as Anthropic accepts them: letters, digits, `_` and `-`, none twice."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
@@ -125,14 +129,14 @@ class _CallIds:
         return self._current[call_id]
 
 
-def _anthropic_parts(wire: ChatMessage, ids: _CallIds) -> list[dict[str, Any]]:
-    if wire["role"] == "tool":
-        result = {"type": "tool_result", "tool_use_id": ids.answered(wire["tool_call_id"])}
-        content = _anthropic_content(wire["content"])
+def _anthropic_parts(message: ChatMessage, ids: _CallIds) -> list[dict[str, Any]]:
+    if message["role"] == "tool":
+        result = {"type": "tool_result", "tool_use_id": ids.answered(message["tool_call_id"])}
+        content = _anthropic_content(message["content"])
         return [{**result, "content": content} if content else result]
     return [
-        *_anthropic_content(wire["content"]),
-        *(_anthropic_call(call, ids) for call in wire.get("tool_calls", ())),
+        *_anthropic_content(message["content"]),
+        *(_anthropic_call(call, ids) for call in message.get("tool_calls", ())),
     ]
 
 
@@ -146,8 +150,8 @@ def _anthropic_content(content: Any) -> list[dict[str, Any]]:
 
 def _anthropic_image(part: ChatMessage) -> dict[str, Any]:
     url = part["image_url"]["url"]
-    if found := _DATA_URL.match(url):
-        source = {"type": "base64", "media_type": found[1], "data": found[2]}
+    if data := _DATA_URL.match(url):
+        source = {"type": "base64", "media_type": data[1], "data": data[2]}
     else:
         source = {"type": "url", "url": url}
     return {"type": "image", "source": source}
@@ -155,11 +159,9 @@ def _anthropic_image(part: ChatMessage) -> dict[str, Any]:
 
 def _anthropic_call(call: ChatMessage, ids: _CallIds) -> dict[str, Any]:
     inner = call.get("function") or call.get("custom") or {}
-    given = inner.get("arguments", inner.get("input", ""))
-    try:
-        arguments = json.loads(given, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        arguments = given
+    arguments = inner.get("arguments", inner.get("input", ""))
+    with contextlib.suppress(ValueError, RecursionError):
+        arguments = json.loads(arguments, parse_constant=_refuse)
     if not isinstance(arguments, dict):
         arguments = {"input": arguments} if arguments else {}
     name = inner.get("name", "")

@@ -20,25 +20,25 @@ _CONTROL = re.compile(r"[^\w .,'’&()/#+@-]+")
 
 
 def quoted(text: str) -> str:
-    """The text with a mark before each line; "\\r", "\\u2028" and their like end lines too."""
+    """The text with a mark before each line; "\\r", "\\u2028" and the like end lines too."""
     return "\n".join(f"{MARK}{line}" for line in text.splitlines() or [""])
 
 
 def label(text: str, most: int = 80) -> str:
-    """Others' words fit to stand in a line of ours."""
+    """Text of others made safe for a line of ours: one line, of harmless characters."""
     return " ".join(_CONTROL.sub(" ", text).split())[:most].strip()
 
 
 def day(moment: datetime) -> str:
-    """A date as people write it."""
+    """A date as "3 March 2026"."""
     return f"{moment.day} {moment:%B %Y}"
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Something to be quoted: who or what it is, its text, when it was said, and its id.
+    """Something to quote: its id, its speaker or kind, its text, and when it was said.
 
-    `score` says how well it fits the question, `excerpt` which part of it does.
+    `score` tells how well it fits the question, `excerpt` is the part of it that was found.
     """
 
     id: str
@@ -48,32 +48,32 @@ class Quote:
     score: float = 0.0
     excerpt: str = ""
     date: str = field(init=False, repr=False)  # the line above the first quotation of a day
-    body: str = field(init=False, repr=False)  # the text, quoted; both are asked for often
+    body: str = field(init=False, repr=False)  # the text, quoted; both are needed often
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "date", f"{day(self.at)}\n" if self.at else "")
         object.__setattr__(self, "body", quoted(self.text))
 
     def numbered(self, number: int) -> str:
-        """The quotation under its number, which an answer may cite."""
+        """The quotation with its number, which an answer may cite."""
         source = f" {self.source}:" if self.source else ""
         return f"[{number}]{source}\n{self.body}\n"
 
 
 def quote_of(hit: Hit, whole: str | None = None) -> Quote:
-    """What was recalled, in whole where that is known, with who said it, or what it is."""
-    said_by = label(hit.speaker or hit.role or "")
-    source = said_by if hit.kind == "message" else hit.kind
+    """A hit as a quotation, with the `whole` text of its message if that is known."""
+    speaker = label(hit.speaker or hit.role or "")
+    source = speaker if hit.kind == "message" else hit.kind
     return Quote(hit.id, source, whole or hit.text, hit.created_at, hit.score, hit.text)
 
 
 def may_be_a_part(hit: Hit) -> bool:
-    """Whether there may be more of the message than what was found of it."""
+    """Whether the message may be longer than the passage that was found."""
     return hit.why.start > 0 or len(hit.text) >= PASSAGE_CHARS // 2
 
 
 def block(intro: str, quotes: Sequence[Quote], first: int = 1) -> str:
-    """Quotations in the order of their dates, each date above the first that has it."""
+    """Quotations below an intro, oldest first, each date above its first quotation."""
     lines, shown = [f"{intro}\n"], ""
     for number, quote in enumerate(in_order(quotes), start=first):
         if quote.date != shown:
@@ -84,16 +84,16 @@ def block(intro: str, quotes: Sequence[Quote], first: int = 1) -> str:
 
 
 def in_order(quotes: Iterable[Quote]) -> list[Quote]:
-    """Oldest first; what has no date keeps its place at the front."""
+    """Oldest first; those without a date come before all others."""
     return sorted(quotes, key=lambda quote: quote.at.timestamp() if quote.at else 0.0)
 
 
-WIDEST = 999  # no number of a quotation takes more tokens
-LEAST_SCORE = 1e-6  # what is worth nothing is worth less the longer it is, too
+WIDEST = 999  # the number that a quotation is counted with
+LEAST_SCORE = 1e-6  # so that of quotations without a score the shorter ones go first
 
 
 class Packing:
-    """Quotations and what each of them takes in a block; counted once, and all in one go."""
+    """Chooses quotations for a number of tokens; each text is counted only once."""
 
     def __init__(self, counter: TokenCounter, frame: str) -> None:
         self._counter = counter
@@ -101,9 +101,9 @@ class Packing:
         self._tokens: dict[str, int] = {}
 
     def pick(self, quotes: Sequence[Quote], room: int) -> list[Quote]:
-        """The best that fit; what does not is passed over for what does.
+        """The best quotations that fit into `room` tokens; ones that do not fit are skipped.
 
-        Of what is too long, the part that was found comes last, if it still fits.
+        Of those that are too long, the excerpts that were found come last, if they fit.
         """
         self._count([self._frame, *(quote.date for quote in quotes)])
         picked: list[Quote] = []
@@ -118,7 +118,7 @@ class Packing:
         return picked
 
     def _add(self, quotes: Sequence[Quote], picked: list[Quote], left: int) -> int:
-        """Take what fits, the best first; how much is left."""
+        """Add what fits to `picked`, the best first; return the tokens that are left."""
         shown = [quote.numbered(WIDEST) for quote in quotes]
         self._count(shown)
         costs = [self._tokens[text] for text in shown]
@@ -138,5 +138,5 @@ class Packing:
 
 
 def _worth(quote: Quote, tokens: int) -> float:
-    """How well it fits, a little less the more room it takes: two short ones may say more."""
+    """The score, a little lower for long ones: two short quotations may say more."""
     return max(quote.score, LEAST_SCORE) / float(max(tokens, 1) ** 0.15)

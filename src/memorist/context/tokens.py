@@ -16,8 +16,8 @@ from memorist.records.text import dump_json
 
 CACHED = 200_000
 PER_NAME = 1
-# Not documented. The open models' format frames a call by twelve tokens and the header of a
-# tool's answer by eight more than other messages; ids are not shown to the model.
+# Not documented by vendors. In the open models' format a call adds twelve tokens, and a tool's
+# result eight more than other messages; models do not see the ids.
 PER_CALL = 12
 PER_ANSWER = 8
 # OpenAI's cookbook, num_tokens_for_tools.
@@ -29,7 +29,7 @@ _SEEN_TO = {"role", "content", "name", "tool_calls", "tool_call_id"}
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a model's own format adds: to a message, to the reply, to a tool and to all tools."""
+    """The tokens that a model's format adds to a message, the reply, a tool and all tools."""
 
     message: int = 3
     reply: int = 3
@@ -38,20 +38,20 @@ class Frame:
     is_openai: bool = True
 
 
-# OpenAI documents its own; gpt-oss begins with a prompt of its own besides. Of the others the
-# most that is known: Llama's message, Qwen's reply without thoughts, Claude's prompt for tools.
+# OpenAI documents its format; gpt-oss adds a prompt of its own. For the others the most that is
+# known: Llama's message, Qwen's reply without thoughts, Claude's prompt for tools.
 _FRAMES = {"o200k_base": Frame(), "cl100k_base": Frame(tool=10), "o200k_harmony": Frame(reply=80)}
 _OTHER_FRAME = Frame(message=4, reply=8, tools=350, is_openai=False)
 
 Pieces = tuple[int, list[str]]
-"""Tokens that are certain, and the texts that are still to be counted."""
+"""A fixed number of tokens, and the texts to be counted besides."""
 
 
 class TokenCounter:
-    """Counts what a request costs; each message is counted once and then looked up.
+    """Counts the tokens of a request; a message is counted once and then looked up.
 
-    What no model's maker documents (calls, unknown content parts, odd schemas) is counted at
-    its larger reading, so that it is not an under-count.
+    Where vendors do not document the format (calls, unknown content parts, odd schemas), the
+    larger count is taken, so that it is never too low.
     """
 
     def __init__(self, tokenizer: Tokenizer, *, cached: int = CACHED) -> None:
@@ -63,7 +63,7 @@ class TokenCounter:
 
     @property
     def name(self) -> str:
-        """The tokenizer's name, which says whether it is an estimate."""
+        """The tokenizer's name; that of an estimate says so."""
         return self._tokenizer.name
 
     @property
@@ -80,47 +80,39 @@ class TokenCounter:
         return self._tokenizer.count(texts) if texts else []
 
     def truncate(self, text: str, max_tokens: int) -> str:
-        """The start of a text, at most so many tokens of it."""
+        """The start of a text, of at most `max_tokens`."""
         return self._tokenizer.truncate(text, max_tokens)
 
     def chat_message(self, message: Mapping[str, Any]) -> int:
-        """The tokens of a message in chat-completions form, with what frames it."""
-        return self._sums([self._wire(message)])[0]
+        """The tokens of a message in chat-completions form, with those of its frame."""
+        return self._sums([self._pieces(message)])[0]
 
     def request(self, messages: Sequence[Mapping[str, Any]]) -> int:
-        """The tokens of a request's messages, with those that open the reply."""
-        pieces = [self._wire(message) for message in messages]
+        """The tokens of a request's messages, and of the frame of the reply."""
+        pieces = [self._pieces(message) for message in messages]
         return sum(self._sums(pieces)) + self._frame.reply
 
-    def message(self, message: Message) -> int:
-        """The tokens of a message as `to_wire` gives it."""
-        count = self._look_up(message, mark := _mark(message))
-        if count < 0:
-            count = self.chat_message(message.to_wire())
-            self._keep(((message.message_id, mark, count),))
-        return count
-
     def messages(self, messages: Sequence[Message]) -> list[int]:
-        """The tokens of each message; those not seen before are counted in one go."""
+        """The tokens of each message; those that are not cached are counted in one go."""
         marks = [_mark(message) for message in messages]
         counts = list(map(self._look_up, messages, marks))
         missing = [at for at, count in enumerate(counts) if count < 0]
         if missing:
-            sums = self._sums([self._wire(messages[at].to_wire()) for at in missing])
+            sums = self._sums([self._pieces(messages[at].to_wire()) for at in missing])
             for at, count in zip(missing, sums, strict=True):
                 counts[at] = count
             self._keep((messages[at].message_id, marks[at], counts[at]) for at in missing)
         return counts
 
     def tools(self, tools: Sequence[Mapping[str, Any]]) -> int:
-        """The tokens of tools' schemas, as OpenAI, Anthropic or MCP have them."""
+        """The tokens of tool schemas, in the form of OpenAI, Anthropic or MCP."""
         if not tools:
             return 0
         sums = self._sums([one for tool in tools for one in self._tool(tool)])
         return sum(map(max, sums[::2], sums[1::2])) + self._frame.tools
 
-    def _wire(self, message: Mapping[str, Any]) -> Pieces:
-        """What one message is made of, as far as a model sees it."""
+    def _pieces(self, message: Mapping[str, Any]) -> Pieces:
+        """The parts of a message that a model sees."""
         fixed, texts = self._content(message.get("content"))
         fixed += self._frame.message
         texts.append(str(message.get("role", "")))
@@ -142,7 +134,7 @@ class TokenCounter:
         return sum(fixed for fixed, _ in pieces), [text for _, texts in pieces for text in texts]
 
     def _part(self, part: Any) -> Pieces:
-        """One content part; a kind that is not known counts as its JSON text."""
+        """One content part; an unknown kind counts as its JSON text."""
         kind = part.get("type") if isinstance(part, Mapping) else None
         if kind in ("text", "input_text", "output_text") and isinstance(part.get("text"), str):
             return 0, [part["text"]]
@@ -157,7 +149,7 @@ class TokenCounter:
         return 0, [_text(part)]
 
     def _tool(self, tool: Mapping[str, Any]) -> tuple[Pieces, Pieces]:
-        """A schema by the cookbook's formula; where that may not hold, also as its JSON text."""
+        """A schema by OpenAI's formula and, where that may not hold, also as its JSON text."""
         inner = tool.get("function")
         inner = inner if isinstance(inner, Mapping) else tool
         properties = _properties(inner)
@@ -176,7 +168,7 @@ class TokenCounter:
         return [fixed + sum(next(counts) for _ in texts) for fixed, texts in pieces]
 
     def _look_up(self, message: Message, mark: int) -> int:
-        """The count that is kept, or -1."""
+        """The cached count, or -1."""
         with self._lock:
             entry = self._counts.get(message.message_id)
             if entry is None or entry[0] != mark:
@@ -194,7 +186,7 @@ class TokenCounter:
 
 
 def _mark(message: Message) -> int:
-    """A number that changes with whatever of the message is counted."""
+    """A hash of all that is counted in a message."""
     content = message.content
     if type(content) is not str and content is not None:
         content = dump_json(content)
@@ -202,7 +194,7 @@ def _mark(message: Message) -> int:
 
 
 def _image(part: Mapping[str, Any]) -> tuple[str, str]:
-    """Where an image is and how closely it is looked at, in OpenAI's two forms or Anthropic's."""
+    """The URL and the detail of an image, in OpenAI's two forms or Anthropic's."""
     image: Any = part.get("image_url") or part.get("source") or ""
     if not isinstance(image, Mapping):
         return str(image), str(part.get("detail", ""))
@@ -249,7 +241,7 @@ def _brief(described: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """A text as it is, anything else as JSON, and what is not JSON as Python shows it."""
+    """A text unchanged, another value as JSON, or as `str` if JSON cannot hold it."""
     if isinstance(value, str):
         return value
     try:
@@ -258,12 +250,12 @@ def _text(value: Any) -> str:
         return str(value)
 
 
-LARGEST = 1_445  # eight tiles, whatever was sent
+LARGEST = 1_445  # eight tiles, the most there can be
 LOW_DETAIL = 85
-LARGEST_AREA = 4_784  # of Claude since 4.7; of those before it, 1,568
+LARGEST_AREA = 4_784  # Claude since 4.7; earlier ones 1,568
 _TILE = 170
 _PIXELS = 750
-_HEAD_CHARS = 400_000  # of base64: a photograph's own thumbnail lies before its size
+_HEAD_CHARS = 400_000  # of base64: a photograph's thumbnail comes before its size
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
 
@@ -271,7 +263,7 @@ Size = tuple[int, int]
 
 
 def image_tokens(url: str, detail: str = "auto") -> int:
-    """OpenAI's tiles of an image; the most there can be where its size is not known.
+    """OpenAI's count for an image; the largest possible where its size is unknown.
 
     The formula of GPT-4o and GPT-4.1. GPT-5 and the o-series count less per tile.
     """
@@ -282,7 +274,7 @@ def image_tokens(url: str, detail: str = "auto") -> int:
 
 
 def area_tokens(url: str, detail: str = "auto") -> int:
-    """Anthropic's count, a token for 750 pixels, or OpenAI's where that is more."""
+    """Anthropic's count for an image, one token per 750 pixels, or OpenAI's if that is more."""
     size = data_url_size(url)
     if size is None:
         return LARGEST_AREA
@@ -291,7 +283,7 @@ def area_tokens(url: str, detail: str = "auto") -> int:
 
 
 def tile_tokens(size: Size) -> int:
-    """85, and 170 for each 512-pixel tile of the image fitted into 2048 and then 768 pixels."""
+    """85 tokens, and 170 for each 512-pixel tile of the image scaled to 2048 and 768 pixels."""
     width, height = size
     if (long := max(width, height)) > 2048:
         width, height = max(1, width * 2048 // long), max(1, height * 2048 // long)
@@ -328,7 +320,7 @@ def image_size(data: bytes) -> Size | None:
 
 
 def _jpeg_sizes(data: bytes) -> Iterator[Size]:
-    """The size in each frame header, found by stepping from marker to marker."""
+    """The size in each frame header of a JPEG."""
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Protocol
 
 from memorist.context.chat_format import ChatMessage, ReadImage, to_chat_message
 from memorist.context.quote import quoted
@@ -11,15 +12,29 @@ from memorist.context.tokens import TokenCounter
 from memorist.records.log import LogEntry
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.store.base import Store
 
 FIRST_PAGE = 32
 MANY = 400  # messages
+NO_RESULT = "(no result was recorded)"
+LATE_RESULT = "A tool's result, quoted:"
+
+
+class History(Protocol):
+    """Where messages are read from: a store."""
+
+    def history(
+        self,
+        scope: Scope,
+        *,
+        last: int | None = None,
+        before: int | None = None,
+        after: int | None = None,
+    ) -> list[LogEntry]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Messages in order, what they take, and whether older ones are left unread."""
+    """The newest messages in order, their tokens, and whether older ones were left unread."""
 
     entries: Sequence[LogEntry] = ()
     tokens: int = 0
@@ -27,12 +42,12 @@ class Tail:
 
 
 def read_tail(
-    store: Store, scope: Scope, counter: TokenCounter, room: int, *, after: int | None = None
+    store: History, scope: Scope, counter: TokenCounter, room: int, *, after: int | None = None
 ) -> Tail:
-    """The newest messages after a place, until they take more than `room`, and are many.
+    """The newest messages after a place in the log, until they take more than `room` tokens.
 
-    It costs the same in a long session as in a short one: each page is twice the last. Few are
-    read to their beginning, so that they can be summarised at once.
+    Up to `MANY` are read in any case, so that they can be summarised at once. Each page is twice
+    as long as the last, so a long session costs no more than a short one.
     """
     entries: list[LogEntry] = []
     tokens, page, before = 0, FIRST_PAGE, None
@@ -47,30 +62,26 @@ def read_tail(
 
 
 def split(entries: Sequence[LogEntry], keep_last: int) -> int:
-    """How many of the messages may go, such that the last stay and no call loses its result."""
-    latest = max(len(entries) - keep_last, 0)
+    """How many of the first messages may be summarised.
+
+    The last `keep_last` stay, and so does a tool call whose result stays.
+    """
+    answered = {it.message.answered_call_id() for it in entries if it.message.role == "tool"}
     open_calls: set[str] = set()
-    going = 0
-    answered = {
-        entry.message.answered_call_id() for entry in entries if entry.message.role == "tool"
-    }
-    for place, entry in enumerate(entries[:latest], start=1):
+    count = 0
+    for place, entry in enumerate(entries[: max(len(entries) - keep_last, 0)], start=1):
         message = entry.message
         if message.role == "tool":
             open_calls.discard(message.answered_call_id() or "")
         open_calls.update(call.call_id for call in message.tool_calls if call.call_id in answered)
         if not open_calls:
-            going = place
-    return going
-
-
-NO_RESULT = "(no result was recorded)"
-LATE_RESULT = "A tool's result, quoted:"
+            count = place
+    return count
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What cannot be parted: one message, or calls of tools and their results."""
+    """Messages that stay together: one message, or tool calls and their results."""
 
     role: str
     messages: tuple[ChatMessage, ...]
@@ -79,49 +90,60 @@ class Block:
 
 
 @dataclass(slots=True)
-class _Open:
-    """A block while its results come in, each under the id of the call it answers."""
+class _OpenBlock:
+    """A block while results may still come in; each call has a place for its result.
 
-    entry: LogEntry
-    wire: ChatMessage
-    tokens: int | None
-    results: dict[str, tuple[LogEntry, ChatMessage] | None] = field(default_factory=dict)
+    `tokens` are None for messages that are not sent as they are stored.
+    """
+
+    messages: list[ChatMessage]
+    ids: list[str]
+    tokens: int | None = None
+
+    def close(self, counter: TokenCounter) -> Block:
+        tokens = self.tokens
+        if tokens is None:
+            tokens = sum(map(counter.chat_message, self.messages))
+        role = str(self.messages[0]["role"])
+        return Block(role, tuple(self.messages), tokens, tuple(filter(None, self.ids)))
 
 
 def blocks_of(
     entries: Sequence[LogEntry], counter: TokenCounter, read_image: ReadImage | None = None
 ) -> tuple[list[Block], list[str]]:
-    """The blocks that the messages make, oldest first, and the ids of those that make none.
+    """Messages as blocks, oldest first, and the ids of those that cannot be sent.
 
-    A message that says nothing cannot be sent to a model, and a result without its call only as a
-    quotation; a call without a result gets one that says so.
+    An empty message cannot be sent. A result whose call is missing is sent as a quotation, and a
+    call without a result gets one that says so.
     """
-    made: list[_Open] = []
-    waiting: dict[str, _Open] = {}
-    odd: list[str] = []
+    blocks: list[_OpenBlock] = []
+    waiting: dict[str, tuple[_OpenBlock, int]] = {}  # by the id of the call: where its result goes
+    unsent: list[str] = []
     counts = counter.messages([entry.message for entry in entries])  # in one go
-    for entry, count in zip(entries, counts, strict=True):
-        message = entry.message
+    for message, tokens in zip((entry.message for entry in entries), counts, strict=True):
+        id_, is_result = message.message_id, message.role == "tool"
         if _is_plain(message):  # as most are: thousands may go into a large window
-            made.append(_Open(entry, {"role": message.role, "content": message.content}, count))
-            continue
-        wire = to_chat_message(message, read_image)
-        answers = message.answered_call_id() if message.role == "tool" else None
-        if wire is not None and message.role == "tool" and answers in waiting:
-            waiting.pop(answers).results[answers] = (entry, wire)
-        elif wire is not None and message.role == "tool" and message.text.strip():
-            # Its call is not there: it came late, or the call is in a summary.
+            same = {"role": message.role, "content": message.content}
+            blocks.append(_OpenBlock([same], [id_], tokens))
+        elif (sent := to_chat_message(message, read_image)) is None:
+            unsent.append(id_)
+        elif is_result and (answers := message.answered_call_id() or "") in waiting:
+            block, place = waiting.pop(answers)
+            block.messages[place], block.ids[place] = sent, id_
+        elif is_result and message.text.strip():  # late, or its call is in a summary
             quotation = f"{LATE_RESULT}\n{quoted(message.text)}"
-            made.append(_Open(entry, {"role": "user", "content": quotation}, None))
-        elif wire is None or message.role == "tool":
-            odd.append(message.message_id)
+            blocks.append(_OpenBlock([{"role": "user", "content": quotation}], [id_]))
+        elif is_result:
+            unsent.append(id_)
         else:
-            block = _Open(entry, wire, None)
-            made.append(block)
-            for call in wire.get("tool_calls", ()):
-                block.results[call["id"]] = None
-                waiting[call["id"]] = block
-    return [_closed(block, counter) for block in made], odd
+            block = _OpenBlock([sent], [id_])
+            blocks.append(block)
+            for call in sent.get("tool_calls", ()):
+                waiting[call["id"]] = block, len(block.messages)
+                missing = {"role": "tool", "tool_call_id": call["id"], "content": NO_RESULT}
+                block.messages.append(missing)
+                block.ids.append("")
+    return [block.close(counter) for block in blocks], unsent
 
 
 def _is_plain(message: Message) -> bool:
@@ -133,19 +155,3 @@ def _is_plain(message: Message) -> bool:
         and bool(content)
         and not content.isspace()
     )
-
-
-def _closed(block: _Open, counter: TokenCounter) -> Block:
-    first, role = block.entry.message, str(block.wire["role"])
-    if block.tokens is not None:
-        return Block(role, (block.wire,), block.tokens, (first.message_id,))
-    wires, ids = [block.wire], [first.message_id]
-    for call_id, result in block.results.items():
-        if result is not None:
-            ids.append(result[0].message.message_id)
-        wires.append(result[1] if result is not None else _missing(call_id))
-    return Block(role, tuple(wires), sum(map(counter.chat_message, wires)), tuple(ids))
-
-
-def _missing(call_id: str) -> ChatMessage:
-    return {"role": "tool", "tool_call_id": call_id, "content": NO_RESULT}

@@ -1,4 +1,4 @@
-"""Windows: how much a model takes in, what was put there, and the receipt for it."""
+"""Windows: how many tokens a model takes, what a context holds, and the receipt for it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SUMMARY_PREFIX = "## Предыдущее обсуждение / Previous conver
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """How many tokens a model takes in, and how they are shared out.
+    """How many tokens a model takes, and how they are shared out.
 
-    Of `max_tokens`, `answer_tokens` stay free for the answer. Notes, memories and articles may
-    have their shares of what the system prompt, the tools and the question leave, and none with
-    a share of 0; what one does not use, the next may have, and the newest turns get the rest.
-    Beyond `compress_at` of the window all but the last `keep_last` messages become a summary.
-    `model` says how to count, or else a `tokenizer` does.
+    Of `max_tokens`, `answer_tokens` stay free for the answer. `notes`, `memories` and `articles`
+    are shares of what the system prompt, the tools and the question leave; 0 is none. What one
+    part does not use goes to the next, and the rest to the newest turns. When `compress_at` of
+    the window is full, all but the last `keep_last` messages become a summary. Tokens are counted
+    as `model` counts them, or by a `tokenizer`.
     """
 
     max_tokens: int = 8_000
@@ -66,22 +66,22 @@ class Window:
 
     @property
     def budget(self) -> int:
-        """What may be put into it."""
+        """The tokens of a request: all but those of the answer."""
         return self.max_tokens - self.answer_tokens
 
     @property
     def threshold(self) -> int:
-        """From how many tokens on older turns are summarised."""
+        """The number of tokens beyond which older turns are summarised."""
         return min(int(self.max_tokens * self.compress_at), self.budget)
 
     def counts_with(self) -> Tokenizer:
-        """The tokenizer of the model, or the one that was given."""
+        """The `tokenizer`, or else that of the `model`."""
         return self.tokenizer or tokenizer_for(self.model)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a window: its tokens, the ids of what is in it, how many were cut and why."""
+    """A part of a window: its tokens, the ids of its contents, how many were cut and why."""
 
     name: str
     tokens: int = 0
@@ -92,11 +92,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What went into a window and what it cost, to the token.
+    """What went into a window, to the token.
 
-    The tokens of the parts are all that the request takes, whoever counted them: `exact` says
-    whether that is the model's own vocabulary. `late` and `failed` are recall's, or name a part
-    of the memory that could not be read.
+    The tokens of the parts add up to those of the request. `exact` tells whether they were
+    counted with the model's own vocabulary. `late` and `failed` are those of the recall; `failed`
+    also names parts of the memory that could not be read.
     """
 
     window: int
@@ -116,11 +116,11 @@ class Receipt:
 
     @property
     def left(self) -> int:
-        """What is free beside the room for the answer."""
+        """The free tokens, besides those for the answer."""
         return self.window - self.answer - self.used
 
     def part(self, name: str) -> Part:
-        """One part by its name: system, tools, notes, summary, history, memories, articles…"""
+        """A part by name: system, tools, notes, summary, history, memories, articles, question."""
         return next((part for part in self.parts if part.name == name), Part(name))
 
     def __str__(self) -> str:
@@ -134,7 +134,7 @@ class Receipt:
 class Context:
     """Messages ready for a model, in chat-completions form, and the receipt for them.
 
-    `recall` is what was found for the question, also what stayed out.
+    `recall` is all that was found for the question, also what had no room.
     """
 
     messages: list[ChatMessage]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from memorist.context.compression.parts import SummaryLine, Topic, is_title, plain
@@ -15,8 +16,8 @@ from memorist.records.message import readable
 from memorist.records.text import UNSPACED, fold
 
 ROLES = {"user": 1.0, "assistant": 0.5, "system": 0.3, "tool": 0.3}
-FAILED = 0.8  # what a role weighs at least that tells of an error
-OLDEST = 0.8  # what the oldest statement weighs beside the newest
+FAILED = 0.8  # the least weight of any role that reports an error
+OLDEST = 0.8  # the weight of the oldest statement, where the newest has 1
 CUES = {
     Cue.ERROR: 0.5,
     Cue.FIX: 0.4,
@@ -25,7 +26,7 @@ CUES = {
     Cue.WISH: 0.4,
     Cue.REQUEST: 0.2,
 }
-OWN = 3.0  # for what people tell of themselves and of what happened
+OWN = 3.0  # for what users tell of themselves
 FIGURE = 0.5
 QUOTE = 0.5
 NAME = 0.4
@@ -40,7 +41,7 @@ _QUOTE = re.compile(r"[\"“«„「].{3,60}[\"”»“」]")
 
 
 class Phrase(NamedTuple):
-    """A piece of a text, what it is about, and what its words hint at."""
+    """A statement, with its stemmed terms, its cues, its capitalised words and its length."""
 
     text: str
     terms: frozenset[str]
@@ -50,28 +51,28 @@ class Phrase(NamedTuple):
 
 
 def read(text: str) -> Phrase:
-    """A statement, looked at once."""
+    """A statement with all that is weighed in it."""
     words = fold(text).split()
     names = tuple([word for word in text.split()[1:] if word[0].isupper() and len(word) > 1])
     return Phrase(text, _terms(text, words), cues_of(text, words), names, len(words))
 
 
 def weigh(said: Phrase, role: str = "user", age: float = 0.0) -> float:
-    """The weight of a statement; `age` is 0 for the newest, 1 for the oldest of a session.
+    """How much a statement is worth keeping; `age` is 0 for the newest message, 1 for the oldest.
 
-    A tool's words weigh little unless they tell of an error, then as much as anyone's.
+    A tool's words weigh little, unless they report an error.
     """
     by_role = ROLES.get(role, min(ROLES.values()))
     if Cue.ERROR in said.cues:
         by_role = max(by_role, FAILED)
-    told = 1.0 + _stated(said, role) + sum([CUES.get(cue, 0.0) for cue in said.cues])
-    asked = QUESTION if said.text.rstrip("\"'”’»)] ")[-1:] in _ASKS else 1.0
-    fullness = min(1.0, said.words / SHORT_WORDS)
-    return told * asked * fullness * by_role * (1 - (1 - OLDEST) * age)
+    value = 1.0 + _definite(said, role) + sum([CUES.get(cue, 0.0) for cue in said.cues])
+    question = QUESTION if said.text.rstrip("\"'”’»)] ")[-1:] in _ASKS else 1.0
+    length = min(1.0, said.words / SHORT_WORDS)
+    return value * question * length * by_role * (1 - (1 - OLDEST) * age)
 
 
-def _stated(said: Phrase, role: str) -> float:
-    """What is definite counts: one's own doings, figures, names, titles."""
+def _definite(said: Phrase, role: str) -> float:
+    """The extra weight of definite things: what users did, figures, names, quoted titles."""
     return (
         (OWN * max(0.0, signals_of(said.text).self_reference) if role == "user" else 0.0)
         + NAME * min(MOST_NAMES, len(said.names))
@@ -81,16 +82,12 @@ def _stated(said: Phrase, role: str) -> float:
 
 
 def _terms(text: str, words: Sequence[str]) -> frozenset[str]:
-    """What a text is about, roughly: its words' beginnings, and pairs of ideographs."""
+    """The terms of a text: its words cut to a stem, and pairs of ideographs."""
     if text.isascii() or not UNSPACED.search(text):
         return frozenset([word[:STEM_CHARS] for word in words])
-    found = set()
-    for place, word in enumerate(words):
-        if not UNSPACED.match(word):
-            found.add(word[:STEM_CHARS])
-        elif place + 1 < len(words) and UNSPACED.match(words[place + 1]):
-            found.add(word + words[place + 1])
-    return frozenset(found)
+    terms = {word[:STEM_CHARS] for word in words if not UNSPACED.match(word)}
+    pairs = {a + b for a, b in pairwise(words) if UNSPACED.match(a) and UNSPACED.match(b)}
+    return frozenset(terms | pairs)
 
 
 REQUEST_WORDS = 4  # a first message of fewer is a greeting
@@ -102,11 +99,11 @@ TOOL_WEIGHT = 0.4
 FILE_WEIGHT = 1.0
 TERMS = "Names"
 USER = "User"
-STANDING = (Topic.ERRORS, Topic.DECISIONS, Topic.TASKS)  # what must not pass with the moment
-OFTEN = 3  # statements with a name that make it a key term
+STANDING = (Topic.ERRORS, Topic.DECISIONS, Topic.TASKS)  # never only "current work"
+OFTEN = 3  # statements that make a name in them a key term
 TELLING = 3  # letters
-MOST_DONE = 200  # the last that are looked at
-ALIKE = 0.6  # the share of a task's terms that tells it is the one that was done
+MOST_DONE = 200  # the last reports of finished work that tasks are compared with
+ALIKE = 0.6  # the share of a task's terms that such a report must have
 
 _ARTEFACT = re.compile(
     r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]"
@@ -120,7 +117,10 @@ _NO_ARTEFACT = re.compile(r"[\w.]+/[\w.]+(?<!\.[a-z]{2})(?<!\.[a-z]{3})(?<!\.[a-
 
 
 class SummaryCandidate(NamedTuple):
-    """A line that might be taken, what it says, what it weighs, and the message it is of."""
+    """A line that a summary might have, its weight, and the place of its message.
+
+    Pinned ones go before all others.
+    """
 
     line: SummaryLine
     said: Phrase
@@ -130,10 +130,10 @@ class SummaryCandidate(NamedTuple):
 
 
 def known(lines: Sequence[SummaryLine], *, now: bool = False) -> Iterator[SummaryCandidate]:
-    """What a summary says, piece by piece, so that it can be thinned.
+    """The statements of a summary, one by one, so that it can be thinned.
 
-    The first line of the request stays as it is. Unless the summary is of `now`, its current work
-    is past, and what the user said there is one message among others.
+    The first line of the request is pinned. Unless the summary is of `now`, its current work is
+    past, and what the user said there becomes one message among others.
     """
     first = next((line for line in lines if line.part is Topic.REQUEST), None)
     for place, line in enumerate(lines, start=-len(lines)):
@@ -150,14 +150,14 @@ def known(lines: Sequence[SummaryLine], *, now: bool = False) -> Iterator[Summar
 
 
 def _past(line: SummaryLine) -> SummaryLine | None:
-    """A line of the summary before as it stands in the next one, if it does."""
+    """A line of the previous summary as the next one has it; None if it does not."""
     if line.part is Topic.CURRENT and line.who:
         return line._replace(part=Topic.USER, who="" if line.who == USER else line.who)
     return None if line.part is Topic.CURRENT or _is_terms(line) else line
 
 
 def fresh(entries: Sequence[LogEntry], has_request: bool) -> Iterator[SummaryCandidate]:
-    """What the messages say; the first request and what is at hand are pinned."""
+    """The statements of the messages; the first request and the current work are pinned."""
     asked = [place for place, entry in enumerate(entries) if entry.message.role == "user"]
     request = None if has_request else _request(entries, asked)
     current = {len(entries) - 1, *asked[-1:]} - {request}
@@ -168,26 +168,26 @@ def fresh(entries: Sequence[LogEntry], has_request: bool) -> Iterator[SummaryCan
 
 
 def still_open(candidates: Sequence[SummaryCandidate]) -> list[SummaryCandidate]:
-    """The candidates without the tasks of which a later one says that they are done."""
+    """The candidates without tasks that a later statement reports as done."""
     done = [one for one in candidates if Cue.DONE in one.said.cues][-MOST_DONE:]
-    return [one for one in candidates if not (_is_task(one) and _is_done(one, done))]
+    return [it for it in candidates if it.line.part is not Topic.TASKS or not _is_done(it, done)]
 
 
 def key_terms(
     candidates: Sequence[SummaryCandidate], before: Sequence[SummaryLine], most: int
 ) -> SummaryLine | None:
-    """What the talk comes back to, in its own words; terms of the previous summary stay ahead."""
+    """A line of the names that come up often; those of the previous summary stay ahead."""
     kept = [term for line in before if _is_terms(line) for term in line.text.split(", ")]
     speakers = {part for one in candidates for part in one.line.who.split()}
     tally = Counter(term for one in candidates if one.place >= 0 for term in _names(one.said))
     often = sorted((-count, term) for term, count in tally.items() if count >= OFTEN)
-    found = [term for _, term in often if term not in speakers]
-    terms = list(dict.fromkeys([*kept[: most * 2 // 3], *found, *kept]))[:most]
+    new = [term for _, term in often if term not in speakers]
+    terms = list(dict.fromkeys([*kept[: most * 2 // 3], *new, *kept]))[:most]
     return SummaryLine(Topic.CONCEPTS, ", ".join(terms), who=TERMS) if len(terms) > 1 else None
 
 
 def _names(said: Phrase) -> set[str]:
-    """The words of a statement that are written as names are, but not because they come first."""
+    """The capitalised words of a statement, but for its first."""
     words = (word.strip(_MARKS) for word in said.names)
     return {word for word in words if len(word) > 2 and "'" not in word and "’" not in word}
 
@@ -197,13 +197,13 @@ def _is_terms(line: SummaryLine) -> bool:
 
 
 def _names_in(line: SummaryLine) -> list[str]:
-    """The artefacts of a line: several if it only names them."""
+    """The artefacts of a line: several if it is a list of names."""
     names = line.text.split(", ")
     return [line.text] if any(" " in name for name in names) else names
 
 
 def _request(entries: Sequence[LogEntry], asked: Sequence[int]) -> int | None:
-    """The place of the first message that asks or tells something."""
+    """The place of the user's first message that is more than a greeting."""
     for place in asked:
         if len(read(entries[place].message.text[:500]).terms) >= REQUEST_WORDS:
             return place
@@ -220,7 +220,7 @@ def _of_message(
         if len(piece) < SHORT_CHARS and piece.isascii() and pinned is None:
             continue  # "Thanks, Bob!"
         said = read(plain(piece))
-        if not _tells(said, message.role, pinned is not None):
+        if not _stands_alone(said, message.role, pinned is not None):
             continue
         part = _part_of(said, message.role)
         if pinned is Topic.REQUEST or (pinned is Topic.CURRENT and part not in STANDING):
@@ -235,15 +235,15 @@ def _of_message(
         yield SummaryCandidate(SummaryLine(Topic.ARTEFACTS, name), said, weight, place)
 
 
-def _tells(said: Phrase, role: str, pinned: bool) -> bool:
-    """Whether a statement can stand alone; of what tools return, only errors and the last can."""
+def _stands_alone(said: Phrase, role: str, pinned: bool) -> bool:
+    """Whether a statement says something alone; of tools' results, errors and the last one do."""
     if not said.text or is_title(said.text):
         return False
     return pinned or (Cue.ERROR in said.cues if role == "tool" else said.words > 1)
 
 
 def _words_of(entry: LogEntry) -> str:
-    """What a message says, be it pasted without end; calls are told as artefacts."""
+    """The text of a message without its tool calls; of a very long one, both ends."""
     message = entry.message
     calls = message.tool_calls or message.agent_calls
     text = readable(message.content) if calls else message.text
@@ -257,7 +257,7 @@ def _name(name: str) -> str:
 
 
 def _part_of(said: Phrase, role: str) -> Topic:
-    """The part a statement belongs to, by what its words hint at."""
+    """The part of a summary that a statement belongs to, by its cues."""
     cues = said.cues
     if Cue.ERROR in cues or (Cue.FIX in cues and role != "user"):
         return Topic.ERRORS
@@ -271,28 +271,22 @@ def _part_of(said: Phrase, role: str) -> Topic:
 
 
 def _artefacts(entry: LogEntry) -> Iterator[tuple[str, float]]:
-    """Tools, files and addresses that a message names, and what they weigh."""
+    """The tools, files and addresses that a message names, and their weights."""
     for call in entry.message.tool_calls:
         if name := plain(call.name)[:LONGEST_NAME]:
             yield name, TOOL_WEIGHT
     text = entry.message.text[:MOST_CHARS]
     if _MAY_NAME_ONE.search(text):
-        for found in _ARTEFACT.findall(text):
-            if not _NO_ARTEFACT.fullmatch(found):
-                yield cut(found.replace(",", "%2C"), LONGEST_ARTEFACT), FILE_WEIGHT
-
-
-def _is_task(one: SummaryCandidate) -> bool:
-    return one.line.part is Topic.TASKS
+        for name in _ARTEFACT.findall(text):
+            if not _NO_ARTEFACT.fullmatch(name):
+                yield cut(name.replace(",", "%2C"), LONGEST_ARTEFACT), FILE_WEIGHT
 
 
 def _is_done(task: SummaryCandidate, done: Sequence[SummaryCandidate]) -> bool:
-    """Whether something said later tells that a task is done."""
-    about = {term for term in task.said.terms if term not in cue_words() and _is_telling(term)}
+    """Whether a later statement reports that a task is done."""
+    about = {
+        term for term in task.said.terms - cue_words() if len(term) >= TELLING or not term.isascii()
+    }
     least = max(1, ALIKE * len(about))
     later = (one.said.terms for one in done if one.place > task.place)
     return any(len(about & terms) >= least for terms in later)
-
-
-def _is_telling(term: str) -> bool:
-    return len(term) >= TELLING or not term.isascii()

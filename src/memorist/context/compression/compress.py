@@ -24,12 +24,22 @@ from memorist.records.summary import Summary
 from memorist.records.text import UNSEEN, json_line, shorten
 
 EXTRACTIVE = "extractive"
-SHORT_TOKENS = 200
+SHORT_TOKENS = 200  # that a summary may have even if it stands for little
+MAX_MESSAGE_CHARS = 8_000
+MAX_ANSWER_CHARS = 200_000
+LEAST_ROOM = 500  # tokens of messages in a step, however long the rest of the prompt is
+LEAST_PARTS = 2
+ROOM_TO_ANSWER = 2  # an answer that is too long is thinned; one that was cut off is lost
+GROUNDED = 0.15  # of the answer's longer words must come from what it summarises
+LETTERS = 4
+ECHO_CHARS = 60
+_FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
+_QUOTED = re.compile(r"\{\s*\"at\"\s*:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compress:
-    """The numbers of compression; `input_tokens` is the most a model is given in one call."""
+    """Settings of compression; `input_tokens` is the most that a model is sent in one call."""
 
     max_tokens: int = 1_000
     input_tokens: int = 12_000
@@ -49,10 +59,10 @@ DEFAULT = Compress()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compression:
-    """A summary to be written, and what it spares the window.
+    """A new summary, and the tokens that it saves.
 
-    `tokens_before` counts what it replaces there: the previous summary and the new messages.
-    `fell_back` says why no model made it although there is one; it quotes nothing.
+    `tokens_before` counts what it replaces in a window: the previous summary and the messages.
+    `fell_back` says why the model did not make it, and quotes no message.
     """
 
     summary: Summary
@@ -63,7 +73,7 @@ class Compression:
 
     @property
     def saved(self) -> int:
-        """How many tokens the window is spared by this step."""
+        """How many tokens the window needs less."""
         return self.tokens_before - self.tokens_after
 
     @property
@@ -81,19 +91,26 @@ def compress(
     model: ChatModel | None = None,
     settings: Compress = DEFAULT,
 ) -> Compression:
-    """The summary that stands for these messages and for all that the previous one stood for.
+    """Summarise messages, together with what the previous summary stands for.
 
-    A model writes it where there is one; if it fails, the messages' own words do, and the result
-    says so. Only what the caller gets wrong raises.
+    A model writes the summary where there is one. If it fails, the summary is extracted from the
+    messages, and `fell_back` says why. Only a mistake of the caller raises.
     """
     began = now()
     if not entries:
         raise InvalidError("there is nothing to compress; give at least one message")
     before = sum(counter.messages([entry.message for entry in entries]))
-    known = previous.text if previous else ""
     total = before + (previous.tokens_before if previous else 0)
-    settings = replace(settings, max_tokens=min(settings.max_tokens, _most(total)))
-    text, made_by, fell_back = _written(entries, counter, known, model, settings)
+    max_tokens = min(settings.max_tokens, max(SHORT_TOKENS, total // 2))
+    known, text, made_by, fell_back = previous.text if previous else "", "", EXTRACTIVE, ""
+    if model is not None:
+        try:
+            text = _ask(model, entries, counter, known, replace(settings, max_tokens=max_tokens))
+            made_by = model.name
+        except ProviderError as error:
+            fell_back = str(error)
+    if made_by == EXTRACTIVE:
+        text = extract(entries, counter, max_tokens, known)
     tokens = counter.text(text)
     summary = Summary(
         scope=scope,
@@ -115,78 +132,33 @@ def compress(
     )
 
 
-def _most(tokens: int) -> int:
-    """How long a summary may be beside all that it stands for, if that is little."""
-    return max(SHORT_TOKENS, tokens // 2)
-
-
-def _written(
-    entries: Sequence[LogEntry],
-    counter: TokenCounter,
-    previous: str,
-    model: ChatModel | None,
-    settings: Compress,
-) -> tuple[str, str, str]:
-    """The text, who made it, and why no model did."""
-    fell_back = ""
-    if model is not None:
-        sizes = (settings.max_tokens, settings.input_tokens)
-        try:
-            text = summarise(
-                model,
-                entries,
-                counter,
-                previous=previous,
-                sizes=sizes,
-                timeout_s=settings.timeout_s,
-            )
-            return text, model.name, ""
-        except ProviderError as error:
-            fell_back = str(error)
-    return extract(entries, counter, settings.max_tokens, previous), EXTRACTIVE, fell_back
-
-
-MAX_MESSAGE_CHARS = 8_000
-MAX_ANSWER_CHARS = 200_000
-LEAST_ROOM = 500  # tokens of messages in a step, however large the rest
-LEAST_PARTS = 2
-ROOM_TO_ANSWER = 2  # an answer that is too long is thinned; one that was cut off is lost
-GROUNDED = 0.15  # of the answer's longer words must be in what it was made of
-LETTERS = 4
-ECHO_CHARS = 60
-
-_FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
-_QUOTED = re.compile(r"\{\s*\"at\"\s*:")
-
-
-def summarise(
+def _ask(
     model: ChatModel,
     entries: Sequence[LogEntry],
     counter: TokenCounter,
-    *,
-    previous: str = "",
-    sizes: tuple[int, int],
-    timeout_s: float,
+    previous: str,
+    settings: Compress,
 ) -> str:
-    """What the model makes of the messages, a step at a time, each extending the one before.
+    """The model's summary, made in as many steps as the messages need, each extending the last.
 
-    `sizes` are the tokens of the answer and those of a step's question at most. Raises
-    `ProviderError` for a model that does not answer, and the `BadAnswerError` among them for an
-    answer that cannot be used.
+    Raises `ProviderError` if the model does not answer, and its subclass `BadAnswerError` if the
+    answer cannot be used.
     """
-    max_tokens, input_tokens = sizes
+    max_tokens = settings.max_tokens
     fixed = counter.text(_instructions()) + max_tokens + counter.text(previous)
-    for step in _steps(entries, counter, max(LEAST_ROOM, input_tokens - fixed)):
-        asked = question(step, previous, max_tokens)
-        limit = max_tokens * ROOM_TO_ANSWER
-        reply = model.complete(asked, max_tokens=limit, timeout_s=timeout_s)
+    for step in _steps(entries, counter, max(LEAST_ROOM, settings.input_tokens - fixed)):
+        reply = model.complete(
+            _prompt(step, previous, max_tokens),
+            max_tokens=max_tokens * ROOM_TO_ANSWER,
+            timeout_s=settings.timeout_s,
+        )
         lines = _read(reply, "\n".join([previous, *step]), model.name)
         previous = thinned(_with_request(lines, previous), counter, max_tokens)
     return previous
 
 
-def question(step: Sequence[str], previous: str, max_tokens: int) -> list[dict[str, str]]:
-    """What the model is asked: all that was said is in lines of JSON, which no text can leave."""
+def _prompt(step: Sequence[str], previous: str, max_tokens: int) -> list[dict[str, str]]:
+    """The prompt of a step. Messages are lines of JSON, so that no text can pose as the prompt."""
     rows = [
         "LIMIT",
         f"{max_tokens} tokens, about {max_tokens * 2 // 3} English words",
@@ -202,7 +174,7 @@ def question(step: Sequence[str], previous: str, max_tokens: int) -> list[dict[s
 
 
 def _steps(entries: Sequence[LogEntry], counter: TokenCounter, room: int) -> Iterator[list[str]]:
-    """The messages as lines, so many at a time as there is room for; never none."""
+    """The messages as lines of JSON, in groups that fit into `room` tokens."""
     step: list[str] = []
     left = room
     rows = [json_line(_described(entry)) for entry in entries]
@@ -213,13 +185,13 @@ def _steps(entries: Sequence[LogEntry], counter: TokenCounter, room: int) -> Ite
             yield step
             step, left = [], room
         step.append(row)
-        left -= cost + 1  # and the end of the line
+        left -= cost + 1  # for the line break
     if step:
         yield step
 
 
 def _shorter(entry: LogEntry, counter: TokenCounter, room: int) -> tuple[str, int]:
-    """A message that fills a step alone, cut until it fits."""
+    """The line of a message that is too long for a step, cut until it fits."""
     longest = MAX_MESSAGE_CHARS
     while True:
         longest //= 2
@@ -229,13 +201,16 @@ def _shorter(entry: LogEntry, counter: TokenCounter, room: int) -> tuple[str, in
 
 
 def _described(entry: LogEntry, longest: int = MAX_MESSAGE_CHARS) -> dict[str, object]:
-    said = entry.message
-    line: dict[str, object] = {"at": f"{said.created_at:%Y-%m-%d %H:%M %A}", "role": said.role}
-    if said.name:
-        line["name"] = said.name[:100]
-    if entry.source != said.role:
-        line["source"] = entry.source
-    return {**line, "text": shorten(said.text, longest)}
+    message = entry.message
+    fields: dict[str, object] = {
+        "at": f"{message.created_at:%Y-%m-%d %H:%M %A}",
+        "role": message.role,
+    }
+    if message.name:
+        fields["name"] = message.name[:100]
+    if entry.source != message.role:
+        fields["source"] = entry.source
+    return {**fields, "text": shorten(message.text, longest)}
 
 
 @cache
@@ -243,24 +218,24 @@ def _instructions() -> str:
     return (files(__package__) / "prompts" / "summary.md").read_text("utf-8")
 
 
-def _read(reply: Reply, given: str, name: str) -> list[SummaryLine]:
-    """The answer's lines, if it is a summary of what was given."""
+def _read(reply: Reply, source: str, model: str) -> list[SummaryLine]:
+    """The lines of the model's answer, if it is a summary of `source`."""
     text = _clean(reply.text)
-    if problem := _problem(text, given):
+    if problem := _problem(text, source):
         tokens = reply.input_tokens + reply.output_tokens
-        raise BadAnswerError(f"{name} answered badly: {problem}", tokens=tokens)
+        raise BadAnswerError(f"{model} answered badly: {problem}", tokens=tokens)
     return parse(text)
 
 
 def _clean(text: str) -> str:
-    """An answer as text that can be kept, out of its fence."""
+    """The text of an answer without its code fence and without unprintable characters."""
     fenced = _FENCE.fullmatch(text)
     whole = (fenced[1] if fenced else text).encode(errors="replace").decode()
     return "\n".join(UNSEEN.sub(" ", row) for row in whole.split("\n"))
 
 
-def _problem(text: str, given: str) -> str:
-    """Why an answer cannot be used; nothing of it is quoted."""
+def _problem(text: str, source: str) -> str:
+    """Why an answer cannot be used, without quoting it; empty if it can."""
     if not text.strip():
         return "it is empty"
     if len(text) > MAX_ANSWER_CHARS:
@@ -268,9 +243,9 @@ def _problem(text: str, given: str) -> str:
     if _is_echo(text):
         return "it repeats the question"
     lines = parse(text)
-    if (found := len(parts_of(lines))) < LEAST_PARTS:
-        return f"it has {found} of the eight parts"
-    if not _is_grounded(lines, given):
+    if (count := len(parts_of(lines))) < LEAST_PARTS:
+        return f"it has {count} of the eight parts"
+    if not _is_grounded(lines, source):
         return "it says what no message said"
     return ""
 
@@ -280,14 +255,14 @@ def _is_echo(text: str) -> bool:
     return bool(_QUOTED.search(text)) or any(row in text for row in rows)
 
 
-def _is_grounded(lines: Sequence[SummaryLine], given: str) -> bool:
-    """Whether the answer shares its words with what was given; a summary may use others too."""
-    told = {term for line in lines for term in read(line.text).terms if len(term) >= LETTERS}
-    return not told or len(told & read(given).terms) >= GROUNDED * len(told)
+def _is_grounded(lines: Sequence[SummaryLine], source: str) -> bool:
+    """Whether the answer shares enough words with what it summarises."""
+    words = {term for line in lines for term in read(line.text).terms if len(term) >= LETTERS}
+    return not words or len(words & read(source).terms) >= GROUNDED * len(words)
 
 
 def _with_request(lines: Sequence[SummaryLine], previous: str) -> list[SummaryLine]:
-    """The lines with the request of the summary before, should the model have forgotten it."""
+    """The lines, with the previous summary's request if the model left it out."""
     if Topic.REQUEST in parts_of(lines):
         return list(lines)
     return [*(line for line in parse(previous) if line.part is Topic.REQUEST), *lines]

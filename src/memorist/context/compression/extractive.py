@@ -1,4 +1,4 @@
-"""Extractive summaries: the statements that tell most, in their own words, in eight parts."""
+"""Extractive summaries: the statements that say most, in their own words, in eight parts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from memorist.language.words import stop_words
 from memorist.records.log import LogEntry
 from memorist.records.text import fold
 
-SHARES = {Topic.REQUEST: 0.2, Topic.CURRENT: 0.2}  # of the room, for what is pinned
+SHARES = {Topic.REQUEST: 0.2, Topic.CURRENT: 0.2}  # of the tokens, for pinned statements
 LEAST_SHARE = 60  # tokens
-TOKENS_PER_TERM = 80  # room there must be for each key term
+TOKENS_PER_TERM = 80  # of the summary, for each key term in it
 MOST_TERMS = 12
-# What a statement is worth besides its words: parts that must outlive many compressions.
+# Extra worth of the parts that must survive many compressions.
 STANDING = {
     Topic.REQUEST: 2.0,
     Topic.ARTEFACTS: 2.0,
@@ -36,12 +36,12 @@ STANDING = {
     Topic.TASKS: 4.0,
     Topic.CURRENT: 4.0,
 }
-FIRST_OF_MESSAGE = 2.0  # so that every message of the user is there before any is there twice
-LETTERS = 4  # words of fewer tell little
+FIRST_OF_MESSAGE = 2.0  # extra worth: every user message comes before a second part of any
+LETTERS = 4  # words of fewer say little
 LITTLE = 0.3
-BULLET = 2  # tokens besides a statement's words
+BULLET = 2  # tokens of a line besides its words
 WORDLESS = SummaryLine(Topic.CURRENT, "Nothing was said in words.")
-MARGIN = 2  # how much more is ranked than fits
+MARGIN = 2  # times as much is ranked as fits
 ROUNDS = 5
 FULL = 0.98
 AIMED = 0.995
@@ -50,7 +50,7 @@ AIMED = 0.995
 def extract(
     entries: Sequence[LogEntry], counter: TokenCounter, max_tokens: int, previous: str = ""
 ) -> str:
-    """A summary of at most so many tokens, which extends the previous one."""
+    """A summary of at most `max_tokens`, which extends the previous one."""
     before = parse(previous)
     candidates = [*known(before), *fresh(entries, any(x.part is Topic.REQUEST for x in before))]
     terms = key_terms(candidates, before, min(MOST_TERMS, max_tokens // TOKENS_PER_TERM))
@@ -62,7 +62,7 @@ def extract(
 
 
 def thinned(lines: Sequence[SummaryLine], counter: TokenCounter, max_tokens: int) -> str:
-    """Lines as they are or, where they are too many, those of the greatest weight."""
+    """The lines as Markdown; if they take too many tokens, those of the greatest weight."""
     whole = render(lines)
     if counter.text(whole) <= max_tokens:
         return whole
@@ -70,12 +70,12 @@ def thinned(lines: Sequence[SummaryLine], counter: TokenCounter, max_tokens: int
 
 
 def fit(candidates: Sequence[SummaryCandidate], counter: TokenCounter, max_tokens: int) -> str:
-    """The best of the candidates that fit, counted exactly."""
+    """The best candidates that fit into `max_tokens`, counted exactly, as Markdown."""
     candidates = _within_shares(candidates, counter, max_tokens)
     costs = [n + BULLET for n in counter.texts([one.line.text for one in candidates])]
     order = _ranked(candidates, costs, enough=MARGIN * max_tokens)
     room, best = float(max_tokens), ""
-    for _ in range(ROUNDS):  # headings and dates cost too, and words merge: try and measure
+    for _ in range(ROUNDS):  # headings and dates cost tokens too: render, count, adjust
         text = _told([candidates[at] for at in _taken(order, costs, room)])
         tokens = counter.text(text)
         if tokens <= max_tokens and len(text) > len(best):
@@ -87,7 +87,7 @@ def fit(candidates: Sequence[SummaryCandidate], counter: TokenCounter, max_token
 
 
 def _least(best: Sequence[SummaryCandidate], counter: TokenCounter, max_tokens: int) -> str:
-    """What there is room for when there is next to none: ever fewer lines, then a cut one."""
+    """For very small limits: fewer and fewer lines, in the end the first one cut."""
     count = len(best)
     while count:
         text = _told(best[:count])
@@ -98,7 +98,7 @@ def _least(best: Sequence[SummaryCandidate], counter: TokenCounter, max_tokens: 
 
 
 def _taken(order: Sequence[int], costs: Sequence[int], room: float) -> list[int]:
-    """The first of the order that there is room for, as they were said."""
+    """The best candidates that fit, in the order in which they were said."""
     taken, spent = [], 0
     for at in order:
         if spent + costs[at] <= room:
@@ -110,7 +110,7 @@ def _taken(order: Sequence[int], costs: Sequence[int], room: float) -> list[int]
 def _within_shares(
     candidates: Sequence[SummaryCandidate], counter: TokenCounter, max_tokens: int
 ) -> list[SummaryCandidate]:
-    """The candidates, of which no more are pinned than their part's share has room for."""
+    """The candidates, with only as many pinned as the share of their part has room for."""
     least = min(LEAST_SHARE, max_tokens // len(SHARES))
     whole = {part: max(least, int(share * max_tokens)) for part, share in SHARES.items()}
     left = dict(whole)
@@ -138,8 +138,9 @@ def _shortened(one: SummaryCandidate, counter: TokenCounter, tokens: int) -> Sum
 
 
 def _ranked(candidates: Sequence[SummaryCandidate], costs: Sequence[int], enough: int) -> list[int]:
-    """Best first, until it costs `enough`: what is pinned, then what adds most that was not yet
-    said for what it costs.
+    """The candidates, best first, until they cost `enough` tokens.
+
+    Pinned ones come first, then those that add most new terms for their tokens.
     """
     worth = _worth(candidates)
     covered: set[str] = set()
@@ -168,7 +169,7 @@ def _ranked(candidates: Sequence[SummaryCandidate], costs: Sequence[int], enough
         take(at)
     heap = [(-gain(at), at) for at, one in enumerate(candidates) if not one.pinned]
     heapq.heapify(heap)
-    # What is said makes the rest worth less, never more: only the best is looked at again.
+    # Taking one makes the others worth less, never more: only the best is computed again.
     while heap and enough > 0:
         at = heapq.heappop(heap)[1]
         now = -gain(at)
@@ -181,7 +182,7 @@ def _ranked(candidates: Sequence[SummaryCandidate], costs: Sequence[int], enough
 
 
 def _told(taken: Sequence[SummaryCandidate]) -> str:
-    """The text: each part by days, and in each day one speaker after the other."""
+    """The summary as Markdown: each part by days, and each day by speakers."""
     came: dict[str, int] = {}
     for one in taken:
         came.setdefault(one.line.who, len(came))
@@ -199,7 +200,7 @@ def _turn(line: SummaryLine, came: Mapping[str, int]) -> int:
 
 
 def _with(line: SummaryLine, more: SummaryLine) -> SummaryLine:
-    """Two lines of one message, or the names of artefacts, in one."""
+    """Two statements of one message, or two artefacts, as one line."""
     listed = line.part is Topic.ARTEFACTS
     text = f"{line.text}, {more.text}" if listed else joined(line.text, more.text)
     return line._replace(text=text)
@@ -212,7 +213,7 @@ def _stop_terms() -> frozenset[str]:
 
 
 def _worth(candidates: Sequence[SummaryCandidate]) -> dict[str, float]:
-    """What it is worth to mention a term: what is everywhere says nothing."""
+    """What it is worth to mention each term: little for stop words and frequent terms."""
     tally = Counter(term for one in candidates for term in one.said.terms)
     total = len(candidates) + 1
     stop_terms = _stop_terms()

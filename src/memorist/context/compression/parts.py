@@ -1,4 +1,4 @@
-"""The eight parts of a summary, as Markdown that can be read back."""
+"""The text of a summary: eight parts in Markdown, which can be read back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Topic(IntEnum):
-    """What a line of a summary is about, in the order in which a summary tells it."""
+    """The part of a summary that a line belongs to; in the order of the parts."""
 
     REQUEST = 0
     CONCEPTS = 1
@@ -48,7 +48,7 @@ _WHO = re.compile(r"(?P<who>[^\W\d_][\w.'’-]*(?: [^\W\d_a-z][\w.'’-]*){0,2})
 
 
 class SummaryLine(NamedTuple):
-    """One thing a summary says, in one line; `day` and `who` tell when and by whom it was said."""
+    """One statement of a summary; `day` and `who` are when and by whom it was said."""
 
     part: Topic
     text: str
@@ -57,22 +57,23 @@ class SummaryLine(NamedTuple):
 
 
 def plain(text: str) -> str:
-    """A text as one line that is no heading, list or quotation of its own, and names no speaker."""
+    """A text as one line without Markdown at its start; quoted if it seems to name a speaker."""
     line = " ".join(text.split())
-    if found := _MARKUP.match(line):
-        line = line[found.end() :]
+    if markup := _MARKUP.match(line):
+        line = line[markup.end() :]
     line = line.rstrip("; ")
     return f"“{line}”" if _WHO.match(line) else line
 
 
 def render(lines: Iterable[SummaryLine]) -> str:
-    """The lines under their parts, in the order given; a day is told when it changes,
-    and what a speaker says in one day is one bullet.
+    """The lines as Markdown: parts as headings, days as subheadings.
+
+    What one speaker says on one day is one bullet.
     """
     rows: list[str] = []
     last: SummaryLine | None = None
     day = ""
-    for line in sorted(lines, key=lambda one: one.part):
+    for line in sorted(lines, key=lambda line: line.part):
         if last is None or last.part is not line.part:
             rows.append(f"## {line.part.title}")
             last = None
@@ -88,18 +89,18 @@ def render(lines: Iterable[SummaryLine]) -> str:
 
 
 def joined(before: str, after: str) -> str:
-    """Two statements in one line, so that they can be told apart again."""
+    """Two statements in one line, separated such that they can be split again."""
     return f"{before} {after}" if before[-1:] in ".!?…。！？;" else f"{before}; {after}"
 
 
 def parse(text: str) -> list[SummaryLine]:
-    """The lines of a summary, ours or a model's; what stands under no heading is left out."""
+    """The lines of a summary, ours or a model's, without what stands under no heading."""
     lines: list[SummaryLine] = []
     part: Topic | None = None
     day = ""
     for row in text.splitlines():
-        if (found := heading(row)) is not None:
-            part = found
+        if (topic := heading(row)) is not None:
+            part = topic
         elif dated := _DAY.fullmatch(row):
             day = dated[1]
         elif part is not None:
@@ -108,25 +109,25 @@ def parse(text: str) -> list[SummaryLine]:
 
 
 def _line(part: Topic, row: str, day: str) -> Iterator[SummaryLine]:
-    said = row[bullet.end() :] if (bullet := _BULLET.match(row)) else row
-    who = _WHO.match(said) if bullet else None
-    if text := plain(said[who.end() :] if who else said):
+    statement = row[bullet.end() :] if (bullet := _BULLET.match(row)) else row
+    who = _WHO.match(statement) if bullet else None
+    if text := plain(statement[who.end() :] if who else statement):
         yield SummaryLine(part, text, "" if part in UNDATED else day, who["who"] if who else "")
 
 
 def heading(row: str) -> Topic | None:
-    """The part that a row is the heading of, be it written as a model likes."""
+    """The part that a row is the heading of, in any of the ways in which models write it."""
     if len(row) > LONGEST_HEADING or (_BULLET.match(row) and not _NUMBERED.match(row)):
         return None
-    found = _HEADING.fullmatch(row)
-    return _BY_TITLE.get(found["title"].strip().casefold()) if found else None
+    match = _HEADING.fullmatch(row)
+    return _BY_TITLE.get(match["title"].strip().casefold()) if match else None
 
 
 def is_title(text: str) -> bool:
-    """Whether a text is the title of a part, and might be taken for its heading."""
+    """Whether a text could be taken for the heading of a part."""
     return text.rstrip(" :#*_").casefold() in _BY_TITLE
 
 
 def parts_of(lines: Sequence[SummaryLine]) -> set[Topic]:
-    """Which parts there is something in."""
+    """The parts that have at least one line."""
     return {line.part for line in lines}

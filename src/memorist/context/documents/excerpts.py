@@ -1,4 +1,4 @@
-"""Excerpts: what of the articles that were found fits into the tokens that are left. Pure."""
+"""Excerpts: the parts of retrieved articles that fit into a number of tokens."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from memorist.records.article import Article, Chunk
 from memorist.records.query import Hit, Why
 
 OMITTED = "\n\n[…]\n\n"  # between two spans of one
-CHARS_PER_TOKEN = 12  # no prose has so many: what is longer need not be counted to be refused
-MOST = 200  # characters of a part of a citation
-NEIGHBOURS = 200  # chunks around what was found that are looked at
+CHARS_PER_TOKEN = 12  # more than prose has: a longer text is too long without counting it
+MOST = 200  # characters of each part of a citation
+NEIGHBOURS = 200  # chunks around the found ones that may be added
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieved:
-    """An article, or the spans of it that fit, and where to look it up.
+    """An article, or the spans of it that fit, with its source.
 
-    `tokens` are those of its quotation, which is what goes into a prompt.
+    `tokens` counts its quotation, which is what goes into a prompt.
     """
 
     id: str
@@ -39,12 +39,12 @@ class Retrieved:
 
     @property
     def citation(self) -> str:
-        """Where it stands, for a reader: `Handbook › Returns › Refunds (docs/returns.md)`."""
+        """The source for a reader: `Handbook › Returns › Refunds (docs/returns.md)`."""
         return self._cited(str)
 
     @property
     def quote(self) -> Quote:
-        """The text as data: what it says cannot leave its quotation."""
+        """The text as a quotation, which marks it as data."""
         return Quote(self.id, self._cited(_harmless), self.text)
 
     def _cited(self, worded: Callable[[str], str]) -> str:
@@ -56,10 +56,9 @@ class Retrieved:
 def fit(
     hits: Mapping[str, Sequence[Hit]], articles: Sequence[Article], left: int, counter: TokenCounter
 ) -> list[Retrieved]:
-    """The articles, best first, whole where they fit, else by their best spans; never too much.
+    """The articles, best first, whole where they fit, else their best spans; `left` tokens in all.
 
-    One that does not fit leaves the others room, by how well they were found; what those do not
-    need, it gets in the end.
+    One that does not fit whole gets a share by its score, and in the end what the others left.
     """
     sources = [_Source(article, hits[article.id], counter) for article in articles]
     weights = [max(source.best.score, 0.01) for source in sources]
@@ -77,19 +76,19 @@ def fit(
             room -= found[place].tokens
     chosen = list(found.values())
     while chosen and counter.text("".join(map(_shown, chosen))) > left:
-        chosen.pop()  # joined, texts may take a token more than alone
+        chosen.pop()  # joined texts may take a token more than their sum
     return chosen
 
 
 class _Source:
-    """An article that was found, and what of it comes first."""
+    """A retrieved article, and the order in which its chunks are taken."""
 
     def __init__(self, article: Article, hits: Sequence[Hit], counter: TokenCounter) -> None:
         self.best = hits[0]
         self._article, self._hits, self._counter = article, hits, counter
 
     def take(self, share: int, room: int) -> Retrieved | None:
-        """All of it if there is room, else what fits into its share, or one span into the room."""
+        """The whole if it fits into `room`, else spans for `share` tokens, or one for `room`."""
         text = self._article.text
         if len(text) <= room * CHARS_PER_TOKEN:
             whole = self._counted([Chunk(0, len(text))], room)
@@ -98,7 +97,7 @@ class _Source:
         return self._excerpt(share, room)
 
     def _excerpt(self, share: int, room: int) -> Retrieved | None:
-        """The best spans with what stands around them, in their order."""
+        """The best chunks and those around them, in the order of the text."""
         head = self._counter.text(f"[{WIDEST}] {self._article.title} ({self._article.uri})\n")
         chosen: list[int] = []
         spent = head
@@ -128,14 +127,14 @@ class _Source:
 
     @cached_property
     def _costs(self) -> dict[int, int]:
-        """The tokens of the chunks that were found, best first, then of those around them."""
+        """The tokens of the found chunks, best first, then of those around them."""
         order = [*self._found, *self._around()]
         spans = [self._chunks[at] for at in order]
         texts = [f"{quoted(self._article.text[span.start : span.stop])}\n" for span in spans]
         return dict(zip(order, self._counter.texts(texts), strict=True))
 
     def _around(self) -> Iterator[int]:
-        """The chunks around those that were found, from near to far."""
+        """The chunks around the found ones, nearest first."""
         seen = set(self._found)
         for distance in range(1, len(self._chunks)):
             for at in self._found:
@@ -149,7 +148,7 @@ class _Source:
     def _counted(
         self, spans: Sequence[Chunk], room: int, headings: tuple[str, ...] = ()
     ) -> Retrieved | None:
-        """These spans as they are shown, if there is room for their tokens."""
+        """These spans as a `Retrieved`, if its tokens fit into `room`."""
         article, merged = self._article, _merged(spans)
         whole = merged == [(0, len(article.text))]
         made = Retrieved(
@@ -169,7 +168,7 @@ class _Source:
 
 
 def _merged(spans: Sequence[Chunk]) -> list[tuple[int, int]]:
-    """Spans, with those that touch made one."""
+    """The spans, with adjacent ones joined."""
     merged: list[tuple[int, int]] = []
     for span in spans:
         if merged and merged[-1][1] == span.start:
@@ -184,5 +183,5 @@ def _shown(taken: Retrieved) -> str:
 
 
 def _harmless(words: str) -> str:
-    """Others' words fit to stand in a line of ours; an address stays one."""
+    """Text of others made safe for a line of ours; an address keeps its `://`."""
     return "://".join(label(part, MOST) for part in words.split("://", 1))

@@ -1,4 +1,4 @@
-"""HTML as text with Markdown's marks: headers, lists, code, rows. Decoration is dropped."""
+"""HTML to Markdown: headers, lists, code and table rows; scripts and navigation are dropped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCKS = frozenset(
     "figure footer form header hr main ol option p section select summary table tbody thead "
     "tfoot ul".split()
 )
-LONGEST_MARK = 1_000  # a row of more empty cells than that is no table
+LONGEST_MARK = 1_000  # characters of empty cells in a row
 _HEADER = re.compile(r"h([1-6])\Z")
 _SPACE = re.compile(r"\s+")
 _ENDS = (("<!--", "-->"), ("<![", "]>"), ("<", ">"))
@@ -29,16 +29,16 @@ def html_to_text(html: str) -> tuple[str, str]:
         try:
             page.feed(html)
             page.close()
-        except AssertionError as error:  # so the parser says that a declaration has no end
+        except AssertionError as error:  # how the parser reports a broken declaration
             raise InvalidError("this HTML cannot be read: a declaration in it is broken") from error
         title, text = _SPACE.sub(" ", "".join(page.title)).strip(), "".join(page.out).strip()
         if text:
-            break  # else somebody opened a menu and never closed it
+            break  # otherwise a menu was never closed: keep its text
     return title, text
 
 
 def _with_ends(html: str) -> str:
-    """The page without marks whose end never comes: the parser would look for it at each."""
+    """The page without tags that never end: the parser would search to the end at each of them."""
     for begin, end in _ENDS:
         last = html.rfind(end) + 1
         html = html[:last] + html[last:].replace(begin, " ")
@@ -46,16 +46,16 @@ def _with_ends(html: str) -> str:
 
 
 class _Page(HTMLParser):
-    """Writes down what a page says."""
+    """Collects the title and the text of a page."""
 
     def __init__(self, dropped: frozenset[str]) -> None:
         super().__init__(convert_charrefs=True)
         self.title: list[str] = []
         self.out: list[str] = []
         self._dropped = dropped
-        self._inside: list[str] = []  # what is dropped, and is open
-        self._gap = 0  # line ends that come before the next word
-        self._mark = ""  # what stands right before it
+        self._inside: list[str] = []  # open elements whose text is dropped
+        self._gap = 0  # line breaks before the next word
+        self._mark = ""  # Markdown right before the next word
         self._space = False
         self._in_title = self._in_row = False
         self._cells = 0
@@ -63,7 +63,7 @@ class _Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         if tag in self._dropped:
-            if tag not in self._inside:  # its end ends it, however often it began
+            if tag not in self._inside:  # one end tag closes it, however often it was opened
                 self._inside.append(tag)
         elif self._inside:
             return
@@ -138,7 +138,7 @@ class _Page(HTMLParser):
         self._gap, self._space = max(self._gap, lines), False
 
     def _break_block(self) -> None:
-        if self._in_row:  # a row is a line, whatever its cells are made of
+        if self._in_row:  # a row stays one line
             self._space = True
         else:
             self._break(2)

@@ -34,52 +34,52 @@ class Section:
 def sections(text: str) -> list[Section]:
     """The sections of a Markdown text, in order; those nested in another follow it.
 
-    What stands before the first header is in none. Headers inside code, HTML, lists and
-    quotations are not headers of the text.
+    Text before the first header is in none. Headers inside code, HTML, lists and quotations do
+    not count.
     """
-    found: list[Section] = []
-    open_: list[int] = []  # the sections around the one at hand
+    every: list[Section] = []
+    around: list[int] = []  # the indices of the sections that the current one is in
     for header in _headers(text):
-        while open_ and found[open_[-1]].level >= header.level:
-            index = open_.pop()
-            found[index] = replace(found[index], stop=header.start)
-        open_.append(len(found))
-        found.append(header)
-    return found
+        while around and every[around[-1]].level >= header.level:
+            index = around.pop()
+            every[index] = replace(every[index], stop=header.start)
+        around.append(len(every))
+        every.append(header)
+    return every
 
 
 def find_section(text: str, header: str) -> Section:
-    """The one section named `Plans`, `## Plans` (of that level) or `Trips > Plans` (below Trips).
+    """The section called `Plans`, `## Plans` (of that level) or `Trips > Plans` (inside Trips).
 
-    Errors do not repeat the header: it is the user's own words.
+    Error messages do not repeat the header, as it is user content.
     """
     if not header.strip():
         raise InvalidError("the section's header is empty; name the header of a section")
     every, wanted, written = sections(text), _wanted(header), _as_written(header)
-    found = [one for one in every if _fits(one, wanted)]
-    found = found or [one for one in every if _fits(one, written)]
-    if not found and ">" in header:
+    matches = [section for section in every if _fits(section, wanted)]
+    matches = matches or [section for section in every if _fits(section, written)]
+    if not matches and ">" in header:
         path = [_wanted(part) for part in header.split(">")]
-        found = [around[-1] for around in _with_those_around(every) if _are_at(around, path)]
-    if not found:
+        matches = [around[-1] for around in _with_parents(every) if _is_path(around, path)]
+    if not matches:
         raise NotFoundError("no section has this header; read the notes to see their headers")
-    if len(found) > 1:
+    if len(matches) > 1:
         raise InvalidError(
-            f"{len(found)} sections have this header; name its level, as in `## Header`, or its "
+            f"{len(matches)} sections have this header; name its level, as in `## Header`, or its "
             "path, as in `Parent > Header`; if these are the same too, rename one of them"
         )
-    return found[0]
+    return matches[0]
 
 
 def is_closed(text: str) -> bool:
-    """Whether what is put below a text is read as if it stood alone: no code or HTML is open."""
+    """Whether a header can be appended to the text: no code block or HTML is open at its end."""
     return sections(f"{text}\n\n# next")[-1:] == [
         Section(1, "next", len(text) + 2, len(text) + 8, len(text) + 8)
     ]
 
 
 def _wanted(header: str) -> tuple[int, str]:
-    """The level (0: any) and title that a header's name asks for."""
+    """The level (0 for any) and the title that a section's name asks for."""
     name = header.strip()
     written = sections(name)
     if written and written[0].start == 0 and written[0].body == len(name):
@@ -88,7 +88,7 @@ def _wanted(header: str) -> tuple[int, str]:
 
 
 def _as_written(header: str) -> tuple[int, str]:
-    """The same where `#` at the end is part of the title: underlined, it may be."""
+    """The same, with `#` at the end as part of the title, as it is in an underlined header."""
     name = header.strip()
     title = name.lstrip("#")
     return len(name) - len(title), " ".join(title.split())
@@ -99,21 +99,21 @@ def _fits(section: Section, wanted: tuple[int, str]) -> bool:
     return section.title == title and level in (0, section.level)
 
 
-def _with_those_around(every: list[Section]) -> Iterator[list[Section]]:
-    """Each section, below those that it lies in."""
+def _with_parents(every: list[Section]) -> Iterator[list[Section]]:
+    """Each section, after the sections that it lies in."""
     around: list[Section] = []
     for section in every:
-        around = [*(one for one in around if section.start < one.stop), section]
+        around = [*(parent for parent in around if section.start < parent.stop), section]
         yield around
 
 
-def _are_at(around: list[Section], path: list[tuple[int, str]]) -> bool:
-    """Whether a section and those around it are named by the path, from the inside outward."""
+def _is_path(around: list[Section], path: list[tuple[int, str]]) -> bool:
+    """Whether a section and its parents have the titles of the path."""
     return len(around) >= len(path) and all(map(_fits, around[-len(path) :], path))
 
 
 def _headers(text: str) -> Iterator[Section]:
-    """Every header of the text, each as if no other ended its section."""
+    """Every header of the text, as a section that reaches to the end of the text."""
     if not text:
         return
     starts = [*(line.start() for line in LINE.finditer(text)), len(text)]
@@ -127,7 +127,7 @@ def _headers(text: str) -> Iterator[Section]:
 
 @cache
 def _parser() -> MarkdownIt:
-    """Reads blocks only. It comes ready: two threads must not set up one parser's rules."""
+    """A parser of blocks only, with its rules set up: that is not safe in two threads at once."""
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark").disable(["normalize", "inline", "text_join"])
@@ -135,7 +135,7 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-MAX_TITLE = 200  # each chunk is found by those above it, be they whole paragraphs
+MAX_TITLE = 200  # of a header, which is stored with each chunk below it
 FRONT_MATTER = re.compile(
     r"\A---[ \t]*\r?\n(.*?\r?\n)??(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL
 )
@@ -145,38 +145,38 @@ Span = tuple[int, int]
 
 
 def chunks(text: str) -> list[Chunk]:
-    """The text in chunks of at most `PASSAGE_CHARS`, in order; joined they are the text.
+    """The text in chunks of at most `PASSAGE_CHARS`, in order, without gaps.
 
-    A chunk never reaches from one section into the next, unless that is all below a header that
-    has no words of its own. Paragraphs, lists and code stay whole where they fit.
+    A chunk does not reach from one section into the next, except that a header without text goes
+    with the section below it. Paragraphs, lists and code stay whole where they fit.
     """
-    found: list[Chunk] = []
+    cut: list[Chunk] = []
     for start, stop, headings in _joined(text, _regions(text)):
         spans = [piece for block in _blocks(text, start, stop) for piece in _cut(text, block)]
-        found += [Chunk(*span, headings) for span in _packed(spans)]
-    return found or [Chunk(0, 0)]
+        cut += [Chunk(*span, headings) for span in _packed(spans)]
+    return cut or [Chunk(0, 0)]
 
 
 def _regions(text: str) -> Iterator[Chunk]:
-    """The text from each header to the next, with the path of headers to it."""
+    """The text from each header to the next, with the headers that it is below."""
     front = FRONT_MATTER.match(text)
     begins = front.end() if front else 0
     path: list[tuple[int, str]] = []
     start = 0
     for section in sections(text):
         if section.start < begins:
-            continue  # a line of dashes below other words is a header elsewhere, not in there
+            continue  # the dashes that end front matter are no underline
         if section.start > start:
             yield Chunk(start, section.start, tuple(title for _, title in path))
         title = section.title[:MAX_TITLE]
-        path = [*(it for it in path if it[0] < section.level), (section.level, title)]
+        path = [*(above for above in path if above[0] < section.level), (section.level, title)]
         start = section.start
     if start < len(text):
         yield Chunk(start, len(text), tuple(title for _, title in path))
 
 
 def _joined(text: str, regions: Iterator[Chunk]) -> Iterator[Chunk]:
-    """The regions; headers with nothing below them go with what follows."""
+    """The regions, with those of a header alone joined to the next one."""
     waiting: int | None = None
     last: Chunk | None = None
     for region in regions:
@@ -190,10 +190,10 @@ def _joined(text: str, regions: Iterator[Chunk]) -> Iterator[Chunk]:
 
 
 def _is_bare(text: str, region: Chunk) -> bool:
-    """Whether a region is a header alone, or less."""
-    said = text[region.start : region.stop].split("\n")
-    words = [line for line in said if line.strip() and not re.fullmatch(r"\s*(=+|-+)\s*", line)]
-    return not words or (len(words) == 1 and bool(region.headings))
+    """Whether a region is empty, or only a header."""
+    rows = text[region.start : region.stop].split("\n")
+    rows = [row for row in rows if row.strip() and not re.fullmatch(r"\s*(=+|-+)\s*", row)]
+    return not rows or (len(rows) == 1 and bool(region.headings))
 
 
 def _blocks(text: str, start: int, stop: int) -> Iterator[Span]:
@@ -215,7 +215,7 @@ def _blocks(text: str, start: int, stop: int) -> Iterator[Span]:
 
 
 def _cut(text: str, block: Span) -> Iterator[Span]:
-    """A block, or where it is too long, its pieces, cut where it pauses."""
+    """A block, or the passages that it is cut into if it is too long."""
     start, stop = block
     if stop - start <= PASSAGE_CHARS:
         yield block
@@ -225,7 +225,7 @@ def _cut(text: str, block: Span) -> Iterator[Span]:
 
 
 def _packed(spans: list[Span]) -> Iterator[Span]:
-    """Neighbours together, as long as they fit."""
+    """Consecutive spans joined, as long as they fit into a chunk."""
     start, stop = spans[0]
     for first, last in spans[1:]:
         if last - start > PASSAGE_CHARS:

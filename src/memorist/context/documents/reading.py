@@ -1,4 +1,4 @@
-"""Reading: files become documents with a title and a text."""
+"""Reading files: text, HTML and PDF become documents with a title and a text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TITLE = re.compile(r"^title:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file says; `note` tells of anything odd in how it was read."""
+    """The title and text of a file; `note` says if its encoding was guessed."""
 
     title: str
     text: str
@@ -32,7 +32,7 @@ class Document:
 
 @dataclass(slots=True)
 class Files:
-    """What is to be read: where each file lies, by its uri; and what cannot or need not be."""
+    """The files to read, by their uris, and those that are skipped or cannot be read."""
 
     paths: dict[str, Path] = field(default_factory=dict)
     folders: list[str] = field(default_factory=list)
@@ -40,21 +40,21 @@ class Files:
     failed: dict[str, str] = field(default_factory=dict)
 
     def add(self, uri: str, path: Path) -> None:
-        """One more file, unless another has its uri."""
+        """Add a file; it fails if another file has its uri."""
         known = self.paths.setdefault(uri, path)
         if known != path and not os.path.samefile(known, path):
             self.failed[uri] = "two files of this name were given; give the folders they are in"
 
 
 def find_files(paths: list[Path]) -> Files:
-    """The files at the paths and in the folders there.
+    """The files at these paths, and in the folders among them.
 
-    A uri is the folder's own name and the path below it, or the name a file was given by: it
-    never tells where on a machine that is.
+    The uri of a file is its relative path as given, or the folder's name and the path inside it:
+    never an absolute path, which would reveal where it lies on this machine.
     """
     files = Files()
     for path in paths:
-        if os.path.isdir(path):  # unlike Path.is_dir, no odd name or lack of rights makes it raise
+        if os.path.isdir(path):  # unlike Path.is_dir it never raises
             _walk(path, files)
         elif os.path.isfile(path):
             plain = not path.is_absolute() and ".." not in path.parts
@@ -65,7 +65,7 @@ def find_files(paths: list[Path]) -> Files:
 
 
 def _walk(folder: Path, files: Files) -> None:
-    """Add the files of a folder; hidden ones, and links that lead out of it, are passed over."""
+    """Add the files of a folder, without hidden ones and links that lead out of it."""
     home = folder.resolve()
     prefix = f"{_uri(Path(home.name))}/" if home.name else ""
 
@@ -88,15 +88,15 @@ def _walk(folder: Path, files: Files) -> None:
 
 
 def _uri(path: Path) -> str:
-    """A path as text; a name may hold bytes that are none."""
+    """A path as text; bytes in it that are not UTF-8 are replaced."""
     return path.as_posix().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def read_document(path: Path) -> Document:
-    """What a file says. Errors tell why it cannot be read, and nothing of what is in it."""
+    """Read a file. Errors say why it cannot be read, and quote nothing from it."""
     try:
         with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)  # what a file says of its size need not be so
+            raw = file.read(MAX_BYTES + 1)  # not by its reported size, which may be wrong
     except OSError as error:
         raise InvalidError(f"it cannot be read: {error.strerror}") from error
     if len(raw) > MAX_BYTES:
@@ -108,7 +108,7 @@ def read_document(path: Path) -> Document:
 
 
 def parse_document(raw: bytes, suffix: str, name: str) -> Document:
-    """The document in a file's bytes; `name` is its title where it has none."""
+    """The document in the bytes of a file; `name` becomes its title if it has none."""
     if suffix == ".pdf":
         title, text = _read_pdf(raw)
         return Document(_short(title or name), text)
@@ -116,23 +116,24 @@ def parse_document(raw: bytes, suffix: str, name: str) -> Document:
     text, note = decode(raw, declared[1].decode() if declared else "")
     if suffix not in PAGES:
         return Document(_short(title_of(text) or name), text, note)
-    from memorist.context.documents.html_text import html_to_text  # here: most files are no pages
+    from memorist.context.documents.html_text import html_to_text  # imported only for HTML
 
     title, text = html_to_text(text)
     return Document(_short(title_of(text) or title or name), text, note)
 
 
 def title_of(text: str) -> str:
-    """The title in the front matter, or the first header of the highest level there is."""
+    """The title in the front matter, or the first header of the highest level."""
     front = FRONT_MATTER.match(text)
     if front and (named := _TITLE.search(front[0])):
         return named[1].strip().strip("\"'").strip()
-    headers = [it for it in sections(text) if it.title and (not front or it.start >= front.end())]
-    return min(headers, key=lambda it: it.level).title if headers else ""
+    begin = front.end() if front else 0
+    headers = [header for header in sections(text) if header.title and header.start >= begin]
+    return min(headers, key=lambda header: header.level).title if headers else ""
 
 
 def decode(raw: bytes, declared: str = "") -> tuple[str, str]:
-    """Bytes as text with plain line ends, and a note where the encoding had to be guessed."""
+    """The text with "\\n" as line ends, and a note if the encoding had to be guessed."""
     marked = next((name for mark, name in _MARKS.items() if raw.startswith(mark)), "")
     wide = "" if marked else _wide(raw[:4_096])
     note = ""
@@ -150,7 +151,7 @@ def decode(raw: bytes, declared: str = "") -> tuple[str, str]:
 
 
 def _wide(head: bytes) -> str:
-    """UTF-16 without a mark: every other byte of plain letters is zero."""
+    """The kind of UTF-16 if every other byte is zero, as in text without a byte order mark."""
     even, odd = head[::2].count(0), head[1::2].count(0)
     if max(even, odd) * 4 < len(head) or min(even, odd) * 10 > max(even, odd):
         return ""
@@ -158,7 +159,7 @@ def _wide(head: bytes) -> str:
 
 
 def _read_pdf(raw: bytes) -> tuple[str, str]:
-    """A PDF's title and the text of its pages, each below its number."""
+    """The title of a PDF, and the text of its pages under numbered headers."""
     try:
         from pypdf import PdfReader
     except ImportError as error:
@@ -167,7 +168,7 @@ def _read_pdf(raw: bytes) -> tuple[str, str]:
         reader = PdfReader(io.BytesIO(raw))
         title = str(reader.metadata.title or "") if reader.metadata else ""
         pages = [page.extract_text() for page in reader.pages]
-    except Exception as error:  # a broken PDF breaks its reader in every way there is
+    except Exception as error:  # pypdf raises errors of every kind
         raise InvalidError(f"this PDF cannot be read: {type(error).__name__}") from error
     return _clean(title).strip(), "\n\n".join(_numbered(pages))
 
@@ -179,7 +180,7 @@ def _numbered(pages: list[str]) -> Iterator[str]:
 
 
 def _clean(text: str) -> str:
-    """Text without what cannot be stored."""
+    """The text without characters that cannot be stored."""
     return text.replace("\x00", " ").encode("utf-8", "replace").decode()
 
 
