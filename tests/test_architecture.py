@@ -22,7 +22,6 @@ ADAPTER_SOURCES = {path: ast.parse(path.read_text()) for path in sorted(ADAPTERS
 OTHERS = [path for room in ("tests", "benchmarks") for path in (ROOT / room).rglob("*.py")]
 BUDGETS = tomllib.loads((ROOT / "tests" / "budgets.toml").read_text())
 DOORS = ("agents", "cli", "server", "views")
-NAMED_TUPLE = ("_asdict", "_fields", "_replace")  # public in spite of their names
 
 
 def lines(path: Path) -> int:
@@ -89,19 +88,14 @@ def test_doors_call_memory_and_never_its_store() -> None:
 
 
 def shortcuts(tree: ast.Module) -> Iterator[str]:
-    """Where a module imports the store, takes one from a memory, or uses another's private name."""
+    """Where a module imports the store, takes one from a memory, or uses a memory's private name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("memorist.store."):
             yield f"imports {node.module}"
         if isinstance(node, ast.Attribute):
-            of_self = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-            private = re.match("_(?!_)", node.attr) and node.attr not in NAMED_TUPLE
-            if node.attr == "store" or (private and not of_self and not is_super(node.value)):
+            private = node.attr.startswith("_") and ast.unparse(node.value).endswith("memory")
+            if node.attr == "store" or private:
                 yield ast.unparse(node)
-
-
-def is_super(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func) == "super"
 
 
 def test_no_module_imports_its_own_importer() -> None:

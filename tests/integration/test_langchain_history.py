@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -344,14 +341,3 @@ def test_what_the_user_says_while_the_history_cannot_be_read_is_stored_all_the_s
         said = MemoristChatMessageHistory(memory, "talk", user="ada")
         assert contents(said)[-2:] == ["Still there?", "Hm"]
         assert len(said.messages) == len(TURN) + 2
-
-
-def test_the_page_about_langchain_prints_what_it_says() -> None:
-    page = (Path(__file__).parent.parent.parent / "docs" / "langchain.md").read_text("utf-8")
-    page = page.partition("<!-- Middleware")[0]
-    code = "".join(re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL))
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
-    promised = re.findall(r"^print\(.*  # (.+)$", code, flags=re.MULTILINE)
-    assert done.stdout.splitlines() == promised, done.stderr

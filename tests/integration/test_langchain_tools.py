@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -249,11 +248,6 @@ def test_without_langchain_the_cure_is_named() -> None:
 
 
 @pytest.mark.parametrize("page", ["tools.md", "mcp.md"])
-def test_the_pages_about_tools_say_what_happens(page: str) -> None:
+def test_the_pages_name_every_tool(page: str) -> None:
     text = (Path(__file__).parents[2] / "docs" / page).read_text("utf-8")
-    code = "".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL))
-    promised = re.findall(r"^print\(.*  # (.+)$", code, flags=re.MULTILINE)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert promised
-    assert done.stdout.splitlines() == promised, done.stderr
     assert all(f"`{name}`" in text for name in NAMES)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -368,16 +367,6 @@ def test_two_processes_at_once_lose_nothing_and_a_third_reads_it(
             assert sorted(item.value["n"] for item in own) == list(range(60))
         shared = store.search(("shared",), limit=99)
         assert sorted(item.value["n"] for item in shared) == list(range(60))
-
-
-def test_the_documents_own_lines_work(tmp_path: Path) -> None:
-    document = (ROOT / "docs" / "langgraph.md").read_text()
-    code = "".join(re.findall(r"```python\n(.*?)```", document, flags=re.DOTALL))
-    expected = re.findall(r"^print\(.*\)  # (.*)$", code, flags=re.MULTILINE)
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines() == expected
 
 
 def test_without_langgraph_the_import_names_its_cure() -> None:

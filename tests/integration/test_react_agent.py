@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import subprocess
 import sys
 import threading
@@ -440,13 +439,3 @@ def test_importing_it_without_langchain_names_the_cure() -> None:
     code = "import sys; sys.modules['langchain'] = None; import memorist.agents.react"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert 'pip install "memorist[agents]"' in done.stderr
-
-
-def test_the_document_says_what_happens(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "react-agent.md").read_text()
-    code = "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL))
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "".join(re.findall(r"```text\n(.*?)```", page, flags=re.DOTALL))

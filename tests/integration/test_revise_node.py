@@ -6,12 +6,10 @@ import asyncio
 import json
 import logging
 import operator
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -471,13 +469,6 @@ def test_another_server_is_called_by_what_it_takes_and_offers() -> None:
 
 
 # Around it
-
-
-def test_the_lines_of_the_page_work() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "revise.md").read_text()
-    [code] = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "['store_fact'] Stored where Ada lives.\n"
 
 
 def test_a_run_is_traced() -> None:

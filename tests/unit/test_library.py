@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -415,14 +414,3 @@ def test_articles_never_take_a_token_too_many(
         assert it.whole == (it.spans == ((0, len(by_id[it.id])),))
     if 2 * sum(map(len, texts)) + 30 * len(texts) < left:  # with a header each
         assert [it.whole for it in found] == [True] * len(articles)
-
-
-def test_the_lines_of_the_page_about_articles_work(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "articles.md").read_text()
-    code = "\n".join(re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL))
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    said = re.findall(r"^print\(.*?\)  # (.*)$", code, flags=re.MULTILINE)
-    assert done.stdout.splitlines() == said
-    assert len(said) == 8

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -102,19 +99,3 @@ def test_a_conversation_is_shared_by_its_session(tmp_path: Path) -> None:
         one.add(role="user", content="Hello")
 
         assert other.retrieve_all() == [{"role": "user", "content": "Hello"}]
-
-
-def test_the_page_about_memories_says_what_happens(tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), flags=re.DOTALL)
-    assert len(blocks) > 5
-    done = subprocess.run(
-        [sys.executable, "-c", "".join(blocks)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    promised = re.findall(r"^print\(.*  # (.+)$", "".join(blocks), flags=re.MULTILINE)
-    assert done.stdout.splitlines() == promised

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -326,19 +323,3 @@ def test_notes_are_found_by_recall(new: Open, memory: Memory) -> None:
     found = memory.recall("catamaran", user=user, agent="tutor", deadline_ms=None)
     assert [hit.kind for hit in found.hits] == ["note"]
     assert find_section(found.hits[0].text, "Boats")
-
-
-def test_the_page_about_notes_says_what_happens(tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), flags=re.DOTALL)
-    assert len(blocks) > 3
-    done = subprocess.run(
-        [sys.executable, "-c", "".join(blocks)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    promised = re.findall(r"print\(.*\)\s+# (.+)$", "".join(blocks), flags=re.MULTILINE)
-    assert done.stdout.splitlines() == promised

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -321,17 +318,6 @@ def test_memorists_embedder_gets_vectors_of_the_width_it_asks_for(serve: Any) ->
 
 
 # the page that tells of all this
-
-
-def test_the_page_about_testing_says_what_happens() -> None:
-    code = "".join(re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    told = re.findall(r"print\(.*  # (.+)$", code, flags=re.MULTILINE)
-    assert len(told) > 9
-    assert done.stdout.splitlines() == told
 
 
 def test_the_page_names_each_mode() -> None:

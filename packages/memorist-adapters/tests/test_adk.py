@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
-import runpy
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -355,16 +353,3 @@ def test_while_the_store_fails_the_agent_answers_and_what_was_said_is_stored_lat
     assert sessions.failed == ""
     said = [message.text for message in memory.history(user="ada", session="talk")]
     assert said == ["One.", "Noted.", "Two.", "Noted.", "Three.", "Noted."]
-
-
-def test_the_page_about_adapters_says_what_happens(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "adapters.md").read_text("utf-8")
-    section = page.partition("\n## Google ADK\n")[2].partition("\n## ")[0]
-    code = "".join(re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL))
-    (tmp_path / "page.py").write_text(code)
-    runpy.run_path(str(tmp_path / "page.py"))  # in this process: importing the SDK takes seconds
-    promised = "".join(re.findall(r"```text\n(.*?)```", section, flags=re.DOTALL))
-    assert promised
-    assert capsys.readouterr().out == promised

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import re
-import runpy
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -259,16 +257,3 @@ def test_a_store_that_is_away_leaves_the_agent_answering(
         assert "the agent goes on without its memory" in caplog.text
         with pytest.raises(StoreError):  # an empty answer would say that nothing is known
             found(mine, "Hi")
-
-
-def test_the_page_about_adapters_says_what_happens(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "adapters.md").read_text("utf-8")
-    section = page.partition("\n## AutoGen\n")[2].partition("\n## ")[0]
-    code = "".join(re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL))
-    (tmp_path / "page.py").write_text(code)
-    runpy.run_path(str(tmp_path / "page.py"))  # in this process: importing the SDK takes seconds
-    promised = "".join(re.findall(r"```text\n(.*?)```", section, flags=re.DOTALL))
-    assert promised
-    assert capsys.readouterr().out == promised

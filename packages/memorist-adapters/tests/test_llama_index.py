@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
-import runpy
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -259,18 +257,3 @@ def test_it_does_what_llama_indexs_own_buffer_does(memory: Memory) -> None:
         assert contents(history.get_all()) == ["Hi", "Hm"]
         history.reset()
         assert history.get_all() == []
-
-
-@pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
-@pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince211")
-def test_the_page_about_adapters_says_what_happens(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "adapters.md").read_text("utf-8")
-    section = page.partition("\n## LlamaIndex\n")[2].partition("\n## ")[0]
-    code = "".join(re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL))
-    (tmp_path / "page.py").write_text(code)
-    runpy.run_path(str(tmp_path / "page.py"))  # in this process: importing the SDK takes seconds
-    promised = "".join(re.findall(r"```text\n(.*?)```", section, flags=re.DOTALL))
-    assert promised
-    assert capsys.readouterr().out == promised

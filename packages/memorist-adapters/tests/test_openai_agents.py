@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import re
-import runpy
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -329,16 +327,3 @@ def test_a_model_that_fails_leaves_what_the_user_said(memory: Memory) -> None:
     with ModelServer(mode="500") as server, pytest.raises(Exception, match="500"):
         asked(server, "I moved to Berlin.", session, model_settings=ModelSettings())
     assert kept(session) == [{"role": "user", "content": "I moved to Berlin."}]
-
-
-def test_the_page_about_adapters_says_what_happens(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "adapters.md").read_text("utf-8")
-    section = page.partition("\n## OpenAI Agents SDK\n")[2].partition("\n## ")[0]
-    code = "".join(re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL))
-    (tmp_path / "page.py").write_text(code)
-    runpy.run_path(str(tmp_path / "page.py"))  # in this process: importing the SDK takes seconds
-    promised = "".join(re.findall(r"```text\n(.*?)```", section, flags=re.DOTALL))
-    assert promised
-    assert capsys.readouterr().out == promised

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
-import runpy
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -276,16 +274,3 @@ def test_a_store_that_is_away_leaves_the_agent_answering(
             assert asked(server, "Hi", chat).output == "Hello."
     assert set(chat.failed) == {"history", "remember", "recall"}
     assert "the agent goes on without its memory (recall): the store is away" in caplog.text
-
-
-def test_the_page_about_adapters_says_what_happens(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "adapters.md").read_text("utf-8")
-    section = page.partition("\n## Pydantic AI\n")[2].partition("\n## ")[0]
-    code = "".join(re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL))
-    (tmp_path / "page.py").write_text(code)
-    runpy.run_path(str(tmp_path / "page.py"))  # in this process: importing the SDK takes seconds
-    promised = "".join(re.findall(r"```text\n(.*?)```", section, flags=re.DOTALL))
-    assert promised
-    assert capsys.readouterr().out == promised
