@@ -21,6 +21,7 @@ SOURCES = {path: ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*
 ADAPTER_SOURCES = {path: ast.parse(path.read_text()) for path in sorted(ADAPTERS.rglob("*.py"))}
 OTHERS = [path for room in ("tests", "benchmarks") for path in (ROOT / room).rglob("*.py")]
 BUDGETS = tomllib.loads((ROOT / "tests" / "budgets.toml").read_text())
+TO_DO = BUDGETS["to_do"]
 DOORS = ("agents", "cli", "server", "views")
 
 
@@ -48,7 +49,8 @@ def test_every_room_keeps_to_its_budget_of_lines() -> None:
 
 def test_files_and_functions_stay_small() -> None:
     trees = SOURCES | ADAPTER_SOURCES
-    large = [f"{path}: {lines(path)}" for path in (*trees, *OTHERS) if lines(path) > 600]
+    long = [path for path in (*trees, *OTHERS) if lines(path) > 600]
+    large = [f"{path}: {lines(path)}" for path in long if path.name not in TO_DO["long_files"]]
     for path, tree in trees.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -60,7 +62,7 @@ def test_files_and_functions_stay_small() -> None:
 
 def test_parameters_are_written_out_and_ruff_formats_nearly_everything() -> None:
     hidden = {path.name for path in SOURCES if "Unpack[" in path.read_text()}
-    assert hidden <= set(BUDGETS["to_do"]["unpack"])
+    assert hidden <= set(TO_DO["unpack"])
     assert sum(path.read_text().count("# fmt: skip") for path in (*SOURCES, *OTHERS)) < 30
 
 
@@ -72,7 +74,7 @@ def test_no_class_name_has_two_meanings() -> None:
         if isinstance(node, ast.ClassDef)
     )
     twice = {name for name, count in names.items() if count > 1}
-    assert twice <= set(BUDGETS["to_do"]["class_names"])
+    assert twice <= set(TO_DO["class_names"])
 
 
 def test_doors_call_memory_and_never_its_store() -> None:
@@ -83,7 +85,7 @@ def test_doors_call_memory_and_never_its_store() -> None:
         for path, tree in (doors | ADAPTER_SOURCES).items()
         if (found := sorted(set(shortcuts(tree))))
     }
-    allowed = set(BUDGETS["to_do"]["doors"])
+    allowed = set(TO_DO["doors"])
     assert not {name: found for name, found in offences.items() if name not in allowed}
 
 
@@ -135,7 +137,7 @@ def test_the_public_names_are_exactly_those_in_all() -> None:
         if not name.startswith("_") and not isinstance(value, types.ModuleType)
     }
     later = set(memorist._WHEN_ASKED_FOR)
-    assert all(isinstance(getattr(memorist, name), type) for name in later)
+    assert all(callable(getattr(memorist, name)) for name in later)
     assert sorted(held | later | {"__version__"}) == sorted(memorist.__all__)
     assert memorist.__all__ == sorted(memorist.__all__)
 
