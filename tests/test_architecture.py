@@ -90,7 +90,7 @@ def test_doors_call_memory_and_never_its_store() -> None:
 
 
 def shortcuts(tree: ast.Module) -> Iterator[str]:
-    """Where a module imports the store, takes one from a memory, or uses a memory's private name."""
+    """Where a module imports the store, takes a memory's store, or uses its private names."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("memorist.store."):
             yield f"imports {node.module}"
