@@ -12,7 +12,6 @@ from memorist import metrics
 from memorist.config import Settings
 from memorist.context.window import Window
 from memorist.errors import ConfigError, MissingExtraError
-from memorist.language.dates import load_dates, time_asked_about
 from memorist.language.synonyms import synonyms_of
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.providers.embedder import Embedder
@@ -55,7 +54,6 @@ class Runtime:
             embedder=embedder,
             ranking=ranking,
             synonyms_of=no_synonyms if embedder is None else synonyms_of,
-            time_asked_about=time_asked_about,
         )
         self._gate = ForegroundGate()
         self.worker = self._open_worker()
@@ -73,7 +71,6 @@ class Runtime:
         """Search while background work stands back, and note which memories were used."""
         if self.indexer is not None:
             self.indexer.start()
-        load_dates()
         with self._gate:
             recall = self._searcher.search(query)
         if self.worker is not None and recall.hits:
@@ -104,9 +101,8 @@ class Runtime:
     def warm_up(self) -> None:
         """Load what the first recall or context of a process would otherwise wait for."""
         self.counter(Window()).text("ready")
-        time_asked_about("", self.clock())
+        self._searcher.load()
         if self.embedder is not None:
-            synonyms_of("")
             self.embedder.embed_query("")
 
     def wake(self) -> None:

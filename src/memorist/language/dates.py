@@ -62,12 +62,6 @@ def time_asked_about(question: str, now: datetime) -> tuple[datetime, datetime] 
     return min(span.start for span in past), max(span.end for span in past)
 
 
-@cache
-def load_dates() -> None:
-    """Read the languages' ways to name dates, once, before a deadline runs."""
-    find_dates("today", datetime.now(UTC))
-
-
 class _Form(NamedTuple):
     pattern: re.Pattern[str]
     means: str

@@ -9,10 +9,8 @@ like), `subject` (what memories call their person), `reporting` ("says", "prefer
 from __future__ import annotations
 
 import threading
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any, Literal
 
 from memorist.records.text import UNSPACED, fold
@@ -28,6 +26,9 @@ _lock = threading.Lock()  # a stemmer is not safe for use by two threads
 @cache
 def data(code: str, name: str) -> Mapping[str, Any]:
     """The contents of `data/<code>/<name>.toml`."""
+    import tomllib  # here, so that `import memorist` stays light
+    from importlib.resources import files
+
     return tomllib.loads((files(__package__) / "data" / code / f"{name}.toml").read_text("utf-8"))
 
 

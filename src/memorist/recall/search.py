@@ -6,9 +6,10 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from memorist import metrics
@@ -25,6 +26,7 @@ from memorist.recall import fusion
 from memorist.recall.channels import CHANNELS, Channel, ChannelInput, SynonymsOf, no_synonyms
 from memorist.recall.daemon_pool import DaemonPool, Task
 from memorist.recall.fusion import DEFAULT_RANKING, DEPTH, Period, QuestionFocus, Ranking, fuse
+from memorist.records.ids import now
 from memorist.records.query import Found, Hit, Match, Passage, Query, Recall, Why
 from memorist.store.base import Store
 
@@ -50,13 +52,12 @@ class Searcher:
     store_pool: DaemonPool = field(default_factory=DaemonPool)
     model_pool: DaemonPool = field(default_factory=DaemonPool)
     synonyms_of: SynonymsOf = no_synonyms
-    time_asked_about: Callable[[str, datetime], Period | None] = lambda question, now: None
 
     def search(self, query: Query) -> Recall:
         """The best hits that are found in time, each with its reason."""
         if query.limit <= 0:
             return Recall(hits=())
-        self._load()
+        self.load()
         with metrics.span("memorist.recall"):
             recall = RecallRun(self, query).run()
         _measure(recall)
@@ -67,15 +68,27 @@ class Searcher:
         self.store_pool.close()
         self.model_pool.close()
 
-    def _load(self) -> None:
+    def load(self) -> None:
         """Load modules and data, once in a process, so that no search's time is spent on it."""
         import numpy  # noqa: F401
 
         stem("loads")
+        _load_dates()
         self.synonyms_of("")
         if self.embedder is not None and (load := getattr(self.embedder, "load", None)):
             with contextlib.suppress(Exception):  # the meaning channel will report it
                 load()
+
+
+@cache
+def _load_dates() -> None:
+    _period_asked_about("today", now())
+
+
+def _period_asked_about(question: str, moment: datetime) -> Period | None:
+    from memorist.language.dates import time_asked_about  # here: `import memorist` stays light
+
+    return time_asked_about(question, moment)
 
 
 class RecallRun:
@@ -99,7 +112,7 @@ class RecallRun:
         self._speakers = Task(
             lambda: speakers_asked_about(query.question, store.speakers(query.scope))
         )
-        self._period = Task(lambda: searcher.time_asked_about(query.question, query.now))
+        self._period = Task(lambda: _period_asked_about(query.question, query.now))
         self._answer = Task(lambda: self._rank(query.limit))
         self._passages: dict[int, Passage] = {}
         self._passages_lock = threading.Lock()
