@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import inspect
-import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from datetime import datetime, timedelta
-from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, cast, get_args
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, cast
 
+from memorist.client_json import (
+    STORE_TENANT,
+    batches,
+    compress_json,
+    context_json,
+    forget_json,
+    library_arguments,
+    message_json,
+    operation_json,
+    read_answer,
+    read_changes,
+    read_compression,
+    read_context,
+    read_entry,
+    read_id,
+    recall_json,
+    record,
+    records,
+    shared_arguments,
+    to_arguments,
+    to_json,
+)
 from memorist.config import Settings
-from memorist.context.compression.compress import Compression
 from memorist.context.documents.excerpts import Retrieved
-from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnavailableError
 from memorist.lifecycle.audit import Audit
 from memorist.lifecycle.maintenance import Maintained
@@ -31,11 +50,10 @@ from memorist.namespaces import (
 )
 from memorist.operations import OPERATIONS
 from memorist.providers.http import PAGE, Connection, NotHereError, part
-from memorist.providers.images import encode_image
 from memorist.records.article import Article, Card, Chunk, Shelved
 from memorist.records.change import Change
 from memorist.records.decode import from_plain
-from memorist.records.entry import Answer, Ask, Entry, Get, Ids, Namespaces, Put, Search
+from memorist.records.entry import Answer, Ask, Put
 from memorist.records.fact import Fact
 from memorist.records.ids import now
 from memorist.records.inputs import UNSET, Remembered, Said, as_messages
@@ -43,15 +61,7 @@ from memorist.records.log import Job, LogEntry, Source
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
 from memorist.records.note import Note
-from memorist.records.query import (
-    NO_FILTERS,
-    RECALL_DEADLINE_MS,
-    Filters,
-    Forgotten,
-    Names,
-    Recall,
-    check_deadline,
-)
+from memorist.records.query import NO_FILTERS, RECALL_DEADLINE_MS, Filters, Forgotten, Recall
 from memorist.records.scope import Scope, shared_scope
 from memorist.records.session import Session
 from memorist.records.summary import Summary
@@ -61,12 +71,8 @@ from memorist.views.library import DEADLINE_MS, TOP_K, WINDOW, Library
 P = ParamSpec("P")
 T = TypeVar("T")
 TIMEOUT_S = 30.0
-MAX_DEADLINE_MS = 10_000  # the longest that a server searches
 GRACE_S = 1.0  # for the network, beyond recall's own deadline
 POLL_S = 0.2
-MAX_MESSAGES, MAX_BYTES = 1_000, 4_000_000  # of one request
-# What ends the tenant of a scope that all users of the tenant share.
-LIBRARY_TENANT, STORE_TENANT = "/library", "/store"
 log = logging.getLogger("memorist")
 
 
@@ -88,9 +94,7 @@ class Api:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
-    def call(
-        self, operation: str, arguments: Mapping[str, Any], timeout_s: float | None = None
-    ) -> Any:
+    def call(self, operation: str, arguments: Mapping[str, Any]) -> Any:
         """The server's answer; arguments go into the path, the query or the body."""
         method, path, repeatable = OPERATIONS[operation]
         rest = {name: value for name, value in arguments.items() if value is not UNSET}
@@ -98,8 +102,11 @@ class Api:
             if f"{{{name}}}" in path:
                 path = path.replace(f"{{{name}}}", part(str(rest.pop(name))))
         if method in ("GET", "DELETE"):
-            return self.connection.call(method, path, query=rest, timeout_s=timeout_s)
+            return self.connection.call(method, path, query=rest)
         body = {name: to_json(value) for name, value in rest.items()}
+        timeout_s = None
+        if operation == "recall" and (deadline := body.get("deadline_ms", RECALL_DEADLINE_MS)):
+            timeout_s = deadline / 1_000 + GRACE_S
         return self.connection.call(method, path, body, idempotent=repeatable, timeout_s=timeout_s)
 
     def pages(self, operation: str, arguments: Mapping[str, Any]) -> Iterator[Any]:
@@ -113,7 +120,12 @@ class Api:
 
 
 class remote(Generic[P, T]):
-    """A method that sends its arguments to an operation and reads the answer with `read`."""
+    """A method that sends its arguments to an operation and reads the answer with `read`.
+
+    `prepare` turns the arguments into those of the operation, `id` is the operation's name for
+    the argument `id`, and `pages` reads a list page by page. `keep` names an argument that the
+    result keeps as it is, and `unavailable` is the result where the server does not answer.
+    """
 
     def __init__(
         self,
@@ -121,11 +133,15 @@ class remote(Generic[P, T]):
         operation: str,
         read: Callable[[Any], T],
         *,
+        prepare: Callable[[Mapping[str, Any]], dict[str, Any]] = dict,
         pages: bool = False,
         id: str = "",
+        keep: str = "",
+        unavailable: Callable[[StoreUnavailableError], T] | None = None,
     ) -> None:
         self._method, self._operation, self._read = method, operation, read
-        self._pages, self._id = pages, id
+        self._prepare, self._pages, self._id = prepare, pages, id
+        self._keep, self._unavailable = keep, unavailable
         self._signature = inspect.signature(method)
         self.__doc__ = method.__doc__
 
@@ -134,47 +150,28 @@ class remote(Generic[P, T]):
             return cast(Callable[P, T], self._method)
 
         def call(*args: P.args, **named: P.kwargs) -> T:
-            arguments = dict(self._signature.bind(owner, *args, **named).arguments)
-            del arguments["self"]
+            arguments = self._signature.bind(owner, *args, **named).arguments
+            body = self._prepare({name: arguments[name] for name in arguments if name != "self"})
             if self._id:
-                arguments[self._id] = arguments.pop("id")
-            if self._pages:
-                return self._read(owner._api.pages(self._operation, arguments))
-            return self._read(owner._api.call(self._operation, arguments))
+                body[self._id] = body.pop("id")
+            send = owner._api.pages if self._pages else owner._api.call
+            try:
+                result = self._read(send(self._operation, body))
+            except StoreUnavailableError as error:
+                if self._unavailable is None:
+                    raise
+                return self._unavailable(error)
+            if self._keep in arguments:
+                result = replace(cast(Any, result), **{self._keep: arguments[self._keep]})
+            return result
 
         return call
 
 
-def record(kind: type[T]) -> Callable[[Any], T]:
-    """Reads an answer that is one record."""
-    return lambda data: from_plain(kind, data)
-
-
-def records(kind: type[T]) -> Callable[[Any], list[T]]:
-    """Reads the items of a list as records."""
-    return lambda items: [from_plain(kind, item) for item in items]
-
-
-def read_id(data: Any) -> str:
-    """The id in an answer; empty where nothing was kept."""
-    return str(data["id"] or "")
-
-
-def read_changes(data: Any) -> list[Change]:
-    """The changes in an answer, each by its name."""
-    return [read_change(item["change"], item["what"]) for item in data["changes"]]
-
-
-def read_change(name: str, data: Mapping[str, Any]) -> Change:
-    """One change by its name."""
-    kind: Any = {kind.__name__.lower(): kind for kind in get_args(Change)}[name]
-    if "record" not in data:
-        return cast(Change, from_plain(kind, data))
-    fields = {key: value for key, value in data.items() if key != "record"}
-    if "at" in fields:
-        fields["at"] = datetime.fromisoformat(fields["at"])
-    holder: Any = Fact if "predicate" in data["record"] else MemoryItem
-    return cast(Change, kind(record=from_plain(holder, data["record"]), **fields))
+def empty_recall(error: StoreUnavailableError) -> Recall:
+    """What recall finds where the server does not answer: nothing, and the reason."""
+    log.warning("recall found nothing: %s", error)
+    return Recall(hits=(), failed={"server": str(error)})
 
 
 class RemoteFacts(Facts):
@@ -276,7 +273,7 @@ class RemoteEntries(Entries):
     ) -> list[Answer]:
         """Answer the reads and then do the writes, in one transaction."""
         body = {
-            **shared_arguments(scope, STORE_TENANT, "store"),
+            **shared_arguments(scope, STORE_TENANT, "name"),
             "asks": [operation_json(ask) for ask in asks],
             "puts": [operation_json(put) for put in puts],
             "deadline_ms": deadline_ms,
@@ -522,48 +519,12 @@ class Client(Memory):
             session, ids, added = stored.session_id, ids + stored.message_ids, added + stored.added
         return Remembered(session_id=session or "", message_ids=ids, added=added)
 
-    def recall(
-        self,
-        question: str,
-        *,
-        user: str,
-        agent: str | None = None,
-        session: str | None = None,
-        limit: int = 10,
-        deadline_ms: float | None = RECALL_DEADLINE_MS,
-        kind: Names = None,
-        category: Names = None,
-        role: Names = None,
-        tags: Names = None,
-        after: datetime | None = None,
-        before: datetime | None = None,
-        as_of: datetime | None = None,
-    ) -> Recall:
-        """What is remembered that bears on the question, best first, each with its reason.
-
-        A server that does not answer gives an empty result that names the server as failed.
-        """
-        named: dict[str, Any] = {"kind": kind, "category": category, "role": role, "tags": tags}
-        named |= {"after": after, "before": before, "as_of": as_of}
-        Filters.of(**named)  # what is wrong with them is raised here, as at hand
-        check_deadline(deadline_ms)
-        if deadline_ms is not None and deadline_ms > MAX_DEADLINE_MS:
-            deadline_ms = None
-        body: dict[str, Any] = {
-            "question": question,
-            "user": user,
-            "agent": agent,
-            "session": session,
-        }
-        body |= {name: value for name, value in named.items() if value}
-        timeout_s = None if deadline_ms is None else deadline_ms / 1_000 + GRACE_S
-        try:
-            body |= {"limit": limit, "deadline_ms": deadline_ms}
-            answer = self._api.call("recall", body, timeout_s)
-        except StoreUnavailableError as error:
-            log.warning("recall found nothing: %s", error)
-            return Recall(hits=(), failed={"server": str(error)})
-        return from_plain(Recall, answer)
+    recall = remote(
+        Memory.recall, "recall", record(Recall), prepare=recall_json, unavailable=empty_recall
+    )
+    context = remote(Memory.context, "context", read_context, prepare=context_json, keep="tools")
+    compress = remote(Memory.compress, "compress", read_compression, prepare=compress_json)
+    forget = remote(Memory.forget, "forget", record(Forgotten), prepare=forget_json)
 
     def search(
         self,
@@ -590,50 +551,6 @@ class Client(Memory):
             before=filters.before,
         )
 
-    def context(
-        self,
-        question: str | Message,
-        *,
-        user: str,
-        agent: str | None = None,
-        session: str | None = None,
-        max_tokens: int | None = None,
-        system: str | None = None,
-        tools: Sequence[Mapping[str, Any]] = (),
-        window: Window | None = None,
-        library: Any = None,
-        deadline_ms: float | None = RECALL_DEADLINE_MS,
-        read_image: Callable[[str], str] | None = encode_image,
-    ) -> Context:
-        """Messages ready for a model, filled to `max_tokens` on the server, and the receipt."""
-        if read_image is not encode_image:
-            raise InvalidError("read_image cannot be sent to a server")
-        body: dict[str, Any] = {
-            **question_json(question),
-            "user": user,
-            "agent": agent,
-            "session": session,
-            "system": UNSET if system is None else system,
-            "tools": [dict(tool) for tool in tools] if tools else UNSET,
-            "deadline_ms": deadline_ms,
-            **library_option(library),
-            **window_json(window),
-        }
-        if max_tokens is not None:
-            body["max_tokens"] = max_tokens
-        answer = self._api.call("context", body)
-        return Context(
-            messages=answer["messages"], receipt=read_receipt(answer["receipt"]), tools=tools
-        )
-
-    def compress(
-        self, *, user: str, session: str, window: Window | None = None
-    ) -> Compression | None:
-        """Summarise all but the last messages of a session now; None where that is done already."""
-        body = {"user": user, "session": session, **window_json(window)}
-        answer = self._api.call("compress", body)
-        return None if answer is None else from_plain(Compression, answer)
-
     def library(
         self, name: str = "library", *, user: str | None = None, agent: str | None = None
     ) -> Library:
@@ -644,26 +561,6 @@ class Client(Memory):
             scope = self.scope(user=user, agent=agent)
         return RemoteLibrary(self, self._api, scope)
 
-    def forget(
-        self,
-        *,
-        user: str,
-        agent: str = UNSET,
-        session: str = UNSET,
-        message: str = UNSET,
-        memory: str = UNSET,
-        source: Source = UNSET,
-        everything: bool = False,
-        scrub: bool = True,
-    ) -> Forgotten:
-        """Remove a message, a session, all of an agent's, or everything of a user, for good."""
-        named = {"agent": agent, "session": session, "message": message, "memory": memory}
-        named["source"] = source
-        if None in named.values():
-            raise InvalidError("an id to forget by is None")
-        body = {"user": user, "everything": everything, "scrub": scrub, **named}
-        return from_plain(Forgotten, self._api.call("forget", body))
-
     def warm_up(self) -> None:
         """Connect now; the server has loaded what it needs when it started."""
         self._api.call("health", {})
@@ -671,121 +568,3 @@ class Client(Memory):
     def close(self) -> None:
         """Close the connections; the server goes on."""
         self._api.connection.close()
-
-
-def batches(messages: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Messages in as few requests as a server takes."""
-    batch: list[dict[str, Any]] = []
-    batch_bytes = 0
-    for message in messages:
-        size = len(json.dumps(message, ensure_ascii=False).encode())
-        if batch and (len(batch) == MAX_MESSAGES or batch_bytes + size > MAX_BYTES):
-            yield batch
-            batch, batch_bytes = [], 0
-        batch.append(message)
-        batch_bytes += size
-    if batch:
-        yield batch
-
-
-def to_arguments(scope: Scope) -> dict[str, str | None]:
-    """A scope as a request's arguments."""
-    return {"user": scope.user, "agent": scope.agent, "session": scope.session}
-
-
-def library_arguments(scope: Scope) -> dict[str, str | None]:
-    """The scope of a library as a request's arguments."""
-    return shared_arguments(scope, LIBRARY_TENANT, "shelf")
-
-
-def shared_arguments(scope: Scope, ending: str, name: str) -> dict[str, str | None]:
-    """The scope of something shared by its name, or that of a user, as a request's arguments."""
-    if scope.tenant.endswith(ending):
-        return {name: scope.user}
-    return {"user": scope.user, "agent": scope.agent}
-
-
-def library_option(library: Any) -> dict[str, Any]:
-    """The library that a context quotes from, as far as a request can name it."""
-    if library is None:
-        return {}
-    if not isinstance(library, RemoteLibrary):
-        raise InvalidError("quote from a library of this server: memory.library(…)")
-    return {"library": True, "shelf": library_arguments(library.scope).get("shelf")}
-
-
-def message_json(message: Message) -> dict[str, Any]:
-    """A message as a request holds it, without the fields that say nothing."""
-    fields = {
-        name: value for name, value in asdict(message).items() if value not in (None, (), False)
-    }
-    return {**fields, "created_at": message.created_at.isoformat()}
-
-
-def to_json(value: Any) -> Any:
-    """An argument as JSON has it."""
-    if isinstance(value, tuple):
-        return list(value)
-    return value.isoformat() if hasattr(value, "isoformat") else value
-
-
-def read_entry(data: dict[str, Any]) -> LogEntry:
-    """A message of the log with its position."""
-    message = from_plain(Message, data["message"])
-    return LogEntry(data["seq"], data["session_id"], data["source"], message)
-
-
-def operation_json(operation: Ask | Put) -> dict[str, Any]:
-    """A read or write of entries as a request holds it, by the name of its kind."""
-    if isinstance(operation, Ids):
-        return {"op": "ids", "of": operation_json(operation.of)}
-    fields = {
-        name: value.total_seconds() if isinstance(value, timedelta) else value
-        for name, value in asdict(operation).items()
-        if name != "ranks"  # the server ranks by the query
-    }
-    return {"op": type(operation).__name__.lower(), **fields}
-
-
-def read_answer(ask: Ask, answer: list[Any]) -> Answer:
-    """The answer to one read of entries."""
-    if isinstance(ask, Get | Search):
-        return [from_plain(Entry, item) for item in answer]
-    return [tuple(item) for item in answer] if isinstance(ask, Namespaces) else list(answer)
-
-
-def question_json(question: str | Message) -> dict[str, Any]:
-    """A question as a request holds it."""
-    if not isinstance(question, Message):
-        return {"question": question}
-    if question.role != "user":
-        raise InvalidError("the question must be a user's")
-    if not isinstance(question.content, str):
-        raise InvalidError("a question for a server is text, with images where there are some")
-    return {"question": question.content, "images": list(question.images)}
-
-
-def window_json(window: Window | None) -> dict[str, Any]:
-    """A window as a request holds it."""
-    if window is None:
-        return {}
-    if window.tokenizer is not None:
-        raise InvalidError("a tokenizer cannot be sent to a server; name the window's model")
-    names = [name for name in Window.__dataclass_fields__ if name != "tokenizer"]
-    return {name: getattr(window, name) for name in names}
-
-
-def read_receipt(data: Mapping[str, Any]) -> Receipt:
-    """The receipt in an answer."""
-    compression = data["compression"]
-    return Receipt(
-        window=data["window"],
-        answer=data["answer"],
-        counted_by=data["counted_by"],
-        exact=data["exact"],
-        parts=tuple(from_plain(Part, item) for item in data["parts"]),
-        compression=None if compression is None else from_plain(Compression, compression),
-        timings_ms=data["timings_ms"],
-        late=tuple(data["late"]),
-        failed=data["failed"],
-    )

@@ -153,3 +153,41 @@ class MissingExtraError(MemoristError, ImportError):
     def __init__(self, extra: str, distribution: str = "memorist") -> None:
         self.extra = extra
         super().__init__(f'this needs an optional part: pip install "{distribution}[{extra}]"')
+
+
+# The first that fits is used, so an error stands before its parents.
+CODES: tuple[tuple[type[MemoristError], int, str], ...] = (
+    (TooLargeError, 413, "too_large"),
+    (ImageError, 422, "image"),
+    (MessageError, 422, "message"),
+    (ScopeError, 422, "scope"),
+    (WindowError, 422, "window"),
+    (RecordError, 422, "record"),
+    (InvalidError, 422, "invalid"),
+    (NotFoundError, 404, "not_found"),
+    (ConflictError, 409, "conflict"),
+    (StoreBusyError, 503, "store_busy"),
+    (StoreFullError, 507, "store_full"),
+    (StoreUnavailableError, 503, "store_unavailable"),
+    (StoreError, 500, "store"),
+    (ProviderError, 502, "provider"),
+    (UnauthorizedError, 401, "unauthorized"),
+    (ForbiddenError, 403, "forbidden"),
+    (RateLimitedError, 429, "rate_limited"),
+    (MissingExtraError, 501, "missing_extra"),
+    (ConfigError, 500, "config"),
+)
+INTERNAL = (500, "internal")
+
+
+def code_of(error: Exception) -> tuple[int, str]:
+    """The HTTP status and code of an error; any that is not ours is an internal one."""
+    for kind, status, code in CODES:
+        if isinstance(error, kind):
+            return status, code
+    return INTERNAL
+
+
+def error_of(code: str) -> type[MemoristError]:
+    """The error that a code stands for."""
+    return next((kind for kind, _, known in CODES if known == code), MemoristError)

@@ -17,8 +17,7 @@ import httpx
 import pytest
 
 from memorist import Memory, Message
-from memorist.error_codes import code_of
-from memorist.errors import MemoristError
+from memorist.errors import MemoristError, code_of
 from memorist.server.auth import Guard
 from memorist.server.http.app import Limits, build_app
 from memorist.testing.model_server import ModelServer

@@ -25,7 +25,6 @@ from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 
-from memorist.error_codes import error_of
 from memorist.errors import (
     ConfigError,
     InvalidError,
@@ -35,6 +34,7 @@ from memorist.errors import (
     RateLimitedError,
     StoreUnavailableError,
     UnauthorizedError,
+    error_of,
 )
 from memorist.records.text import check_text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 from memorist.errors import InvalidError
 from memorist.memory import Memory
@@ -11,15 +11,6 @@ from memorist.views.conversation import BaseMemory, ConversationMemory, Wire
 from memorist.views.knowledge import KGMemory
 
 KINDS = ("conversation_history", "kg")
-
-
-class Where(TypedDict, total=False):
-    """Where a memory lives, and whose it is."""
-
-    memory: Memory
-    user: str
-    agent: str
-    session: str
 
 
 class MemoryManager(BaseMemory):
@@ -36,10 +27,24 @@ class MemoryManager(BaseMemory):
         memory_type: str = "conversation_history",
         description: str | None = None,
         model: Any = None,
-        **where: Unpack[Where],
+        *,
+        memory: Memory | None = None,
+        user: str = "me",
+        agent: str = "",
+        session: str | None = None,
     ) -> None:
         self.memory_type = memory_type
-        self.memory_module = _make(memory_type, description, model, where)
+        self.memory_module: BaseMemory
+        if memory_type == "kg":
+            self.memory_module = KGMemory(
+                model, description, memory=memory, user=user, agent=agent, session=session
+            )
+        elif memory_type == "conversation_history":
+            self.memory_module = ConversationMemory(
+                description, memory=memory, user=user, agent=agent, session=session
+            )
+        else:
+            raise InvalidError(f"memory_type must be one of {', '.join(KINDS)}")
 
     def add(self, message: Message | None = None, **fields: Any) -> str:
         return self.memory_module.add(message, **fields)
@@ -67,11 +72,3 @@ class MemoryManager(BaseMemory):
 
     def close(self) -> None:
         self.memory_module.close()
-
-
-def _make(memory_type: str, description: str | None, model: Any, where: Where) -> BaseMemory:
-    if memory_type == "kg":
-        return KGMemory(model, description, **where)
-    if memory_type == "conversation_history":
-        return ConversationMemory(description, **where)  # needs no model, and minds none
-    raise InvalidError(f"memory_type must be one of {', '.join(KINDS)}")

@@ -15,8 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from memorist.error_codes import code_of
-from memorist.errors import InvalidError, MemoristError, RateLimitedError
+from memorist.errors import InvalidError, MemoristError, RateLimitedError, code_of
 
 REQUESTS = ("http", "websocket")  # the ASGI scopes that a client opens
 MEDIA_TYPE = "application/problem+json"

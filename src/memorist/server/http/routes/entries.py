@@ -107,17 +107,17 @@ class EntryBatch(Ask):
 
     user: str | None = Field(default=None, description="Whose; only an admin says so.")
     agent: str | None = None
-    store: str | None = Field(default=None, description="A shared store; an admin's key.")
+    name: str | None = Field(default=None, description="A shared store; needs an admin's key.")
     asks: list[Read] = Field(default=[], max_length=MAX_OPERATIONS)
     puts: list[PutEntry] = Field(default=[], max_length=MAX_OPERATIONS)
     deadline_ms: Wait = 50.0
 
     def scope(self, caller: Caller) -> Scope:
         """Where the entries are; a shared store is for operators."""
-        if self.store is None:
+        if self.name is None:
             return caller.memory.scope(user=caller.user(self.user))
         caller.require_operator()
-        return shared_scope(caller.memory.tenant_name, "store", self.store)
+        return shared_scope(caller.memory.tenant_name, "store", self.name)
 
 
 class EntryAnswers(BaseModel):

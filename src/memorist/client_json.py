@@ -1,0 +1,231 @@
+"""What the client sends and reads: arguments as JSON, answers as records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any, TypeVar, cast, get_args
+
+from memorist.context.compression.compress import Compression
+from memorist.context.window import Context, Part, Receipt, Window
+from memorist.errors import InvalidError
+from memorist.providers.images import encode_image
+from memorist.records.change import Change
+from memorist.records.decode import from_plain
+from memorist.records.entry import Answer, Ask, Entry, Get, Ids, Namespaces, Put, Search
+from memorist.records.fact import Fact
+from memorist.records.inputs import UNSET
+from memorist.records.log import LogEntry
+from memorist.records.memory_item import MemoryItem
+from memorist.records.message import Message
+from memorist.records.query import Filters, check_deadline
+from memorist.records.scope import Scope
+
+T = TypeVar("T")
+MAX_DEADLINE_MS = 10_000  # the longest that a server searches
+MAX_MESSAGES, MAX_BYTES = 1_000, 4_000_000  # of one request
+# What ends the tenant of a scope that all users of the tenant share.
+LIBRARY_TENANT, STORE_TENANT = "/library", "/store"
+
+
+def record(kind: type[T]) -> Callable[[Any], T]:
+    """Reads an answer that is one record."""
+    return lambda data: from_plain(kind, data)
+
+
+def records(kind: type[T]) -> Callable[[Any], list[T]]:
+    """Reads the items of a list as records."""
+    return lambda items: [from_plain(kind, item) for item in items]
+
+
+def read_id(data: Any) -> str:
+    """The id in an answer; empty where nothing was kept."""
+    return str(data["id"] or "")
+
+
+def read_changes(data: Any) -> list[Change]:
+    """The changes in an answer, each by its name."""
+    return [read_change(item["change"], item["what"]) for item in data["changes"]]
+
+
+def read_change(name: str, data: Mapping[str, Any]) -> Change:
+    """One change by its name."""
+    kind: Any = {kind.__name__.lower(): kind for kind in get_args(Change)}[name]
+    if "record" not in data:
+        return cast(Change, from_plain(kind, data))
+    fields = {key: value for key, value in data.items() if key != "record"}
+    if "at" in fields:
+        fields["at"] = datetime.fromisoformat(fields["at"])
+    holder: Any = Fact if "predicate" in data["record"] else MemoryItem
+    return cast(Change, kind(record=from_plain(holder, data["record"]), **fields))
+
+
+def recall_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `recall` as a request holds them, checked as at hand."""
+    names = ("kind", "category", "role", "tags", "after", "before", "as_of")
+    filters = {name: arguments[name] for name in names if arguments.get(name)}
+    Filters.of(**filters)
+    body = {name: value for name, value in arguments.items() if name not in names}
+    check_deadline(body.get("deadline_ms"))
+    if (body.get("deadline_ms") or 0) > MAX_DEADLINE_MS:
+        body["deadline_ms"] = None
+    return {**body, **filters}
+
+
+def context_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `context` as a request holds them."""
+    body = dict(arguments)
+    if body.pop("read_image", encode_image) is not encode_image:
+        raise InvalidError("read_image cannot be sent to a server")
+    body |= question_json(body.pop("question"))
+    body |= library_json(body.pop("library", None))
+    body |= window_json(body.pop("window", None)) | {
+        name: value for name in ("max_tokens",) if (value := body.pop(name, None)) is not None
+    }
+    body["tools"] = [dict(tool) for tool in body.pop("tools", ())] or UNSET
+    if body.get("system") is None:
+        body["system"] = UNSET
+    return body
+
+
+def compress_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `compress` as a request holds them."""
+    body = dict(arguments)
+    return {**window_json(body.pop("window", None)), **body}
+
+
+def forget_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `forget` as a request holds them; an id that is None is refused here too."""
+    if None in arguments.values():
+        raise InvalidError("an id to forget by is None")
+    return dict(arguments)
+
+
+def batches(messages: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Messages in as few requests as a server takes."""
+    batch: list[dict[str, Any]] = []
+    batch_bytes = 0
+    for message in messages:
+        size = len(json.dumps(message, ensure_ascii=False).encode())
+        if batch and (len(batch) == MAX_MESSAGES or batch_bytes + size > MAX_BYTES):
+            yield batch
+            batch, batch_bytes = [], 0
+        batch.append(message)
+        batch_bytes += size
+    if batch:
+        yield batch
+
+
+def to_arguments(scope: Scope) -> dict[str, str | None]:
+    """A scope as a request's arguments."""
+    return {"user": scope.user, "agent": scope.agent, "session": scope.session}
+
+
+def library_arguments(scope: Scope) -> dict[str, str | None]:
+    """The scope of a library as a request's arguments."""
+    return shared_arguments(scope, LIBRARY_TENANT, "shelf")
+
+
+def shared_arguments(scope: Scope, ending: str, name: str) -> dict[str, str | None]:
+    """The scope of something shared by its name, or that of a user, as a request's arguments."""
+    if scope.tenant.endswith(ending):
+        return {name: scope.user}
+    return {"user": scope.user, "agent": scope.agent}
+
+
+def library_json(library: Any) -> dict[str, Any]:
+    """The library that a context quotes from, as far as a request can name it."""
+    if library is None:
+        return {}
+    if not isinstance(getattr(library, "scope", None), Scope):
+        raise InvalidError("quote from a library of this server: memory.library(…)")
+    return {"library": True, "shelf": library_arguments(library.scope).get("shelf")}
+
+
+def message_json(message: Message) -> dict[str, Any]:
+    """A message as a request holds it, without the fields that say nothing."""
+    fields = {
+        name: value for name, value in asdict(message).items() if value not in (None, (), False)
+    }
+    return {**fields, "created_at": message.created_at.isoformat()}
+
+
+def to_json(value: Any) -> Any:
+    """An argument as JSON has it."""
+    if isinstance(value, tuple):
+        return list(value)
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def read_entry(data: dict[str, Any]) -> LogEntry:
+    """A message of the log with its position."""
+    message = from_plain(Message, data["message"])
+    return LogEntry(data["seq"], data["session_id"], data["source"], message)
+
+
+def operation_json(operation: Ask | Put) -> dict[str, Any]:
+    """A read or write of entries as a request holds it, by the name of its kind."""
+    if isinstance(operation, Ids):
+        return {"op": "ids", "of": operation_json(operation.of)}
+    fields = {
+        name: value.total_seconds() if isinstance(value, timedelta) else value
+        for name, value in asdict(operation).items()
+        if name != "ranks"  # the server ranks by the query
+    }
+    return {"op": type(operation).__name__.lower(), **fields}
+
+
+def read_answer(ask: Ask, answer: list[Any]) -> Answer:
+    """The answer to one read of entries."""
+    if isinstance(ask, Get | Search):
+        return [from_plain(Entry, item) for item in answer]
+    return [tuple(item) for item in answer] if isinstance(ask, Namespaces) else list(answer)
+
+
+def question_json(question: str | Message) -> dict[str, Any]:
+    """A question as a request holds it."""
+    if not isinstance(question, Message):
+        return {"question": question}
+    if question.role != "user":
+        raise InvalidError("the question must be a user's")
+    if not isinstance(question.content, str):
+        raise InvalidError("a question for a server is text, with images where there are some")
+    return {"question": question.content, "images": list(question.images)}
+
+
+def window_json(window: Window | None) -> dict[str, Any]:
+    """A window as a request holds it."""
+    if window is None:
+        return {}
+    if window.tokenizer is not None:
+        raise InvalidError("a tokenizer cannot be sent to a server; name the window's model")
+    names = [name for name in Window.__dataclass_fields__ if name != "tokenizer"]
+    return {name: getattr(window, name) for name in names}
+
+
+def read_receipt(data: Mapping[str, Any]) -> Receipt:
+    """The receipt in an answer."""
+    compression = data["compression"]
+    return Receipt(
+        window=data["window"],
+        answer=data["answer"],
+        counted_by=data["counted_by"],
+        exact=data["exact"],
+        parts=tuple(from_plain(Part, item) for item in data["parts"]),
+        compression=None if compression is None else from_plain(Compression, compression),
+        timings_ms=data["timings_ms"],
+        late=tuple(data["late"]),
+        failed=data["failed"],
+    )
+
+
+def read_context(answer: Mapping[str, Any]) -> Context:
+    """The context in an answer."""
+    return Context(messages=answer["messages"], receipt=read_receipt(answer["receipt"]))
+
+
+def read_compression(answer: Any) -> Compression | None:
+    """The compression in an answer, if there was something to compress."""
+    return None if answer is None else from_plain(Compression, answer)
