@@ -33,11 +33,11 @@ def an_api(folder: Path, **options: Any) -> Iterator[Api]:
     """A server on a new SQLite file, for as long as the block lasts."""
     options = {"embedder": None, "extraction": None, **options}
     with Memory(folder / "api.db", **options) as memory, ExitStack() as stack:
-        app = build_app(memory, Guard(memory.store), Limits(requests_per_s=0))
+        app = build_app(memory, Guard(memory.keys), Limits(requests_per_s=0))
         url = stack.enter_context(serving(app))
 
         def client(tenant: str, user: str | None) -> httpx.Client:
-            key = Keys(memory.store).create(tenant=tenant, user=user).text
+            key = Keys(memory.keys).create(tenant=tenant, user=user).text
             headers = {"Authorization": f"Bearer {key}"}
             return stack.enter_context(httpx.Client(base_url=url, headers=headers, timeout=30))
 

@@ -21,7 +21,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     path: Path = tmp_path_factory.mktemp("served") / "memory.db"
     with (
         Memory(path, embedder=None) as memory,
-        serving(build_app(memory, Guard(memory.store), UNLIMITED)) as url,
+        serving(build_app(memory, Guard(memory.keys), UNLIMITED)) as url,
     ):
         server = Served(url, memory)
         with server.clients:

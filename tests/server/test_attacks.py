@@ -183,7 +183,7 @@ def test_request_smuggling_is_refused(served: Served) -> None:
 
 
 def test_guessed_keys_are_throttled_while_valid_ones_pass(served: Served) -> None:
-    with serving(build_app(served.memory, Guard(served.memory.store))) as url:
+    with serving(build_app(served.memory, Guard(served.memory.keys))) as url:
         here = Served(url, served.memory)
         with here.clients:
             guess, ada = here.with_key("x"), here.client()
@@ -203,7 +203,7 @@ def test_a_local_server_behind_a_proxy_refuses_everybody(served: Served) -> None
 
 def test_an_unsigned_token_is_refused(served: Served) -> None:
     tokens = JwtTokens.of(Settings(url="", jwt_key="k" * 64))
-    with serving(build_app(served.memory, Guard(served.memory.store, tokens), UNLIMITED)) as url:
+    with serving(build_app(served.memory, Guard(served.memory.keys, tokens), UNLIMITED)) as url:
         for token in ("eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEifQ.", signed("another" * 10)):
             headers = {"Authorization": f"Bearer {token}"}
             assert httpx.get(f"{url}/api/sessions", headers=headers).status_code == 401

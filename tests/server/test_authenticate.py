@@ -27,7 +27,7 @@ from memorist.store.postgres.store import PostgresStore
 from memorist.store.sql_store import SqlStore
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.asgi import Answer, hello, request
-from tests.support.http_server import serving
+from tests.support.http_server import keys_of, serving
 from tests.support.tokens import signed
 
 Sent = list[dict[str, Any]]
@@ -78,14 +78,14 @@ def status(sent: Sent) -> int:
 
 
 def test_the_app_is_told_who_is_calling(store: Store) -> None:
-    new = Keys(store).create(tenant="acme", user="ada")
-    reached, sent = ask(Guard(store), "/api/recall", f"Bearer {new.text}")
+    new = Keys(keys_of(store)).create(tenant="acme", user="ada")
+    reached, sent = ask(Guard(keys_of(store)), "/api/recall", f"Bearer {new.text}")
     assert reached == Principal(tenant="acme", user="ada", name=new.record.id)
     assert sent == []
 
 
 def test_nobody_is_answered_with_a_problem_that_says_how_to_ask(store: Store) -> None:
-    reached, [start, body] = ask(Guard(store))
+    reached, [start, body] = ask(Guard(keys_of(store)))
     assert reached is None
     headers = dict(start["headers"])
     assert start["status"] == 401
@@ -97,8 +97,8 @@ def test_nobody_is_answered_with_a_problem_that_says_how_to_ask(store: Store) ->
 
 @pytest.mark.parametrize("path", ["/", "/health", "/ready", "/openapi.json", "/web/page.js"])
 def test_what_is_public_is_anybodys(store: Store, path: str) -> None:
-    assert ask(Guard(store), path) == ("nobody, and let in", [])
-    assert ask(Guard(store), path, "Bearer nonsense") == ("nobody, and let in", [])
+    assert ask(Guard(keys_of(store)), path) == ("nobody, and let in", [])
+    assert ask(Guard(keys_of(store)), path, "Bearer nonsense") == ("nobody, and let in", [])
 
 
 @pytest.mark.parametrize(
@@ -128,11 +128,11 @@ def test_what_is_public_is_anybodys(store: Store, path: str) -> None:
     ],
 )
 def test_all_else_is_not(store: Store, path: str) -> None:
-    assert not let_in(Guard(store), path)
+    assert not let_in(Guard(keys_of(store)), path)
 
 
 def test_a_server_below_a_path_of_its_own_has_the_same_public_places(store: Store) -> None:
-    guard = Guard(store)
+    guard = Guard(keys_of(store))
     assert let_in(guard, "/memory/health", root_path="/memory")
     assert not let_in(guard, "/memory/api/recall", root_path="/memory")
     assert not let_in(guard, "/memoryhealth", root_path="/memory")
@@ -140,20 +140,20 @@ def test_a_server_below_a_path_of_its_own_has_the_same_public_places(store: Stor
 
 def test_a_websocket_needs_a_key_also_on_public_paths(store: Store) -> None:
     for path in ("/", "/api/stream"):
-        reached, sent = ask(Guard(store), path, type="websocket")
+        reached, sent = ask(Guard(keys_of(store)), path, type="websocket")
         assert (reached, sent) == (None, [{"type": "websocket.close", "code": 1008}])
-    key = Keys(store).create(tenant="acme", user="ada").text
-    assert let_in(Guard(store), "/", f"Bearer {key}", type="websocket")
+    key = Keys(keys_of(store)).create(tenant="acme", user="ada").text
+    assert let_in(Guard(keys_of(store)), "/", f"Bearer {key}", type="websocket")
 
 
 def test_the_start_and_the_end_of_the_server_need_nobody(store: Store) -> None:
-    assert let_in(Guard(store), type="lifespan")
+    assert let_in(Guard(keys_of(store)), type="lifespan")
 
 
 def test_two_headers_are_one_too_many(store: Store) -> None:
-    header = f"Bearer {Keys(store).create(tenant='acme', user='ada').text}"
-    assert let_in(Guard(store), "/api", header)
-    assert not let_in(Guard(store), "/api", header, header)
+    header = f"Bearer {Keys(keys_of(store)).create(tenant='acme', user='ada').text}"
+    assert let_in(Guard(keys_of(store)), "/api", header)
+    assert not let_in(Guard(keys_of(store)), "/api", header, header)
 
 
 def test_an_open_guard_lets_everyone_in_as_its_user() -> None:
@@ -167,18 +167,18 @@ def test_what_a_refused_caller_sent_is_not_logged_and_the_kind_is(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    new = Keys(store).create(tenant="acme", user="ada")
-    Keys(store).revoke("acme", new.record.id)
-    _, sent = ask(Guard(store), "/api", f"Bearer {new.text}")
+    new = Keys(keys_of(store)).create(tenant="acme", user="ada")
+    Keys(keys_of(store)).revoke("acme", new.record.id)
+    _, sent = ask(Guard(keys_of(store)), "/api", f"Bearer {new.text}")
     assert status(sent) == 401
     assert "r1: authentication failed: this key was revoked" in caplog.text
     assert new.text[20:] not in caplog.text + str(sent)
 
 
 def test_a_store_that_is_away_is_a_503_and_not_a_401(store: SqlStore) -> None:
-    key = Keys(store).create(tenant="acme", user="ada").text
+    key = Keys(keys_of(store)).create(tenant="acme", user="ada").text
     store.close()
-    _, sent = ask(Guard(store), "/api", f"Bearer {key}")
+    _, sent = ask(Guard(keys_of(store)), "/api", f"Bearer {key}")
     assert status(sent) == 503
 
 
@@ -190,19 +190,24 @@ def test_keys_are_looked_up_off_the_event_loop(store: Store) -> None:
             threads.append(threading.current_thread())
             return super().authenticate(authorization)
 
-    key = Keys(store).create(tenant="acme", user="ada").text
-    assert let_in(Watched(store), "/api", f"Bearer {key}")
+    key = Keys(keys_of(store)).create(tenant="acme", user="ada").text
+    assert let_in(Watched(keys_of(store)), "/api", f"Bearer {key}")
     assert threading.main_thread() not in threads
 
 
 def test_callers_are_known_while_all_other_threads_are_busy(store: Store) -> None:
-    let_go, header = threading.Event(), f"Bearer {Keys(store).create(tenant='t', user='ada').text}"
+    let_go, header = (
+        threading.Event(),
+        f"Bearer {Keys(keys_of(store)).create(tenant='t', user='ada').text}",
+    )
 
     async def run() -> list[int]:
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(1))
         slow = loop.run_in_executor(None, let_go.wait, 10)
-        answer = await asyncio.wait_for(asked(Authenticate(hello, Guard(store)), header), 5)
+        answer = await asyncio.wait_for(
+            asked(Authenticate(hello, Guard(keys_of(store))), header), 5
+        )
         let_go.set()
         await slow
         return [answer.status]
@@ -211,10 +216,10 @@ def test_callers_are_known_while_all_other_threads_are_busy(store: Store) -> Non
 
 
 def test_keys_are_known_while_the_issuer_of_tokens_hangs(store: Store) -> None:
-    header = f"Bearer {Keys(store).create(tenant='t', user='ada').text}"
+    header = f"Bearer {Keys(keys_of(store)).create(tenant='t', user='ada').text}"
     with socket.create_server(("127.0.0.1", 0)) as hung:
         url = f"http://127.0.0.1:{hung.getsockname()[1]}/keys"
-        layer = Authenticate(hello, Guard(store, JwtTokens(keys=PublishedKeys(url))))
+        layer = Authenticate(hello, Guard(keys_of(store), JwtTokens(keys=PublishedKeys(url))))
 
         async def run() -> list[int]:
             junk = [asyncio.create_task(asked(layer, f"Bearer {signed()}")) for _ in range(12)]
@@ -245,18 +250,18 @@ async def asked(layer: Authenticate, header: str) -> Answer:
 
 def test_a_key_opens_and_is_revoked_on_postgres_from_another_server(postgres_url: str) -> None:
     with PostgresStore(postgres_url) as here, PostgresStore(postgres_url) as there:
-        new = Keys(here).create(tenant="acme", user="ada")
+        new = Keys(keys_of(here)).create(tenant="acme", user="ada")
         header = f"Bearer {new.text}"
-        assert let_in(Guard(there), "/api", header)
-        Keys(here).revoke("acme", new.record.id)
-        assert not let_in(Guard(there), "/api", header)
-        rotated = Keys(there).create(tenant="acme", user=None)
-        assert Guard(here).authenticate(f"Bearer {rotated.text}").admin
+        assert let_in(Guard(keys_of(there)), "/api", header)
+        Keys(keys_of(here)).revoke("acme", new.record.id)
+        assert not let_in(Guard(keys_of(there)), "/api", header)
+        rotated = Keys(keys_of(there)).create(tenant="acme", user=None)
+        assert Guard(keys_of(here)).authenticate(f"Bearer {rotated.text}").admin
 
 
 def test_keys_are_read_without_an_owner_and_words_are_not(postgres_url: str) -> None:
     with PostgresStore(postgres_url) as store:
-        Keys(store).create(tenant="acme", user="ada")
+        Keys(keys_of(store)).create(tenant="acme", user="ada")
         store.append(Scope(tenant="acme", user="ada", session="s"), [Message("user", "secret")])
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("SET ROLE memorist_app")

@@ -114,10 +114,10 @@ def test_a_session_goes_on_and_a_foreign_one_is_as_good_as_none(
 
 
 def test_a_key_says_whose_memory_it_is_and_an_admin_names_the_user(memory: Memory) -> None:
-    keys = Keys(memory.store)
+    keys = Keys(memory.keys)
     own = keys.create(tenant=memory.tenant_name, user="ada").text
     admin = keys.create(tenant=memory.tenant_name, user=None).text
-    with serving(build_app(memory, Guard(memory.store))) as url:
+    with serving(build_app(memory, Guard(memory.keys))) as url:
 
         def status(key: str, **fields: Any) -> int:
             headers = {**JSON, "Authorization": f"Bearer {key}"}

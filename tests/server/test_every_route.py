@@ -40,7 +40,7 @@ def test_the_document_has_the_resources_of_the_api(operations: list[tuple[str, s
 
 
 def test_no_route_answers_without_a_key(served: Served, operations: list[tuple[str, str]]) -> None:
-    made = Keys(served.memory.store).create(tenant="default", user="ada")
+    made = Keys(served.memory.keys).create(tenant="default", user="ada")
     served.memory.store.revoke_key("default", made.record.id)
     known = served.key()
     wrong = known[:-1] + ("A" if known[-1] != "A" else "B")

@@ -15,10 +15,10 @@ KEPT = ("messages", "facts", "notes", "articles")
 # Where a body needs one of several fields.
 ONE_OF: dict[str, dict[str, Any]] = {
     "ChatAsk": {"message": "x"},
-    "ChangeFact": {"object": "x"},
-    "Forget": {"everything": True},
-    "MakeKey": {"user": "ada"},
-    "WriteNotes": {"base_version": 0},
+    "ChangeFactBody": {"object": "x"},
+    "ForgetBody": {"everything": True},
+    "AddKeyBody": {"user": "ada"},
+    "WriteNotesBody": {"base_version": 0},
 }
 
 Operation = tuple[str, str, dict[str, Any]]

@@ -39,7 +39,7 @@ class Keyring:
 
 def make_keys(database: Path) -> Keyring:
     with Memory(database, embedder=None) as memory:
-        keys = Keys(memory.store)
+        keys = Keys(memory.keys)
         users = [keys.create(tenant="default", user=user) for user in ("fuzz", "alice ", "%")]
         users.append(keys.create(tenant="other", user="canary"))
         return Keyring(

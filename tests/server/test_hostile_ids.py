@@ -50,7 +50,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     path: Path = tmp_path_factory.mktemp("hostile") / "memory.db"
     with (
         Memory(path, embedder=None, extraction=None) as memory,
-        serving(build_app(memory, Guard(memory.store), Limits(requests_per_s=0))) as url,
+        serving(build_app(memory, Guard(memory.keys), Limits(requests_per_s=0))) as url,
     ):
         server = Served(url, memory)
         with server.clients:

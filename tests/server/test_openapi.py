@@ -46,7 +46,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with (
         Memory(path, embedder=None, extraction=None) as memory,
         serving(
-            build_app(memory, Guard(memory.store), Limits(requests_per_s=0, failures_per_s=0))
+            build_app(memory, Guard(memory.keys), Limits(requests_per_s=0, failures_per_s=0))
         ) as url,
     ):
         server = Served(url, memory)
@@ -57,7 +57,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def ids(served: Served) -> Ids:
     """What there is, by the names of the path's parts."""
-    spare = Keys(served.memory.store).create(tenant="default", user="spare").record.id
+    spare = Keys(served.memory.keys).create(tenant="default", user="spare").record.id
     return {**furnish(served.client("ada"), "tea"), "key_id": [spare]}
 
 

@@ -9,12 +9,12 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from fastapi import FastAPI
 
-from memorist.server.http.openapi import describe
+from memorist.server.http.openapi import PROBLEMS, describe
 from memorist.server.http.routes import ROUTERS
 
 
 def _document() -> dict[str, Any]:
-    app = FastAPI(title="Memorist", version="0")
+    app = FastAPI(title="Memorist", version="0", responses=PROBLEMS)
     for router in ROUTERS:
         app.include_router(router)
     describe(app)

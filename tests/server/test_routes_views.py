@@ -238,7 +238,7 @@ def test_what_waits_is_told_to_those_whose_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("room", ["library", "once", "store"])
 def test_no_tenant_is_anothers_shelf(api: Api, room: str) -> None:
     post(api.admin, "/api/articles", status=201, title="T", text=f"of {room}", shelf="handbook")
-    keys = Keys(api.memory.store)
+    keys = Keys(api.memory.keys)
     with pytest.raises(ScopeError):
         keys.create(tenant=f"default/{room}", user="handbook")
     with pytest.raises(ScopeError):

@@ -7,12 +7,14 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import uvicorn
 
 from memorist import Memory
+from memorist.namespaces import ApiKeys
 from memorist.server.auth import Keys
 
 
@@ -49,7 +51,7 @@ class Served:
 
     def key(self, user: str | None = "ada", tenant: str = "default") -> str:
         """A new key for a user, or for an admin."""
-        return Keys(self.memory.store).create(tenant=tenant, user=user).text
+        return Keys(self.memory.keys).create(tenant=tenant, user=user).text
 
     def client(self, user: str | None = "ada", tenant: str = "default") -> httpx.Client:
         """An HTTP client with a key of its own."""
@@ -60,3 +62,8 @@ class Served:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         client = httpx.Client(base_url=self.url, headers=headers, timeout=30)
         return self.clients.enter_context(client)
+
+
+def keys_of(store: Any) -> ApiKeys:
+    """The API keys in a store without a memory around it."""
+    return ApiKeys(cast(Any, SimpleNamespace(store=store)), "default")

@@ -31,6 +31,7 @@ from memorist.records.ids import now
 from memorist.server.auth import MAX_CHARS, Guard, Keys, NewKey, Principal, build_guard
 from memorist.store.base import Store
 from memorist.store.sqlite.store import SqliteStore
+from tests.support.http_server import keys_of
 
 DAY = timedelta(days=1)
 
@@ -43,11 +44,11 @@ def store() -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def guard(store: Store) -> Guard:
-    return Guard(store)
+    return Guard(keys_of(store))
 
 
 def made(store: Store, user: str | None = "ada", tenant: str = "acme") -> NewKey:
-    return Keys(store).create(tenant=tenant, user=user)
+    return Keys(keys_of(store)).create(tenant=tenant, user=user)
 
 
 def refused(guard: Guard, header: str | None) -> str:
@@ -116,34 +117,34 @@ def test_a_revoked_key_is_refused_from_the_next_request_on(store: Store, guard: 
     new = made(store)
     header = f"Bearer {new.text}"
     assert guard.authenticate(header).user == "ada"
-    Keys(store).revoke("acme", new.record.id)
+    Keys(keys_of(store)).revoke("acme", new.record.id)
     assert refused(guard, header) == "this key was revoked"
 
 
 def test_a_revoked_key_is_refused_also_by_a_clock_that_is_behind(store: Store) -> None:
     new = made(store)
-    Keys(store).revoke("acme", new.record.id)
-    behind = Guard(store, clock=lambda: now() - DAY)
+    Keys(keys_of(store)).revoke("acme", new.record.id)
+    behind = Guard(keys_of(store), clock=lambda: now() - DAY)
     assert refused(behind, f"Bearer {new.text}") == "this key was revoked"
 
 
 def test_a_key_is_refused_once_its_time_is_over(store: Store) -> None:
-    new = Keys(store).create(tenant="acme", user="ada", lifetime=DAY)
+    new = Keys(keys_of(store)).create(tenant="acme", user="ada", lifetime=DAY)
     end = new.record.created_at + DAY
     header = f"Bearer {new.text}"
-    before = Guard(store, clock=lambda: end - timedelta(microseconds=1))
+    before = Guard(keys_of(store), clock=lambda: end - timedelta(microseconds=1))
     assert before.authenticate(header).user == "ada"
-    assert refused(Guard(store, clock=lambda: end), header) == "this key has expired"
+    assert refused(Guard(keys_of(store), clock=lambda: end), header) == "this key has expired"
 
 
 @pytest.mark.parametrize("lifetime", [timedelta(0), -DAY, timedelta(days=40_000)])
 def test_a_lifetime_that_makes_no_sense_is_refused(store: Store, lifetime: timedelta) -> None:
     with pytest.raises(InvalidError):
-        Keys(store).create(tenant="acme", user="ada", lifetime=lifetime)
+        Keys(keys_of(store)).create(tenant="acme", user="ada", lifetime=lifetime)
 
 
 def test_another_tenant_neither_sees_nor_revokes_nor_rotates_a_key(store: Store) -> None:
-    keys, new = Keys(store), made(store, tenant="one")
+    keys, new = Keys(keys_of(store)), made(store, tenant="one")
     assert keys.of("two") == []
     with pytest.raises(NotFoundError):
         keys.revoke("two", new.record.id)
@@ -156,7 +157,7 @@ def test_another_tenant_neither_sees_nor_revokes_nor_rotates_a_key(store: Store)
 
 
 def test_a_rotated_key_is_like_the_old_one_which_goes_on(store: Store, guard: Guard) -> None:
-    keys = Keys(store)
+    keys = Keys(keys_of(store))
     for user in ("ada", None):
         old = keys.create(tenant="acme", user=user, label="laptop", lifetime=DAY)
         new = keys.rotate("acme", old.record.id)
@@ -168,11 +169,11 @@ def test_a_rotated_key_is_like_the_old_one_which_goes_on(store: Store, guard: Gu
 
 
 def test_the_old_key_ends_with_its_grace_and_not_later_than_it_would_have(store: Store) -> None:
-    keys = Keys(store)
+    keys = Keys(keys_of(store))
     old = keys.create(tenant="acme", user="ada")
     new = keys.rotate("acme", old.record.id, grace=DAY)
     for ahead, works in ((timedelta(0), True), (DAY, False)):
-        later = Guard(store, clock=lambda ahead=ahead: now() + ahead)  # type: ignore[misc]
+        later = Guard(keys_of(store), clock=lambda ahead=ahead: now() + ahead)  # type: ignore[misc]
         assert later.authenticate(f"Bearer {new.text}").user == "ada"
         if works:
             assert later.authenticate(f"Bearer {old.text}").user == "ada"
@@ -187,15 +188,15 @@ def test_the_old_key_ends_with_its_grace_and_not_later_than_it_would_have(store:
 
 def test_no_grace_at_all_ends_the_old_key_at_once(store: Store, guard: Guard) -> None:
     old = made(store)
-    Keys(store).rotate("acme", old.record.id, grace=timedelta(0))
+    Keys(keys_of(store)).rotate("acme", old.record.id, grace=timedelta(0))
     assert refused(guard, f"Bearer {old.text}") == "this key has expired"
 
 
 def test_a_key_that_has_ended_is_not_rotated(store: Store) -> None:
-    keys, over = Keys(store), made(store)
+    keys, over = Keys(keys_of(store)), made(store)
     keys.revoke("acme", over.record.id)
     old = keys.create(tenant="acme", user="ada", lifetime=DAY)
-    for dated, ended in ((keys, over), (Keys(store, clock=lambda: now() + DAY), old)):
+    for dated, ended in ((keys, over), (Keys(keys_of(store), clock=lambda: now() + DAY), old)):
         with pytest.raises(ConflictError):
             dated.rotate("acme", ended.record.id)
 
@@ -258,7 +259,7 @@ def test_a_key_never_stands_in_what_is_raised_or_logged(
     caplog.set_level(logging.DEBUG)
     new = made(store)
     wrong = new.text[:-1] + ("A" if new.text[-1] != "A" else "B")
-    Keys(store).revoke("acme", new.record.id)
+    Keys(keys_of(store)).revoke("acme", new.record.id)
     for text in (new.text, wrong, new.text + "x"):
         assert new.text[20:60] not in refused(guard, f"Bearer {text}")
     assert new.text[20:60] not in caplog.text
@@ -268,7 +269,7 @@ def test_a_store_that_is_away_is_not_taken_for_a_wrong_key() -> None:
     with SqliteStore(":memory:") as gone:
         text = made(gone).text
     with pytest.raises(StoreUnavailableError):
-        Guard(gone).authenticate(f"Bearer {text}")
+        Guard(keys_of(gone)).authenticate(f"Bearer {text}")
 
 
 # The open door, and settings
@@ -283,12 +284,12 @@ def test_a_local_guard_takes_everyone_for_its_one_user(guard: Guard) -> None:
 
 
 def test_tokens_are_off_unless_the_settings_say_how_to_check_them(store: Store) -> None:
-    plain = build_guard(store, Settings(url=""))
+    plain = build_guard(keys_of(store), Settings(url=""))
     assert "not a key" in refused(plain, "Bearer eyJhbGciOiJub25lIn0.e30.")
     assert plain.authenticate(f"Bearer {made(store).text}").user == "ada"
     for half in ({"jwt_issuer": "x"}, {"jwt_audience": "x"}):
         with pytest.raises(ConfigError, match="MEMORIST_JWT_KEY"):
-            build_guard(store, Settings(url="", **half))
+            build_guard(keys_of(store), Settings(url="", **half))
 
 
 def test_keys_need_no_other_package() -> None:
@@ -297,11 +298,11 @@ def test_keys_need_no_other_package() -> None:
         "for name in ('jwt', 'fastapi', 'starlette', 'cryptography'): sys.modules[name] = None\n"
         "from memorist.server.auth import Guard, Keys, build_guard\n"
         "from memorist.config import Settings\n"
-        "from memorist import SqliteStore\n"
-        "store = SqliteStore(':memory:')\n"
-        "new = Keys(store).create(tenant='t', user='ada')\n"
-        "print(Guard(store).authenticate('Bearer ' + new.text).user)\n"
-        "try: build_guard(store, Settings(url='', jwt_key='k' * 32))\n"
+        "from memorist import Memory\n"
+        "keys = Memory(':memory:', embedder=None, extraction=None).keys\n"
+        "new = Keys(keys).create(tenant='t', user='ada')\n"
+        "print(Guard(keys).authenticate('Bearer ' + new.text).user)\n"
+        "try: build_guard(keys, Settings(url='', jwt_key='k' * 32))\n"
         "except ImportError as error: print(error)\n"
     )
     done = subprocess.run(

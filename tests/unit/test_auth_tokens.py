@@ -17,6 +17,7 @@ from memorist.config import Settings
 from memorist.errors import ConfigError, UnauthorizedError
 from memorist.server.auth import Guard, Keys, Principal, build_guard
 from memorist.store.sqlite.store import SqliteStore
+from tests.support.http_server import keys_of
 from tests.support.tokens import (
     ED,
     PRIVATE,
@@ -220,7 +221,7 @@ TRUSTED = [tokens(pem(ED))]
 
 def test_a_huge_token_is_refused_before_it_is_read() -> None:
     with SqliteStore(":memory:") as store:
-        guard = build_guard(store, Settings(url="", jwt_key=SECRET))
+        guard = build_guard(keys_of(store), Settings(url="", jwt_key=SECRET))
         assert guard.authenticate(f"Bearer {signed()}").user == "ada"
         with pytest.raises(UnauthorizedError, match="over 8192"):
             guard.authenticate(f"Bearer {signed(padding='x' * 10_000)}")
@@ -228,14 +229,14 @@ def test_a_huge_token_is_refused_before_it_is_read() -> None:
 
 def test_keys_and_tokens_stand_side_by_side_and_are_not_mixed_up() -> None:
     with SqliteStore(":memory:") as store:
-        guard = build_guard(store, Settings(url="", jwt_key=SECRET))
-        key = Keys(store).create(tenant="acme", user="bob").text
+        guard = build_guard(keys_of(store), Settings(url="", jwt_key=SECRET))
+        key = Keys(keys_of(store)).create(tenant="acme", user="bob").text
         assert guard.authenticate(f"Bearer {key}").user == "bob"
         assert guard.authenticate(f"Bearer {signed()}").user == "ada"
         with pytest.raises(UnauthorizedError):
             guard.authenticate(f"Bearer mk_{signed()}")
         with pytest.raises(UnauthorizedError):
-            Guard(store).authenticate(f"Bearer {signed()}")
+            Guard(keys_of(store)).authenticate(f"Bearer {signed()}")
 
 
 # Settings

@@ -18,6 +18,7 @@ from memorist.errors import InvalidError, UnauthorizedError
 from memorist.records.ids import now
 from memorist.server.auth import Guard, Principal
 from memorist.store.sqlite.store import SqliteStore
+from tests.support.http_server import keys_of
 
 Run = Callable[..., Result]
 
@@ -54,7 +55,7 @@ def listed(run: Run, *more: str) -> list[dict[str, Any]]:
 
 def caller(db: Path, key: str) -> Principal:
     with SqliteStore(db) as store:
-        return Guard(store).authenticate(f"Bearer {key}")
+        return Guard(keys_of(store)).authenticate(f"Bearer {key}")
 
 
 def test_a_key_is_made_shown_once_and_works(run: Run, db: Path) -> None:

@@ -13,6 +13,7 @@ from memorist.cli.main import app
 from memorist.config import Settings
 from memorist.server.auth import Keys
 from memorist.server.http.run import Address, resolve_auth
+from tests.support.http_server import keys_of
 
 HERE, THERE = Address("127.0.0.1", 7077), Address("192.0.2.7", 7077)
 SETTINGS = Settings(url=":memory:")
@@ -52,7 +53,7 @@ def test_the_name_it_listens_on_is_one_it_answers_to() -> None:
 def test_what_cannot_be_is_said_before_anything_listens(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
     with SqliteStore(path) as store:
-        Keys(store).create(tenant="default", user="ada")
+        Keys(keys_of(store)).create(tenant="default", user="ada")
     done = CliRunner().invoke(app, ["serve", "--db", str(path), "--host", "0.0.0.0", "--no-auth"])
     assert isinstance(done.exception, ConfigError)
     done = CliRunner().invoke(app, ["serve", "--db", "ftp://nowhere"])

@@ -31,8 +31,7 @@ from memorist.agents.toolbox import (
     tool_schemas,
 )
 from memorist.errors import MemoristError, StoreError
-from memorist.server.http import schemas as shapes
-from memorist.server.http import schemas_views as shapes_views
+from memorist.server.http import schemas
 from memorist.server.http.app import Limits
 from tests.support.models import HungEmbedder
 
@@ -334,8 +333,8 @@ def test_what_is_too_much_is_refused_with_the_bound(
 
 
 def test_the_bounds_are_those_of_http(box: Toolbox) -> None:
-    assert shapes.MOST_HITS == MOST_HITS
-    assert (shapes_views.MOST_ARTICLES, shapes.MOST_AT_ONCE) == (MOST_ARTICLES, MOST_TAGS)
+    assert schemas.MAX_HITS == MOST_HITS
+    assert (schemas.MAX_ARTICLES, schemas.MAX_ITEMS) == (MOST_ARTICLES, MOST_TAGS)
     assert Limits().body_bytes == LONGEST_SAID
     box.remember("My bike is in the cellar.")
     assert len(box.recall("bike" + " bike" * 1_000, limit=MOST_HITS)) == 1

@@ -104,7 +104,7 @@ def rotate(
 def _keys(db: str | None, tenant: str | None) -> Iterator[tuple[Keys, str]]:
     memory, settings = open_quietly(db)
     with memory:
-        yield Keys(memory.store), settings.tenant if tenant is None else tenant
+        yield Keys(memory.keys), settings.tenant if tenant is None else tenant
 
 
 def _time(said: str | None, option: str) -> timedelta | None:

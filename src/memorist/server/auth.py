@@ -1,10 +1,10 @@
-"""Who is calling: API keys, tokens, and the guard that knows both.
+"""Authentication: API keys, tokens, and the guard that checks both.
 
-    new = Keys(store).create(tenant="acme", user="ada")   # new.text is shown once, kept nowhere
-    Guard(store).authenticate(f"Bearer {new.text}")       # Principal(tenant="acme", user="ada")
+    new = Keys(memory.keys).create(tenant="acme", user="ada")   # new.text is stored nowhere
+    Guard(memory.keys).authenticate(f"Bearer {new.text}")  # Principal(tenant="acme", user="ada")
 
-A key is `mk_<id>_<secret>`. The store holds its SHA-256 alone, and is asked anew with every
-request, so that a revoked key opens nothing any more, on no server.
+A key is `mk_<id>_<secret>`. Only its SHA-256 is stored, and it is looked up with every request,
+so that a revoked key is refused at once, on every server.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from memorist.errors import (
     NotFoundError,
     UnauthorizedError,
 )
+from memorist.namespaces import ApiKeys
 from memorist.records.api_key import ApiKey
 from memorist.records.ids import now
 from memorist.records.scope import check_tenant
-from memorist.store.base import Store
 
-MAX_CHARS = 8_192  # of an Authorization header; what is longer is not even looked at
-LONGEST = timedelta(days=36_500)
+MAX_CHARS = 8_192  # of an Authorization header
+MAX_LIFETIME = timedelta(days=36_500)
 ID_BYTES, SECRET_BYTES = 8, 32
 _BEARER = re.compile(r"bearer +([\x21-\x7e]+) *", re.IGNORECASE | re.ASCII)
 _KEY = re.compile(r"mk_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
-_NO_DIGEST = "0" * 64  # compared with where there is no key, so that both take as long
+_NO_DIGEST = "0" * 64  # compared with if there is no key, so that both take the same time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,31 +55,31 @@ class Principal:
 
 
 class Tokens(Protocol):
-    """Tokens that somebody else has signed."""
+    """Tokens that another application signs."""
 
     def read(self, token: str) -> Principal:
-        """Whose token it is; raises UnauthorizedError where it proves nothing."""
+        """The caller whose token it is; raises UnauthorizedError if the token is not valid."""
 
 
 class Guard:
-    """Tells who is calling by the `Authorization` header, or raises UnauthorizedError."""
+    """Authenticates callers by the `Authorization` header."""
 
-    open = False  # whether everybody is let in
+    open = False  # whether nobody needs a key
 
     def __init__(
-        self, store: Store, tokens: Tokens | None = None, *, clock: Callable[[], datetime] = now
+        self, keys: ApiKeys, tokens: Tokens | None = None, *, clock: Callable[[], datetime] = now
     ) -> None:
-        self._store = store
+        self._keys = keys
         self._tokens = tokens
         self._clock = clock
 
     @staticmethod
     def local(tenant: str, user: str) -> Guard:
-        """Everyone who reaches us is this one user: for a server nobody else can reach."""
+        """Every caller is this user: for a server that no other machine can reach."""
         return OpenGuard(Principal(tenant=tenant, user=user, name="local", local=True))
 
     def authenticate(self, authorization: str | None) -> Principal:
-        """Who sent this header."""
+        """The caller who sent this header; raises UnauthorizedError if it proves nobody."""
         if authorization is None:
             raise UnauthorizedError("send a key: `Authorization: Bearer mk_…`")
         if len(authorization) > MAX_CHARS:
@@ -88,18 +88,18 @@ class Guard:
         if bearer is None:
             raise UnauthorizedError("the Authorization header is not `Bearer`, a space and a key")
         if bearer[1].startswith("mk_") or self._tokens is None:
-            return self._holder(bearer[1])
+            return self._key_owner(bearer[1])
         return self._tokens.read(bearer[1])
 
-    def _holder(self, text: str) -> Principal:
+    def _key_owner(self, text: str) -> Principal:
         parts = _KEY.fullmatch(text)
         if parts is None:
             raise UnauthorizedError("this is not a key; it begins with mk_ and has 63 characters")
-        key = self._store.key(parts[1])
-        kept = _NO_DIGEST if key is None else key.digest
-        if not hmac.compare_digest(digest_of(text), kept) or key is None:
+        key = self._keys.get(parts[1])
+        digest = _NO_DIGEST if key is None else key.digest
+        if not hmac.compare_digest(digest_of(text), digest) or key is None:
             raise UnauthorizedError("this key is not known")
-        # Only those who hold the key come to here, and may know what became of it.
+        # Only the owner of the key gets here, and may learn what became of it.
         if key.revoked_at is not None:
             raise UnauthorizedError("this key was revoked")
         if key.expired(self._clock()):
@@ -108,7 +108,7 @@ class Guard:
 
 
 class OpenGuard(Guard):
-    """Asks nobody for anything."""
+    """Takes every caller for the same one."""
 
     open = True
 
@@ -121,25 +121,25 @@ class OpenGuard(Guard):
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key that was just made; `text` is the only copy there will ever be."""
+    """A new API key; `text` is the only copy of its secret."""
 
     record: ApiKey
     text: str = field(repr=False)
 
 
 class Keys:
-    """Makes keys, lists them, ends them."""
+    """Makes, lists, rotates and revokes API keys."""
 
-    def __init__(self, store: Store, *, clock: Callable[[], datetime] = now) -> None:
-        self._store = store
+    def __init__(self, keys: ApiKeys, *, clock: Callable[[], datetime] = now) -> None:
+        self._keys = keys
         self._clock = clock
 
     def create(
         self, *, tenant: str, user: str | None, label: str = "", lifetime: timedelta | None = None
     ) -> NewKey:
-        """A key for one user, or without a user for an admin, that is good for a lifetime."""
+        """Make a key for one user, or without a user for an admin."""
         created = self._clock()
-        expires = None if lifetime is None else created + _some(lifetime)
+        expires = None if lifetime is None else created + _checked(lifetime)
         id_ = secrets.token_hex(ID_BYTES)
         text = f"mk_{id_}_{secrets.token_urlsafe(SECRET_BYTES)}"
         record = ApiKey(
@@ -152,49 +152,49 @@ class Keys:
             expires_at=expires,
         )
         check_tenant(record.tenant)
-        self._store.put_key(record)
+        self._keys.put(record)
         return NewKey(record, text)
 
     def of(self, tenant: str) -> list[ApiKey]:
         """The keys of a tenant, oldest first."""
-        return self._store.keys(tenant)
+        return self._keys.list(tenant)
 
     def revoke(self, tenant: str, key_id: str) -> None:
-        """End a key at once."""
-        self._store.revoke_key(tenant, key_id)
+        """Revoke a key at once."""
+        self._keys.revoke(tenant, key_id)
 
     def rotate(self, tenant: str, key_id: str, *, grace: timedelta | None = None) -> NewKey:
-        """A new key like this one, which itself goes on for the grace, or until it is revoked."""
-        old = self._store.key(key_id)
+        """Make a new key like this one, which stays valid for the grace, or until it is revoked."""
+        old = self._keys.get(key_id)
         if old is None or old.tenant != tenant:
             raise NotFoundError("no key with this id in this tenant")
         if old.revoked_at is not None or old.expired(self._clock()):
-            raise ConflictError("this key has ended; make a new one")
+            raise ConflictError("this key has expired or was revoked; make a new one")
         lifetime = None if old.expires_at is None else old.expires_at - old.created_at
-        end = None if grace is None else self._clock() + _some(grace, least=timedelta())
+        end = None if grace is None else self._clock() + _checked(grace, least=timedelta())
         new = self.create(tenant=tenant, user=old.user, label=old.label, lifetime=lifetime)
         if end is not None:
-            self._store.revoke_key(tenant, key_id, at=end)
+            self._keys.revoke(tenant, key_id, at=end)
         return new
 
 
-def build_guard(store: Store, settings: Settings) -> Guard:
-    """The guard of a server: keys always, tokens where the settings say how to check them."""
+def build_guard(keys: ApiKeys, settings: Settings) -> Guard:
+    """The guard of a server: API keys, and tokens if the settings say how to check them."""
     if settings.jwt_key or settings.jwt_jwks_url:
         from memorist.server.http.tokens import JwtTokens  # only here: keys need no extra
 
-        return Guard(store, JwtTokens.of(settings))
+        return Guard(keys, JwtTokens.of(settings))
     if settings.jwt_issuer or settings.jwt_audience:
         raise ConfigError("tokens need MEMORIST_JWT_KEY or MEMORIST_JWT_JWKS_URL too")
-    return Guard(store)
+    return Guard(keys)
 
 
 def digest_of(text: str) -> str:
-    """What is kept of a key. One hash is enough: it cannot be guessed as a password can."""
+    """What is stored of a key. A plain hash is enough: nobody can guess a key."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _some(time: timedelta, least: timedelta = timedelta(seconds=1)) -> timedelta:
-    if not least <= time <= LONGEST:
-        raise InvalidError("a key lives for a second at least, and for a hundred years at most")
+def _checked(time: timedelta, least: timedelta = timedelta(seconds=1)) -> timedelta:
+    if not least <= time <= MAX_LIFETIME:
+        raise InvalidError("the lifetime of a key is a second at least, a hundred years at most")
     return time

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from anyio.to_thread import current_default_thread_limiter
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
@@ -33,13 +33,12 @@ from memorist.server.http.concurrency_limit import (
     ConcurrencyLimit,
     WorkerThreads,
 )
-from memorist.server.http.openapi import describe
+from memorist.server.http.openapi import PROBLEMS, describe
 from memorist.server.http.origins import TrustedHosts, TrustedOrigins
 from memorist.server.http.problems import on_error, on_http, on_invalid, on_too_deep
 from memorist.server.http.rate_limit import LoginThrottle, RateLimit, TokenBuckets
 from memorist.server.http.request_id import RequestIdMiddleware
 from memorist.server.http.routes import ROUTERS
-from memorist.server.http.validation import check_query
 from memorist.server.mcp.http import McpApp
 
 WEB = Path(__file__).parent.parent / "web"
@@ -85,7 +84,7 @@ def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
         _size_thread_pools()
-        await in_thread(app.openapi)  # queries are checked by it: not while the first one waits
+        await in_thread(app.openapi)  # takes a second, which no client should wait for
         if owned:
             _watch_signals(app.state.stopping)
             await in_thread(memory.warm_up)
@@ -103,7 +102,7 @@ def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
         redoc_url=None,
         lifespan=alive,
         redirect_slashes=False,
-        dependencies=[Depends(check_query)],
+        responses=PROBLEMS,
     )
     app.state.memory = memory
     app.state.stopping = asyncio.Event()  # ends responses that stream for long

@@ -113,14 +113,16 @@ class Caller:
             raise ForbiddenError("this needs an admin's key")
 
 
-async def _current_caller(request: Request) -> Caller:  # async: a plain function costs a thread
+# For the OpenAPI document only: by then the middleware has authenticated the request.
+_BEARER = HTTPBearer(
+    scheme_name="bearer", description="An API key of `memorist keys`, or a JWT.", auto_error=False
+)
+
+
+async def _current_caller(request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
     principal: Principal = request.state.principal
     memory_of_tenant: Callable[[str], Memory] = request.app.state.memory_of_tenant
     return Caller(memory_of_tenant(principal.tenant), principal)
 
 
 CurrentCaller = Annotated[Caller, Depends(_current_caller)]
-# For the OpenAPI document only: the middleware has authenticated the request by then.
-BEARER = HTTPBearer(
-    scheme_name="bearer", description="An API key of `memorist keys`, or a JWT.", auto_error=False
-)

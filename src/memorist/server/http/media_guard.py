@@ -1,7 +1,7 @@
-"""Shown: the pictures, files, sounds and films in what is said come as bytes, never by address.
+"""Content parts that a server accepts: text, tool calls and results, and media as bytes.
 
-Whatever the server hands to a model, the model's own server may fetch: an address in a message
-would be asked for from inside of somebody's network.
+Media by URL or path are refused. The model's server fetches what a content part names, so a URL
+in a message would be requested from inside somebody's network (SSRF).
 """
 
 from __future__ import annotations
@@ -13,124 +13,120 @@ from typing import Any
 
 from memorist.errors import ImageError, InvalidError
 
-_WORDS = ("image", "audio", "video")  # in the name of a part's type
-_TYPES = {"file", "input_file", "document", "media", "text-plain", "container_upload"}
-_TOOLS = ("_call", "_use", "_result", "_output", "_response")  # how the types of tools' parts end
-_KEYS = {
-    "image_url",
-    "input_image",
-    "image_file",
-    "audio_url",
-    "input_audio",
-    "video_url",
-    "file_url",
-    "file_data",
-    "fileData",
-    "file_uri",
-    "fileUri",
-    "inline_data",
-    "inlineData",
-}
-_HOLDERS = {"image", "audio", "video", "document", "file"}  # of a dict, where there is no type
-_GIVEN = {"input", "arguments", "args"}  # to a tool, by the model: anything
-_MEDIA_TYPES = ("media_type", "mime_type", "mimeType", "format")
-_TOLD = {
-    *_MEDIA_TYPES,
-    "type",
-    "source_type",
-    "detail",
-    "filename",
-    "name",
-    "title",
-    "id",
-    "text",
-    "alt_text",
-    "context",
-    "display_name",
-    "displayName",
-    "transcript",
-    "ttl",
-}
+TEXT_TYPES = {
+    "text", "input_text", "output_text", "summary_text", "refusal", "citation",
+    "thinking", "redacted_thinking", "reasoning", "reasoning_text", "reasoning_summary",
+}  # fmt: skip
+TEXT_KEYS = {
+    "type", "text", "id", "index", "annotations", "citations", "cache_control", "extras", "data",
+    "thinking", "signature", "reasoning", "summary", "refusal", "encrypted_content", "status",
+    "phase", "provider", "logprobs", "title", "name",
+}  # fmt: skip
+TOOL_SUFFIXES = ("_call", "_call_chunk", "_use", "_result", "_output", "_response", "_code")
+TOOL_RESULTS = ("content", "output", "result")  # the keys that may hold parts themselves
+MEDIA_TYPES = {
+    "image", "image_url", "input_image", "image_file", "audio", "audio_url", "input_audio",
+    "video", "video_url", "input_video", "file", "input_file", "document", "media", "text-plain",
+    "container_upload",
+}  # fmt: skip
+# Parts without a type, as Google's and Amazon's APIs have them, are known by their only key.
+UNTYPED_TEXT = {"text", "function_call", "functionCall", "function_response", "functionResponse"}
+UNTYPED_MEDIA = {
+    "image", "audio", "video", "document", "file", "image_url", "input_image", "image_file",
+    "audio_url", "input_audio", "video_url", "file_url", "file_data", "fileData", "file_uri",
+    "fileUri", "inline_data", "inlineData",
+}  # fmt: skip
+FORMAT_KEYS = ("media_type", "mime_type", "mimeType", "format")
+DESCRIPTIVE_KEYS = {
+    *FORMAT_KEYS, "type", "source_type", "detail", "filename", "name", "title", "id", "text",
+    "alt_text", "context", "display_name", "displayName", "transcript", "ttl",
+}  # fmt: skip
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]*={0,2}\s*")
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+[;,]")
 
 
-def refuse_addresses(content: Any) -> None:
-    """Raise ImageError where a content's parts show anything that is not in them as bytes."""
+def check_content(content: Any) -> None:
+    """Raise ImageError if a message's content holds a part that is not accepted."""
     if isinstance(content, list):
         for part in content:
-            _walk(part)
-    elif isinstance(content, Mapping) and _shows(content):
-        _check(content, _kind(content))
+            _check_part(part)
+    elif isinstance(content, Mapping) and _is_media(content):
+        _check_media(content, _type(content))
 
 
-def refuse_kept(structured_data: Mapping[str, Any] | None) -> None:
-    """The same for LangChain's form of a message, which is kept as JSON beside ours."""
-    kept = (structured_data or {}).get("langchain")
+def check_structured_data(structured_data: Mapping[str, Any] | None) -> None:
+    """The same for LangChain's form of a message, which is stored as JSON text beside ours."""
+    stored = (structured_data or {}).get("langchain")
     try:
-        refuse_addresses([_read(kept)] if isinstance(kept, str) else None)
+        message = json.loads(stored) if isinstance(stored, str) else None
+    except ValueError:  # nobody else can read it either
+        return
     except RecursionError:
         raise InvalidError("structured_data: langchain is nested too deeply") from None
+    if isinstance(message, Mapping):
+        check_content(message.get("content"))
 
 
-def _read(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:  # nobody else can read it either
-        return None
-
-
-def _walk(part: Any) -> None:
-    """Look through a part, and those in it; what a tool is given is the tool's."""
+def _check_part(part: Any) -> None:
     if isinstance(part, list):
-        for one in part:
-            _walk(one)
-    elif isinstance(part, Mapping) and _shows(part):
-        _check(part, _kind(part))
-    elif isinstance(part, Mapping) and part.get("type") != "text":
-        for name, value in part.items():
-            if name not in _GIVEN:
-                _walk(value)
+        check_content(part)
+    elif isinstance(part, Mapping):
+        kind = _type(part)
+        if _is_media(part):
+            _check_media(part, kind)
+        elif kind.endswith(TOOL_SUFFIXES):
+            for name in TOOL_RESULTS:
+                check_content(part.get(name))
+        elif not (part.keys() <= TEXT_KEYS if kind in TEXT_TYPES else _is_untyped_text(part)):
+            raise _refused()
 
 
-def _shows(part: Mapping[str, Any]) -> bool:
-    kind = _kind(part)
-    if kind in _TYPES or part.keys() & _KEYS:
-        return True
+def _is_media(part: Mapping[str, Any]) -> bool:
+    kind = _type(part)
     if not kind:
-        return any(isinstance(part[name], Mapping) for name in part.keys() & _HOLDERS)
-    return any(word in kind for word in _WORDS) and not kind.endswith(_TOOLS)
+        return any(isinstance(part[name], Mapping) for name in part.keys() & UNTYPED_MEDIA)
+    return kind in MEDIA_TYPES
 
 
-def _kind(part: Mapping[str, Any]) -> str:
+def _is_untyped_text(part: Mapping[str, Any]) -> bool:
+    return "type" not in part and part.keys() <= UNTYPED_TEXT
+
+
+def _type(part: Mapping[str, Any]) -> str:
     return str(part.get("type") or "").lower()
 
 
-def _check(part: Mapping[str, Any], where: str) -> None:
-    """Every text in such a part either says what it is, or is its bytes."""
-    media = next((part[name] for name in _MEDIA_TYPES if isinstance(part.get(name), str)), "")
-    told = _TOLD if part.get("source_type") != "id" else _TOLD - {"id"}  # then it is an address
+def _check_media(part: Mapping[str, Any], path: str) -> None:
+    """Every string in a media part must describe it or be its bytes."""
+    format_ = next((part[name] for name in FORMAT_KEYS if isinstance(part.get(name), str)), "")
+    descriptive = DESCRIPTIVE_KEYS
+    if part.get("source_type") == "id":  # the id names a file at the provider's
+        descriptive = DESCRIPTIVE_KEYS - {"id"}
     for name, value in part.items():
-        if name not in told or not isinstance(value, str):
-            _check_value(value, name, media, f"{where} {name}")
+        if name not in descriptive or not isinstance(value, str):
+            _check_value(value, name, format_, f"{path} {name}")
 
 
-def _check_value(value: Any, name: str, media: str, where: str) -> None:
+def _check_value(value: Any, name: str, format_: str, path: str) -> None:
     if isinstance(value, Mapping):
-        _check(value, where)
+        _check_media(value, path)
     elif isinstance(value, list):
-        for one in value:
-            _check_value(one, "", "", where)
-    elif isinstance(value, str) and not _is_bytes(value, name, media, where):
-        raise ImageError(
-            "images and files from the network must be data URLs, or base64 data with a media "
-            "type; paths and URLs are not read"
-        )
+        for item in value:
+            _check_value(item, "", "", path)
+    elif isinstance(value, str) and not _is_bytes(value, name, format_, path):
+        raise _refused()
 
 
-def _is_bytes(value: str, name: str, media: str, where: str) -> bool:
-    if name in ("data", "base64", "bytes") and media:
-        return media.startswith("text/") or _BASE64.fullmatch(value) is not None
-    if "image" in where:
+def _is_bytes(value: str, name: str, format_: str, path: str) -> bool:
+    if name in ("data", "base64", "bytes") and format_:
+        return format_.startswith("text/") or _BASE64.fullmatch(value) is not None
+    if "image" in path:
         return value.startswith("data:image/")
     return _DATA_URL.match(value) is not None
+
+
+def _refused() -> ImageError:
+    return ImageError(
+        "a content part is refused: send text, tool calls and results, or media as data URLs or "
+        "as base64 data with a media type; URLs and paths are not read"
+    )

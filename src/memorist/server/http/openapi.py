@@ -1,100 +1,166 @@
-"""The OpenAPI document: what FastAPI reads from the types, and what all routes share."""
+"""The OpenAPI document: problem responses, and examples made of real records."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from fastapi import FastAPI
+from pydantic import BaseModel, Field, TypeAdapter
 
-from memorist.server.http.authentication import PUBLIC
+from memorist.records.article import Article, Card
+from memorist.records.fact import Fact
+from memorist.records.inputs import Remembered
+from memorist.records.memory_item import MemoryItem
+from memorist.records.message import Message
+from memorist.records.note import Note
+from memorist.records.query import Forgotten, Hit, Recall, Why
+from memorist.records.scope import Scope
+from memorist.records.session import Session
 from memorist.server.http.problems import MEDIA_TYPE
 
-_PROBLEMS = {
-    "400": "The request cannot be read.",
-    "401": "No key or token that is known.",
-    "403": "Known, but not theirs to ask for.",
-    "404": "There is no such thing for this user.",
-    "408": "The body came too slowly.",
-    "409": "Someone else was first.",
-    "413": "The body is larger than is taken.",
-    "415": "The body is not JSON.",
-    "421": "This server does not answer to the Host that was named.",
-    "422": "Wrong fields; the problem names them.",
-    "429": "Too many requests; wait for Retry-After.",
-    "502": "A model failed; what was said is stored.",
-    "503": "The store is busy or away; wait for Retry-After.",
-    "507": "No room is left; nothing that was stored is lost.",
+Responses = dict[int | str, dict[str, Any]]
+_MEANINGS = {
+    400: "The request cannot be read.",
+    401: "No valid key or token.",
+    403: "The caller may not do this.",
+    404: "The user has nothing with this id.",
+    408: "The body came too slowly.",
+    409: "Somebody else was first.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    421: "This server does not answer to this Host.",
+    422: "Wrong fields; the problem names them.",
+    429: "Too many requests; wait for Retry-After.",
+    502: "A model failed; the message is stored.",
+    503: "The store is busy or away; wait for Retry-After.",
+    507: "The disk is full; what was stored is safe.",
 }
-_BEARER = {
-    "type": "http",
-    "scheme": "bearer",
-    "description": "An API key of `memorist keys`, or a JWT.",
+_CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+PROBLEMS: Responses = {
+    status: {"description": meaning, "content": _CONTENT} for status, meaning in _MEANINGS.items()
 }
-_PROBLEM = {
-    "type": "object",
-    "title": "Problem",
-    "description": "An error, as RFC 9457 tells it.",
-    "required": ["type", "title", "status", "detail", "code", "request_id"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "code": {"type": "string", "description": "Stays the same, for programs."},
-        "request_id": {"type": "string", "description": "Also in X-Request-Id."},
-        "fields": {"type": "array", "items": {"type": "object"}},
-    },
-    "example": {
-        "type": "about:blank",
-        "title": "Not Found",
-        "status": 404,
-        "code": "not_found",
-        "detail": "no message with this id for this user",
-        "request_id": "01a1dfc4c1ff7000",
-    },
-}
+
+
+class Problem(BaseModel):
+    """An error, as a problem document (RFC 9457)."""
+
+    type: str = Field(examples=["about:blank"])
+    title: str = Field(examples=["Not Found"])
+    status: int = Field(examples=[404])
+    detail: str = Field(examples=["no message with this id for this user"])
+    code: str = Field(description="Stable, for programs.", examples=["not_found"])
+    request_id: str = Field(description="Also in X-Request-Id.", examples=["01a1dfc4c1ff7000"])
+    fields: list[dict[str, str]] = []
 
 
 def describe(app: FastAPI) -> None:
-    """Complete the document of an app: who may ask, and how it is told that something is wrong."""
-    made = app.openapi
+    """Add to an app's document what FastAPI cannot know."""
+    generate = app.openapi
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _complete(made())
+            document = generate()
+            schemas = document.setdefault("components", {}).setdefault("schemas", {})
+            schemas["Problem"] = Problem.model_json_schema()
+            _drop_duration_format(schemas)
+            app.openapi_schema = document
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def _complete(document: dict[str, Any]) -> dict[str, Any]:
-    parts = document.setdefault("components", {})
-    parts.setdefault("schemas", {})["Problem"] = _PROBLEM
-    for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own form, which is not ours
-        parts["schemas"].pop(name, None)
-    _say_how_long(parts["schemas"])
-    parts["securitySchemes"] = {"bearer": _BEARER}
-    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    for path, methods in document["paths"].items():
-        for operation in methods.values():
-            told = operation["responses"]
-            for answer in told.values():  # FastAPI says that events are one string
-                answer.get("content", {}).get("text/event-stream", {}).pop("schema", None)
-            for status, meaning in _PROBLEMS.items():
-                told[status] = {"description": meaning, "content": content}
-            if path not in PUBLIC:
-                operation["security"] = [{"bearer": []}]
-    return document
-
-
-def _say_how_long(schema: Any) -> None:
-    """Let no `duration` be promised: the format knows no parts of a second, and we tell them."""
+def _drop_duration_format(schema: Any) -> None:
+    """The format `duration` has no fractions of a second, which ours have."""
     if isinstance(schema, dict):
         if schema.get("format") == "duration":
             schema.pop("format")
             schema["examples"] = ["P12DT3H0.5S"]
-        for one in schema.values():
-            _say_how_long(one)
+        for value in schema.values():
+            _drop_duration_format(value)
     elif isinstance(schema, list):
-        for one in schema:
-            _say_how_long(one)
+        for value in schema:
+            _drop_duration_format(value)
+
+
+def example(answer: Any, status: int = 200) -> Responses:
+    """A response with this example."""
+    value = TypeAdapter(type(answer)).dump_python(answer, mode="json")
+    return {status: {"content": {"application/json": {"example": value}}}}
+
+
+def example_page(*items: Any) -> Responses:
+    """A response with a page of these items as its example."""
+    values = [TypeAdapter(type(item)).dump_python(item, mode="json") for item in items]
+    return example({"items": values, "next": None})
+
+
+AT = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+SESSION_ID = "019ca8b2-6c40-7000-8000-000000000001"
+MESSAGE_ID = "019ca8b2-6c40-7000-8000-000000000002"
+MEMORY_ID = "019ca8b2-6c40-7000-8000-000000000003"
+FACT_ID = "019ca8b2-6c40-7000-8000-000000000004"
+ARTICLE_ID = "019ca8b2-6c40-7000-8000-000000000005"
+SCOPE = Scope(user="ada", agent="tutor")
+REMEMBERED = Remembered(session_id=SESSION_ID, message_ids=(MESSAGE_ID,), added=1)
+SESSION = Session(scope=SCOPE.within(session=SESSION_ID), created_at=AT)
+MESSAGE = Message("user", "I moved to Berlin in March.", message_id=MESSAGE_ID, created_at=AT)
+MEMORY = MemoryItem(
+    scope=SCOPE,
+    text="Ada lives in Berlin.",
+    category="personal",
+    importance=0.8,
+    tags=("home",),
+    sources=(MESSAGE_ID,),
+    id=MEMORY_ID,
+    created_at=AT,
+)
+FACT = Fact(
+    scope=SCOPE,
+    subject="Ada",
+    predicate="lives in",
+    object="Berlin",
+    valid_from=AT,
+    known_from=AT,
+    sources=(MESSAGE_ID,),
+    id=FACT_ID,
+)
+NOTE = Note(id=MEMORY_ID, scope=SCOPE, version=1, text="## Plans\n- learn to sail", created_at=AT)
+ARTICLE = Article(
+    scope=Scope(user="ada"),
+    title="Returns",
+    text="You may return it within 30 days.",
+    uri="returns.md",
+    id=ARTICLE_ID,
+    created_at=AT,
+)
+CARD = Card(
+    id=ARTICLE_ID,
+    title="Returns",
+    uri="returns.md",
+    digest=ARTICLE.digest,
+    chars=len(ARTICLE.text),
+    created_at=AT,
+)
+FORGOTTEN = Forgotten(counts={"messages": 2, "memories": 1, "passages": 3})
+RECALL = Recall(
+    hits=(
+        Hit(
+            kind="message",
+            id=MESSAGE_ID,
+            text="I moved to Berlin in March.",
+            score=0.91,
+            why=Why(
+                ranks={"words": 1, "meaning": 2},
+                scores={"words": 8.1, "meaning": 0.42},
+                parts={"words": 0.55, "meaning": 0.31, "own": 0.05},
+                age=timedelta(days=3),
+                stop=27,
+            ),
+            created_at=AT,
+            session_id=SESSION_ID,
+            role="user",
+        ),
+    ),
+    timings_ms={"words": 1.2, "meaning": 8.4, "total": 11.0},
+)

@@ -7,6 +7,7 @@ import re
 import uuid
 
 from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memorist.server.http.problems import REQUESTS, header_values, refuse
@@ -53,6 +54,8 @@ class RequestIdMiddleware:
         except BaseException as error:
             if not isinstance(error, Exception):
                 raise  # cancelled: no client waits for a response
+            if isinstance(error, ClientDisconnect):
+                return
             log.error("%s: %s", id_, type(error).__name__)
             # A response that was cut short stays open: the server then closes the connection.
             if not started:

@@ -144,7 +144,7 @@ def _app(settings: Settings, memory: Memory) -> Any:
     if settings.auth == "off":
         guard = Guard.local(settings.tenant, settings.user)
     else:
-        guard = build_guard(memory.store, settings)
+        guard = build_guard(memory.keys, settings)
     limits = Limits(
         requests_per_s=_number(settings.rate),
         hosts=settings.hosts.split(),

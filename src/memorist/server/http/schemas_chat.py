@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from memorist.records.query import Recall
-from memorist.server.http.schemas import Ask, Question
-from memorist.server.http.schemas_context import ContextAnswer, ReceiptAnswer
+from memorist.server.http.routes.context import ContextAnswer, ReceiptAnswer
+from memorist.server.http.schemas import Question, RequestModel
 
 NO_MODEL = (
     "No model is configured, so nobody answers. Your message is stored; `memory` is what was "
@@ -19,7 +19,7 @@ NO_MODEL = (
 )
 
 
-class ChatAsk(Ask):
+class ChatAsk(RequestModel):
     """A message to the agent, or the id of one that is stored and wants an answer."""
 
     message: Question | None = Field(

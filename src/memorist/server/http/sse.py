@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import StreamingResponse
-
-from memorist.aio import in_thread
-from memorist.records.message import Message
 
 HEARTBEAT_S = 15.0
 BEAT = b": still here\n\n"
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.25
 
 
 class EventStream(StreamingResponse):
@@ -55,32 +50,3 @@ async def beating(
         coming.cancel()
         await asyncio.wait({coming})
         await events.aclose()
-
-
-async def growth(
-    look: Callable[[], Message | None], request: Request, *, seen: int, timeout_s: float
-) -> AsyncGenerator[bytes, None]:
-    """What is added to a message, until it is finished, gone, silent for so long, or unread.
-
-    No thread waits: one looks from time to time, less often while nothing comes.
-    """
-    clock = asyncio.get_running_loop().time
-    until, pause = clock() + timeout_s, FIRST_PAUSE_S
-    stopping: asyncio.Event = request.app.state.stopping
-    while not await request.is_disconnected():
-        message = await in_thread(look)
-        if message is None:
-            yield event("gone", {})
-            return
-        text = message.content if isinstance(message.content, str) else ""
-        if len(text) > seen:
-            yield event("text", {"text": text[seen:], "at": seen}, id=len(text))
-            seen, until, pause = len(text), clock() + timeout_s, FIRST_PAUSE_S
-        if not message.unfinished:
-            yield event("finished", {"message_id": message.message_id, "chars": len(text)})
-            return
-        if stopping.is_set() or clock() >= until:
-            yield event("timeout", {"chars": seen})
-            return
-        await asyncio.sleep(pause)
-        pause = min(pause * 1.2, LONGEST_PAUSE_S)

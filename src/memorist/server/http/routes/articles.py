@@ -11,26 +11,30 @@ from memorist.context.documents.excerpts import Retrieved
 from memorist.records.article import Article, Card
 from memorist.records.query import Forgotten
 from memorist.server.http.authentication import CurrentCaller
-from memorist.server.http.examples import ARTICLE, ARTICLE_ID, CARD, FORGOTTEN, listed, shown
-from memorist.server.http.pagination import Cursor, Limit, Page, page_of
-from memorist.server.http.paths import Parts
-from memorist.server.http.schemas import Agent, User
-from memorist.server.http.schemas_views import AddArticle, Retrieve
+from memorist.server.http.openapi import ARTICLE, ARTICLE_ID, CARD, FORGOTTEN, example, example_page
+from memorist.server.http.pagination import Page, by_time, page_of
+from memorist.server.http.routing import ApiRoute, operation
+from memorist.server.http.schemas import (
+    AddArticleBody,
+    ArticlesQuery,
+    RetrieveBody,
+    ShelfBody,
+    ShelfQuery,
+)
 from memorist.views.library import Library
 
-router = APIRouter(prefix="/api/articles", tags=["articles"], route_class=Parts)
+router = APIRouter(tags=["articles"], route_class=ApiRoute)
 ArticleId = Annotated[str, Path(description="The article's id.", examples=[ARTICLE_ID])]
-ShelfName = Annotated[str | None, Query(description="A shared shelf; else the user's own.")]
 
 
-class Stored(BaseModel):
-    """What came of an article, and the id of the one that holds its text."""
+class AddedArticle(BaseModel):
+    """What adding an article did, and the id of the one that holds the text."""
 
     id: str
     change: Literal["added", "changed", "unchanged", "duplicate"]
 
 
-class Quoted(BaseModel):
+class Quotation(BaseModel):
     """An article that bears on a question, or the spans of it that fit, with its citation."""
 
     citation: str
@@ -38,92 +42,72 @@ class Quoted(BaseModel):
 
 
 class Quotations(BaseModel):
-    """What bears on a question, best first, and the tokens it takes."""
+    """What bears on a question, best first, and how many tokens it takes."""
 
-    found: list[Quoted]
+    found: list[Quotation]
     tokens: int
 
 
-@router.get("", responses=listed(CARD))
-def list_articles(
-    caller: CurrentCaller,
-    user: User = None,
-    agent: Agent = None,
-    shelf: ShelfName = None,
-    limit: Limit = 100,
-    cursor: Cursor = None,
-) -> Page[Card]:
-    """What is on the shelf, oldest first, without the texts."""
-    found = library_of(caller, user, agent, shelf).articles()
-    return page_of(sorted(found, key=_place), limit, cursor, _place)
+@operation(router, "list_articles", responses=example_page(CARD))
+def list_articles(query: Annotated[ArticlesQuery, Query()], caller: CurrentCaller) -> Page[Card]:
+    """The articles, oldest first, without their texts."""
+    return page_of(library_of(caller, query).articles(), query, by_time)
 
 
-@router.post("", status_code=201, responses=shown(Stored(id=ARTICLE_ID, change="added"), 201))
-def add_article(ask: AddArticle, caller: CurrentCaller) -> Stored:
-    """Store a text, in the place of the one with the same uri; a shared shelf is an admin's."""
-    library = _writable(caller, ask.user, ask.agent, ask.shelf)
-    shelved = library.add(ask.title, ask.text, ask.uri)
-    return Stored(id=shelved.id, change=shelved.change)
+@operation(
+    router,
+    "add_article",
+    status_code=201,
+    responses=example(AddedArticle(id=ARTICLE_ID, change="added"), 201),
+)
+def add_article(body: AddArticleBody, caller: CurrentCaller) -> AddedArticle:
+    """Store an article; it replaces the one with the same uri. A shared shelf needs an admin."""
+    added = _writable(caller, body).add(body.title, body.text, body.uri)
+    return AddedArticle(id=added.id, change=added.change)
 
 
-@router.post("/retrieve", responses=shown(Quotations(found=[], tokens=0)))
-def retrieve_articles(ask: Retrieve, caller: CurrentCaller) -> Quotations:
+@operation(router, "retrieve_articles", responses=example(Quotations(found=[], tokens=0)))
+def retrieve_articles(body: RetrieveBody, caller: CurrentCaller) -> Quotations:
     """The articles that bear on a question, whole or in passages, as far as they fit."""
-    found = library_of(caller, ask.user, ask.agent, ask.shelf).retrieve(
-        ask.query,
-        ask.top_k,
-        ask.reserved_tokens,
-        window=ask.window,
-        model=ask.model,
-        deadline_ms=ask.deadline_ms,
+    articles = library_of(caller, body).retrieve(
+        body.query,
+        body.top_k,
+        body.reserved_tokens,
+        window=body.window,
+        model=body.model,
+        deadline_ms=body.deadline_ms,
     )
-    quoted = [Quoted(citation=one.citation, article=one) for one in found]
-    return Quotations(found=quoted, tokens=sum(one.tokens for one in found))
+    quotations = [Quotation(citation=article.citation, article=article) for article in articles]
+    return Quotations(found=quotations, tokens=sum(article.tokens for article in articles))
 
 
-@router.get("/{article_id}", responses=shown(ARTICLE))
+@operation(router, "get_article", responses=example(ARTICLE))
 def get_article(
-    article_id: ArticleId,
-    caller: CurrentCaller,
-    user: User = None,
-    agent: Agent = None,
-    shelf: ShelfName = None,
+    article_id: ArticleId, query: Annotated[ShelfQuery, Query()], caller: CurrentCaller
 ) -> Article:
     """One article with its text."""
-    return library_of(caller, user, agent, shelf).get(article_id)
+    return library_of(caller, query).get(article_id)
 
 
-@router.delete("/{article_id}", responses=shown(FORGOTTEN))
+@operation(router, "remove_article", responses=example(FORGOTTEN))
 def remove_article(
-    article_id: ArticleId,
-    caller: CurrentCaller,
-    user: User = None,
-    agent: Agent = None,
-    shelf: ShelfName = None,
+    article_id: ArticleId, query: Annotated[ShelfQuery, Query()], caller: CurrentCaller
 ) -> Forgotten:
-    """Take an article off the shelf; its bytes go with the next scrub."""
-    return _writable(caller, user, agent, shelf).remove(article_id)
+    """Remove an article; its bytes go with the next scrub."""
+    return _writable(caller, query).remove(article_id)
 
 
-def library_of(
-    caller: CurrentCaller, user: str | None, agent: str | None, shelf: str | None
-) -> Library:
+def library_of(caller: CurrentCaller, request: ShelfQuery | ShelfBody) -> Library:
     """The user's own library, or a shelf that all users of the tenant may read."""
-    if shelf is None:
-        return Library(caller.memory, user=caller.user(user), agent=agent)
-    if user is not None:
-        caller.user(user)
-    return Library(caller.memory, shelf)
+    if request.shelf is None:
+        return caller.memory.library(user=caller.user(request.user), agent=request.agent)
+    if request.user is not None:
+        caller.user(request.user)
+    return caller.memory.library(request.shelf)
 
 
-def _writable(
-    caller: CurrentCaller, user: str | None, agent: str | None, shelf: str | None
-) -> Library:
-    """The same, to be changed: what all read is not any user's to change."""
-    if shelf is not None:
+def _writable(caller: CurrentCaller, request: ShelfQuery | ShelfBody) -> Library:
+    """The same to write to: a shared shelf is not any user's to change."""
+    if request.shelf is not None:
         caller.require_operator()
-    return library_of(caller, user, agent, shelf)
-
-
-def _place(card: Card) -> str:
-    return f"{card.created_at.isoformat()} {card.id}"
+    return library_of(caller, request)

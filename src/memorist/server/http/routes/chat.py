@@ -34,8 +34,10 @@ from memorist.records.message import Message
 from memorist.records.query import Recall
 from memorist.server.chat import Chats, told
 from memorist.server.http.authentication import CurrentCaller
-from memorist.server.http.examples import MEMORY_ID, MESSAGE_ID, SESSION_ID, shown
+from memorist.server.http.openapi import MEMORY_ID, MESSAGE_ID, SESSION_ID, example
 from memorist.server.http.problems import on_error
+from memorist.server.http.routes.context import ContextAnswer, ReceiptAnswer
+from memorist.server.http.routing import ApiRoute, operation
 from memorist.server.http.schemas_chat import (
     NO_MODEL,
     ChatAnswer,
@@ -44,11 +46,10 @@ from memorist.server.http.schemas_chat import (
     ChatSession,
     ChatTool,
 )
-from memorist.server.http.schemas_context import ContextAnswer, ReceiptAnswer
 from memorist.server.http.sse import EventStream, event
 from memorist.server.question import Asked, asked_before, chat_of, is_stored
 
-router = APIRouter(prefix="/api", tags=["chat"])
+router = APIRouter(tags=["chat"], route_class=ApiRoute)
 Accept = Annotated[str, Header(description="application/json for one answer, else events.")]
 Event = tuple[str, Any]
 _SESSION = ChatSession(session_id=SESSION_ID, confirmed=True)
@@ -59,7 +60,7 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Events: session, memory, token …, receipt, then done or error.",
         "content": {
-            **shown(_WHOLE)[200]["content"],
+            **example(_WHOLE)[200]["content"],
             "text/event-stream": {"example": b"".join(event(*it) for it in _PIECES).decode()},
         },
     }
@@ -67,7 +68,7 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
 _recall = TypeAdapter(Recall)
 
 
-@router.post("/chat", response_model=ChatAnswer, responses=_ANSWER)
+@operation(router, "chat", response_model=ChatAnswer, responses=_ANSWER)
 async def chat(
     ask: ChatAsk, request: Request, caller: CurrentCaller, accept: Accept = "*/*"
 ) -> Response:

@@ -1,31 +1,73 @@
-"""Contexts: messages ready for a model, and the summaries in them."""
+"""Recall, contexts and summaries: what a model needs for the next answer."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import BaseModel
 
 from memorist.context.compression.compress import Compression
-from memorist.context.window import Part
+from memorist.context.window import Context, Part, Receipt
 from memorist.errors import InvalidError
 from memorist.providers.images import refuse_image
+from memorist.records.query import Recall
 from memorist.records.summary import Summary
 from memorist.records.text import check_json
 from memorist.server.http.authentication import CurrentCaller
-from memorist.server.http.examples import AT, MESSAGE_ID, SESSION, SESSION_ID, listed, shown
-from memorist.server.http.pagination import Cursor, Limit, Page, page_of
-from memorist.server.http.paths import Parts
+from memorist.server.http.openapi import AT, MESSAGE_ID, RECALL, SESSION, example, example_page
+from memorist.server.http.pagination import Page, page_of
 from memorist.server.http.routes.articles import library_of
-from memorist.server.http.schemas import User
-from memorist.server.http.schemas_context import (
-    CompressAsk,
-    ContextAnswer,
-    ContextAsk,
-    ReceiptAnswer,
+from memorist.server.http.routing import ApiRoute, operation
+from memorist.server.http.schemas import (
+    CompressBody,
+    ContextBody,
+    RecallBody,
+    ShelfBody,
+    SummariesQuery,
 )
 
-router = APIRouter(prefix="/api", tags=["context"], route_class=Parts)
+router = APIRouter(tags=["context"], route_class=ApiRoute)
+
+
+class ReceiptAnswer(BaseModel):
+    """What a context holds and what it costs, to the token."""
+
+    window: int
+    answer: int
+    used: int
+    left: int
+    counted_by: str
+    exact: bool
+    parts: tuple[Part, ...]
+    compression: Compression | None = None
+    timings_ms: dict[str, float] = {}
+    late: tuple[str, ...] = ()
+    failed: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, receipt: Receipt) -> ReceiptAnswer:
+        """A receipt as it is answered."""
+        return cls(**{name: getattr(receipt, name) for name in cls.model_fields})
+
+
+class ContextAnswer(BaseModel):
+    """Messages ready for a model, in the form of chat completions, and the receipt for them."""
+
+    messages: list[dict[str, Any]]
+    receipt: ReceiptAnswer
+    tools: list[dict[str, Any]] = []
+
+    @classmethod
+    def of(cls, context: Context) -> ContextAnswer:
+        """A context as it is answered."""
+        return cls(
+            messages=context.messages,
+            receipt=ReceiptAnswer.of(context.receipt),
+            tools=[dict(tool) for tool in context.tools],
+        )
+
+
 _CONTEXT = ContextAnswer(
     messages=[{"role": "user", "content": "Plan my weekend"}],
     receipt=ReceiptAnswer(
@@ -54,43 +96,51 @@ _COMPRESSION = Compression(
 )
 
 
-@router.post("/context", responses=shown(_CONTEXT))
-def make_context(ask: ContextAsk, caller: CurrentCaller) -> ContextAnswer:
-    """Notes, summary, newest turns and what is recalled, filled to `max_tokens`, and a receipt."""
-    user = caller.user(ask.user)
-    given: dict[str, Any] = {
-        "system": ask.system,
-        "tools": check_json(ask.tools, "tools", InvalidError),
-        "window": ask.window(),
-        "deadline_ms": ask.deadline_ms,
-        "read_image": refuse_image,
-    }
-    if ask.library:
-        given["library"] = library_of(caller, user, ask.agent, ask.shelf)
-    return ContextAnswer.of(
-        caller.memory.context(ask.asked(), user=user, agent=ask.agent, session=ask.session, **given)
+@operation(router, "recall", tags=["recall"], responses=example(RECALL))
+def recall(body: RecallBody, caller: CurrentCaller) -> Recall:
+    """What bears on the question, best first, each with its reason; late channels are named."""
+    return caller.memory.recall(
+        body.question,
+        user=caller.user(body.user),
+        agent=body.agent,
+        session=body.session,
+        limit=body.limit,
+        deadline_ms=body.deadline_ms,
+        **body.filters(),
     )
 
 
-@router.post("/compress", responses=shown(_COMPRESSION))
-def compress(ask: CompressAsk, caller: CurrentCaller) -> Compression | None:
-    """Have all but the last messages of a session stand as a summary now; null if they do."""
-    user = caller.user(ask.user)
-    return caller.memory.compress(user=user, session=ask.session, window=ask.window())
+@operation(router, "context", responses=example(_CONTEXT))
+def make_context(body: ContextBody, caller: CurrentCaller) -> ContextAnswer:
+    """Notes, summary, newest messages and what is recalled, up to `max_tokens`, and a receipt."""
+    user = caller.user(body.user)
+    shelf = ShelfBody(user=user, agent=body.agent, shelf=body.shelf)
+    context = caller.memory.context(
+        body.message(),
+        user=user,
+        agent=body.agent,
+        session=body.session,
+        system=body.system,
+        tools=check_json(body.tools, "tools", InvalidError),
+        window=body.window(),
+        deadline_ms=body.deadline_ms,
+        read_image=refuse_image,
+        library=library_of(caller, shelf) if body.library else None,
+    )
+    return ContextAnswer.of(context)
 
 
-@router.get("/summaries", responses=listed(_SUMMARY))
+@operation(router, "compress", responses=example(_COMPRESSION))
+def compress(body: CompressBody, caller: CurrentCaller) -> Compression | None:
+    """Summarise all but the last messages of a session now; null if that is done already."""
+    user = caller.user(body.user)
+    return caller.memory.compress(user=user, session=body.session, window=body.window())
+
+
+@operation(router, "list_summaries", responses=example_page(_SUMMARY))
 def list_summaries(
-    caller: CurrentCaller,
-    session: Annotated[str, Query(description="Of which conversation.", examples=[SESSION_ID])],
-    user: User = None,
-    limit: Limit = 100,
-    cursor: Cursor = None,
+    query: Annotated[SummariesQuery, Query()], caller: CurrentCaller
 ) -> Page[Summary]:
-    """The summaries that a session has had, in the order of what they reach to."""
-    found = caller.memory.summaries(user=caller.user(user), session=session)
-    return page_of(sorted(found, key=_place), limit, cursor, _place)
-
-
-def _place(summary: Summary) -> str:
-    return f"{summary.last_seq:020} {summary.id}"
+    """The summaries of a session, in the order of the messages that they reach to."""
+    summaries = caller.memory.summaries(user=caller.user(query.user), session=query.session)
+    return page_of(summaries, query, lambda summary: f"{summary.last_seq:020} {summary.id}")

@@ -12,16 +12,16 @@ from memorist.records import entry as records
 from memorist.records.entry import Entry
 from memorist.records.scope import Scope, shared_scope
 from memorist.server.http.authentication import Caller, CurrentCaller
-from memorist.server.http.examples import AT, shown
-from memorist.server.http.schemas import Ask, Wait
+from memorist.server.http.openapi import AT, example
+from memorist.server.http.routing import ApiRoute, operation
+from memorist.server.http.schemas import MAX_ITEMS, RequestModel, Wait
 
-router = APIRouter(prefix="/api/entries", tags=["entries"])
-MAX_OPERATIONS = 1_000
+router = APIRouter(tags=["entries"], route_class=ApiRoute)
 MAX_FOUND = 10_000
 Labels = Annotated[list[str], Field(max_length=64, examples=[["ada", "likes"]])]
 
 
-class GetEntry(Ask):
+class GetEntry(RequestModel):
     """Read the entry of a key."""
 
     op: Literal["get"]
@@ -30,11 +30,11 @@ class GetEntry(Ask):
     refresh: bool = False
 
     def ask(self) -> records.Ask:
-        """What the memory is asked for."""
+        """The read as a record."""
         return records.Get(namespace=tuple(self.namespace), key=self.key, refresh=self.refresh)
 
 
-class SearchEntries(Ask):
+class SearchEntries(RequestModel):
     """Find entries below a prefix: those that fit the query first, then the newest."""
 
     op: Literal["search"]
@@ -46,7 +46,7 @@ class SearchEntries(Ask):
     refresh: bool = False
 
     def ask(self) -> records.Search:
-        """What the memory is asked for."""
+        """The read as a record."""
         return records.Search(
             prefix=tuple(self.prefix),
             where=self.where,
@@ -57,28 +57,28 @@ class SearchEntries(Ask):
         )
 
 
-class EntryIds(Ask):
+class EntryIds(RequestModel):
     """The ids of all that a search finds."""
 
     op: Literal["ids"]
     of: SearchEntries
 
     def ask(self) -> records.Ask:
-        """What the memory is asked for."""
+        """The read as a record."""
         return records.Ids(of=self.of.ask())
 
 
-class ListNamespaces(Ask):
+class ListNamespaces(RequestModel):
     """Every namespace that has an entry."""
 
     op: Literal["namespaces"]
 
     def ask(self) -> records.Ask:
-        """What the memory is asked for."""
+        """The read as a record."""
         return records.Namespaces()
 
 
-class PutEntry(Ask):
+class PutEntry(RequestModel):
     """Write a value, or remove it with null; `texts` are what it is found by."""
 
     op: Literal["put"] = "put"
@@ -89,7 +89,7 @@ class PutEntry(Ask):
     ttl: float | None = Field(default=None, description="Seconds until it is gone.")
 
     def put(self) -> records.Put:
-        """What the memory is to write."""
+        """The write as a record."""
         return records.Put(
             namespace=tuple(self.namespace),
             key=self.key,
@@ -102,14 +102,14 @@ class PutEntry(Ask):
 Read = Annotated[GetEntry | SearchEntries | EntryIds | ListNamespaces, Field(discriminator="op")]
 
 
-class EntryBatch(Ask):
+class EntryBatchBody(RequestModel):
     """Reads and writes of one store: a shared one by its name, or a user's own."""
 
-    user: str | None = Field(default=None, description="Whose; only an admin says so.")
+    user: str | None = Field(default=None, description="Whose; only an admin names a user.")
     agent: str | None = None
     name: str | None = Field(default=None, description="A shared store; needs an admin's key.")
-    asks: list[Read] = Field(default=[], max_length=MAX_OPERATIONS)
-    puts: list[PutEntry] = Field(default=[], max_length=MAX_OPERATIONS)
+    asks: list[Read] = Field(default=[], max_length=MAX_ITEMS)
+    puts: list[PutEntry] = Field(default=[], max_length=MAX_ITEMS)
     deadline_ms: Wait = 50.0
 
     def scope(self, caller: Caller) -> Scope:
@@ -131,13 +131,13 @@ _ENTRY = Entry(
 )
 
 
-@router.post("/batch", responses=shown(EntryAnswers(answers=[[_ENTRY]])))
-def batch_entries(ask: EntryBatch, caller: CurrentCaller) -> EntryAnswers:
+@operation(router, "batch_entries", responses=example(EntryAnswers(answers=[[_ENTRY]])))
+def batch_entries(body: EntryBatchBody, caller: CurrentCaller) -> EntryAnswers:
     """Answer the reads as things stood before, then do the writes, in one transaction."""
     answers = caller.memory.entries.batch(
-        ask.scope(caller),
-        [read.ask() for read in ask.asks],
-        [put.put() for put in ask.puts],
-        deadline_ms=ask.deadline_ms,
+        body.scope(caller),
+        [read.ask() for read in body.asks],
+        [put.put() for put in body.puts],
+        deadline_ms=body.deadline_ms,
     )
     return EntryAnswers(answers=answers)

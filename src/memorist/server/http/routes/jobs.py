@@ -1,20 +1,22 @@
-"""Jobs: what waits to be thought about, and what was given up."""
+"""Jobs: the background work that waits, and what was given up."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel
 
 from memorist.records.log import Job
 from memorist.server.http.authentication import CurrentCaller
-from memorist.server.http.examples import AT, SESSION, listed
-from memorist.server.http.pagination import Cursor, Limit, Page, page_of
-from memorist.server.http.paths import Parts
-from memorist.server.http.schemas import Scoped, SessionId, User
+from memorist.server.http.openapi import AT, SESSION, example, example_page
+from memorist.server.http.pagination import Page, page_of
+from memorist.server.http.routing import ApiRoute, operation
+from memorist.server.http.schemas import JobsQuery, ScopedBody, UserQuery
 
-router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=Parts)
+router = APIRouter(tags=["jobs"], route_class=ApiRoute)
 JobId = Annotated[int, Path(ge=0, le=2**63 - 1, description="The job's id.", examples=[7])]
+KINDS = ("embed", "vectors", "derive", "summarize")
 _JOB = Job(
     id=7,
     kind="derive",
@@ -28,23 +30,36 @@ _JOB = Job(
 )
 
 
-@router.get("", responses=listed(_JOB))
-def list_jobs(
-    caller: CurrentCaller,
-    user: User = None,
-    session: SessionId = None,
-    dead: Annotated[
-        bool | None, Query(description="Only those given up, or only those that wait.")
-    ] = None,
-    limit: Limit = 100,
-    cursor: Cursor = None,
-) -> Page[Job]:
-    """What waits to be thought about, what was given up, or both, oldest first."""
-    found = caller.memory.jobs.list(user=caller.user(user), session=session, dead=dead)
-    return page_of(found, limit, cursor, lambda job: f"{job.id:020}")
+class WaitingJobs(BaseModel):
+    """How many jobs of each kind wait or are worked on."""
+
+    waiting: dict[str, int]
 
 
-@router.post("/{job_id}/retry", status_code=204)
-def retry_job(job_id: JobId, ask: Scoped, caller: CurrentCaller) -> None:
-    """Give a job that was given up another life."""
-    caller.memory.jobs.retry(job_id, user=caller.user(ask.user))
+@operation(router, "list_jobs", responses=example_page(_JOB))
+def list_jobs(query: Annotated[JobsQuery, Query()], caller: CurrentCaller) -> Page[Job]:
+    """The jobs that wait, those that were given up, or both, oldest first."""
+    jobs = caller.memory.jobs.list(
+        user=caller.user(query.user), session=query.session, dead=query.dead
+    )
+    return page_of(jobs, query, lambda job: f"{job.id:020}")
+
+
+@operation(router, "retry_job", status_code=204)
+def retry_job(job_id: JobId, body: ScopedBody, caller: CurrentCaller) -> None:
+    """Try a job again that was given up."""
+    caller.memory.jobs.retry(job_id, user=caller.user(body.user))
+
+
+@operation(
+    router, "count_waiting", responses=example(WaitingJobs(waiting={"embed": 0, "derive": 2}))
+)
+def count_waiting(query: Annotated[UserQuery, Query()], caller: CurrentCaller) -> WaitingJobs:
+    """How many jobs wait: the caller's own, or for an operator those of all users."""
+    if query.user is None and caller.is_operator:
+        return WaitingJobs(waiting=caller.memory.jobs.waiting())
+    embedder = caller.memory.embedder
+    vectors = "vectors" if embedder is None else f"vectors:{embedder.name}"
+    jobs = caller.memory.jobs.list(user=caller.user(query.user), dead=False)
+    kinds = ["vectors" if job.kind == vectors else job.kind for job in jobs]
+    return WaitingJobs(waiting={kind: kinds.count(kind) for kind in KINDS})

@@ -1,123 +1,124 @@
-"""Memories: what was derived from messages, or kept outright."""
+"""Memories: what was derived from messages, or added outright."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
 
-from memorist.errors import NotFoundError
 from memorist.records.change import Change
 from memorist.records.memory_item import MemoryItem
 from memorist.records.query import Forgotten
 from memorist.server.http.authentication import CurrentCaller
-from memorist.server.http.examples import FORGOTTEN, MEMORY, MEMORY_ID, listed, shown
-from memorist.server.http.pagination import Cursor, Limit, Page, page_of
-from memorist.server.http.paths import Parts
-from memorist.server.http.schemas import Agent, Scoped, SessionId, User
-from memorist.server.http.schemas_views import AddMemory, Kept, Operation, Why
+from memorist.server.http.openapi import FORGOTTEN, MEMORY, MEMORY_ID, example, example_page
+from memorist.server.http.pagination import Page, by_time, page_of
+from memorist.server.http.routing import ApiRoute, operation
+from memorist.server.http.schemas import (
+    AddMemoryBody,
+    ForgetQuery,
+    MemoriesQuery,
+    RetractBody,
+    ScopedBody,
+    UserQuery,
+)
 
-router = APIRouter(prefix="/api/memories", tags=["memories"], route_class=Parts)
+router = APIRouter(tags=["memories"], route_class=ApiRoute)
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=[MEMORY_ID])]
 
 
-class Changed(BaseModel):
-    """One thing that happened, by its name."""
+ChangeName = Literal["add", "reinforce", "supersede", "promote", "expire", "retract", "restore"]
 
-    change: Operation
+
+class AddedId(BaseModel):
+    """The id of the memory or fact; null where nothing had to be added."""
+
+    id: str | None
+
+
+class NamedChange(BaseModel):
+    """A change, with the name of its kind."""
+
+    change: ChangeName
     what: Change
 
     @classmethod
-    def of(cls, one: Change) -> Changed:
+    def of(cls, change: Change) -> NamedChange:
         """A change as it is answered."""
-        return cls.model_validate({"change": type(one).__name__.lower(), "what": one})
+        return cls.model_validate({"change": type(change).__name__.lower(), "what": change})
 
 
-class Undone(BaseModel):
+class UndoneChanges(BaseModel):
     """What undoing changed."""
 
-    changes: list[Changed]
+    changes: list[NamedChange]
 
     @classmethod
-    def of(cls, changes: list[Change]) -> Undone:
+    def of(cls, changes: list[Change]) -> UndoneChanges:
         """Changes as they are answered."""
-        return cls(changes=[Changed.of(one) for one in changes])
+        return cls(changes=[NamedChange.of(change) for change in changes])
 
 
 UNDONE = {"changes": [{"change": "restore", "what": {"id": MEMORY_ID, "reason": "undone"}}]}
 
 
-@router.get("", responses=listed(MEMORY))
+@operation(router, "list_memories", responses=example_page(MEMORY))
 def list_memories(
-    caller: CurrentCaller,
-    user: User = None,
-    agent: Agent = None,
-    session: SessionId = None,
-    current: Annotated[bool, Query(description="Only those that have not ended.")] = True,
-    limit: Limit = 100,
-    cursor: Cursor = None,
+    query: Annotated[MemoriesQuery, Query()], caller: CurrentCaller
 ) -> Page[MemoryItem]:
     """The memories, oldest first."""
-    found = caller.memory.memories.list(
-        user=caller.user(user), agent=agent, session=session, current=current
+    memories = caller.memory.memories.list(
+        user=caller.user(query.user),
+        agent=query.agent,
+        session=query.session,
+        current=query.current,
     )
-    return page_of(sorted(found, key=_place), limit, cursor, _place)
+    return page_of(memories, query, by_time)
 
 
-@router.post("", status_code=201, responses=shown(Kept(id=MEMORY_ID), 201))
-def add_memory(ask: AddMemory, caller: CurrentCaller) -> Kept:
-    """Keep a memory outright; one that says the same is reinforced."""
-    user = caller.user(ask.user)
+@operation(router, "add_memory", status_code=201, responses=example(AddedId(id=MEMORY_ID), 201))
+def add_memory(body: AddMemoryBody, caller: CurrentCaller) -> AddedId:
+    """Add a memory; one that says the same is reinforced."""
     memory_id = caller.memory.memories.add(
-        ask.text, user=user, agent=ask.agent, session=ask.session, **ask.about()
+        body.text,
+        user=caller.user(body.user),
+        agent=body.agent,
+        session=body.session,
+        **body.given("kind", "category", "importance", "tags", "source", "sources", "expires_at"),
     )
-    return Kept(id=memory_id or None)
+    return AddedId(id=memory_id or None)
 
 
-@router.get("/{memory_id}", responses=shown(MEMORY))
-def get_memory(memory_id: MemoryId, caller: CurrentCaller, user: User = None) -> MemoryItem:
+@operation(router, "get_memory", responses=example(MEMORY))
+def get_memory(
+    memory_id: MemoryId, query: Annotated[UserQuery, Query()], caller: CurrentCaller
+) -> MemoryItem:
     """One memory, also one that has ended."""
-    return _memory(caller, caller.user(user), memory_id)
+    return caller.memory.memories.get(memory_id, user=caller.user(query.user))
 
 
-@router.delete("/{memory_id}", responses=shown(FORGOTTEN))
+@operation(router, "forget_memory", responses=example(FORGOTTEN))
 def forget_memory(
-    memory_id: MemoryId,
-    caller: CurrentCaller,
-    user: User = None,
-    scrub: Annotated[bool, Query(description="Remove the bytes from the files too.")] = True,
+    memory_id: MemoryId, query: Annotated[ForgetQuery, Query()], caller: CurrentCaller
 ) -> Forgotten:
-    """Remove one memory for good; the messages it came of stay."""
-    name = caller.user(user)
-    _memory(caller, name, memory_id)
-    return caller.memory.forget(user=name, memory=memory_id, scrub=scrub)
+    """Delete one memory for good; the messages it came from stay."""
+    user = caller.user(query.user)
+    caller.memory.memories.get(memory_id, user=user)
+    return caller.memory.forget(user=user, memory=memory_id, scrub=query.scrub)
 
 
-@router.post("/{memory_id}/retract", responses=shown(MEMORY))
-def retract_memory(memory_id: MemoryId, ask: Why, caller: CurrentCaller) -> MemoryItem:
-    """Take a memory back: it was wrong. It stays visible as once believed."""
-    user = caller.user(ask.user)
-    _memory(caller, user, memory_id)
-    caller.memory.memories.retract(memory_id, user=user, reason=ask.reason)
-    return _memory(caller, user, memory_id)
+@operation(router, "retract_memory", responses=example(MEMORY))
+def retract_memory(memory_id: MemoryId, body: RetractBody, caller: CurrentCaller) -> MemoryItem:
+    """Retract a memory that was wrong; it stays in the history."""
+    user = caller.user(body.user)
+    caller.memory.memories.get(memory_id, user=user)
+    caller.memory.memories.retract(memory_id, user=user, reason=body.reason)
+    return caller.memory.memories.get(memory_id, user=user)
 
 
-@router.post("/{memory_id}/undo", responses=shown(UNDONE))
-def undo_memory(memory_id: MemoryId, ask: Scoped, caller: CurrentCaller) -> Undone:
-    """Take back the last thing that happened to a memory."""
-    user = caller.user(ask.user)
-    _memory(caller, user, memory_id)
-    return Undone.of(caller.memory.memories.undo(memory_id, user=user))
-
-
-def _memory(caller: CurrentCaller, user: str, id_: str) -> MemoryItem:
-    found = caller.memory.store.records(caller.memory.scope(user=user), [id_])
-    for one in found:
-        if isinstance(one, MemoryItem):
-            return one
-    raise NotFoundError("no memory with this id for this user")
-
-
-def _place(item: MemoryItem) -> str:
-    return f"{item.created_at.isoformat()} {item.id}"
+@operation(router, "undo_memory", responses=example(UNDONE))
+def undo_memory(memory_id: MemoryId, body: ScopedBody, caller: CurrentCaller) -> UndoneChanges:
+    """Undo the last change of a memory."""
+    user = caller.user(body.user)
+    caller.memory.memories.get(memory_id, user=user)
+    return UndoneChanges.of(caller.memory.memories.undo(memory_id, user=user))

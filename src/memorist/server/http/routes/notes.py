@@ -1,4 +1,4 @@
-"""Notes: one Markdown text per user and agent, every version kept."""
+"""Notes: one Markdown text for each user and agent, every version kept."""
 
 from __future__ import annotations
 
@@ -13,92 +13,85 @@ from memorist.errors import InvalidError
 from memorist.records.ids import now
 from memorist.records.note import Note
 from memorist.server.http.authentication import CurrentCaller
-from memorist.server.http.examples import NOTE, listed, shown
-from memorist.server.http.pagination import Cursor, Limit, Page, page_of
-from memorist.server.http.paths import Parts
-from memorist.server.http.schemas import Agent, User
-from memorist.server.http.schemas_views import LARGEST, ManageNotes, RestoreNotes, WriteNotes
-from memorist.views.notebook import Notebook
+from memorist.server.http.openapi import NOTE, example, example_page
+from memorist.server.http.pagination import Page, page_of
+from memorist.server.http.routing import ApiRoute, operation
+from memorist.server.http.schemas import (
+    MAX_INT,
+    AgentPageQuery,
+    ManageNotesBody,
+    NotesQuery,
+    RestoreNotesBody,
+    WriteNotesBody,
+)
 
-router = APIRouter(prefix="/api/notes", tags=["notes"], route_class=Parts)
+router = APIRouter(tags=["notes"], route_class=ApiRoute)
 IfMatch = Annotated[
     str | None,
-    Header(description="The ETag of the version it was made of.", max_length=20, examples=['"1"']),
+    Header(description="The ETag of the version it replaces.", max_length=20, examples=['"1"']),
 ]
 _ETAG = re.compile(r'(?:W/)?"([0-9]{1,9})"')
 
 
-class Managed(BaseModel):
-    """What came of an edit, told as to a model, and the version that the notes are at."""
+class EditResult(BaseModel):
+    """What an edit did, in words for a model, and the version that the notes have now."""
 
     result: str
     version: int
 
 
-@router.get("", responses=shown(NOTE))
+@operation(router, "get_notes", responses=example(NOTE))
 def get_notes(
-    caller: CurrentCaller,
-    response: Response,
-    user: User = None,
-    agent: Agent = None,
-    version: Annotated[int | None, Query(ge=1, le=LARGEST, description="Else the newest.")] = None,
+    query: Annotated[NotesQuery, Query()], caller: CurrentCaller, response: Response
 ) -> Note:
-    """The notes as they are, or as they were at a version; version 0 says that there are none."""
-    if version is not None:
-        book = Notebook(caller.memory, user=caller.user(user), agent=agent)
-        return _tagged(book.at(version), response)
-    scope = caller.memory.scope(user=caller.user(user), agent=agent)
-    nothing = Note(id="", scope=scope, version=0, text="", created_at=now())
-    return _tagged(caller.memory.store.note(scope) or nothing, response)
+    """The notes, as they are or as a version had them; version 0 says that there are none."""
+    scope = caller.memory.scope(user=caller.user(query.user), agent=query.agent)
+    if query.version is not None:
+        notebook = caller.memory.notes(user=caller.user(query.user), agent=query.agent)
+        return _with_etag(notebook.at(query.version), response)
+    empty = Note(id="", scope=scope, version=0, text="", created_at=now())
+    return _with_etag(caller.memory.note_versions.get(scope) or empty, response)
 
 
-@router.put("", responses=shown(NOTE))
+@operation(router, "write_notes", responses=example(NOTE))
 def write_notes(
-    ask: WriteNotes, caller: CurrentCaller, response: Response, if_match: IfMatch = None
+    body: WriteNotesBody, caller: CurrentCaller, response: Response, if_match: IfMatch = None
 ) -> Note:
-    """Put a text in the place of the version it was made of; 409 if there is a newer one."""
-    base = ask.base_version if ask.base_version is not None else _version(if_match)
-    book = Notebook(caller.memory, user=caller.user(ask.user), agent=ask.agent)
-    return _tagged(book.write(ask.text, base_version=base), response)
+    """Replace a version of the notes; 409 if there is a newer one."""
+    base = body.base_version if body.base_version is not None else _version(if_match)
+    notebook = caller.memory.notes(user=caller.user(body.user), agent=body.agent)
+    return _with_etag(notebook.write(body.text, base_version=base), response)
 
 
-@router.get("/versions", responses=listed(NOTE))
-def list_versions(
-    caller: CurrentCaller,
-    user: User = None,
-    agent: Agent = None,
-    limit: Limit = 100,
-    cursor: Cursor = None,
-) -> Page[Note]:
+@operation(router, "list_versions", responses=example_page(NOTE))
+def list_versions(query: Annotated[AgentPageQuery, Query()], caller: CurrentCaller) -> Page[Note]:
     """Every version, newest first."""
-    book = Notebook(caller.memory, user=caller.user(user), agent=agent)
-    return page_of(book.versions(), limit, cursor, lambda note: f"{LARGEST - note.version:010}")
+    notebook = caller.memory.notes(user=caller.user(query.user), agent=query.agent)
+    return page_of(notebook.versions(), query, lambda note: f"{MAX_INT - note.version:010}")
 
 
-@router.post("/manage", responses=shown(Managed(result="Appended.", version=2)))
-def manage_notes(ask: ManageNotes, caller: CurrentCaller) -> Managed:
+@operation(router, "manage_notes", responses=example(EditResult(result="Appended.", version=2)))
+def manage_notes(body: ManageNotesBody, caller: CurrentCaller) -> EditResult:
     """Read, overwrite, append, prepend, or edit a section, as a model's tool does."""
-    book = Notebook(caller.memory, user=caller.user(ask.user), agent=ask.agent)
-    result = book.manage(ask.operation, ask.content, ask.section_header)
-    return Managed(result=result, version=book.version)
+    notebook = caller.memory.notes(user=caller.user(body.user), agent=body.agent)
+    result = notebook.manage(body.operation, body.content, body.section_header)
+    return EditResult(result=result, version=notebook.version)
 
 
-@router.post("/restore", responses=shown(NOTE))
-def restore_notes(ask: RestoreNotes, caller: CurrentCaller, response: Response) -> Note:
+@operation(router, "restore_notes", responses=example(NOTE))
+def restore_notes(body: RestoreNotesBody, caller: CurrentCaller, response: Response) -> Note:
     """Write the text of an old version as the newest."""
-    book = Notebook(caller.memory, user=caller.user(ask.user), agent=ask.agent)
-    return _tagged(book.restore(ask.version), response)
+    notebook = caller.memory.notes(user=caller.user(body.user), agent=body.agent)
+    return _with_etag(notebook.restore(body.version), response)
 
 
-def _tagged(note: Note, response: Response) -> Note:
+def _with_etag(note: Note, response: Response) -> Note:
     response.headers["ETag"] = f'"{note.version}"'
     return note
 
 
 def _version(if_match: str | None) -> int:
-    found = _ETAG.fullmatch(if_match or "")
-    if found is None:
-        raise InvalidError(
-            "base_version is missing: say which version the text was made of, 0 if there is none"
-        )
-    return int(found[1])
+    match = _ETAG.fullmatch(if_match or "")
+    if match is None:
+        raise InvalidError("base_version is missing: give the version it replaces, 0 for none")
+    return int(match[1])

@@ -1,68 +1,66 @@
-"""Sessions: which conversation goes on here, and which there are."""
+"""Sessions: resolve the current one, and list them."""
 
 from __future__ import annotations
 
 import hashlib
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from memorist.errors import NotFoundError
 from memorist.records.session import Session
 from memorist.server.http.authentication import CurrentCaller
-from memorist.server.http.examples import SESSION, listed, shown
-from memorist.server.http.pagination import Cursor, Limit, Page, page_of
-from memorist.server.http.schemas import Agent, Resolve, User
+from memorist.server.http.openapi import SESSION, example, example_page
+from memorist.server.http.pagination import Page, page_of
+from memorist.server.http.routing import ApiRoute, operation
+from memorist.server.http.schemas import AgentPageQuery, AgentQuery, ResolveSessionBody
 
-router = APIRouter(prefix="/api/sessions", tags=["sessions"])
+router = APIRouter(tags=["sessions"], route_class=ApiRoute)
 
 
-class Resolved(BaseModel):
-    """The conversation to go on with; `confirmed` says that it is the one the client holds."""
+class ResolvedSession(BaseModel):
+    """The session to go on with; `confirmed` says that it is the one the client keeps."""
 
     session_id: str
     session: Session
     confirmed: bool
 
 
-@router.post(
-    "/resolve", responses=shown(Resolved(session_id=SESSION.id, session=SESSION, confirmed=True))
-)
-def resolve(ask: Resolve, caller: CurrentCaller) -> Resolved:
-    """Confirm the session that a client holds, else find the active one, else begin a new one.
+_RESOLVED = ResolvedSession(session_id=SESSION.id, session=SESSION, confirmed=True)
 
-    An id of another user or agent, or one that is gone, is as good as none.
+
+@operation(router, "resolve_session", responses=example(_RESOLVED))
+def resolve_session(body: ResolveSessionBody, caller: CurrentCaller) -> ResolvedSession:
+    """Confirm the session that a client keeps, or find the active one, or begin a new one.
+
+    An id of another user or agent, or of a session that is gone, is ignored.
     """
-    claimed = None if ask.new else ask.session_id
+    claimed = None if body.new else body.session_id
     session = caller.memory.session(
-        user=caller.user(ask.user), agent=ask.agent, id=ask.id, new=ask.new, claimed=claimed
+        user=caller.user(body.user), agent=body.agent, id=body.id, new=body.new, claimed=claimed
     ).session
-    return Resolved(session_id=session.id, session=session, confirmed=session.id == claimed)
+    return ResolvedSession(session_id=session.id, session=session, confirmed=session.id == claimed)
 
 
-@router.get("/active", responses=shown(SESSION))
-def active(caller: CurrentCaller, user: User = None, agent: Agent = None) -> Session:
-    """The conversation that goes on with this agent; none is begun."""
-    found = caller.memory.active_session(user=caller.user(user), agent=agent)
-    if found is None:
-        raise NotFoundError("no conversation with this agent is active")
-    return found
+@operation(router, "active_session", responses=example(SESSION))
+def get_active_session(query: Annotated[AgentQuery, Query()], caller: CurrentCaller) -> Session:
+    """The active session with this agent; none is begun."""
+    session = caller.memory.active_session(user=caller.user(query.user), agent=query.agent)
+    if session is None:
+        raise NotFoundError("no session with this agent is active")
+    return session
 
 
-@router.get("", responses=listed(SESSION))
-def sessions(
-    caller: CurrentCaller,
-    user: User = None,
-    agent: Agent = None,
-    limit: Limit = 100,
-    cursor: Cursor = None,
+@operation(router, "list_sessions", responses=example_page(SESSION))
+def list_sessions(
+    query: Annotated[AgentPageQuery, Query()], caller: CurrentCaller
 ) -> Page[Session]:
-    """The user's conversations, oldest first."""
-    found = caller.memory.sessions(user=caller.user(user), agent=agent)
-    return page_of(sorted(found, key=_place), limit, cursor, _place)
+    """The user's sessions, oldest first."""
+    sessions = caller.memory.sessions(user=caller.user(query.user), agent=query.agent)
+    return page_of(sessions, query, _key)
 
 
-def _place(session: Session) -> str:
-    """Where it stands in the list; its id may be longer than a cursor."""
-    short = hashlib.sha256(session.id.encode()).hexdigest()
-    return f"{session.created_at.isoformat()} {short}"
+def _key(session: Session) -> str:
+    # Hashed, as the id may be longer than a cursor.
+    return f"{session.created_at.isoformat()} {hashlib.sha256(session.id.encode()).hexdigest()}"

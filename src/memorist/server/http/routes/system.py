@@ -1,7 +1,8 @@
-"""The system: whether it lives, whether it can work, its numbers, and where things are."""
+"""Health, readiness, metrics and the page at the root."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
 from fastapi import APIRouter
@@ -11,10 +12,11 @@ from starlette.responses import HTMLResponse, PlainTextResponse
 
 from memorist import __version__, metrics
 from memorist.errors import StoreError, StoreUnavailableError
+from memorist.metrics import Instrument, Point, Reading
 from memorist.server.http.authentication import CurrentCaller
-from memorist.server.prometheus import exposition
+from memorist.server.http.routing import ApiRoute, operation
 
-router = APIRouter(tags=["system"])
+router = APIRouter(tags=["system"], route_class=ApiRoute)
 
 
 class Health(BaseModel):
@@ -30,27 +32,27 @@ class Ready(BaseModel):
     status: str = "ready"
 
 
-@router.head("/health", include_in_schema=False)  # as monitors like to ask
-@router.get("/health")
+@router.head("/health", include_in_schema=False)  # as many monitors ask
+@operation(router, "health")
 async def health() -> Health:
-    """Whether the process lives; asks nobody else."""
+    """Whether the process is alive; touches nothing else."""
     return Health()
 
 
 @router.head("/ready", include_in_schema=False)
-@router.get("/ready")
+@operation(router, "ready")
 def ready(request: Request) -> Ready:
-    """Whether the store answers: send no traffic here otherwise."""
+    """Whether the store answers, so that traffic may be sent here."""
     try:
-        request.app.state.memory.store.backlog(("derive",))  # how many, is not for everybody
+        request.app.state.memory.jobs.waiting()
         return Ready()
     except StoreError:
         raise StoreUnavailableError("the store does not answer") from None
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
-def numbers(caller: CurrentCaller) -> PlainTextResponse:
-    """The numbers of this process as Prometheus reads them; for an admin or the local user."""
+@operation(router, "metrics", response_class=PlainTextResponse)
+def get_metrics(caller: CurrentCaller) -> PlainTextResponse:
+    """The metrics of this process in Prometheus's text format; for operators."""
     caller.require_operator()
     return PlainTextResponse(
         exposition(metrics.snapshot()), media_type="text/plain; version=0.0.4; charset=utf-8"
@@ -58,6 +60,41 @@ def numbers(caller: CurrentCaller) -> PlainTextResponse:
 
 
 @router.get("/", response_class=HTMLResponse, include_in_schema=False)
-def page() -> HTMLResponse:
-    """Where things are."""
+def index() -> HTMLResponse:
+    """The page at the root."""
     return HTMLResponse((files("memorist.server") / "web" / "index.html").read_text("utf-8"))
+
+
+def exposition(readings: Mapping[str, Reading]) -> str:
+    """Metrics in Prometheus's text format, version 0.0.4: help, type and values of each."""
+    return "\n".join(line for reading in readings.values() for line in _lines(reading)) + "\n"
+
+
+def _lines(reading: Reading) -> Iterator[str]:
+    instrument = reading.instrument
+    name = _metric_name(instrument)
+    yield f"# HELP {name} {instrument.meaning}"
+    yield f"# TYPE {name} {instrument.kind}"
+    for point in reading.points:
+        if instrument.kind == "histogram":
+            yield from _histogram(name, point)
+        else:
+            yield f"{name}{_labels(point.attributes)} {point.value:g}"
+
+
+def _metric_name(instrument: Instrument) -> str:
+    name = instrument.name.replace(".", "_") + ("_seconds" if instrument.unit == "s" else "")
+    return f"{name}_total" if instrument.kind == "counter" else name
+
+
+def _histogram(name: str, point: Point) -> Iterator[str]:
+    for bound, count in point.buckets:
+        le = "+Inf" if bound == float("inf") else f"{bound:g}"
+        yield f"{name}_bucket{_labels({**point.attributes, 'le': le})} {count}"
+    yield f"{name}_sum{_labels(point.attributes)} {point.value:g}"
+    yield f"{name}_count{_labels(point.attributes)} {point.count}"
+
+
+def _labels(attributes: Mapping[str, str]) -> str:
+    labels = ",".join(f'{key}="{value}"' for key, value in attributes.items())
+    return f"{{{labels}}}" if labels else ""
