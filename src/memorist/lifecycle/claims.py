@@ -32,7 +32,7 @@ _RELATED = {
 _LEANS: Mapping[str, int] = {"plan": 1, "event": -1, "identity": -1, "relation": -1, "decision": -1}
 
 
-class Match(NamedTuple):
+class RuleMatch(NamedTuple):
     """A rule that fits a sentence, and where."""
 
     rule: Rule
@@ -53,7 +53,7 @@ class Statement(NamedTuple):
         lean = 1 if self.ahead and group != "event" else _LEANS.get(group, 0)
         return find_dates(self.text, self.said_at, lean)
 
-    def part(self, match: Match, name: str) -> str:
+    def part(self, match: RuleMatch, name: str) -> str:
         """A part of a match, as it was written."""
         return self.text[match.found.start(name) : match.found.end(name)]
 
@@ -84,7 +84,7 @@ def instead_of(text: str) -> tuple[str, str] | None:
     return None
 
 
-def claims_of(match: Match, statement: Statement) -> list[Claim]:
+def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     """What a match claims, and what that ends: who hates coffee no longer likes it.
 
     `valid_from` is since when it holds or, if it ends, since when it does not.
@@ -114,7 +114,7 @@ def claims_of(match: Match, statement: Statement) -> list[Claim]:
     return claims
 
 
-def _topic(match: Match, statement: Statement) -> tuple[str, str]:
+def _topic(match: RuleMatch, statement: Statement) -> tuple[str, str]:
     """Subject and predicate of what a match claims."""
     parts, predicate, language = match.found.groupdict(), str(match.rule.predicate), match.language
     if topic := parts.get("topic"):
@@ -128,7 +128,9 @@ def _topic(match: Match, statement: Statement) -> tuple[str, str]:
     return (statement.part(match, "thing") if parts.get("thing") else statement.speaker), predicate
 
 
-def _objects(match: Match, statement: Statement, predicate: str, spans: list[Span]) -> list[str]:
+def _objects(
+    match: RuleMatch, statement: Statement, predicate: str, spans: list[Span]
+) -> list[str]:
     """The objects of a match: fixed by the rule, a date, or cut out of the sentence as written."""
     if match.rule.object:
         return [match.rule.object]

@@ -20,7 +20,7 @@ from memorist.language.lexicon import (
 from memorist.language.secrets import find_secrets
 from memorist.language.sentences import hide_quotes, sentences, without_pasted
 from memorist.lifecycle.candidate import Candidate
-from memorist.lifecycle.claims import Match, Statement, claims_of, instead_of
+from memorist.lifecycle.claims import RuleMatch, Statement, claims_of, instead_of
 from memorist.records.log import is_trusted
 from memorist.records.memory_item import Kind
 from memorist.records.message import Message
@@ -65,7 +65,7 @@ def extract(message: Message, source: str = "user") -> list[Candidate]:
     return list({one.text: one for one in safe}.values())
 
 
-def _worth_keeping(text: str, of_user: bool) -> Iterator[tuple[str, list[Match]]]:
+def _worth_keeping(text: str, of_user: bool) -> Iterator[tuple[str, list[RuleMatch]]]:
     """Each sentence that a rule fits, until the message begins to tell a story."""
     spoken = without_pasted(text)
     languages = languages_of(spoken)
@@ -88,7 +88,7 @@ def _fitting(languages: list[Language], sentence: str) -> list[Language]:
     return own if len(own) == 1 else [one for one in own if one in languages] or own
 
 
-def _matches(sentence: str, language: Language, of_user: bool) -> tuple[str, list[Match]]:
+def _matches(sentence: str, language: Language, of_user: bool) -> tuple[str, list[RuleMatch]]:
     """The part of a sentence that states something, and the rules that fit it."""
     seen = hide_quotes(plain(sentence), language.cues["own"])
     if language.cues["others"].search(seen):
@@ -107,9 +107,9 @@ def _matches(sentence: str, language: Language, of_user: bool) -> tuple[str, lis
     return sentence[: len(head)].rstrip(" ,;:—–-，"), matches
 
 
-def _search(text: str, language: Language, wanted: Callable[[Rule], bool]) -> list[Match]:
+def _search(text: str, language: Language, wanted: Callable[[Rule], bool]) -> list[RuleMatch]:
     found = ((rule, rule.pattern.search(text)) for rule in language.rules if wanted(rule))
-    return [Match(rule, match, language) for rule, match in found if match]
+    return [RuleMatch(rule, match, language) for rule, match in found if match]
 
 
 def _statement(text: str, language: Language) -> str:
@@ -122,7 +122,7 @@ def _statement(text: str, language: Language) -> str:
 
 
 def _candidate(
-    sentence: str, matches: list[Match], message: Message, source: str
+    sentence: str, matches: list[RuleMatch], message: Message, source: str
 ) -> Candidate | None:
     """The memory a sentence may become, unless its rules come to nothing."""
     cues = matches[0].language.cues
@@ -152,7 +152,7 @@ def _candidate(
     )
 
 
-def _holds(match: Match, statement: Statement) -> bool:
+def _holds(match: RuleMatch, statement: Statement) -> bool:
     """Whether a match says something: it names its object, and its date if it needs one."""
     rule, now = match.rule, statement.said_at
     spans = statement.dates(rule.group)

@@ -1,4 +1,4 @@
-"""The summariser: summaries of sessions, made at once of their words and in time by a model."""
+"""The summarizer: extracts summaries of sessions at once, and has a model improve them later."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from memorist.records.summary import Summary
 from memorist.store.base import Store
 from memorist.store.job_runner import SUMMARY_KINDS, JobRunner
 
-CHUNK = MANY  # messages that are taken in at once
+CHUNK = MANY  # messages that are summarised at once
 
 log = logging.getLogger("memorist")
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """By whose count a summary may be how long."""
+    """How long a summary may be, and who counts its tokens."""
 
     counter: TokenCounter
     max_tokens: int = DEFAULT.max_tokens
 
 
 def style_of(window: Window, counter: TokenCounter) -> Style:
-    """How summaries for a window are made; they leave most of a small one free."""
+    """The style of summaries for a window: at most a quarter of it, unless that is tiny."""
     return Style(counter, min(window.summary_tokens, max(window.max_tokens // 4, 100)))
 
 
 class Summarizer(JobRunner):
     """Extends the summaries of sessions, and has a model improve them where there is one.
 
-    What is asked for waits in the queue: it survives a crash, and any process may do it.
+    Summaries asked for wait in the queue: they survive a crash, and any process may make them.
     """
 
     name = "summaries"
@@ -72,58 +72,61 @@ class Summarizer(JobRunner):
         previous: Summary | None,
         style: Style | None = None,
     ) -> Compression | None:
-        """Extend the summary by messages in hand, in their own words; the model may follow.
+        """Extend the summary by these messages without a model, which may improve it later.
 
-        None where the messages take no more than their summary would.
+        None if the summary would save no tokens.
         """
-        done = self._made(scope, entries, previous, style)
+        done = self._compress(scope, entries, previous, style)
         if done.saved <= 0:
             return None
-        self._keep(scope, done, entries)
+        self._store_summary(scope, done, entries)
         if self._model is not None:
             self.ask_for(scope, done.summary.last_seq)
         return done
 
     def ask_for(self, scope: Scope, last_seq: int) -> None:
-        """Queue a summary of all up to a place, or its improvement."""
+        """Queue a summary of all messages up to a place in the log, or its improvement."""
         self._store.queue_summary(scope, last_seq)
         self.wake()
 
     def extend(
         self, scope: Scope, last_seq: int, style: Style | None = None, *, asked: bool = False
     ) -> Compression | None:
-        """Extend the summary to a place, the last step by the model; None if it reaches so far."""
+        """Extend the summary up to a place in the log, the last step by the model.
+
+        None if the summary reaches that far already.
+        """
         before, done = 0, None
         ids: list[str] = []
         while True:
             previous = self._store.summary(scope)
             after = previous.last_seq if previous else 0
-            found = self._store.following(scope, after=after, limit=CHUNK)
-            entries = [entry for entry in found if entry.seq <= last_seq]
+            following = self._store.following(scope, after=after, limit=CHUNK)
+            entries = [entry for entry in following if entry.seq <= last_seq]
             if not entries:
                 break
             model = self._model if len(entries) < CHUNK else None
-            done = self._made(scope, entries, previous, style, model)
+            done = self._compress(scope, entries, previous, style, model)
             done = replace(done, summary=replace(done.summary, asked=asked))
-            self._keep(scope, done, entries)
+            self._store_summary(scope, done, entries)
             before += done.tokens_before - (previous.tokens if previous and ids else 0)
             ids += done.message_ids
         return done and replace(done, message_ids=tuple(ids), tokens_before=before)
 
     def improve(self, scope: Scope) -> Compression | None:
-        """Have the model make the newest summary, if it was made of the messages' words."""
-        made = self._store.summaries(scope)
-        if not made or self._model is None or made[0].made_by != EXTRACTIVE:
+        """Have the model write the newest summary anew, if that was made without it."""
+        summaries = self._store.summaries(scope)
+        if not summaries or self._model is None or summaries[0].made_by != EXTRACTIVE:
             return None
-        newest, previous = made[0], made[1] if len(made) > 1 else None
+        newest, previous = summaries[0], summaries[1] if len(summaries) > 1 else None
         after = previous.last_seq if previous else 0
         limit = newest.messages - (previous.messages if previous else 0)
         entries = self._store.following(scope, after=after, limit=limit)
         if not entries or entries[-1].seq != newest.last_seq:
-            raise ConflictError("the messages of a summary have changed meanwhile; look again")
-        done = self._made(scope, entries, previous, None, self._model)
+            raise ConflictError("the messages of a summary have changed meanwhile; try again")
+        done = self._compress(scope, entries, previous, None, self._model)
         done = replace(done, summary=replace(done.summary, asked=newest.asked))
-        self._keep(scope, done, entries)
+        self._store_summary(scope, done, entries)
         return done
 
     def do(self, jobs: Sequence[Job]) -> None:
@@ -138,7 +141,7 @@ class Summarizer(JobRunner):
             except ConflictError as error:
                 self.fail(job, error)
 
-    def _made(
+    def _compress(
         self,
         scope: Scope,
         entries: Sequence[LogEntry],
@@ -156,15 +159,11 @@ class Summarizer(JobRunner):
             settings=replace(self._settings, max_tokens=style.max_tokens),
         )
 
-    def _keep(self, scope: Scope, done: Compression, entries: Sequence[LogEntry]) -> None:
+    def _store_summary(self, scope: Scope, done: Compression, entries: Sequence[LogEntry]) -> None:
         self._store.write_summary(scope, done.summary, of=entries)
-        _count(done)
-
-
-def _count(done: Compression) -> None:
-    made_by = "extractive" if done.made_by == EXTRACTIVE else "model"
-    metrics.count("memorist.compressions", made_by=made_by)
-    metrics.count("memorist.compression.saved", max(done.saved, 0), made_by=made_by)
-    if done.fell_back:
-        metrics.count("memorist.compression.fallbacks")
-        log.warning("a summary was made of the messages' own words: %s", done.fell_back)
+        made_by = "extractive" if done.made_by == EXTRACTIVE else "model"
+        metrics.count("memorist.compressions", made_by=made_by)
+        metrics.count("memorist.compression.saved", max(done.saved, 0), made_by=made_by)
+        if done.fell_back:
+            metrics.count("memorist.compression.fallbacks")
+            log.warning("a summary was extracted, as the model failed: %s", done.fell_back)
