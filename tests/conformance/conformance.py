@@ -1,4 +1,4 @@
-"""Tests for stores, shipped so that any store can prove itself.
+"""Tests that every store must pass.
 
 class TestMyStore(StoreConformance):
     @pytest.fixture
@@ -10,6 +10,7 @@ from tests.conformance.entry_conformance import EntryConformance, EntryLifeConfo
 from tests.conformance.key_conformance import KeyConformance
 from tests.conformance.life_conformance import LifeConformance, SourceConformance, SpendConformance
 from tests.conformance.log_conformance import LogConformance
+from tests.conformance.page_conformance import PageConformance
 from tests.conformance.queue_conformance import ForgetConformance, QueueConformance
 from tests.conformance.recall_conformance import RecallConformance
 from tests.conformance.session_conformance import SessionConformance
@@ -32,5 +33,6 @@ class StoreConformance(
     EntryLifeConformance,
     SummaryConformance,
     KeyConformance,
+    PageConformance,
 ):
-    """Everything `memorist.store.base.Store` promises. Give it a fixture `store`."""
+    """Everything that `memorist.store.base.Store` promises. Give it a fixture `store`."""

@@ -15,9 +15,9 @@ from memorist.records.fact import Fact
 from memorist.records.ids import new_id, to_micros
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
-from memorist.records.query import NO_FILTERS, Filters, Found
+from memorist.records.query import NO_FILTERS, Filters, Found, Synonym
 from memorist.records.scope import Scope
-from memorist.store.base import Store, Synonym
+from memorist.store.base import Store
 from tests.conformance.queue_conformance import take
 from tests.conformance.recall_worlds import Lookup, World, searches, worlds
 from tests.conformance.worlds import fresh_scope
@@ -315,23 +315,23 @@ class VectorJobConformance:
         store.append(scope, [Message("user", "a"), Message("user", "b")])
         job = take(store, scope, lease_seconds=600)
         store.append(scope, [Message("user", "not of this job")])
-        waiting = store.waiting("m", job, limit=9)
+        waiting = store.waiting(job, "m", limit=9)
         assert sorted(waiting.values()) == ["a", "b"]
-        assert len(store.waiting("m", job, limit=1)) == 1
+        assert len(store.waiting(job, "m", limit=1)) == 1
         first, _ = waiting
         store.put_vectors(scope, "m", {first: [1.0, 0.0]})
-        assert len(store.waiting("m", job, limit=9)) == 1
-        assert len(store.waiting("another", job, limit=9)) == 2
+        assert len(store.waiting(job, "m", limit=9)) == 1
+        assert len(store.waiting(job, "another", limit=9)) == 2
 
     def test_vectors_and_the_job_they_are_of_go_together(self, store: Store) -> None:
         scope = fresh_scope()
         store.append(scope, [Message("user", "a")])
         lost = take(store, scope, lease_seconds=0)
         job = take(store, scope, lease_seconds=600)
-        [passage] = store.waiting("m", job, limit=9)
+        [passage] = store.waiting(job, "m", limit=9)
         with pytest.raises(LeaseLostError):
             store.put_vectors(scope, "m", {passage: [1.0]}, done=[lost])
-        assert store.waiting("m", job, limit=9).keys() == {passage}
+        assert store.waiting(job, "m", limit=9).keys() == {passage}
         store.put_vectors(scope, "m", {passage: [1.0]}, done=[job])
         [next_job] = store.jobs(scope)
         assert (next_job.id, next_job.kind, next_job.attempts) == (job.id, "derive", 0)
@@ -343,7 +343,7 @@ class VectorJobConformance:
         store.apply(user, [Add(MemoryItem(scope=user, text="an item"))])
         job = take(store, user, lease_seconds=600)
         assert (job.kind, job.scope.session) == ("vectors", None)
-        waiting = store.waiting("m", job, limit=9)
+        waiting = store.waiting(job, "m", limit=9)
         assert list(waiting.values()) == ["an item"]
         store.put_vectors(user, "m", {id_: [1.0] for id_ in waiting}, done=[job])
         assert store.jobs(user) == []
@@ -370,7 +370,7 @@ class VectorJobConformance:
         added = [job for job in store.jobs(user) if job.id not in known]
         assert store.backlog([f"vectors:{name}"]) == len(added) == 2
         assert user not in everyone_unprepared(store, name)
-        waiting = [text for job in added for text in store.waiting(name, job, limit=9).values()]
+        waiting = [text for job in added for text in store.waiting(job, name, limit=9).values()]
         assert sorted(waiting) == ["a", "b", "c", "note"]
 
     def test_a_backlog_counts_what_waits_of_a_kind(self, store: Store) -> None:

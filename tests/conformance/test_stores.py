@@ -12,7 +12,6 @@ from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
 from memorist.store.postgres.store import PostgresStore
-from memorist.store.sql_store import SqlStore
 from memorist.store.sqlite import db
 from memorist.store.sqlite.engine import SqliteEngine
 from memorist.store.sqlite.store import SqliteStore
@@ -60,12 +59,12 @@ def test_a_file_is_made_where_there_was_no_folder(tmp_path: Path) -> None:
 
 
 def test_of_many_common_words_only_so_many_counts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, most in (("MAX_PLACES", 0), ("WORTH_KEEPING", 0), ("MAX_COUNTS", 3)):
+    for name, most in (("MAX_POSTINGS", 0), ("WORTH_KEEPING", 0), ("MAX_COUNTS", 3)):
         monkeypatch.setattr(db, name, most)
     scope = Scope(user="ada", session="s")
     words = ["sail", "boat", "wind", "tide", "rope", "mast"]
     engine = SqliteEngine(":memory:", "full", 1)
-    with SqlStore(engine) as store:
+    with Store(engine) as store:
         store.append(scope, [Message("user", " ".join(words))])
         assert store.match_text(scope, [(word,) for word in words], limit=9)
         kept = engine.read(scope.owner, lambda one: len(vars(one)["_counts"]))

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from memorist.records.ids import new_id
 from memorist.records.log import LogEntry
 from memorist.records.message import AgentCallMsg, Message, ToolCallMsg
-from memorist.records.query import Match
+from memorist.records.query import Match, Term
 from memorist.records.scope import Scope
-from memorist.store.base import Store, Term
+from memorist.store.base import Store
 
 HOSTILE_USERS = [
     "*",

@@ -18,7 +18,7 @@ import apsw
 from memorist.records.log import LogEntry
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.store.sql_store import SqlStore
+from memorist.store.base import Store
 from memorist.store.sqlite.store import SqliteStore
 from tests.conformance.worlds import worded
 
@@ -28,7 +28,7 @@ WORDS = "the tram to Berlin leaves at nine and Grüße from München arrive by �
 PIECES = 1_048_576  # a message's passages have the ids from this times its own upward
 
 
-def open_store(target: str, *, patience_seconds: float = 30) -> SqlStore:
+def open_store(target: str, *, patience_seconds: float = 30) -> Store:
     """The store at a PostgreSQL URL or a path."""
     if target.startswith("postgresql://"):
         from memorist.store.postgres.store import PostgresStore  # slow to import
@@ -68,7 +68,7 @@ def check_log(entries: list[LogEntry], acked: Mapping[str, int], *, spare: int, 
         )
 
 
-def check_jobs(store: SqlStore, entries: Iterable[LogEntry], why: str) -> None:
+def check_jobs(store: Store, entries: Iterable[LogEntry], why: str) -> None:
     """Every message lies in the range of exactly one job of its session."""
     placed = {(entry.session_id, entry.seq) for entry in entries}
     covered = [
@@ -80,7 +80,7 @@ def check_jobs(store: SqlStore, entries: Iterable[LogEntry], why: str) -> None:
     assert Counter(covered) == Counter(placed), why
 
 
-def check_words(store: SqlStore, ids: Iterable[str], why: str) -> None:
+def check_words(store: Store, ids: Iterable[str], why: str) -> None:
     """Each of these messages is found by a word that only it holds."""
     for id_ in ids:
         found = [match.id for match in worded(store, USER, [(id_,)], limit=5)]

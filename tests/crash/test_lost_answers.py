@@ -9,13 +9,13 @@ import pytest
 
 from memorist.records.change import Add, Reinforce
 from memorist.records.memory_item import MemoryItem
-from memorist.store.sql_store import SqlStore
+from memorist.store.base import Store
 from tests.crash.evidence import SCOPE, batch, check_store, open_store
 from tests.crash.proxy import Proxy
 
 APPENDS = 40
 
-Line = tuple[Proxy, SqlStore]
+Line = tuple[Proxy, Store]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from memorist.records.change import Add
 from memorist.records.ids import now
 from memorist.records.log import MAX_ATTEMPTS, Job
 from memorist.records.memory_item import MemoryItem
-from memorist.store.sql_store import SqlStore
+from memorist.store.base import Store
 from tests.crash.evidence import SCOPE, batch, batch_ids, open_store
 from tests.crash.processes import finish, kill, read_line, start, tell
 
@@ -122,7 +122,7 @@ def fill(target: str, appends: int) -> None:
         assert len(waiting(store)) == appends
 
 
-def waiting(store: SqlStore) -> list[Job]:
+def waiting(store: Store) -> list[Job]:
     return store.jobs(SCOPE, dead=False)
 
 

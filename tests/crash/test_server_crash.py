@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from memorist.store.sql_store import SqlStore
+from memorist.store.base import Store
 from tests.crash.evidence import USER, batch, check_store, open_store
 from tests.support.postgres import URL_VARIABLE, Server, start_server
 
@@ -54,7 +54,7 @@ def test_twenty_server_crashes_lose_nothing_and_need_no_reopening(server: Server
 class Writer(threading.Thread):
     """Appends until told to stop; `acked` counts the appends that returned."""
 
-    def __init__(self, store: SqlStore, name: str, stop: threading.Event) -> None:
+    def __init__(self, store: Store, name: str, stop: threading.Event) -> None:
         super().__init__(name=name)
         self.acked = 0
         self.error: Exception | None = None

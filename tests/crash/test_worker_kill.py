@@ -19,7 +19,7 @@ from memorist import Message
 from memorist.lifecycle.worker import Worker
 from memorist.recall import indexer
 from memorist.records.log import MAX_ATTEMPTS
-from memorist.store.sql_store import SqlStore
+from memorist.store.base import Store
 from tests.crash.evidence import SCOPE, USER, open_store
 from tests.crash.processes import read_line, start, tell
 from tests.crash.thinker import KINDS
@@ -134,7 +134,7 @@ def live_and_die(nursery: Nursery, point: str, chance: random.Random, later: flo
     return nursery.follow_to(point) + nursery.kill()
 
 
-def say(store: SqlStore, first: int, count: int) -> list[str]:
+def say(store: Store, first: int, count: int) -> list[str]:
     """Store so many messages, each with its own job, in two sessions; return what they say."""
     said = [f"My friend number{first}x{number} plays chess in Bonn." for number in range(count)]
     for number, text in enumerate(said):
@@ -142,11 +142,11 @@ def say(store: SqlStore, first: int, count: int) -> list[str]:
     return said
 
 
-def held(store: SqlStore) -> int:
+def held(store: Store) -> int:
     return sum(job.lease is not None for job in store.jobs(USER, dead=False) if job.kind in KINDS)
 
 
-def check(store: SqlStore, said: list[str], why: str) -> None:
+def check(store: Store, said: list[str], why: str) -> None:
     """Every message is there, each has one memory, and nothing waits or was given up."""
     entries = store.history(USER)
     assert Counter(entry.message.text for entry in entries) == Counter(said), why

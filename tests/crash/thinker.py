@@ -18,13 +18,14 @@ import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from memorist.lifecycle.policy import classify
 from memorist.lifecycle.settings import Extraction, Policy
 from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
 from memorist.records.ids import now
+from memorist.store.base import Store
 from memorist.testing.model_server import quote_messages
 from tests.crash.evidence import open_store
 
@@ -99,7 +100,7 @@ def think(target: str, way: Way, later_seconds: float) -> None:
         extraction = Extraction(
             model=Model(way), policy=POLICY, calls_per_hour=None, tokens_per_hour=None
         )
-        worker = Worker(Told(store, way), extraction, kinds=KINDS, clock=clock)
+        worker = Worker(cast(Store, Told(store, way)), extraction, kinds=KINDS, clock=clock)
         while store.backlog(KINDS):
             if not worker.step():
                 time.sleep(0.02)

@@ -16,11 +16,11 @@ from memorist.errors import LeaseLostError
 from memorist.records.change import Add
 from memorist.records.log import Job
 from memorist.records.memory_item import MemoryItem
-from memorist.store.sql_store import SqlStore
+from memorist.store.base import Store
 from tests.crash.evidence import SCOPE, open_store
 
 
-def derive(store: SqlStore, job: Job) -> list[Add]:
+def derive(store: Store, job: Job) -> list[Add]:
     """One memory, with an id of its own, of each message: twice done would be twice there."""
     entries = [e for e in store.history(SCOPE) if job.first_seq <= e.seq <= job.last_seq]
     return [

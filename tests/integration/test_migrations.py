@@ -23,10 +23,10 @@ from memorist.records.fact import Fact
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
+from memorist.store.base import Store
 from memorist.store.engine import load_migrations
 from memorist.store.postgres import engine as postgres_engine
 from memorist.store.postgres.store import PostgresStore
-from memorist.store.sql_store import SqlStore
 from memorist.store.sqlite import engine as sqlite_engine
 from memorist.store.sqlite.store import SqliteStore
 from tests.conformance.worlds import worded
@@ -39,7 +39,7 @@ DIES_AT_THE_SECOND = """
 import os, sys
 from pathlib import Path
 from memorist.store.engine import load_migrations
-from memorist.store.sql_store import SqlStore
+from memorist.store.base import Store
 from memorist.store.sqlite import engine
 from memorist.store.sqlite.store import SqliteStore
 import apsw
@@ -69,7 +69,7 @@ def migrate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Migrate:
     return add
 
 
-def fill(store: SqlStore) -> None:
+def fill(store: Store) -> None:
     store.append(ADA, [Message("user", "I moved to Berlin", "m1", name="Ada")])
     item = MemoryItem(scope=ADA, text="Likes pelicans", sources=("m1",))
     fact = Fact(scope=ADA, subject="Ada", predicate="lives in", object="Berlin")
@@ -77,7 +77,7 @@ def fill(store: SqlStore) -> None:
     store.write_note(ADA, "Prefers tea", base_version=0)
 
 
-def check(store: SqlStore, schema: int) -> None:
+def check(store: Store, schema: int) -> None:
     """All that was there is there, is found, and goes on."""
     assert store.check()["schema"] == str(schema)
     assert [entry.message.text for entry in store.history(ADA)] == ["I moved to Berlin"]

@@ -9,7 +9,7 @@ import pytest
 
 from memorist import Memory
 from memorist.records.change import Expire
-from memorist.records.ids import now, to_micros
+from memorist.records.ids import now
 from memorist.store import search
 from memorist.store.engine import Db
 from memorist.store.postgres.store import PostgresStore
@@ -30,7 +30,7 @@ def test_who_removes_a_passage_takes_its_unwritten_vector_along(memory: Memory) 
     written, done = threading.Event(), threading.Event()
 
     def write(db: Db) -> None:
-        search.put_vectors(db, scope, "any", {passage: [1.0, 0.0]}, (), to_micros(now()))
+        search.put_vectors(db, scope, "any", {passage: [1.0, 0.0]})
         written.set()
         done.wait(0.5)  # until the other one waits, or is through
 

@@ -24,7 +24,6 @@ from memorist.server.http.authentication import Authenticate
 from memorist.server.http.tokens import JwtTokens, PublishedKeys
 from memorist.store.base import Store
 from memorist.store.postgres.store import PostgresStore
-from memorist.store.sql_store import SqlStore
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.asgi import Answer, hello, request
 from tests.support.http_server import keys_of, serving
@@ -175,7 +174,7 @@ def test_what_a_refused_caller_sent_is_not_logged_and_the_kind_is(
     assert new.text[20:] not in caplog.text + str(sent)
 
 
-def test_a_store_that_is_away_is_a_503_and_not_a_401(store: SqlStore) -> None:
+def test_a_store_that_is_away_is_a_503_and_not_a_401(store: Store) -> None:
     key = Keys(keys_of(store)).create(tenant="acme", user="ada").text
     store.close()
     _, sent = ask(Guard(keys_of(store)), "/api", f"Bearer {key}")

@@ -28,8 +28,8 @@ from langchain_core.messages.ai import UsageMetadata
 
 from memorist import Message, MessageError
 from memorist.agents.messages import from_langchain, to_langchain
-from memorist.store.postgres.langchain import from_langchain as from_row
-from memorist.store.postgres.langchain import to_langchain as to_row
+from memorist.records.langchain import to_stored as to_row
+from memorist.store.postgres.db import from_row
 from tests.conformance.worlds import rich_messages
 
 TEXT = st.text(max_size=8)  # NUL too, as tools send it

@@ -14,8 +14,8 @@ from memorist.language.synonyms import synonyms_of
 from memorist.language.words import ranking_stop_words, stem
 from memorist.recall.channels import MAX_SYNONYMS, synonyms_of_all, terms_of
 from memorist.records.message import Message
+from memorist.records.query import Synonym
 from memorist.records.scope import Scope
-from memorist.store.base import Synonym
 from memorist.store.sqlite import db
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.models import WordEmbedder
@@ -122,7 +122,7 @@ def test_kin_of_a_word_that_stands_nearly_everywhere_are_not_asked_for(
         said = [*["a dog"] * 40, *["a zebra"] * 5, "a canine"]
         store.append(scope, [Message("user", text) for text in said])
         for most, found in ((1_000, 46), (20, 5)):
-            monkeypatch.setattr(db, "MAX_PLACES", most)
+            monkeypatch.setattr(db, "MAX_POSTINGS", most)
             monkeypatch.setattr(db, "WORTH_KEEPING", 10)
             terms = [("dog",), ("zebra",)]
             assert (

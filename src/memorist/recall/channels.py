@@ -13,9 +13,9 @@ from memorist.errors import ProviderError
 from memorist.language.questions import first_and_last, in_first_person, shorten_middle
 from memorist.language.words import ranking_stop_words, stem, term_stem
 from memorist.providers.embedder import Embedder
-from memorist.records.query import Found, Query
+from memorist.records.query import Found, Query, Synonym, Term
 from memorist.records.text import UNSPACED, fold
-from memorist.store.base import Store, Synonym, Term
+from memorist.store.base import Store
 
 NEWEST = 10  # messages that the recency channel finds
 MAX_TERMS = 64

@@ -84,7 +84,7 @@ class Indexer(JobRunner):
 
     def _embed_each(self, job: Job) -> None:
         done = refused = 0
-        for id_, text in self._store.waiting(self._embedder.name, job, limit=MOST_ALONE).items():
+        for id_, text in self._store.waiting(job, self._embedder.name, limit=MOST_ALONE).items():
             try:
                 self._put(job, {id_: text})
                 done += 1
@@ -98,7 +98,7 @@ class Indexer(JobRunner):
         gathered: dict[int, str] = {}
         ready: list[Job] = []
         for place, job in enumerate(jobs):
-            while len(texts := self._store.waiting(name, job, limit=PASSAGES)) == PASSAGES:
+            while len(texts := self._store.waiting(job, name, limit=PASSAGES)) == PASSAGES:
                 self._put(job, texts)
                 self._store.renew(job, lease_seconds=self.lease_seconds)  # raises if it was lost
                 if self.stopped:

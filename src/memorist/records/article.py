@@ -35,6 +35,11 @@ class Article:
         check_moments(self, "created_at")
 
     @property
+    def owner(self) -> str:
+        """The key of its user's rows."""
+        return self.scope.owner
+
+    @property
     def digest(self) -> str:
         """Equal for equal text, so that an unchanged file need not be read in again."""
         return hashlib.sha256(self.text.encode()).hexdigest()

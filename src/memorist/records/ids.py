@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 from memorist.errors import InvalidError, RecordError
 
+PASSAGES_PER_MESSAGE = 1_048_576
+"""A message's passages have the ids from this times its seq upward; the SQL spells it out."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT = 4 * 10**15  # until 2096 a float tells microseconds apart, and is twice as fast
 _lock = threading.Lock()

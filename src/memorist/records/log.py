@@ -55,6 +55,11 @@ class Job:
     error: str | None = None
     dead: bool = False
 
+    @property
+    def owner(self) -> str:
+        """The key of its user's rows."""
+        return self.scope.owner
+
 
 def source_of(message: Message, stamp: Source | None) -> str:
     """The source the door stamped, or else the one the role implies."""

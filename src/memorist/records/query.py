@@ -17,6 +17,17 @@ HitKind = Literal["message", "memory", "fact", "note", "article", "entry"]
 Names = str | Sequence[str] | None
 """One name or several, to filter by."""
 
+Term = tuple[str, ...]
+"""A word to look for, or several that must follow each other."""
+
+
+class Synonym(NamedTuple):
+    """The stem of a word that means about the same as a term, and its weight from 0 to 1."""
+
+    stem: str
+    of: Term
+    worth: float
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
@@ -125,12 +136,12 @@ class Passage(NamedTuple):
     stop: int
     said_at: int
     session: Any = None
-    previous: int | None = None
     role: str | None = None
     speaker: str | None = None
-    importance: float | None = None
     own: float = 0.0
     asks: bool = False
+    importance: float | None = None
+    previous: int | None = None
     source: int | None = None
     outdated: bool = False
 

@@ -42,6 +42,13 @@ def check_text(value: object, field: str, error: type[InvalidError] = RecordErro
     return value
 
 
+def check_each(field: str, *values: str | None) -> None:
+    """Raise unless each value is None or text that a store could have kept."""
+    for value in values:
+        if value is not None:
+            check_text(value, field)
+
+
 def check_key(value: object, field: str, error: type[InvalidError] = RecordError) -> str:
     """As `check_text`, for short strings that name something and are looked up by."""
     text = check_text(value, field, error)

@@ -1,191 +1,231 @@
-"""The Store: everything a database must do for Memorist, on one screen.
+"""The Store: everything that Memorist keeps, in one database.
 
-Every method that sees what users said takes a `Scope` and touches that user's rows only;
-its agent and session, where named, narrow it further. Each write is one durable
-transaction, and doing it twice with the same ids is doing it once. `claim`, `backlog`,
-`unprepared`, `users` and `spend` cross users: they tell of jobs, who has some and what they
-cost, and hold no words. Keys hold none either, and are read before it is known who asks. After
-`forget` nothing can be read any more; after `scrub` no byte of it is left in a file either,
-or else the answer says where.
+Every method that reads or writes what users said takes a `Scope`, or a record that has one, and
+sees that user's rows only; the scope's agent and session, where named, narrow it further. Each
+method is one transaction: the functions of the modules beside this one run in it, and an `Engine`
+provides it. Writing the same ids twice is the same as writing them once. `claim`, `backlog`,
+`unprepared`, `users`, `spend` and the methods on API keys cross users, and see no words of theirs.
+After `forget` nothing can be read any more; after `scrub` no byte of it is left in a file, or else
+the answer says where.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from types import MethodType, TracebackType
+from typing import Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from memorist.records.api_key import ApiKey
-from memorist.records.article import Article, Card, Chunk, Shelved
-from memorist.records.change import Change
 from memorist.records.entry import Answer, Ask, Put
-from memorist.records.fact import Fact
-from memorist.records.log import Appended, Job, LogEntry, Source
-from memorist.records.memory_item import MemoryItem
+from memorist.records.ids import now, to_micros
+from memorist.records.log import Appended, Source
 from memorist.records.message import Message
-from memorist.records.note import Note
-from memorist.records.query import NO_FILTERS, Filters, Forgotten, Found, Match, Passage
 from memorist.records.scope import Scope
-from memorist.records.session import Session
-from memorist.records.summary import Summary
+from memorist.store import entries, forgetting, keys, log, queue, search, texts, views
+from memorist.store import sessions as session_table
+from memorist.store.engine import Db, Engine
 
-Term = tuple[str, ...]
-"""A word to look for, or several that must follow each other."""
-
-
-class Synonym(NamedTuple):
-    """The stem of a word that means about what a term does, and what it is worth in its place."""
-
-    stem: str
-    of: Term
-    worth: float
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-class Store(Protocol):
-    """What a database must do; see the module."""
+class Owned(Protocol):
+    """A scope, or a record that belongs to the user of one."""
+
+    @property
+    def owner(self) -> str: ...
+
+
+S = TypeVar("S", bound=Owned)
+
+
+class Method(Generic[P, T]):
+    """A method of the store, with the signature of the function that it runs in a transaction."""
+
+    def __init__(self, work: Callable[..., T], run: Callable[Concatenate[Store, P], T]) -> None:
+        self._run = run
+        self.__doc__ = work.__doc__
+
+    @overload
+    def __get__(self, store: None, kind: type) -> Self: ...
+    @overload
+    def __get__(self, store: Store, kind: type) -> Callable[P, T]: ...
+    def __get__(self, store: Store | None, kind: type) -> Self | Callable[P, T]:
+        return self if store is None else MethodType(self._run, store)
+
+
+def reads(
+    work: Callable[Concatenate[Db, S, P], T], *, snapshot: bool = False
+) -> Method[Concatenate[S, P], T]:
+    """A method that reads rows of one user; with `snapshot`, all its queries see the same state."""
+
+    def run(store: Store, of: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        job = store.at_once(work, of, *args, **kwargs)
+        return store._engine.read(of.owner, job, snapshot=snapshot)
+
+    return Method(work, run)
+
+
+def writes(
+    work: Callable[Concatenate[Db, S, P], T], *, exclusive: bool = False
+) -> Method[Concatenate[S, P], T]:
+    """A method that writes for one user; with `exclusive`, nobody else does meanwhile."""
+
+    def run(store: Store, of: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        job = store.at_once(work, of, *args, **kwargs)
+        return store._engine.write(of.owner, job, exclusive=exclusive)
+
+    return Method(work, run)
+
+
+def all_owners(work: Callable[Concatenate[Db, P], T]) -> Method[P, T]:
+    """A method on the jobs of all users."""
+
+    def run(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return store._engine.all_owners(store.at_once(work, *args, **kwargs))
+
+    return Method(work, run)
+
+
+class Store:
+    """A database of memories; see the module."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], datetime] = now) -> None:
+        self._engine = engine
+        self._clock = clock
 
     # The log
-    def append(
-        self, scope: Scope, messages: Sequence[Message], *, source: Source | None = None
-    ) -> Appended: ...
-    def history(
-        self,
-        scope: Scope,
-        *,
-        last: int | None = None,
-        before: int | None = None,
-        after: int | None = None,
-        role: str | None = None,
-    ) -> list[LogEntry]: ...
-    def following(self, scope: Scope, *, after: int, limit: int) -> list[LogEntry]: ...
-    def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]: ...
-    def revise(self, scope: Scope, message: Message) -> None: ...
-    def grow(self, scope: Scope, message: Message) -> None: ...
-    def revisions(self, scope: Scope, message_id: str) -> list[Message]: ...
+    history = reads(log.history)
+    following = reads(log.following)
+    find = reads(log.find)
+    revisions = reads(log.revisions)
+    revise = writes(log.revise)
+    grow = writes(log.append_text)
 
     # Sessions
-    def open_session(self, scope: Scope, *, claimed: str | None = None) -> Session: ...
-    def active(self, scope: Scope) -> Session | None: ...
-    def sessions(self, scope: Scope) -> list[Session]: ...
+    open_session = writes(session_table.open_session)
+    active = reads(session_table.active)
+    sessions = reads(session_table.list_sessions)
 
-    # Views
-    def apply(
-        self,
-        scope: Scope,
-        changes: Sequence[Change],
-        *,
-        done: Job | Sequence[Job] = (),
-        base_version: int | None = None,
-    ) -> None: ...
-    def version(self, scope: Scope) -> int: ...
-    def derived(self, scope: Scope, message_ids: Sequence[str]) -> list[str]: ...
-    def superseded_by(self, scope: Scope, id_: str) -> list[MemoryItem | Fact]: ...
-    def records(self, scope: Scope, ids: Sequence[str]) -> list[MemoryItem | Fact]: ...
-    def items(self, scope: Scope, *, current: bool = True) -> list[MemoryItem]: ...
-    def facts(
-        self,
-        scope: Scope,
-        *,
-        topic: str | None = None,
-        valid_at: datetime | None = None,
-        known_at: datetime | None = None,
-    ) -> list[Fact]: ...
-    def note(self, scope: Scope, *, version: int | None = None) -> Note | None: ...
-    def note_versions(self, scope: Scope) -> list[Note]: ...
-    def write_note(self, scope: Scope, text: str, *, base_version: int) -> Note: ...
-    def summary(self, scope: Scope, *, least: int | None = None) -> Summary | None: ...
-    def summaries(self, scope: Scope) -> list[Summary]: ...
-    def write_summary(
-        self, scope: Scope, summary: Summary, *, of: Sequence[LogEntry], done: Sequence[Job] = ()
-    ) -> None: ...
-    def queue_summary(self, scope: Scope, last_seq: int) -> None: ...
+    # Memories and facts
+    apply = writes(views.apply)
+    touch = writes(views.touch)
+    version = reads(views.version)
+    derived = reads(views.derived)
+    superseded_by = reads(views.superseded_by, snapshot=True)
+    records = reads(views.records, snapshot=True)
+    items = reads(views.items)
+    facts = reads(views.facts)
 
-    def articles(self, scope: Scope) -> list[Card]: ...
-    def read_articles(self, scope: Scope, ids: Sequence[str]) -> list[Article]: ...
-    def put_article(self, article: Article, chunks: Sequence[Chunk]) -> Shelved: ...
-    def exchange(
-        self, scope: Scope, asks: Sequence[Ask], puts: Sequence[Put] = ()
-    ) -> list[Answer]: ...
-    def sweep(self, scope: Scope) -> int: ...
-    def touch(self, scope: Scope, ids: Sequence[str]) -> None: ...
+    # Notes, summaries, articles
+    note = reads(texts.note)
+    note_versions = reads(texts.note_versions)
+    write_note = writes(texts.write_note)
+    summary = reads(texts.summary)
+    summaries = reads(texts.summaries)
+    write_summary = writes(texts.write_summary)
+    queue_summary = writes(texts.queue_summary)
+    articles = reads(texts.articles)
+    read_articles = reads(texts.read_articles)
+    put_article = writes(texts.put_article, exclusive=True)  # or two could add one text at once
 
     # Search
-    def match_text(
-        self,
-        scope: Scope,
-        terms: Sequence[Term],
-        *,
-        synonyms: Sequence[Synonym] = (),
-        limit: int,
-        filters: Filters = NO_FILTERS,
-    ) -> list[Found]: ...
-    def match_vector(
-        self,
-        scope: Scope,
-        embedder: str,
-        vector: Sequence[float],
-        *,
-        limit: int,
-        filters: Filters = NO_FILTERS,
-    ) -> list[Found]: ...
-    def match_links(
-        self, scope: Scope, names: Sequence[str], *, limit: int, filters: Filters = NO_FILTERS
-    ) -> list[Found]: ...
-    def newest(self, scope: Scope, *, limit: int, filters: Filters = NO_FILTERS) -> list[int]: ...
-    def passages(self, scope: Scope, ids: Sequence[int]) -> list[Passage]: ...
-    def read(self, scope: Scope, ids: Sequence[int]) -> list[Match]: ...
-    def speakers(self, scope: Scope) -> list[str]: ...
+    match_text = reads(search.match_text, snapshot=True)
+    match_vector = reads(search.match_vector, snapshot=True)
+    match_links = reads(search.match_links, snapshot=True)
+    newest = reads(search.newest)
+    passages = reads(search.passages)
+    read = reads(search.read, snapshot=True)
+    speakers = reads(search.speakers)
 
     # Vectors
-    def unembedded(self, scope: Scope, embedder: str, *, limit: int) -> dict[int, str]: ...
-    def waiting(self, embedder: str, job: Job, *, limit: int) -> dict[int, str]: ...
-    def put_vectors(
-        self,
-        scope: Scope,
-        embedder: str,
-        vectors: Mapping[int, Sequence[float]],
-        *,
-        done: Sequence[Job] = (),
-    ) -> None: ...
-    def unprepared(self, embedder: str, *, limit: int = 100) -> list[Scope]: ...
-    def prepare(self, scope: Scope, embedder: str) -> None: ...
+    unembedded = reads(search.unembedded, snapshot=True)
+    waiting = reads(search.waiting, snapshot=True)
+    put_vectors = writes(search.put_vectors)
+    unprepared = all_owners(search.unprepared)
+    prepare = writes(search.prepare)
 
     # The queue
-    def claim(
-        self, *, kinds: Sequence[str] = (), limit: int = 1, lease_seconds: float = 60
-    ) -> list[Job]: ...
-    def renew(self, job: Job, *, lease_seconds: float = 60) -> None: ...
-    def release(self, job: Job) -> None: ...
-    def backlog(self, kinds: Sequence[str] = (), *, dead: bool = False) -> int: ...
-    def fail(self, job: Job, error: str) -> None: ...
-    def jobs(self, scope: Scope, *, dead: bool | None = None) -> list[Job]: ...
-    def retry(self, scope: Scope, job_id: int) -> None: ...
-    def users(self, *, after: Scope | None = None, limit: int = 1_000) -> list[Scope]: ...
-    def spend(
-        self,
-        *,
-        calls: int,
-        tokens: int,
-        max_calls: int | None = None,
-        max_tokens: int | None = None,
-    ) -> bool: ...
-    def spent(self) -> tuple[int, int]: ...
+    claim = all_owners(queue.claim)
+    renew = writes(queue.renew)
+    release = writes(queue.release)
+    fail = writes(queue.fail)
+    backlog = all_owners(queue.backlog)
+    jobs = reads(queue.list_jobs)
+    retry = writes(queue.retry)
+    users = all_owners(queue.users)
+    spend = all_owners(queue.spend)
+    spent = all_owners(queue.spent)
 
-    # Keys to the servers
-    def put_key(self, key: ApiKey) -> None: ...
-    def key(self, key_id: str) -> ApiKey | None: ...
-    def keys(self, tenant: str) -> list[ApiKey]: ...
-    def revoke_key(self, tenant: str, key_id: str, *, at: datetime | None = None) -> None: ...
+    # API keys
+    put_key = all_owners(keys.put_key)
+    revoke_key = all_owners(keys.revoke_key)
 
-    # The end
-    def forget(
+    # Deleting
+    sweep = writes(entries.sweep)
+    forget = writes(forgetting.forget, exclusive=True)
+
+    def append(
+        self, scope: Scope, messages: Sequence[Message], *, source: Source | None = None
+    ) -> Appended:
+        """Add messages to the log, index and queue them; those stored already are left alone."""
+        try:
+            job = self.at_once(log.append, scope, messages, source)
+            return self._engine.write(scope.owner, job)
+        except log.RepeatError:  # rare, so that the common case need not look first
+            job = self.at_once(log.append_unseen, scope, messages, source)
+            return self._engine.write(scope.owner, job)
+
+    def exchange(self, scope: Scope, asks: Sequence[Ask], puts: Sequence[Put] = ()) -> list[Answer]:
+        """Answer questions about entries, then write entries."""
+        if not puts:
+            answer = self.at_once(entries.answer, scope, asks)
+            answers = self._engine.read(scope.owner, answer, snapshot=True)
+            if not entries.refreshed(asks, answers):
+                return answers
+        batch = self.at_once(entries.batch, scope, asks, puts)
+        return self._engine.write(scope.owner, batch)
+
+    def key(self, key_id: str) -> ApiKey | None:
+        """An API key of any tenant."""
+        return self._engine.read("", self.at_once(keys.read_key, key_id))
+
+    def keys(self, tenant: str) -> list[ApiKey]:
+        """The API keys of a tenant, oldest first."""
+        return self._engine.read("", self.at_once(keys.list_keys, tenant))
+
+    def scrub(self) -> str:
+        """Remove deleted bytes from the files; say what remains, if anything."""
+        return self._engine.scrub()
+
+    def check(self) -> dict[str, str]:
+        """What kind of database this is, and whether it is well."""
+        return self._engine.check()
+
+    def close(self) -> None:
+        """Close the connections; the store cannot be used any more."""
+        self._engine.close()
+
+    def at_once(
+        self, work: Callable[Concatenate[Db, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> Callable[[Db], T]:
+        """Work for a transaction, all of it dated by this moment."""
+        moment = to_micros(self._clock())
+
+        def run(db: Db) -> T:
+            db.now = moment
+            return work(db, *args, **kwargs)
+
+        return run
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
         self,
-        scope: Scope,
-        *,
-        message_id: str | None = None,
-        record_id: str | None = None,
-        source: str | None = None,
-    ) -> Forgotten: ...
-    def scrub(self) -> str: ...
-    def check(self) -> dict[str, str]: ...
-    def close(self) -> None: ...
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

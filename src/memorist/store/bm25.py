@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from memorist.records.ids import PASSAGES_PER_MESSAGE
 from memorist.records.query import Found
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
 
     Ids = NDArray[np.int64]
 
-PIECES = 1_048_576  # a message's passages have the ids from PIECES * seq upward
 K1 = 1.0
 CANDIDATES = 8_000  # places of the rarest terms that make the candidates; the others only count
 POOL = 200  # so many records, best by their words alone, have their lengths looked at
@@ -23,7 +23,7 @@ def records_of(passages: Ids) -> Ids:
     """The message a passage is of; a derived passage stands for itself."""
     import numpy as np
 
-    return np.where(passages > 0, passages // PIECES, passages)
+    return np.where(passages > 0, passages // PASSAGES_PER_MESSAGE, passages)
 
 
 class Near(NamedTuple):

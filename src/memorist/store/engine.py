@@ -9,17 +9,19 @@ from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from memorist.records.message import Message
-from memorist.store.base import Term
+from memorist.records.query import Term
+from memorist.store.rows import SQL, Row
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
 
 T = TypeVar("T")
-Row = tuple[Any, ...]
 
 
 class Db(Protocol):
-    """An open transaction."""
+    """An open transaction. All that it writes is dated `now`, in microseconds since 1970."""
+
+    now: int
 
     def rows(self, query: str, **values: Any) -> list[Row]: ...
     def run(self, query: str, **values: Any) -> int:
@@ -28,7 +30,7 @@ class Db(Protocol):
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int: ...
 
     def next_seqs(self, count: int) -> Sequence[int]:
-        """Rising places in the log that were never given out before."""
+        """Rising numbers of messages in the log, none of which was used before."""
 
     def next_view_passages(self, count: int) -> Sequence[int]:
         """Ids below zero for passages of derived records."""
@@ -42,17 +44,19 @@ class Db(Protocol):
     def unpack(self, row: Row) -> Message:
         """The message in `id, source, message_id, role, created_at` and the columns of `pack`."""
 
-    def places(self, owner: str, terms: Sequence[Term], *, every: bool = False) -> dict[Term, Ids]:
-        """The passages each term stands in, whose words are folded, once each time, rising.
+    def postings(
+        self, owner: str, terms: Sequence[Term], *, every: bool = False
+    ) -> dict[Term, Ids]:
+        """The passages that hold each folded term, rising, once for each occurrence.
 
-        Where there are too many to read, the commonest terms are left out, unless `every` says no;
-        a term that stands nowhere is there, with none.
+        Where there are too many to read, the most frequent terms are left out, unless `every` is
+        set; a term that occurs nowhere has an empty list.
         """
 
-    def few_places(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
-        """The passages that words stand in, once each, of those in no more than so many.
+    def rare_postings(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
+        """The passages that hold each stem, once each; stems in more than `most` are left out.
 
-        The nearest words come first; where each costs time, only these may be looked for.
+        Give the most important stems first: a database may look for the first few only.
         """
 
     def count_records(self, owner: str) -> int:
@@ -62,7 +66,7 @@ class Db(Protocol):
         """How long the records are, in characters, of those where that is known."""
 
     def allowed(self, conditions: dict[str, Any]) -> Ids:
-        """All passages that lie in a scope and pass its filters."""
+        """All passages that are in a scope and pass its filters."""
 
     def nearest(
         self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
@@ -76,14 +80,14 @@ class Db(Protocol):
 class Engine(Protocol):
     """A database: runs work in a transaction that sees one owner's rows."""
 
-    def read(self, owner: str, work: Callable[[Db], T], *, steady: bool = False) -> T:
-        """Run work that changes nothing; `steady` if all its queries must see one moment."""
+    def read(self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False) -> T:
+        """Run work that changes nothing; with `snapshot`, all its queries see the same state."""
 
-    def write(self, owner: str, work: Callable[[Db], T], *, alone: bool = False) -> T:
-        """Run work once, durably; `alone` if nobody else may write for the owner meanwhile."""
+    def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
+        """Run work once, durably; with `exclusive`, nobody else writes for the owner meanwhile."""
 
-    def across_owners(self, work: Callable[[Db], T]) -> T:
-        """A transaction over the queue, and over nothing else, of all owners."""
+    def all_owners(self, work: Callable[[Db], T]) -> T:
+        """Run work on the queue of all owners; it sees no other rows."""
 
     def scrub(self) -> str:
         """After a forget: remove deleted bytes from files; say what remains, if anything."""
@@ -107,7 +111,7 @@ def load_queries(dialect: str, list_sql: str) -> dict[str, str]:
     `list_sql` says how the dialect writes `IN (:names*)`, with the name as `\\1`.
     """
     store = resources.files("memorist.store")
-    found: dict[str, str] = {}
+    found = dict(SQL)
     for file in (store / "queries.sql", store / dialect / "queries.sql"):
         for block in re.split(r"^-- name: ", file.read_text(), flags=re.MULTILINE)[1:]:
             name, _, body = block.partition("\n")

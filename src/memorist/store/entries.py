@@ -28,38 +28,37 @@ from memorist.records.ids import from_micros
 from memorist.records.json_filter import passes
 from memorist.records.scope import Scope
 from memorist.records.text import dump_json
-from memorist.store.engine import Db, Row, one
+from memorist.store.engine import Db, one
 from memorist.store.indexing import Piece, index_pieces
+from memorist.store.rows import Row
+from memorist.store.sessions import ALL, add_owner
 
-ALL = 2**31
 SWEPT = 100  # at most, of what is over, with each write
 JOINT = "\n"
 MICROSECOND = timedelta(microseconds=1)
 
 
-def answer(db: Db, scope: Scope, asks: Sequence[Ask], now: int) -> list[Answer]:
-    """An answer to each, as things stand."""
-    return [_answer(db, scope, ask, now) for ask in asks]
+def answer(db: Db, scope: Scope, asks: Sequence[Ask]) -> list[Answer]:
+    """The answer to each question."""
+    return [_answer(db, scope, ask) for ask in asks]
 
 
-def exchange(
-    db: Db, scope: Scope, asks: Sequence[Ask], puts: Sequence[Put], now: int
-) -> list[Answer]:
-    """Answer first, then write; of two values for one place the later counts."""
-    answers = answer(db, scope, asks, now)
+def batch(db: Db, scope: Scope, asks: Sequence[Ask], puts: Sequence[Put]) -> list[Answer]:
+    """Answer first, then write; of two values for one key the later counts."""
+    answers = answer(db, scope, asks)
     if read := refreshed(asks, answers):
-        db.run("refresh_entries", owner=scope.owner, ids=read, now=now)
-    # In one order, so that two who write the same places do not wait for each other.
+        db.run("refresh_entries", owner=scope.owner, ids=read, now=db.now)
+    # Always in the same order, so that two who write the same keys do not wait for each other.
     last = sorted({put.id: put for put in puts}.values(), key=lambda put: put.id)
     kept = [put for put in last if put.value is not None]
     if kept:
-        db.run("add_owner", owner=scope.owner, tenant=scope.tenant, user_id=scope.user, now=now)
+        add_owner(db, scope)
     for put in kept:
-        _put(db, scope, put, now)
+        _put(db, scope, put)
     if gone := [put.id for put in last if put.value is None]:
         _delete(db, scope, gone)
     if puts:
-        sweep(db, scope, now, SWEPT)
+        sweep(db, scope, limit=SWEPT)
     return answers
 
 
@@ -76,9 +75,9 @@ def refreshed(asks: Sequence[Ask], answers: Sequence[Answer]) -> list[str]:
     )
 
 
-def sweep(db: Db, scope: Scope, now: int, limit: int) -> int:
-    """Delete entries whose time is over."""
-    rows = db.rows("expired_entries", owner=scope.owner, now=now, limit=limit)
+def sweep(db: Db, scope: Scope, *, limit: int = ALL) -> int:
+    """Delete expired entries; say how many."""
+    rows = db.rows("expired_entries", owner=scope.owner, now=db.now, limit=limit)
     return _delete(db, scope, [id_ for (id_,) in rows]) if rows else 0
 
 
@@ -88,7 +87,7 @@ def _delete(db: Db, scope: Scope, ids: list[str]) -> int:
     return gone
 
 
-def _put(db: Db, scope: Scope, put: Put, now: int) -> None:
+def _put(db: Db, scope: Scope, put: Put) -> None:
     """Store a value; what it is found by is indexed anew where that has changed."""
     texts = [text for text in map(findable, put.texts) if text.strip()]
     text, pieces = JOINT.join(texts), _pieces(texts)
@@ -103,13 +102,13 @@ def _put(db: Db, scope: Scope, put: Put, now: int) -> None:
         value=_dump(put.value),
         text=text,
         pieces=len(pieces),
-        now=now,
+        now=db.now,
         ttl=ttl,
-        expires_at=None if ttl is None else now + ttl,
+        expires_at=None if ttl is None else db.now + ttl,
     )
     if before is None or before[0] != text:
         db.run("delete_view_passages", owner=scope.owner, ids=[put.id])
-        index_pieces(db, scope, "entry", put.id, pieces, now, now)
+        index_pieces(db, scope, "entry", put.id, pieces, from_micros(db.now))
 
 
 def _pieces(texts: Sequence[str]) -> list[Piece]:
@@ -122,8 +121,8 @@ def _pieces(texts: Sequence[str]) -> list[Piece]:
     ]
 
 
-def _answer(db: Db, scope: Scope, ask: Ask, now: int) -> Answer:
-    named = {"owner": scope.owner, "now": now}
+def _answer(db: Db, scope: Scope, ask: Ask) -> Answer:
+    named = {"owner": scope.owner, "now": db.now}
     if isinstance(ask, Namespaces):
         return sorted(namespace_of(path) for (path,) in db.rows("entry_paths", **named))
     if isinstance(ask, Get):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from memorist.language.sentences import passages
 from memorist.language.signals import Signals, signals_of
-from memorist.records.ids import from_micros
+from memorist.records.ids import PASSAGES_PER_MESSAGE, from_micros, to_micros
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.records.text import fold
-from memorist.store.bm25 import PIECES
 from memorist.store.engine import Db, one
 from memorist.store.queue import enqueue
 from memorist.store.sessions import find_by
@@ -88,7 +88,7 @@ def index_messages(
                     "agent": agent,
                     "session": session,
                     "view_id": None,
-                    "id": seq * PIECES + first_piece + piece,
+                    "id": seq * PASSAGES_PER_MESSAGE + first_piece + piece,
                     "start_at": start,
                     "stop_at": stop,
                     "created_at": created_at,
@@ -111,34 +111,28 @@ def link_fact(db: Db, owner: str, fact: str, ends: Sequence[str]) -> None:
 
 
 def index_view(
-    db: Db, scope: Scope, kind: str, view_id: str, text: str, created_at: int, now: int
+    db: Db, scope: Scope, kind: str, view_id: str, text: str, created_at: datetime
 ) -> None:
-    """Make something derived findable by its words, and queue it for its vector."""
+    """Make a derived record findable by its words, and queue it for its vectors."""
     pieces = [Piece(start, stop, text[start:stop]) for start, stop in passages(text)]
-    index_pieces(db, scope, kind, view_id, pieces, created_at, now)
+    index_pieces(db, scope, kind, view_id, pieces, created_at)
 
 
 def index_pieces(
-    db: Db,
-    scope: Scope,
-    kind: str,
-    view_id: str,
-    pieces: Sequence[Piece],
-    created_at: int,
-    now: int,
+    db: Db, scope: Scope, kind: str, view_id: str, pieces: Sequence[Piece], created_at: datetime
 ) -> None:
-    """The same for what was cut into pieces already; each is found by the words it is given."""
+    """The same for a text that is cut into pieces already, each with the words that find it."""
     pieces = [piece for piece in pieces if piece.words.strip()]
     if not pieces:
         return
-    home = scope.session and one(db.rows("find_session", **find_by(scope)))
+    session = scope.session and one(db.rows("find_session", **find_by(scope)))
     shared = {
         "owner": scope.owner,
         "kind": kind,
         "agent": scope.agent or "",
-        "session": home[0] if home else None,
+        "session": session[0] if session else None,
         "view_id": view_id,
-        "created_at": created_at,
+        "created_at": to_micros(created_at),
         "role": None,
         "speaker": None,
         "own": 0.0,
@@ -151,4 +145,4 @@ def index_pieces(
             for id_, (start, stop, words) in zip(ids, pieces, strict=True)
         ]
     )
-    enqueue(db, scope.owner, "vectors", min(ids), max(ids), now)
+    enqueue(db, scope.owner, "vectors", min(ids), max(ids))

@@ -1,4 +1,4 @@
-"""The log in a transaction: append, read, revise, grow."""
+"""The log in a transaction: append messages, read them, change them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memorist.errors import ConflictError, NotFoundError
-from memorist.records.ids import to_micros
+from memorist.errors import ConflictError, InvalidError, NotFoundError
+from memorist.records.ids import PASSAGES_PER_MESSAGE, to_micros
 from memorist.records.log import Appended, LogEntry, Source, source_of
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.store.bm25 import PIECES
-from memorist.store.engine import Db, Row
+from memorist.records.text import check_each
+from memorist.store.engine import Db
 from memorist.store.indexing import index_messages
 from memorist.store.queue import enqueue
-from memorist.store.sessions import ensure_session, narrowed, settle
+from memorist.store.rows import Row
+from memorist.store.sessions import ensure_session, narrowed, resolve_session
 
 END = 2**62
-MOST_IN_JOB = 100  # messages that are thought about together
+MOST_IN_JOB = 100  # messages
 
 
 class RepeatError(Exception):
@@ -26,26 +27,26 @@ class RepeatError(Exception):
 
 
 def append(
-    db: Db, scope: Scope, messages: Sequence[Message], source: Source | None, now: int
+    db: Db, scope: Scope, messages: Sequence[Message], source: Source | None = None
 ) -> Appended:
-    """Store messages that are all new, with their index entries and one job for the lot."""
-    scope = settle(db, scope, now)
-    key, agent, _ = ensure_session(db, scope, now)
-    places = _store(db, scope, key, agent, messages, source, now)
-    return Appended(session_id=scope.session or "", seqs=tuple(places), added=len(places))
+    """Store messages that are all new, with their index entries and their jobs."""
+    scope = resolve_session(db, scope)
+    key, agent, _ = ensure_session(db, scope)
+    seqs = _store(db, scope, key, agent, messages, source)
+    return Appended(session_id=scope.session or "", seqs=tuple(seqs), added=len(seqs))
 
 
 def append_unseen(
-    db: Db, scope: Scope, messages: Sequence[Message], source: Source | None, now: int
+    db: Db, scope: Scope, messages: Sequence[Message], source: Source | None = None
 ) -> Appended:
-    """Store those messages that are new; a repeated id must come with its first words."""
-    scope = settle(db, scope, now)
-    key, agent, _ = ensure_session(db, scope, now)
+    """Store those messages that are new; one whose id is known must say what it said before."""
+    scope = resolve_session(db, scope)
+    key, agent, _ = ensure_session(db, scope)
     stored = find(db, scope, [message.message_id for message in messages])
     seqs = {entry.message.message_id: entry.seq for entry in stored}
     fresh = _unseen(messages, _versions(db, scope, stored))
-    places = _store(db, scope, key, agent, fresh, source, now)
-    seqs.update(zip((message.message_id for message in fresh), places, strict=True))
+    added = _store(db, scope, key, agent, fresh, source)
+    seqs.update(zip((message.message_id for message in fresh), added, strict=True))
     return Appended(
         session_id=scope.session or "",
         seqs=tuple(seqs[message.message_id] for message in messages),
@@ -54,10 +55,18 @@ def append_unseen(
 
 
 def history(
-    db: Db, scope: Scope, last: int | None, between: tuple[int | None, int | None], role: str | None
+    db: Db,
+    scope: Scope,
+    *,
+    last: int | None = None,
+    before: int | None = None,
+    after: int | None = None,
+    role: str | None = None,
 ) -> list[LogEntry]:
-    """The newest messages in the scope, after one place and before another, oldest first."""
-    after, before = between
+    """The `last` messages in the scope, oldest first; `before` and `after` are exclusive seqs."""
+    if last is not None and (not isinstance(last, int) or last < 0):
+        raise InvalidError("last must be a number, and not negative")
+    check_each("role", role)
     bounds = {
         "last": END if last is None else min(last, END),  # no log is longer
         "before": END if before is None else min(before, END),
@@ -65,54 +74,55 @@ def history(
     }
     if scope.session is not None and role is None:
         rows = db.rows("session_history", **narrowed(scope), **bounds)
-        session_id, unpack = scope.session, db.unpack
-        return [LogEntry(row[0], session_id, row[1], unpack(row)) for row in reversed(rows)]
+        return _entries(db, reversed(rows), scope.session)
     rows = db.rows("history", **narrowed(scope), role=role, **bounds)
     return _entries(db, reversed(rows))
 
 
-def following(db: Db, scope: Scope, after: int, limit: int) -> list[LogEntry]:
-    """The messages of a session after a place, oldest first."""
+def following(db: Db, scope: Scope, *, after: int, limit: int) -> list[LogEntry]:
+    """The messages of a session after a seq, oldest first."""
     rows = db.rows("following", **narrowed(scope), after=after, limit=limit)
-    return [LogEntry(row[0], scope.session or "", row[1], db.unpack(row)) for row in rows]
+    return _entries(db, rows, scope.session or "")
 
 
 def find(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
-    """The messages with these ids that lie in the scope, in log order."""
+    """The messages with these ids in the scope, in log order."""
+    check_each("message_id", *message_ids)
     return _entries(db, db.rows("messages_by_id", **narrowed(scope), ids=list(message_ids)))
 
 
-def revise(db: Db, scope: Scope, message: Message, now: int) -> None:
-    """Put a message in the place of the one with its id, which stays among the revisions."""
+def revise(db: Db, scope: Scope, message: Message) -> None:
+    """Replace the message with this id; what it said before stays among its revisions."""
     entry = _only(db, scope, message.message_id)
-    key, agent, _ = ensure_session(db, scope.within(session=entry.session_id), now)
-    db.run("keep_revision", owner=scope.owner, seq=entry.seq, now=now)
+    key, agent, _ = ensure_session(db, scope.within(session=entry.session_id))
+    db.run("keep_revision", owner=scope.owner, seq=entry.seq, now=db.now)
     db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[entry.seq])
     _rewrite(db, scope, entry.seq, message, agent=agent, session=key)
-    db.run("void_leases", owner=scope.owner, seqs=[entry.seq], now=now)
-    enqueue(db, scope.owner, "embed", entry.seq, entry.seq, now, session=key)
+    db.run("void_leases", owner=scope.owner, seqs=[entry.seq], now=db.now)
+    enqueue(db, scope.owner, "embed", entry.seq, entry.seq, session=key)
 
 
-def grow(db: Db, scope: Scope, message: Message, now: int) -> None:
-    """Put more of an unfinished message in the place of what had arrived of it.
+def append_text(db: Db, scope: Scope, message: Message) -> None:
+    """Replace an unfinished message by a longer version of it.
 
-    Its text must begin with what is stored: a writer that was left behind takes nothing back.
+    Its text must begin with what is stored, so that a writer that is behind removes nothing.
     """
     scope = scope.within(session=_only(db, scope, message.message_id).session_id)
-    key, agent, _ = ensure_session(db, scope, now)
-    entry = _only(db, scope, message.message_id)  # again: now that it is locked, it stays so
+    key, agent, _ = ensure_session(db, scope)
+    entry = _only(db, scope, message.message_id)  # read again, now that its session is locked
     if entry.message == message:
         return
-    _check_growth(entry.message, message)
+    _check_longer(entry.message, message)
     db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[entry.seq])
-    # No lease is voided: a worker that lost its job at every flush would never come to an end.
+    # No lease is voided: a worker that lost its job at every flush would never finish.
     _rewrite(db, scope, entry.seq, message, agent=agent, session=key)
     if not message.unfinished:
-        enqueue(db, scope.owner, "embed", entry.seq, entry.seq, now, session=key)
+        enqueue(db, scope.owner, "embed", entry.seq, entry.seq, session=key)
 
 
 def revisions(db: Db, scope: Scope, message_id: str) -> list[Message]:
-    """What a message said before, oldest first."""
+    """The earlier versions of a message, oldest first."""
+    check_each("message_id", message_id)
     if not find(db, scope, [message_id]):
         raise NotFoundError("no message with this id in this scope")
     rows = db.rows("revisions", **narrowed(scope), message_id=message_id)
@@ -121,28 +131,28 @@ def revisions(db: Db, scope: Scope, message_id: str) -> list[Message]:
 
 def _only(db: Db, scope: Scope, message_id: str) -> LogEntry:
     """The one message with this id in the scope."""
-    found = find(db, scope, [message_id])
-    if not found:
+    entries = find(db, scope, [message_id])
+    if not entries:
         raise NotFoundError("no message with this id in this scope")
-    if len(found) > 1:
-        raise ConflictError("several sessions hold a message with this id; name the session")
-    return found[0]
+    if len(entries) > 1:
+        raise ConflictError("several sessions have a message with this id; name the session")
+    return entries[0]
 
 
-def _check_growth(held: Message, message: Message) -> None:
-    if not held.unfinished:
+def _check_longer(stored: Message, message: Message) -> None:
+    if not stored.unfinished:
         raise ConflictError("the message is finished; use revise to change it")
-    if held.role != message.role:
-        raise ConflictError("a message keeps its role while it grows")
-    before = held.content or ""
+    if stored.role != message.role:
+        raise ConflictError("text cannot be appended under another role")
+    before = stored.content or ""
     if not isinstance(before, str) or not isinstance(message.content, str):
-        raise ConflictError("only text grows; use revise to change other content")
+        raise ConflictError("only text can be appended to; use revise to change other content")
     if not message.content.startswith(before):
         raise ConflictError("the text does not begin with what is stored of it")
 
 
 def _rewrite(db: Db, scope: Scope, seq: int, message: Message, *, agent: str, session: Any) -> None:
-    """Put a message, and its index entries, in the place of what stands there."""
+    """Overwrite a message and its index entries."""
     at = {"owner": scope.owner, "seq": seq}
     created_at = to_micros(message.created_at)
     db.run("rewrite_message", **at, role=message.role, created_at=created_at, **db.pack(message))
@@ -153,26 +163,27 @@ def _rewrite(db: Db, scope: Scope, seq: int, message: Message, *, agent: str, se
 
 
 def next_piece(last: int | None) -> int:
-    """Where the passages of a rewritten message begin, given the id of its last one.
+    """The number of a rewritten message's first passage, given the id of its last one so far.
 
-    New ids for new words: a vector still being made of the old ones must not fit. They begin
-    anew before they could reach the ids of the next message.
+    New words get new ids, so that a vector that is still being made of the old words matches
+    none. The numbers start again at 0 before they could reach the ids of the next message.
     """
-    first = 0 if last is None else last % PIECES + 1
-    return 0 if first > PIECES // 2 else first
+    first = 0 if last is None else last % PASSAGES_PER_MESSAGE + 1
+    return 0 if first > PASSAGES_PER_MESSAGE // 2 else first
 
 
-def _entries(db: Db, rows: Iterable[Row]) -> list[LogEntry]:
-    return [LogEntry(row[0], row[-1], row[1], db.unpack(row)) for row in rows]
+def _entries(db: Db, rows: Iterable[Row], session_id: str | None = None) -> list[LogEntry]:
+    """Rows of `seq, source, …`, which end with the session's id unless it is given."""
+    return [
+        LogEntry(row[0], row[-1] if session_id is None else session_id, row[1], db.unpack(row))
+        for row in rows
+    ]
 
 
 def _versions(db: Db, scope: Scope, stored: Sequence[LogEntry]) -> dict[str, list[Message]]:
-    """What each stored message says, and what it said before it was revised."""
-    found: dict[str, list[Message]] = {}
-    for entry in stored:
-        id_ = entry.message.message_id
-        found[id_] = [entry.message, *revisions(db, scope, id_)]
-    return found
+    """All versions of each stored message, by its id."""
+    ids = {entry.message.message_id: entry.message for entry in stored}
+    return {id_: [message, *revisions(db, scope, id_)] for id_, message in ids.items()}
 
 
 def _unseen(messages: Sequence[Message], seen: dict[str, list[Message]]) -> list[Message]:
@@ -190,20 +201,14 @@ def _unseen(messages: Sequence[Message], seen: dict[str, list[Message]]) -> list
 
 
 def _store(
-    db: Db,
-    scope: Scope,
-    key: Any,
-    agent: str,
-    messages: Sequence[Message],
-    source: Source | None,
-    now: int,
+    db: Db, scope: Scope, key: Any, agent: str, messages: Sequence[Message], source: Source | None
 ) -> Sequence[int]:
-    """Write messages, passages and the job; raise if any message turns out to be there."""
+    """Write messages, passages and jobs; raise RepeatError if a message is stored already."""
     if not messages:
         return ()
-    places = db.next_seqs(len(messages))
+    seqs = db.next_seqs(len(messages))
     owner, rows, placed = scope.owner, [], []
-    for seq, message in zip(places, messages, strict=True):
+    for seq, message in zip(seqs, messages, strict=True):
         created_at = to_micros(message.created_at)
         placed.append((seq, message, created_at))
         rows.append(
@@ -221,8 +226,8 @@ def _store(
     if db.many("append_message", rows) < len(rows):
         raise RepeatError
     index_messages(db, owner, placed, agent=agent, session=key)
-    if not all(message.unfinished for message in messages):  # such are queued when they end
-        for start in range(0, len(places), MOST_IN_JOB):
-            some = places[start : start + MOST_IN_JOB]
-            enqueue(db, owner, "embed", some[0], some[-1], now, session=key)
-    return places
+    if not all(message.unfinished for message in messages):  # those are queued when they end
+        for start in range(0, len(seqs), MOST_IN_JOB):
+            batch = seqs[start : start + MOST_IN_JOB]
+            enqueue(db, owner, "embed", batch[0], batch[-1], session=key)
+    return seqs

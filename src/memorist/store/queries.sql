@@ -11,10 +11,10 @@ VALUES (:owner, :tenant, :user_id, :now) ON CONFLICT DO NOTHING
 
 -- name: sessions_in_scope
 SELECT key, session_id, agent_name, created_at FROM sessions
-WHERE owner = :owner
+WHERE owner = :owner AND (created_at, session_id) > (:after_at, :after_id)
   AND (CAST(:agent AS TEXT) IS NULL OR agent_name = :agent)
   AND (CAST(:session_hash AS TEXT) IS NULL OR session_hash = :session_hash)
-ORDER BY created_at, session_id
+ORDER BY created_at, session_id LIMIT :limit
 
 -- name: active_session
 SELECT active_session_id FROM user_agent_active_sessions
@@ -107,11 +107,11 @@ WHERE j.id IN (:ids*) ORDER BY j.id
 
 -- name: jobs_in_scope
 SELECT @job FROM jobs j @job_joins
-WHERE j.owner = :owner
+WHERE j.owner = :owner AND j.id > :after
   AND (CAST(:dead AS INTEGER) IS NULL OR j.dead = :dead)
   AND (CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent)
   AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
-ORDER BY j.id
+ORDER BY j.id LIMIT :limit
 
 -- name: @job
 j.id, j.kind, o.tenant, o.user_id, s.agent_name, s.session_id, j.first_seq, j.last_seq,
@@ -141,21 +141,13 @@ UPDATE jobs SET dead = 0, attempts = 0, run_at = :now, lease = NULL
 WHERE owner = :owner AND id = :id AND dead = 1
 
 -- name: add_item
-INSERT INTO memory_items (
-  owner, id, agent_name, session_id, text, kind, category, importance, tags, tier, source,
-  created_at, uses, used_at, expires_at, ended_at, superseded_by, reason)
-VALUES (
-  :owner, :id, :agent, :session_id, :text, :kind, :category, :importance, :tags, :tier, :source,
-  :created_at, :uses, :used_at, :expires_at, :ended_at, :superseded_by, :reason)
+INSERT INTO memory_items (owner, agent_name, session_id, @memory_item)
+VALUES (:owner, :agent, :session_id, @memory_item_values)
 ON CONFLICT DO NOTHING
 
 -- name: add_fact
-INSERT INTO facts (
-  owner, id, agent_name, session_id, topic, subject, predicate, object, valid_from, valid_to,
-  known_from, known_to, confidence, source, superseded_by, reason, ended_at, said_at, memory)
-VALUES (
-  :owner, :id, :agent, :session_id, :topic, :subject, :predicate, :object, :valid_from, :valid_to,
-  :known_from, :known_to, :confidence, :source, :superseded_by, :reason, :ended_at, :said_at, :memory)
+INSERT INTO facts (owner, agent_name, session_id, topic, @fact)
+VALUES (:owner, :agent, :session_id, :topic, @fact_values)
 ON CONFLICT DO NOTHING
 
 -- name: add_source
@@ -196,36 +188,33 @@ SELECT 'memory' FROM memory_items WHERE owner = :owner AND id = :id
 UNION ALL
 SELECT 'fact' FROM facts WHERE owner = :owner AND id = :id
 
--- name: @item
-i.id, i.agent_name, i.session_id, i.text, i.kind, i.category, i.importance, i.tags, i.tier,
-i.source, i.created_at, i.uses, i.used_at, i.expires_at, i.ended_at, i.superseded_by, i.reason
-
--- name: @fact
-f.id, f.agent_name, f.session_id, f.subject, f.predicate, f.object, f.valid_from, f.valid_to,
-f.known_from, f.known_to, f.confidence, f.source, f.superseded_by, f.reason, f.ended_at, f.said_at,
-f.memory
-
 -- name: items_by_id
-SELECT @item FROM memory_items i WHERE i.owner = :owner AND i.id IN (:ids*) ORDER BY i.created_at, i.id
+SELECT id, agent_name, session_id, @memory_item FROM memory_items i WHERE i.owner = :owner AND i.id IN (:ids*) ORDER BY i.created_at, i.id
 
 -- name: facts_by_id
-SELECT @fact FROM facts f WHERE f.owner = :owner AND f.id IN (:ids*) ORDER BY f.known_from, f.id
+SELECT id, agent_name, session_id, @fact FROM facts f WHERE f.owner = :owner AND f.id IN (:ids*) ORDER BY f.known_from, f.id
 
 -- name: items
-SELECT @item FROM memory_items i
-WHERE i.owner = :owner
+SELECT id, agent_name, session_id, @memory_item FROM memory_items i
+WHERE i.owner = :owner AND (i.created_at, i.id) > (:after_at, :after_id)
   AND (CAST(:agent AS TEXT) IS NULL OR i.agent_name IN ('', :agent))
   AND (CAST(:session_id AS TEXT) IS NULL OR i.session_id = :session_id)
   AND (:current = 0 OR (i.ended_at IS NULL AND (i.expires_at IS NULL OR i.expires_at > :now)))
-ORDER BY i.created_at, i.id
+ORDER BY i.created_at, i.id LIMIT :limit
 
+-- The moments are compared as `Fact.holds` does.
 -- name: facts
-SELECT @fact FROM facts f
-WHERE f.owner = :owner
+SELECT id, agent_name, session_id, @fact FROM facts f
+WHERE f.owner = :owner AND (f.known_from, f.id) > (:after_at, :after_id)
   AND (CAST(:agent AS TEXT) IS NULL OR f.agent_name IN ('', :agent))
   AND (CAST(:session_id AS TEXT) IS NULL OR f.session_id = :session_id)
   AND (CAST(:topic AS TEXT) IS NULL OR f.topic = :topic)
-ORDER BY f.known_from, f.id
+  AND CASE WHEN CAST(:known_at AS BIGINT) IS NULL THEN f.known_to IS NULL
+    ELSE f.known_from <= :known_at AND (f.known_to IS NULL OR f.known_to > :known_at) END
+  AND (CAST(:valid_at AS BIGINT) IS NULL OR (
+    (f.valid_from IS NULL OR f.valid_from <= :valid_at)
+    AND (f.valid_to IS NULL OR f.valid_to > :valid_at OR f.ended_at > CAST(:known_at AS BIGINT))))
+ORDER BY f.known_from, f.id LIMIT :limit
 
 -- name: view_texts
 SELECT id, text FROM memory_items
@@ -244,20 +233,18 @@ WHERE owner = :owner AND id IN (:ids*) AND (expires_at IS NULL OR expires_at > :
 DELETE FROM passages WHERE owner = :owner AND view_id IN (:ids*)
 
 -- name: summaries
-SELECT id, previous, text, last_seq, made_by, asked, messages, tokens_before, tokens, created_at
-FROM summaries WHERE owner = :owner
+SELECT @summary FROM summaries WHERE owner = :owner
   AND session_id = @session_key
 ORDER BY last_seq DESC LIMIT :limit
 
 -- The one that stands for so many tokens at least, and for no more than it must.
 -- name: least_summary
-SELECT id, previous, text, last_seq, made_by, asked, messages, tokens_before, tokens, created_at
-FROM summaries WHERE owner = :owner AND tokens_before >= :least
+SELECT @summary FROM summaries WHERE owner = :owner AND tokens_before >= :least
   AND session_id = @session_key
 ORDER BY last_seq LIMIT 1
 
 -- Looked for from the newest on: it nearly always is that one.
--- name: place_of_summary
+-- name: last_seq_of_summary
 SELECT last_seq FROM summaries WHERE owner = :owner AND id = :id
   AND session_id = @session_key
 ORDER BY last_seq DESC LIMIT 1
@@ -268,10 +255,8 @@ WHERE owner = :owner AND kind = 'summarize' AND session_id = :session AND last_s
   AND dead = 0 LIMIT 1
 
 -- name: put_summary
-INSERT INTO summaries (owner, session_id, last_seq, id, previous, text, made_by, asked, messages,
-  tokens_before, tokens, created_at)
-VALUES (:owner, :session, :last_seq, :id, :previous, :text, :made_by, :asked, :messages,
-  :tokens_before, :tokens, :now)
+INSERT INTO summaries (owner, session_id, @summary)
+VALUES (:owner, :session, @summary_values)
 ON CONFLICT (owner, session_id, last_seq) DO UPDATE
 SET id = excluded.id, previous = excluded.previous, text = excluded.text,
   made_by = excluded.made_by, asked = excluded.asked, messages = excluded.messages,
@@ -291,9 +276,8 @@ WHERE owner = :owner AND agent_name = :agent
 -- name: note_versions
 SELECT n.id, v.version, v.notes, v.created_at FROM note_versions v
 JOIN agent_long_term_memory n ON n.owner = v.owner AND n.agent_name = v.agent_name
-WHERE v.owner = :owner AND v.agent_name = :agent
-  AND (CAST(:version AS INTEGER) IS NULL OR v.version = :version)
-ORDER BY v.version DESC
+WHERE v.owner = :owner AND v.agent_name = :agent AND v.version >= :least AND v.version < :before
+ORDER BY v.version DESC LIMIT :limit
 
 -- name: create_note
 INSERT INTO agent_long_term_memory
@@ -627,17 +611,15 @@ WHERE hour = :hour
 SELECT calls, tokens FROM spending WHERE hour = :hour
 
 -- name: add_key
-INSERT INTO api_keys
-  (id, tenant_hash, tenant, user_id, label, digest, created_at, expires_at, revoked_at)
-VALUES (:id, :tenant_hash, :tenant, :user_id, :label, :digest, :created_at, :expires_at, :revoked_at)
+INSERT INTO api_keys (tenant_hash, @api_key) VALUES (:tenant_hash, @api_key_values)
 ON CONFLICT DO NOTHING
 
 -- name: key
-SELECT id, tenant, user_id, label, digest, created_at, expires_at, revoked_at FROM api_keys
+SELECT @api_key FROM api_keys
 WHERE id = :id
 
 -- name: keys
-SELECT id, tenant, user_id, label, digest, created_at, expires_at, revoked_at FROM api_keys
+SELECT @api_key FROM api_keys
 WHERE tenant_hash = :tenant_hash ORDER BY created_at, id
 
 -- name: revoke_key
@@ -667,13 +649,11 @@ WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * 1048576 AND CAST(:seq
 -- name: facts_of_memory
 SELECT id FROM facts WHERE owner = :owner AND memory = :id
 
--- name: @card
-a.id, a.title, a.uri, a.digest, a.chars, a.created_at
-
 -- name: articles
-SELECT @card FROM articles a
+SELECT @article FROM articles a
 WHERE a.owner = :owner AND (CAST(:agent AS TEXT) IS NULL OR a.agent_name IN ('', :agent))
-ORDER BY a.uri, a.title, a.id
+  AND (a.uri, a.title, a.id) > (:uri, :title, :id)
+ORDER BY a.uri, a.title, a.id LIMIT :limit
 
 -- name: articles_by_id
 SELECT a.id, a.agent_name, a.title, a.uri, a.created_at, a.text FROM articles a
@@ -681,19 +661,17 @@ WHERE a.owner = :owner AND a.id IN (:ids*)
   AND (CAST(:agent AS TEXT) IS NULL OR a.agent_name IN ('', :agent))
 
 -- name: article_by_uri
-SELECT @card FROM articles a
+SELECT @article FROM articles a
 WHERE a.owner = :owner AND a.agent_name = :agent AND a.uri_hash = :uri_hash
 
 -- name: article_by_digest
-SELECT @card FROM articles a
+SELECT @article FROM articles a
 WHERE a.owner = :owner AND a.agent_name = :agent AND a.digest = :digest
 ORDER BY a.id LIMIT 1
 
 -- name: put_article
-INSERT INTO articles (
-  owner, id, agent_name, uri_hash, uri, title, digest, chars, pieces, created_at, text)
-VALUES (
-  :owner, :id, :agent, :uri_hash, :uri, :title, :digest, :chars, :pieces, :created_at, :text)
+INSERT INTO articles (owner, agent_name, uri_hash, pieces, text, @article)
+VALUES (:owner, :agent, :uri_hash, :pieces, :text, @article_values)
 ON CONFLICT (owner, agent_name, uri_hash) DO UPDATE
 SET title = excluded.title, digest = excluded.digest, chars = excluded.chars,
   pieces = excluded.pieces, created_at = excluded.created_at, text = excluded.text

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memorist.errors import DimensionError, RecordError
 from memorist.language.words import term_stem
-from memorist.records.ids import from_micros, to_micros
+from memorist.records.ids import PASSAGES_PER_MESSAGE, from_micros, to_micros
 from memorist.records.log import Job
-from memorist.records.query import NO_FILTERS, Filters, Found, Match, Passage
+from memorist.records.query import (
+    NO_FILTERS,
+    Filters,
+    Found,
+    HitKind,
+    Match,
+    Passage,
+    Synonym,
+    Term,
+)
 from memorist.records.scope import Scope
 from memorist.records.text import check_key, fold
 from memorist.store import bm25
-from memorist.store.base import Synonym, Term
-from memorist.store.bm25 import PIECES, Near
-from memorist.store.engine import Db, Row, one
+from memorist.store.bm25 import Near
+from memorist.store.engine import Db, one
 from memorist.store.queue import advance
+from memorist.store.rows import Row
 from memorist.store.sessions import narrowed
 
 if TYPE_CHECKING:
@@ -24,32 +33,33 @@ if TYPE_CHECKING:
 
 ALL_TIME = 2**62
 MAX_LINKED = 5_000
-FEW_PLACES = 300  # a word near to one asked for that stands in more tells nothing
-FIRST_LOOK = 8  # times as many as wanted are looked at before all that a filter lets through
+RARE = 300  # passages: a synonym in more of them says nothing
+FIRST_LOOK = 8  # times the limit is searched before all that a filter lets through
 
 
 def match_text(
     db: Db,
     scope: Scope,
     terms: Sequence[Term],
-    synonyms: Sequence[Synonym],
-    filters: Filters,
+    *,
+    synonyms: Sequence[Synonym] = (),
     limit: int,
+    filters: Filters = NO_FILTERS,
 ) -> list[Found]:
     """The records that hold any of the terms or their synonyms, best first, each by one passage."""
     asked = {term_stem(term): term for term in map(_folded, terms) if term}
     wanted, numbers = list(asked.values()), {stem: number for number, stem in enumerate(asked)}
-    places = db.places(scope.owner, wanted)
-    # Synonyms of a word that stands nearly everywhere tell as little as the word.
-    close = {
+    postings = db.postings(scope.owner, wanted)
+    # Synonyms of a word that occurs nearly everywhere say as little as the word.
+    useful = {
         it.stem: (numbers[stem], it.worth)
         for it in synonyms
         if (stem := term_stem(_folded(it.of))) in numbers
-        and asked[stem] in places
+        and asked[stem] in postings
         and it.stem.isalnum()
     }
-    near = db.few_places(scope.owner, list(close), FEW_PLACES) if close else {}
-    if not places and not near:
+    of_synonyms = db.rare_postings(scope.owner, list(useful), RARE) if useful else {}
+    if not postings and not of_synonyms:
         return []
     total = db.count_records(scope.owner)
 
@@ -57,13 +67,13 @@ def match_text(
         return db.lengths(scope.owner, records)
 
     def find(limit: int, allowed: Ids | None) -> list[Found]:
-        held = places if allowed is None else db.places(scope.owner, wanted, every=True)
-        words = [_among(held.get(term), allowed) for term in wanted]
-        beside = [Near(_among(those, allowed), *close[stem]) for stem, those in near.items()]
+        complete = postings if allowed is None else db.postings(scope.owner, wanted, every=True)
+        words = [_among(complete.get(term), allowed) for term in wanted]
+        beside = [Near(_among(ids, allowed), *useful[stem]) for stem, ids in of_synonyms.items()]
         return bm25.rank(words, total, lengths_of, limit, beside)
 
-    read = sum(map(len, [*places.values(), *near.values()]))
-    complete = len(places) == len(wanted) and read <= bm25.CANDIDATES
+    read = sum(map(len, [*postings.values(), *of_synonyms.values()]))
+    complete = len(postings) == len(wanted) and read <= bm25.CANDIDATES
     return _within(db, scope, filters, find, limit, complete=complete)
 
 
@@ -71,23 +81,29 @@ def _folded(term: Term) -> Term:
     return tuple(fold(" ".join(term)).split())
 
 
-def _among(places: Ids | None, allowed: Ids | None) -> Ids:
-    """Those of the places that are allowed: all, where nothing says which."""
+def _among(passages: Ids | None, allowed: Ids | None) -> Ids:
+    """Those of the passages that are allowed; all, if none are named."""
     import numpy as np
 
-    if places is None:
+    if passages is None:
         return np.empty(0, np.int64)
-    return places if allowed is None else places[np.isin(places, allowed)]
+    return passages if allowed is None else passages[np.isin(passages, allowed)]
 
 
 def match_vector(
-    db: Db, scope: Scope, embedder: str, vector: Sequence[float], filters: Filters, limit: int
+    db: Db,
+    scope: Scope,
+    embedder: str,
+    vector: Sequence[float],
+    *,
+    limit: int,
+    filters: Filters = NO_FILTERS,
 ) -> list[Found]:
     """The passages nearest in meaning, best first; scores are cosines."""
-    held = one(db.rows("dimensions", owner=scope.owner, embedder=embedder))
-    if held is None or not held[0] or limit <= 0:
+    dimensions = _dimensions(db, scope, embedder)
+    if not dimensions or limit <= 0:
         return []
-    _check_dimensions(held[0], len(vector))
+    _check_dimensions(dimensions, len(vector))
 
     def find(limit: int, allowed: Ids | None) -> list[Found]:
         near = db.nearest(scope.owner, embedder, vector, limit, allowed)
@@ -97,9 +113,9 @@ def match_vector(
 
 
 def match_links(
-    db: Db, scope: Scope, names: Sequence[str], filters: Filters, limit: int
+    db: Db, scope: Scope, names: Sequence[str], *, limit: int, filters: Filters = NO_FILTERS
 ) -> list[Found]:
-    """Facts about the things named, those one step on, and the messages they came from."""
+    """Facts about the things named, facts one step further, and the messages they came from."""
     if not names or limit <= 0 or not db.rows("any_entity", owner=scope.owner):
         return []
     rows = db.rows("linked", owner=scope.owner, names=list(names), limit=MAX_LINKED)
@@ -108,8 +124,8 @@ def match_links(
     return sorted(kept, key=lambda find: (-find.score, -find.passage))[:limit]
 
 
-def newest(db: Db, scope: Scope, filters: Filters, limit: int) -> list[int]:
-    """The last messages of the scope, newest first, by their passages."""
+def newest(db: Db, scope: Scope, *, limit: int, filters: Filters = NO_FILTERS) -> list[int]:
+    """The first passages of the newest messages in the scope, newest first."""
     return [id_ for (id_,) in db.rows("newest", **conditions(scope, filters), limit=limit)]
 
 
@@ -122,10 +138,10 @@ def _within(
     *,
     complete: bool = True,
 ) -> list[Found]:
-    """The best that lie in the scope and pass the filters; none is lost to either.
+    """The best passages in the scope that pass the filters.
 
-    A first look takes the best of all and leaves out what does not belong: that is enough
-    unless most of it does not, or the scope is a session, or it could not look at all.
+    A first search takes more than the limit and drops what does not pass. Where too few are left,
+    or the scope is a session, a second one looks only at the passages that do.
     """
     if _is_all(scope, filters):
         return find(limit, None)
@@ -138,7 +154,7 @@ def _within(
 
 
 def _is_all(scope: Scope, filters: Filters) -> bool:
-    """Whether they let through all that the user has."""
+    """Whether nothing of the user's is filtered out."""
     return scope.agent is None and scope.session is None and filters == NO_FILTERS
 
 
@@ -167,47 +183,24 @@ def conditions(scope: Scope, filters: Filters) -> dict[str, Any]:
     }
 
 
-def passages(db: Db, scope: Scope, ids: Sequence[int], now: int) -> list[Passage]:
-    """What ranking must know of passages; those gone, over, or empty are left out."""
-    rows = db.rows("passages_by_id", **narrowed(scope), ids=list(ids), now=now)
-    found = []
-    for row in rows:
-        id_, kind, view, start, stop, said_at, session, role, speaker, own, asks = row[:11]
-        importance, previous, source, outdated = row[11:]
-        record = _record(id_, kind, view)
-        found.append(
-            Passage(
-                id_,
-                kind,
-                record,
-                start,
-                stop,
-                said_at,
-                session,
-                previous,
-                role,
-                speaker,
-                importance,
-                own,
-                asks,
-                source,
-                outdated,
-            )
-        )
-    return found
+def passages(db: Db, scope: Scope, ids: Sequence[int]) -> list[Passage]:
+    """What ranking needs of passages; those deleted, expired or empty are left out."""
+    rows = db.rows("passages_by_id", **narrowed(scope), ids=list(ids), now=db.now)
+    return [Passage(id_, kind, _record(id_, kind, view), *rest) for id_, kind, view, *rest in rows]
 
 
 def _record(passage: int, kind: str, view: str | None) -> int | str:
-    """What a passage is ranked as: its message or view, or, of a long article, itself."""
+    """What a passage is ranked as: its message or derived record; one of an article as itself."""
     if view is None:
-        return passage // PIECES
+        return passage // PASSAGES_PER_MESSAGE
     return passage if kind == "article" else view
 
 
-def read(db: Db, scope: Scope, ids: Sequence[int], now: int) -> list[Match]:
-    """The words of passages, in the order asked; those gone, over, or blank are left out."""
-    rows = {row[0]: row for row in db.rows("passage_spans", **narrowed(scope), ids=list(ids))}
-    matches = _matches(db, scope, [rows[id_] for id_ in ids if id_ in rows], now)
+def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
+    """The texts of passages, in the order asked; those deleted, expired or blank are left out."""
+    spans = [Span(*row) for row in db.rows("passage_spans", **narrowed(scope), ids=list(ids))]
+    by_id = {span.id: span for span in spans}
+    matches = _matches(db, scope, [by_id[id_] for id_ in ids if id_ in by_id])
     return [match for match in matches if match.text.strip()]
 
 
@@ -216,31 +209,37 @@ def speakers(db: Db, scope: Scope) -> list[str]:
     return [name for (name,) in db.rows("speakers", owner=scope.owner)]
 
 
-def waiting(db: Db, embedder: str, job: Job, limit: int, now: int) -> dict[int, str]:
+def waiting(db: Db, job: Job, embedder: str, *, limit: int) -> dict[int, str]:
     """The passages of a job that have no vector of this embedder yet, with their texts."""
     first, last = job.first_seq, job.last_seq
     if last > 0:
-        first, last = first * PIECES, last * PIECES + PIECES - 1
+        first, last = first * PASSAGES_PER_MESSAGE, (last + 1) * PASSAGES_PER_MESSAGE - 1
     span = {"owner": job.scope.owner, "session_hash": None, "first": first, "last": last}
     named = {**narrowed(job.scope), **span, "embedder": embedder}
-    rows = db.rows("waiting", **named, limit=limit, now=now)
-    return {match.passage: match.text for match in _matches(db, job.scope, rows, now)}
+    rows = db.rows("waiting", **named, limit=limit, now=db.now)
+    return _texts(db, job.scope, rows)
 
 
-def unembedded(db: Db, scope: Scope, embedder: str, limit: int, now: int) -> dict[int, str]:
+def unembedded(db: Db, scope: Scope, embedder: str, *, limit: int) -> dict[int, str]:
     """Passages that have no vector of this embedder yet, with their texts."""
     rows = db.rows("unembedded", **narrowed(scope), embedder=embedder, limit=limit)
-    return {match.passage: match.text for match in _matches(db, scope, rows, now)}
+    return _texts(db, scope, rows)
 
 
-def prepare(db: Db, scope: Scope, embedder: str, now: int) -> None:
+def unprepared(db: Db, embedder: str, *, limit: int = 100) -> list[Scope]:
+    """Users whose passages are not queued for this embedder yet."""
+    rows = db.rows("owners_without_embedder", embedder=embedder, limit=limit)
+    return [Scope(tenant=tenant, user=user) for tenant, user in rows]
+
+
+def prepare(db: Db, scope: Scope, embedder: str) -> None:
     """Queue all that the user has for a new embedder, unless that was done before."""
     check_key(embedder, "embedder")
     named = {"owner": scope.owner, "embedder": embedder}
     if db.run("add_embedder", **named):
         kind = f"vectors:{embedder}"
-        db.run("queue_vectors_of_messages", owner=scope.owner, kind=kind, now=now)
-        db.run("queue_vectors_of_views", owner=scope.owner, kind=kind, now=now)
+        db.run("queue_vectors_of_messages", owner=scope.owner, kind=kind, now=db.now)
+        db.run("queue_vectors_of_views", owner=scope.owner, kind=kind, now=db.now)
 
 
 def put_vectors(
@@ -248,16 +247,16 @@ def put_vectors(
     scope: Scope,
     embedder: str,
     vectors: Mapping[int, Sequence[float]],
-    done: Sequence[Job],
-    now: int,
+    *,
+    done: Sequence[Job] = (),
 ) -> None:
-    """Give passages their vectors, and pass on the jobs that asked for them.
+    """Store the vectors of passages, and pass on the jobs that asked for them.
 
-    Passages forgotten meanwhile are passed over.
+    Passages that were forgotten meanwhile are skipped.
     """
     check_key(embedder, "embedder")
     for job in done:
-        advance(db, job, now)
+        advance(db, job)
     if any(job.kind in ("embed", "vectors") for job in done):
         db.run("unprepare_others", owner=scope.owner, embedder=embedder)
     lengths = {len(vector) for vector in vectors.values()}
@@ -268,48 +267,70 @@ def put_vectors(
     [length] = lengths
     named = {"owner": scope.owner, "embedder": embedder}
     db.run("set_dimensions", **named, dimensions=length)
-    held = one(db.rows("dimensions", **named))
-    assert held is not None  # set the line before
-    _check_dimensions(held[0], length)
+    _check_dimensions(_dimensions(db, scope, embedder), length)
     db.many(
         "put_vector",
         ({**named, "passage": id_, **db.vector(vector)} for id_, vector in sorted(vectors.items())),
     )
 
 
-def _check_dimensions(held: int, got: int) -> None:
-    if held != got:
+def _dimensions(db: Db, scope: Scope, embedder: str) -> int:
+    """How long this embedder's vectors of this user are; 0 if there are none."""
+    row = one(db.rows("dimensions", owner=scope.owner, embedder=embedder))
+    return 0 if row is None else int(row[0])
+
+
+def _check_dimensions(stored: int, given: int) -> None:
+    if stored != given:
         raise DimensionError(
-            f"this embedder gave {held}-d vectors before and {got}-d now; "
+            f"this embedder gave {stored}-d vectors before and {given}-d now; "
             "give the new model another embedder name"
         )
 
 
-def _matches(db: Db, scope: Scope, rows: Sequence[Row], now: int) -> list[Match]:
-    """Turn `id, kind, view, start, stop, created_at, session, speaker` into matches."""
-    seqs = sorted({row[0] // PIECES for row in rows if row[0] > 0})
-    found = db.rows("messages_by_seq", owner=scope.owner, seqs=seqs) if seqs else []
-    messages = {row[0]: db.unpack(row) for row in found}
-    views = [row[2] for row in rows if row[2] is not None]
+class Span(NamedTuple):
+    """A row of the queries that read passages: where a passage is in its message or record."""
+
+    id: int
+    kind: HitKind
+    view: str | None
+    start: int
+    stop: int
+    created_at: int
+    session_id: str | None
+    speaker: str | None
+
+
+def _texts(db: Db, scope: Scope, rows: Sequence[Row]) -> dict[int, str]:
+    matches = _matches(db, scope, [Span(*row) for row in rows])
+    return {match.passage: match.text for match in matches}
+
+
+def _matches(db: Db, scope: Scope, spans: Sequence[Span]) -> list[Match]:
+    """The passages with their texts; those of expired records are left out."""
+    seqs = sorted({span.id // PASSAGES_PER_MESSAGE for span in spans if span.id > 0})
+    rows = db.rows("messages_by_seq", owner=scope.owner, seqs=seqs) if seqs else []
+    messages = {row[0]: db.unpack(row) for row in rows}
+    views = [span.view for span in spans if span.view is not None]
     derived: dict[str, str] = (
-        dict(db.rows("view_texts", owner=scope.owner, ids=views, now=now)) if views else {}
+        dict(db.rows("view_texts", owner=scope.owner, ids=views, now=db.now)) if views else {}
     )
     matches = []
-    for id_, kind, view, start, stop, created_at, session_id, speaker in rows:
-        message = messages.get(id_ // PIECES)
-        text = message.text if message else derived.get(view)
+    for span in spans:
+        message = messages.get(span.id // PASSAGES_PER_MESSAGE)
+        text = message.text if message else derived.get(span.view or "")
         if text is None:
-            continue  # its time is over
+            continue
         match = Match(
-            passage=id_,
-            kind=kind,
-            id=message.message_id if message else view,
-            text=text[start:stop],
-            start=start,
-            created_at=from_micros(created_at),
-            session_id=session_id,
+            passage=span.id,
+            kind=span.kind,
+            id=message.message_id if message else span.view or "",
+            text=text[span.start : span.stop],
+            start=span.start,
+            created_at=from_micros(span.created_at),
+            session_id=span.session_id,
             role=message.role if message else None,
-            speaker=speaker,
+            speaker=span.speaker,
         )
         matches.append(match)
     return matches

@@ -1,16 +1,20 @@
-"""Sessions in a transaction: find, open, list."""
+"""Sessions in a transaction: find, open and list them."""
 
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 from memorist.errors import ScopeError
-from memorist.records.ids import from_micros, new_id
+from memorist.records.ids import from_micros, new_id, to_micros
 from memorist.records.scope import Scope
 from memorist.records.session import Session
 from memorist.store.engine import Db, one
+
+ALL = 2**31 - 1  # rows: more than any list has
+FIRST_MOMENT = -(2**62)  # before any that can be stored
 
 
 @lru_cache(maxsize=4_096)
@@ -29,84 +33,103 @@ def narrowed(scope: Scope) -> dict[str, Any]:
     return {**find_by(scope), "agent": scope.agent}
 
 
-def ensure_session(db: Db, scope: Scope, now: int) -> tuple[Any, str, int]:
-    """Lock the session that `scope` names, making it first if need be: key, agent, birth."""
-    assert scope.session is not None  # callers settle on one first
+def dated_page(limit: int | None, after: tuple[datetime, str] | None) -> dict[str, Any]:
+    """The values that cut a page of a list that is ordered by a moment and an id."""
+    moment, id_ = (None, None) if after is None else after
+    return {
+        "limit": ALL if limit is None else limit,
+        "after_at": FIRST_MOMENT if moment is None else to_micros(moment),
+        "after_id": "" if id_ is None else id_,
+    }
+
+
+def add_owner(db: Db, scope: Scope) -> None:
+    """Note that this user exists, unless that is known."""
+    db.run("add_owner", owner=scope.owner, tenant=scope.tenant, user_id=scope.user, now=db.now)
+
+
+def ensure_session(db: Db, scope: Scope) -> tuple[Any, str, int]:
+    """Lock the session that `scope` names, creating it if need be: key, agent, created_at."""
+    assert scope.session is not None  # callers resolve it first
     named = find_by(scope)
-    found = one(db.rows("lock_session", **named))
-    if found is None:
+    row = one(db.rows("lock_session", **named))
+    if row is None:
         agent = scope.agent or ""
-        db.run("add_owner", owner=scope.owner, tenant=scope.tenant, user_id=scope.user, now=now)
-        db.rows("create_session", **named, session_id=scope.session, agent=agent, now=now)
-        found = one(db.rows("lock_session", **named))
-        assert found is not None  # just made, and only `forget` removes it
-    key, agent, created_at = found[:3]
+        add_owner(db, scope)
+        db.rows("create_session", **named, session_id=scope.session, agent=agent, now=db.now)
+        row = one(db.rows("lock_session", **named))
+        assert row is not None  # just made, and only `forget` removes it
+    key, agent, created_at, *_ = row
     if scope.agent is not None and scope.agent != agent:
         raise ScopeError("this session belongs to another agent of the same user")
     return key, agent, created_at
 
 
-def settle(db: Db, scope: Scope, now: int) -> Scope:
-    """The scope with its session: the one named, else the active one, else a new one."""
+def resolve_session(db: Db, scope: Scope) -> Scope:
+    """The scope with a session: the named one, else the active one, else a new one."""
     if scope.session is not None:
         return scope
     active = _active(db, scope)
     if active is None:
-        return open_session(db, scope, None, now).scope
+        return open_session(db, scope).scope
     return scope.within(session=active)
 
 
-def open_session(db: Db, scope: Scope, claimed: str | None, now: int) -> Session:
-    """The session named, or else the claimed one if it is theirs, the active one, a new one."""
+def open_session(db: Db, scope: Scope, *, claimed: str | None = None) -> Session:
+    """The named session, else the claimed one if it is this user's, the active one, a new one."""
     chosen = scope.session
     if chosen is None:
-        chosen = _theirs(db, scope, claimed)
+        chosen = _if_theirs(db, scope, claimed)
     if chosen is None:
         chosen = _active(db, scope)
     if chosen is None:
         chosen = new_id()
-    _, agent, created_at = ensure_session(db, scope.within(session=chosen), now)
+    _, agent, created_at = ensure_session(db, scope.within(session=chosen))
     db.run(
         "activate_session",
         owner=scope.owner,
         user_id=scope.user,
         agent=agent,
         session_id=chosen,
-        now=now,
+        now=db.now,
     )
-    found = Scope(user=scope.user, tenant=scope.tenant, agent=agent, session=chosen)
-    return Session(scope=found, created_at=from_micros(created_at))
+    home = Scope(user=scope.user, tenant=scope.tenant, agent=agent, session=chosen)
+    return Session(scope=home, created_at=from_micros(created_at))
 
 
 def active(db: Db, scope: Scope) -> Session | None:
-    """The session that goes on with this agent; none is begun."""
+    """The active session with this agent, if there is one."""
     chosen = _active(db, scope)
-    found = None if chosen is None else list_sessions(db, scope.within(session=chosen))
-    return found[0] if found else None
+    sessions = [] if chosen is None else list_sessions(db, scope.within(session=chosen))
+    return sessions[0] if sessions else None
 
 
-def list_sessions(db: Db, scope: Scope) -> list[Session]:
-    """Every session in the scope, oldest first."""
+def list_sessions(
+    db: Db, scope: Scope, *, limit: int | None = None, after: tuple[datetime, str] | None = None
+) -> list[Session]:
+    """The sessions in the scope, oldest first; `after` is a session's `created_at` and id."""
+    rows = db.rows("sessions_in_scope", **narrowed(scope), **dated_page(limit, after))
     return [
         Session(
             scope=Scope(user=scope.user, tenant=scope.tenant, agent=agent, session=session_id),
             created_at=from_micros(created_at),
         )
-        for _, session_id, agent, created_at in db.rows("sessions_in_scope", **narrowed(scope))
+        for _, session_id, agent, created_at in rows
     ]
 
 
-def _theirs(db: Db, scope: Scope, claimed: str | None) -> str | None:
+def _if_theirs(db: Db, scope: Scope, claimed: str | None) -> str | None:
     try:
         wanted = None if claimed is None else scope.within(session=claimed)
-    except ScopeError:  # it comes from a browser, and may be anything
+    except ScopeError:  # it comes from a browser and may be anything
         wanted = None
-    if wanted is None:
+    row = None if wanted is None else one(db.rows("find_session", **find_by(wanted)))
+    if row is None:
         return None
-    found = one(db.rows("find_session", **find_by(wanted)))
-    return claimed if found is not None and found[1] == (scope.agent or "") else None
+    _, agent, _ = row
+    return claimed if agent == (scope.agent or "") else None
 
 
 def _active(db: Db, scope: Scope) -> str | None:
-    found = one(db.rows("active_session", owner=scope.owner, agent=scope.agent or ""))
-    return None if found is None else str(found[0])
+    row = one(db.rows("active_session", owner=scope.owner, agent=scope.agent or ""))
+    return None if row is None else str(row[0])

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from memorist.store.engine import Row
+from memorist.store.rows import Row
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
@@ -20,34 +19,36 @@ from memorist.records.change import (
     Supersede,
 )
 from memorist.records.fact import Fact
-from memorist.records.ids import from_micros, to_micros
+from memorist.records.ids import to_micros
 from memorist.records.log import Job
 from memorist.records.memory_item import MemoryItem
 from memorist.records.scope import Scope
-from memorist.records.text import dump_json
-from memorist.store.engine import Db, Row, one
+from memorist.records.text import check_each
+from memorist.store.engine import Db, one
 from memorist.store.indexing import index_view, link_fact
 from memorist.store.queue import finish
+from memorist.store.rows import FACT, MEMORY_ITEM, Row, micros
+from memorist.store.sessions import add_owner, dated_page
 
 
 def apply(
     db: Db,
     scope: Scope,
     changes: Sequence[Change],
-    done: Sequence[Job],
-    base_version: int | None,
-    now: int,
+    *,
+    done: Job | Sequence[Job] = (),
+    base_version: int | None = None,
 ) -> None:
-    """Make all the changes, or none; with the jobs that asked for them, exactly once."""
-    for job in done:
+    """Make all the changes, or none, and finish the jobs they came of in the same transaction."""
+    for job in [done] if isinstance(done, Job) else done:
         finish(db, job)
     if not changes:
         return
-    db.run("add_owner", owner=scope.owner, tenant=scope.tenant, user_id=scope.user, now=now)
+    add_owner(db, scope)
     if not db.run("count_change", owner=scope.owner, base=base_version):
-        raise ConflictError("what this user's memories were has changed meanwhile; look again")
+        raise ConflictError("this user's memories have changed meanwhile; read them again")
     for change in changes:
-        _apply_one(db, scope, change, now)
+        _apply_one(db, scope, change)
 
 
 def version(db: Db, scope: Scope) -> int:
@@ -56,150 +57,129 @@ def version(db: Db, scope: Scope) -> int:
     return int(row[0]) if row else 0
 
 
-def items(db: Db, scope: Scope, current: bool, now: int) -> list[MemoryItem]:
-    """The memories in the scope, oldest first; with `current`, those neither ended nor expired."""
-    return _items(db, scope, db.rows("items", **_named(scope), current=int(current), now=now))
+def items(
+    db: Db,
+    scope: Scope,
+    *,
+    current: bool = True,
+    limit: int | None = None,
+    after: tuple[datetime, str] | None = None,
+) -> list[MemoryItem]:
+    """The memories in the scope, oldest first; with `current`, those neither ended nor expired.
+
+    `after` is the `created_at` and id of the last memory of the page before.
+    """
+    page = dated_page(limit, after)
+    rows = db.rows("items", **_named(scope), **page, current=int(current), now=db.now)
+    return _items(db, scope, rows)
 
 
-def derived(db: Db, scope: Scope, message_ids: list[str]) -> list[str]:
-    """The ids of the memories that came of some messages, ended or not."""
-    rows = db.rows("memories_from_messages", owner=scope.owner, ids=message_ids)
+def derived(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[str]:
+    """The ids of the memories that were derived from some messages, ended or not."""
+    rows = db.rows("memories_from_messages", owner=scope.owner, ids=list(message_ids))
     return [id_ for (id_,) in rows]
 
 
 def superseded_by(db: Db, scope: Scope, id_: str) -> list[MemoryItem | Fact]:
-    """The records whose place this one took."""
+    """The records that this one superseded."""
+    check_each("id", id_)
     rows = db.rows("superseded_by_views", owner=scope.owner, ids=[id_])
     return records(db, scope, [old for (old,) in rows])
 
 
 def records(db: Db, scope: Scope, ids: Sequence[str]) -> list[MemoryItem | Fact]:
     """The memories and facts with these ids, ended or not."""
+    check_each("id", *ids)
     named = {"owner": scope.owner, "ids": list(ids)}
-    found: list[MemoryItem | Fact] = []
-    found += _items(db, scope, db.rows("items_by_id", **named))
-    found += _facts(db, scope, db.rows("facts_by_id", **named))
-    return found
+    return [
+        *_items(db, scope, db.rows("items_by_id", **named)),
+        *_facts(db, scope, db.rows("facts_by_id", **named)),
+    ]
 
 
 def facts(
-    db: Db, scope: Scope, topic: str | None, valid_at: datetime | None, known_at: datetime | None
+    db: Db,
+    scope: Scope,
+    *,
+    topic: str | None = None,
+    valid_at: datetime | None = None,
+    known_at: datetime | None = None,
+    limit: int | None = None,
+    after: tuple[datetime, str] | None = None,
 ) -> list[Fact]:
-    """The facts in the scope that held at the moments asked for, in the order they were learnt."""
-    found = _facts(db, scope, db.rows("facts", **_named(scope), topic=topic))
-    return [fact for fact in found if fact.holds(valid_at, known_at)]
+    """The facts in the scope that were true at one moment, as known at another, as learnt.
+
+    `after` is the `known_from` and id of the last fact of the page before.
+    """
+    moments = {"valid_at": micros(valid_at), "known_at": micros(known_at)}
+    page = dated_page(limit, after)
+    return _facts(db, scope, db.rows("facts", **_named(scope), **page, **moments, topic=topic))
 
 
-def touch(db: Db, scope: Scope, ids: Sequence[str], now: int) -> None:
+def touch(db: Db, scope: Scope, ids: Sequence[str]) -> None:
     """Count a use of memories."""
-    db.run("touch_items", owner=scope.owner, ids=list(ids), now=now)
+    db.run("touch_items", owner=scope.owner, ids=list(ids), now=db.now)
 
 
-def _apply_one(db: Db, scope: Scope, change: Change, now: int) -> None:
+def _apply_one(db: Db, scope: Scope, change: Change) -> None:
     owner = scope.owner
     match change:
         case Add(record):
-            _add(db, scope, record, now)
+            _add(db, scope, record)
         case Reinforce(id=id_, sources=sources, importance=importance, at=at):
-            kind = _kind_of(db, owner, id_)
             values = {"owner": owner, "id": id_, "importance": importance}
-            if kind == "memory":
+            if _kind_of(db, owner, id_) == "memory":
                 db.run("reinforce_item", **values, at=to_micros(at))
             else:
                 db.run("reinforce_fact", **values)
             _cite(db, owner, id_, sources)
         case Supersede(old_id=old_id, record=record):
-            _add(db, scope, record, now)
-            _end(db, owner, old_id, change, now, record)
+            _add(db, scope, record)
+            _end(db, owner, old_id, change, record)
         case Promote(id=id_):
             if not db.run("promote_item", owner=owner, id=id_):
                 raise NotFoundError("no such memory in this scope")
         case Expire(id=id_) | Retract(id=id_):
-            _end(db, owner, id_, change, now)
+            _end(db, owner, id_, change)
         case Restore(id=id_, reason=reason):
-            restore(db, scope, id_, reason, now)
+            restore(db, scope, id_, reason)
 
 
-def _add(db: Db, scope: Scope, record: MemoryItem | Fact, now: int) -> None:
+def _add(db: Db, scope: Scope, record: MemoryItem | Fact) -> None:
     if record.scope.owner != scope.owner:
         raise RecordError("a change may only add records of its own user")
-    shared = {
-        "owner": scope.owner,
-        "id": record.id,
-        "agent": record.scope.agent or "",
-        "session_id": record.scope.session,
-        "source": record.source,
-        "superseded_by": record.superseded_by,
-        "reason": record.reason,
-    }
+    home = {"owner": scope.owner, **_home_columns(record.scope)}
     if isinstance(record, Fact):
-        kind, created_at = "fact", to_micros(record.known_from)
-        added = db.run(
-            "add_fact",
-            **shared,
-            topic=record.topic,
-            subject=record.subject,
-            predicate=record.predicate,
-            object=record.object,
-            confidence=record.confidence,
-            valid_from=_micros(record.valid_from),
-            valid_to=_micros(record.valid_to),
-            known_from=created_at,
-            known_to=_micros(record.known_to),
-            ended_at=_micros(record.ended_at),
-            said_at=_micros(record.said_at),
-            memory=record.memory,
-        )
+        added = db.run("add_fact", **home, topic=record.topic, **FACT.row(record))
     else:
-        kind, created_at = "memory", to_micros(record.created_at)
-        added = db.run(
-            "add_item",
-            **shared,
-            text=record.text,
-            kind=record.kind,
-            category=record.category,
-            importance=record.importance,
-            tags=dump_json(list(record.tags)),
-            tier=record.tier,
-            created_at=created_at,
-            uses=record.uses,
-            used_at=_micros(record.used_at),
-            expires_at=_micros(record.expires_at),
-            ended_at=_micros(record.ended_at),
-        )
+        added = db.run("add_item", **home, **MEMORY_ITEM.row(record))
     if added:
         _cite(db, scope.owner, record.id, record.sources)
-        _index(db, record, kind, created_at, now)
+        _index(db, record)
 
 
-def _index(db: Db, record: MemoryItem | Fact, kind: str, created_at: int, now: int) -> None:
-    """Make a record findable, if it holds: search is for what does."""
-    if _is_over(record):
-        return
-    index_view(db, record.scope, kind, record.id, record.text, created_at, now)
+def _index(db: Db, record: MemoryItem | Fact) -> None:
+    """Make a record findable, unless it has ended."""
     if isinstance(record, Fact):
-        link_fact(db, record.scope.owner, record.id, (record.subject, record.object))
+        if record.known_to is None and record.valid_to is None:
+            index_view(db, record.scope, "fact", record.id, record.text, record.known_from)
+            link_fact(db, record.scope.owner, record.id, (record.subject, record.object))
+    elif record.ended_at is None:
+        index_view(db, record.scope, "memory", record.id, record.text, record.created_at)
 
 
-def restore(db: Db, scope: Scope, id_: str, reason: str, now: int) -> None:
-    """Let what ended hold again, and the memory that states it."""
-    kind = _kind_of(db, scope.owner, id_)
-    query = "restore_item" if kind == "memory" else "restore_fact"
+def restore(db: Db, scope: Scope, id_: str, reason: str) -> None:
+    """Undo the end of a record, and of the memory that states it."""
+    is_memory = _kind_of(db, scope.owner, id_) == "memory"
+    query = "restore_item" if is_memory else "restore_fact"
     db.run(query, owner=scope.owner, id=id_, reason=reason)
     db.run("delete_view_passages", owner=scope.owner, ids=[id_])
     [record] = records(db, scope, [id_])
-    at = record.known_from if isinstance(record, Fact) else record.created_at
-    _index(db, record, kind, to_micros(at), now)
+    _index(db, record)
     if isinstance(record, Fact):
         _mark(db, scope.owner, id_, outdated=False)
-    if isinstance(record, Fact) and record.memory and records(db, scope, [record.memory]):
-        restore(db, scope, record.memory, reason, now)
-
-
-def _is_over(record: MemoryItem | Fact) -> bool:
-    if isinstance(record, Fact):
-        return record.known_to is not None or record.valid_to is not None
-    return record.ended_at is not None
+        if record.memory and records(db, scope, [record.memory]):
+            restore(db, scope, record.memory, reason)
 
 
 def _end(
@@ -207,10 +187,9 @@ def _end(
     owner: str,
     id_: str,
     change: Supersede | Expire | Retract,
-    now: int,
     successor: MemoryItem | Fact | None = None,
 ) -> None:
-    """End a record, and the memory that states it where it is a fact."""
+    """End a record and, where it is a fact, the memory that states it."""
     by = change.by if isinstance(change, Retract) else None
     values = {
         "owner": owner,
@@ -226,28 +205,28 @@ def _end(
         if isinstance(change, Retract):
             db.run("end_fact_belief", **values)
         else:
-            db.run("end_fact_validity", **values, now=now)
+            db.run("end_fact_validity", **values, now=db.now)
         _mark(db, owner, id_, outdated=True)
         [(memory,)] = db.rows("memory_of_fact", owner=owner, id=id_)
-        if memory is not None:  # what states it says something that holds no longer
+        if memory is not None:
             heir = successor.memory if isinstance(successor, Fact) else None
             db.run("end_item", **{**values, "id": memory, "superseded_by": heir})
             ended.append(memory)
-    for query in ("delete_view_passages", "delete_entities"):  # search is for what holds
+    for query in ("delete_view_passages", "delete_entities"):  # search finds what holds
         db.run(query, owner=owner, ids=ended)
 
 
 def _mark(db: Db, owner: str, fact: str, *, outdated: bool) -> None:
-    """Let search know whether what a fact's messages say still holds."""
+    """Let search know whether what a fact's messages say is still true."""
     for seq, _ in db.rows("messages_cited_by", owner=owner, ids=[fact]):
         db.run("mark_outdated", owner=owner, seq=seq, outdated=int(outdated))
 
 
 def _kind_of(db: Db, owner: str, id_: str) -> str:
-    found = one(db.rows("view_exists", owner=owner, id=id_))
-    if found is None:
+    row = one(db.rows("view_exists", owner=owner, id=id_))
+    if row is None:
         raise NotFoundError("no such memory or fact in this scope")
-    return str(found[0])
+    return str(row[0])
 
 
 def _cite(db: Db, owner: str, view: str, sources: Sequence[str]) -> None:
@@ -258,75 +237,33 @@ def _named(scope: Scope) -> dict[str, Any]:
     return {"owner": scope.owner, "agent": scope.agent, "session_id": scope.session}
 
 
-def _sources(db: Db, scope: Scope, views: list[str]) -> dict[str, list[str]]:
-    cited: dict[str, list[str]] = defaultdict(list)
-    if views:
-        for view, message_id in db.rows("sources_of", owner=scope.owner, ids=views):
-            cited[view].append(message_id)
-    return cited
-
-
-def _micros(moment: datetime | None) -> int | None:
-    return None if moment is None else to_micros(moment)
-
-
-def _moment(micros: int | None) -> datetime | None:
-    return None if micros is None else from_micros(micros)
+def _home_columns(scope: Scope) -> dict[str, Any]:
+    return {"agent": scope.agent or "", "session_id": scope.session}
 
 
 def _home(scope: Scope, agent: str, session_id: str | None) -> Scope:
     return Scope(user=scope.user, tenant=scope.tenant, agent=agent or None, session=session_id)
 
 
+def _sources(db: Db, scope: Scope, views: list[str]) -> dict[str, tuple[str, ...]]:
+    cited: dict[str, list[str]] = defaultdict(list)
+    if views:
+        for view, message_id in db.rows("sources_of", owner=scope.owner, ids=views):
+            cited[view].append(message_id)
+    return {view: tuple(cited[view]) for view in views}
+
+
 def _items(db: Db, scope: Scope, rows: list[Row]) -> list[MemoryItem]:
-    sources = _sources(db, scope, [row[0] for row in rows])
-    return [_item(scope, row, sources[row[0]]) for row in rows]
+    sources = _sources(db, scope, [id_ for id_, *_ in rows])
+    return [
+        MEMORY_ITEM.record(row, scope=_home(scope, agent, session), sources=sources[id_])
+        for id_, agent, session, *row in rows
+    ]
 
 
 def _facts(db: Db, scope: Scope, rows: list[Row]) -> list[Fact]:
-    sources = _sources(db, scope, [row[0] for row in rows])
-    return [_fact(scope, row, sources[row[0]]) for row in rows]
-
-
-def _item(scope: Scope, row: Row, sources: list[str]) -> MemoryItem:
-    return MemoryItem(
-        id=row[0],
-        scope=_home(scope, row[1], row[2]),
-        text=row[3],
-        kind=row[4],
-        category=row[5],
-        importance=row[6],
-        tags=tuple(json.loads(row[7])),
-        tier=row[8],
-        source=row[9],
-        created_at=from_micros(row[10]),
-        uses=row[11],
-        used_at=_moment(row[12]),
-        expires_at=_moment(row[13]),
-        ended_at=_moment(row[14]),
-        superseded_by=row[15],
-        reason=row[16],
-        sources=tuple(sources),
-    )
-
-
-def _fact(scope: Scope, row: Row, sources: list[str]) -> Fact:
-    return Fact(
-        id=row[0],
-        scope=_home(scope, row[1], row[2]),
-        subject=row[3],
-        predicate=row[4],
-        object=row[5],
-        valid_from=_moment(row[6]),
-        valid_to=_moment(row[7]),
-        known_from=from_micros(row[8]),
-        known_to=_moment(row[9]),
-        confidence=row[10],
-        source=row[11],
-        superseded_by=row[12],
-        reason=row[13],
-        ended_at=_moment(row[14]),
-        said_at=_moment(row[15]),
-        memory=row[16],
-        sources=tuple(sources),
-    )
+    sources = _sources(db, scope, [id_ for id_, *_ in rows])
+    return [
+        FACT.record(row, scope=_home(scope, agent, session), sources=sources[id_])
+        for id_, agent, session, *row in rows
+    ]

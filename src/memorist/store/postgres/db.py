@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from memorist.errors import MessageError
 from memorist.language.words import stems, term_stem
+from memorist.records.ids import from_micros
+from memorist.records.langchain import from_stored, to_stored
 from memorist.records.message import Message
+from memorist.records.query import Term
 from memorist.records.text import dump_json
-from memorist.store.base import Term
-from memorist.store.engine import Row, load_queries
-from memorist.store.postgres.langchain import from_langchain, to_langchain
+from memorist.store.engine import load_queries
+from memorist.store.rows import Row
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,17 +27,17 @@ if TYPE_CHECKING:
 
     from memorist.store.bm25 import Ids
 
-MAX_PLACES = 60_000  # of words read for one question
+MAX_POSTINGS = 60_000  # read for one question
 MAX_SYNONYMS = 8  # the nearest: each word is a search of its own, which takes .3 ms
-EVERY_PLACE = 2**31 - 1
-COUNTED_ANEW = 1_000  # records up to which they are counted for every question
+EVERY_POSTING = 2**31 - 1
+COUNTED_ANEW = 1_000  # up to so many records, they are counted for every question
 
 MAX_TIMES = 8  # that a word counts in one passage: more would hardly change a rank
 MAX_COUNTS = 1_000
 _HEAD = 20  # bytes before the first element of an array on the wire
 
 Counts = dict[str, tuple[int, float]]
-"""How many records large users have, and until when that is near enough."""
+"""How many records large users have, and until when that count is reused."""
 
 QUERIES = {
     name: re.sub(r"(?<!:):(\w+)", r"%(\1)s", sql)
@@ -44,6 +47,8 @@ QUERIES = {
 
 class PostgresDb:
     """Named queries on one connection."""
+
+    now = 0
 
     def __init__(
         self, connection: psycopg.Connection[Row], has_pgvector: bool, counts: Counts
@@ -79,40 +84,43 @@ class PostgresDb:
         self.many("add_passage", rows)
 
     def pack(self, message: Message) -> dict[str, Any]:
-        return {"message": dump_json(to_langchain(message))}
+        return {"message": dump_json(to_stored(message))}
 
     def unpack(self, row: Row) -> Message:
-        return from_langchain(row[5], row[2], row[3], row[4])
+        _, _, message_id, role, created_at, stored, *_ = row
+        return from_row(stored, message_id, role, created_at)
 
-    def places(self, owner: str, terms: Sequence[Term], *, every: bool = False) -> dict[Term, Ids]:
-        most = EVERY_PLACE if every else MAX_PLACES
+    def postings(
+        self, owner: str, terms: Sequence[Term], *, every: bool = False
+    ) -> dict[Term, Ids]:
+        most = EVERY_POSTING if every else MAX_POSTINGS
         words, stems = ["".join(term) for term in terms], [term_stem(term) for term in terms]
         found: dict[Term, Ids] = {}
         total = 0
-        there = self._places(owner, words, stems, most)
-        for term, places in sorted(zip(terms, there, strict=True), key=lambda it: len(it[1])):
-            total += len(places)
-            if total > most and total > len(places):
-                break  # what is left stands nearly everywhere
-            found[term] = places
+        lists = self._postings(owner, words, stems, most)
+        for term, ids in sorted(zip(terms, lists, strict=True), key=lambda it: len(it[1])):
+            total += len(ids)
+            if total > most and total > len(ids):
+                break  # the terms that are left occur nearly everywhere
+            found[term] = ids
         return found
 
-    def few_places(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
+    def rare_postings(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
         import numpy as np
 
         stems = stems[:MAX_SYNONYMS]
-        held = map(np.unique, self._places(owner, stems, stems, most + 1))
-        return {stem: it for stem, it in zip(stems, held, strict=True) if len(it) <= most}
+        lists = map(np.unique, self._postings(owner, stems, stems, most + 1))
+        return {stem: ids for stem, ids in zip(stems, lists, strict=True) if len(ids) <= most}
 
-    def _places(
+    def _postings(
         self, owner: str, words: Sequence[str], stems: Sequence[str], most: int
     ) -> list[Ids]:
-        """Where each of the words stands, rising."""
+        """The passages of each word, rising."""
         named = {"words": list(words), "stems": list(stems)}
-        rows: dict[int, bytes] = dict(self.rows("places", owner=owner, **named, most=most))
+        rows: dict[int, bytes] = dict(self.rows("postings", owner=owner, **named, most=most))
         found = [_ids(rows.get(number)) for number in range(1, len(words) + 1)]
-        for places in found:
-            places.sort()
+        for ids in found:
+            ids.sort()
         return found
 
     def count_records(self, owner: str) -> int:
@@ -149,6 +157,15 @@ class PostgresDb:
 
     def vector(self, values: Sequence[float]) -> dict[str, Any]:
         return {"embedding": _floats(values)}
+
+
+def from_row(stored: Any, message_id: str, role: str, created_at: int) -> Message:
+    """The message of a row of `chat_message_history`, which another program may have written."""
+    known: dict[str, Any] = {"message_id": message_id, "created_at": from_micros(created_at)}
+    try:
+        return from_stored(stored, role=role, **known)
+    except MessageError:  # a kind of message we do not know is still kept and shown
+        return Message(role, {"message": stored}, **known)
 
 
 def word_keys(owner: str, words: Sequence[str]) -> list[int]:

@@ -24,9 +24,10 @@ from memorist.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
-from memorist.store.engine import Db, Row, load_migrations
+from memorist.store.engine import Db, load_migrations
 from memorist.store.postgres import pgvector
 from memorist.store.postgres.db import Counts, PostgresDb
+from memorist.store.rows import Row
 
 T = TypeVar("T")
 Pool = psycopg_pool.ConnectionPool[psycopg.Connection[Row]]
@@ -103,16 +104,16 @@ class PostgresEngine:
                 kwargs={"application_name": "memorist", "autocommit": True},
             )
 
-    def read(self, owner: str, work: Callable[[Db], T], *, steady: bool = False) -> T:
-        level = "ISOLATION LEVEL REPEATABLE READ" if steady else ""
+    def read(self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False) -> T:
+        level = "ISOLATION LEVEL REPEATABLE READ" if snapshot else ""
         return self._patiently(lambda: self._transact(owner, work, level=level))
 
-    def write(self, owner: str, work: Callable[[Db], T], *, alone: bool = False) -> T:
-        lock = "pg_advisory_xact_lock" if alone else "pg_advisory_xact_lock_shared"
+    def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
+        lock = "pg_advisory_xact_lock" if exclusive else "pg_advisory_xact_lock_shared"
         begin = f"SELECT {lock}(hashtextextended('{owner}', 1))"
         return self._once(lambda count: self._transact(owner, work, f"{begin}; {count}"))
 
-    def across_owners(self, work: Callable[[Db], T]) -> T:
+    def all_owners(self, work: Callable[[Db], T]) -> T:
         begin = "SET LOCAL memorist.worker = 'on'"
         return self._once(lambda count: self._transact("", work, f"{begin}; {count}"))
 

@@ -8,7 +8,7 @@ import time
 import psycopg
 import psycopg_pool
 
-from memorist.store.engine import Row
+from memorist.store.rows import Row
 
 _PROBE = "SELECT ARRAY[1, 2]::real[]::vector <=> ARRAY[2, 1]::real[]::vector"
 _KEY = "pgvector"

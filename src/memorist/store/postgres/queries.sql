@@ -71,7 +71,7 @@ WITH passage AS (
 INSERT INTO passage_words (owner, id, words)
 VALUES (:owner, :id, CAST(:words AS bigint[]))
 
--- name: places
+-- name: postings
 SELECT w.number, word_postings(CAST(:owner AS uuid), ARRAY[w.word], ARRAY[w.stem], :most)
 FROM unnest(CAST(:words AS text[]), CAST(:stems AS text[])) WITH ORDINALITY AS w (word, stem, number)
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from datetime import datetime
 
 from memorist.records.ids import now
+from memorist.store.base import Store
 from memorist.store.postgres.engine import PostgresEngine
-from memorist.store.sql_store import SqlStore
 
 
-class PostgresStore(SqlStore):
+class PostgresStore(Store):
     """A Store in a PostgreSQL database, with pgvector where that is there and works.
 
     Its messages lie in `chat_message_history`, where langchain-postgres reads and writes them

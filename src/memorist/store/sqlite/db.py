@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memorist.language.words import stems, term_stem
-from memorist.records.message import Message
+from memorist.records.ids import from_micros
+from memorist.records.message import AgentCallMsg, Message, ToolCallMsg
+from memorist.records.parts import extras
+from memorist.records.query import Term
 from memorist.records.text import dump_json
-from memorist.store import codec
-from memorist.store.base import Term
-from memorist.store.engine import Row, load_queries
+from memorist.store.engine import load_queries
+from memorist.store.rows import Row
 from memorist.store.vectors import Shelves, code_of, pack_vector
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
 
-MAX_PLACES = 16_000  # of words read for one question
-COUNT_SECONDS = 30.0  # for how long a count is good
+MAX_POSTINGS = 16_000  # read for one question
+COUNT_SECONDS = 30.0  # for which a count is reused
 WORTH_KEEPING = 1_000
 MAX_COUNTS = 1_000
 
@@ -43,6 +45,8 @@ _PICK = {name: _picker(sql) for name, sql in QUERIES.items()}
 
 class SqliteDb:
     """Named queries on one connection."""
+
+    now = 0
 
     def __init__(self, connection: apsw.Connection, shelves: Shelves) -> None:
         self.connection = connection
@@ -83,58 +87,60 @@ class SqliteDb:
 
     def pack(self, message: Message) -> dict[str, Any]:
         text = message.content if isinstance(message.content, str) else None
-        more = codec.extras(message)
+        more = extras(message)
         return {"content": text, "extras": dump_json(more) if more else None}
 
     def unpack(self, row: Row) -> Message:
-        extras = row[6]
-        return codec.join(row[2], row[3], row[4], row[5], json.loads(extras) if extras else None)
+        _, _, message_id, role, created_at, content, more, *_ = row
+        return _message(message_id, role, created_at, content, json.loads(more) if more else None)
 
-    def places(self, owner: str, terms: Sequence[Term], *, every: bool = False) -> dict[Term, Ids]:
+    def postings(
+        self, owner: str, terms: Sequence[Term], *, every: bool = False
+    ) -> dict[Term, Ids]:
         words = {spelled(owner, term_stem(term)): term for term in terms}
-        if every or self.count_records(owner) * len(words) <= MAX_PLACES:
-            found = self._read("places", words)
+        if every or self.count_records(owner) * len(words) <= MAX_POSTINGS:
+            postings = self._read("postings", words)
         else:
-            found = self._places_of_rarest(words)
-        return {words[word]: places for word, places in found.items()}
+            postings = self._postings_of_rarest(words)
+        return {words[word]: ids for word, ids in postings.items()}
 
-    def few_places(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
+    def rare_postings(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
         words = {spelled(owner, stem): stem for stem in stems}
-        found = self._read("holders", words, most + 1)
-        return {words[word]: places for word, places in found.items() if len(places) <= most}
+        postings = self._read("documents_with", words, most + 1)
+        return {words[word]: ids for word, ids in postings.items() if len(ids) <= most}
 
     def _read(self, query: str, words: Collection[str], most: int = -1) -> dict[str, Ids]:
         rows = self.rows(query, words=list(words), most=most) if words else []
         return dict(zip(words, [_numbers(joined) for (joined,) in rows], strict=True))
 
-    def _places_of_rarest(self, words: Collection[str]) -> dict[str, Ids]:
-        """Of words that stand in few places; what is left out stands nearly everywhere.
+    def _postings_of_rarest(self, words: Collection[str]) -> dict[str, Ids]:
+        """The postings of rare words; the words left out occur nearly everywhere.
 
-        Where they are few, they are read and not counted first: both take about as long. Where
-        they are many, it tells little how often one stands in a passage, and is not asked for.
+        Short lists are read without counting them first: both take about as long. Of long ones
+        it matters little how often a word occurs in a passage, so only the passages are read.
         """
         unknown = [word for word in words if self._known_count(word) is None]
-        read = self._read("places", unknown, WORTH_KEEPING + 1)
-        few = {word: places for word, places in read.items() if len(places) <= WORTH_KEEPING}
+        read = self._read("postings", unknown, WORTH_KEEPING + 1)
+        few = {word: ids for word, ids in read.items() if len(ids) <= WORTH_KEEPING}
         counted = [
-            (len(few[word]) if word in few else self._counted("count_places", term=word), word)
+            (len(few[word]) if word in few else self._counted("count_postings", term=word), word)
             for word in words
         ]
         chosen: list[str] = []
         total = 0
         for count, word in sorted(counted):
             total += count
-            if chosen and total > MAX_PLACES:
+            if chosen and total > MAX_POSTINGS:
                 break
             chosen.append(word)
-        many = self._read("holders", [word for word in chosen if word not in few])
+        many = self._read("documents_with", [word for word in chosen if word not in few])
         return {word: few[word] if word in few else many[word] for word in chosen}
 
     def count_records(self, owner: str) -> int:
         return self._counted("count_records", owner=owner)
 
     def _counted(self, query: str, **value: str) -> int:
-        """A count, remembered for a while if it was long in counting."""
+        """A count, remembered for a while if it is large."""
         [key] = value.values()
         if (known := self._known_count(key)) is not None:
             return known
@@ -181,8 +187,26 @@ class SqliteDb:
         return {"embedding": packed, "code": code_of(packed)}
 
 
+def _message(
+    message_id: str, role: str, created_at: int, text: Any, more: dict[str, Any] | None
+) -> Message:
+    """A message from its columns. It was checked when it was stored and is not checked again."""
+    message = object.__new__(Message)
+    fields = message.__dict__  # those left out have their defaults, which the class holds
+    fields["role"] = role
+    fields["content"] = text
+    fields["message_id"] = message_id
+    fields["created_at"] = from_micros(created_at)
+    if more:
+        fields.update(more)
+        fields["tool_calls"] = tuple(ToolCallMsg(*call) for call in more.get("tool_calls", ()))
+        fields["agent_calls"] = tuple(AgentCallMsg(*call) for call in more.get("agent_calls", ()))
+        fields["images"] = tuple(more.get("images", ()))
+    return message
+
+
 def all_spelled(owner: str, text: str) -> str:
-    """The stems of a text as `spelled` has them, in one go where all of them are plain."""
+    """The stems of a text, each as `spelled` returns it; faster where the text is ASCII."""
     found = stems(text)
     if not found or not text.isascii():
         return " ".join([spelled(owner, word) for word in found])
@@ -190,12 +214,12 @@ def all_spelled(owner: str, text: str) -> str:
 
 
 def spelled(owner: str, word: str) -> str:
-    """A word as one user's: led by a part of the owner, in letters that FTS5 leaves alone."""
+    """A word prefixed with a part of its owner, in characters that FTS5 leaves alone."""
     return f"{owner[:12]}{word}" if word.isascii() else f"{owner[:12]}0x{word.encode().hex()}"
 
 
 def _numbers(joined: str | None) -> Ids:
-    """The numbers of a list that SQLite joined by commas: faster than a row for each."""
+    """The numbers of a list that SQLite joined by commas, which is faster than a row for each."""
     import numpy as np
 
     return np.fromstring(joined or "", np.int64, sep=",")

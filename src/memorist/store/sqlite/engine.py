@@ -56,17 +56,17 @@ class SqliteEngine:
         self._db()
         forks.watch(self)
 
-    def read(self, owner: str, work: Callable[[Db], T], *, steady: bool = False) -> T:
+    def read(self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False) -> T:
         if self._in_memory:
             return self.write(owner, work)
         with TRANSLATED:
             reader = self._take_reader()
             try:
-                return self._in_transaction(reader, work, "BEGIN") if steady else work(reader)
+                return self._in_transaction(reader, work, "BEGIN") if snapshot else work(reader)
             finally:
                 self._give_back(reader)
 
-    def write(self, owner: str, work: Callable[[Db], T], *, alone: bool = False) -> T:
+    def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
         until = time.monotonic() + self._patience_ms / 1_000
         with self._lock, TRANSLATED:
             writer = self._db()
@@ -87,7 +87,7 @@ class SqliteEngine:
             raise
         return result
 
-    def across_owners(self, work: Callable[[Db], T]) -> T:
+    def all_owners(self, work: Callable[[Db], T]) -> T:
         return self.write("", work)
 
     def scrub(self) -> str:

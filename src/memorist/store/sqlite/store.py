@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Literal
 
 from memorist.records.ids import now
-from memorist.store.sql_store import SqlStore
+from memorist.store.base import Store
 from memorist.store.sqlite.engine import SqliteEngine
 
 
-class SqliteStore(SqlStore):
+class SqliteStore(Store):
     """A Store in one SQLite file, which several processes may open at once.
 
     `durability="full"`: what was acknowledged survives a power cut. `"normal"`: two to three

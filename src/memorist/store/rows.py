@@ -1,0 +1,97 @@
+"""Records as rows: a column for each field, so that a new field needs no list of its own here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from datetime import datetime
+from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+
+from memorist.records.api_key import ApiKey
+from memorist.records.article import Card
+from memorist.records.fact import Fact
+from memorist.records.ids import from_micros, to_micros
+from memorist.records.memory_item import MemoryItem
+from memorist.records.summary import Summary
+from memorist.records.text import dump_json
+
+R = TypeVar("R")
+Row = tuple[Any, ...]
+
+
+class Columns(Generic[R]):
+    """The columns that hold the fields of a record; fields left out are stored in another way."""
+
+    def __init__(
+        self, kind: type[R], *, omit: tuple[str, ...] = (), renamed: Mapping[str, str] | None = None
+    ) -> None:
+        hints, renamed = get_type_hints(kind), renamed or {}
+        self._kind = kind
+        self._fields = [it.name for it in fields(kind) if it.name not in omit]  # type: ignore[arg-type]
+        self._names = [renamed.get(name, name) for name in self._fields]
+        self._decoders = [_decoder(hints[name]) for name in self._fields]
+
+    @property
+    def names(self) -> str:
+        """The columns, as a SELECT or INSERT lists them."""
+        return ", ".join(self._names)
+
+    @property
+    def values(self) -> str:
+        """The placeholders of the columns, as an INSERT lists them."""
+        return ", ".join(f":{name}" for name in self._names)
+
+    def row(self, record: R) -> dict[str, Any]:
+        """The values to store for a record, by column."""
+        values = (_encoded(getattr(record, name)) for name in self._fields)
+        return dict(zip(self._names, values, strict=True))
+
+    def record(self, row: Row | list[Any], **others: Any) -> R:
+        """The record of a row of these columns; `others` are the fields that were left out."""
+        for name, decode, value in zip(self._fields, self._decoders, row, strict=True):
+            others[name] = value if decode is None or value is None else decode(value)
+        return self._kind(**others)
+
+
+def _decoder(hint: Any) -> Callable[[Any], Any] | None:
+    kinds = (hint, *get_args(hint))
+    if datetime in kinds:
+        return from_micros
+    if bool in kinds:
+        return bool
+    return (lambda text: tuple(json.loads(text))) if get_origin(hint) is tuple else None
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return to_micros(value)
+    if isinstance(value, tuple):
+        return dump_json(list(value))
+    return int(value) if isinstance(value, bool) else value
+
+
+MEMORY_ITEM = Columns(MemoryItem, omit=("scope", "sources"))
+FACT = Columns(Fact, omit=("scope", "sources"))
+SUMMARY = Columns(Summary, omit=("scope",))
+ARTICLE = Columns(Card)
+API_KEY = Columns(ApiKey, renamed={"user": "user_id"})
+
+_NAMED: dict[str, Columns[Any]] = {
+    "memory_item": MEMORY_ITEM,
+    "fact": FACT,
+    "summary": SUMMARY,
+    "article": ARTICLE,
+    "api_key": API_KEY,
+}
+SQL = {
+    f"@{name}{suffix}": sql
+    for name, columns in _NAMED.items()
+    for suffix, sql in (("", columns.names), ("_values", columns.values))
+}
+"""Pieces of the named queries: `@fact` is the columns of facts, `@fact_values` their values."""
+
+
+def micros(moment: datetime | None) -> int | None:
+    """A moment as it is stored."""
+    return None if moment is None else to_micros(moment)

@@ -1,0 +1,200 @@
+"""Notes, summaries and articles in a transaction: texts that are kept whole."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from memorist.errors import ConflictError
+from memorist.records.article import Article, Card, Chunk, Shelved
+from memorist.records.ids import from_micros, new_id
+from memorist.records.log import Job, LogEntry
+from memorist.records.note import Note
+from memorist.records.scope import Scope
+from memorist.records.summary import Summary
+from memorist.records.text import check_each, check_text
+from memorist.store.engine import Db, one
+from memorist.store.indexing import Piece, index_pieces, index_view
+from memorist.store.log import following
+from memorist.store.queue import enqueue, finish
+from memorist.store.rows import ARTICLE, SUMMARY
+from memorist.store.sessions import ALL, add_owner, ensure_session, find_by, narrowed
+
+MAX_TITLE = 1_000  # characters of a title that each chunk of its article is found by
+LAST_VERSION = 2**31 - 1
+
+
+def note(db: Db, scope: Scope, *, version: int | None = None) -> Note | None:
+    """The note of this user and agent, in its newest version or an earlier one."""
+    if version is not None:
+        page = {"least": version, "before": version + 1, "limit": 1}
+        return next(iter(_notes(db, scope, "note_versions", page)), None)
+    return next(iter(_notes(db, scope, "note", {})), None)
+
+
+def note_versions(
+    db: Db, scope: Scope, *, limit: int | None = None, before: int | None = None
+) -> list[Note]:
+    """The versions of the note, newest first, those before a version if one is given."""
+    page = {
+        "least": 0,
+        "before": LAST_VERSION if before is None else before,
+        "limit": ALL if limit is None else limit,
+    }
+    return _notes(db, scope, "note_versions", page)
+
+
+def write_note(db: Db, scope: Scope, text: str, *, base_version: int) -> Note:
+    """Write the version after `base_version`, unless someone else has."""
+    check_text(text, "note")
+    place = {"owner": scope.owner, "agent": scope.agent or ""}
+    current = note(db, scope)
+    add_owner(db, scope)
+    id_ = current.id if current else new_id()
+    if base_version == 0:
+        named = {"user_id": scope.user, "id": id_}
+        written = db.run("create_note", **place, **named, text=text, now=db.now)
+    else:
+        written = db.run("update_note", **place, text=text, now=db.now, base_version=base_version)
+    if not written:
+        raise ConflictError(
+            f"the note is at version {current.version if current else 0}, not {base_version}; "
+            "read it again and redo the edit"
+        )
+    version = base_version + 1
+    db.run("add_note_version", **place, version=version, text=text, now=db.now)
+    db.run("delete_view_passages", owner=scope.owner, ids=[id_])
+    created_at = from_micros(db.now)
+    if text.strip():  # there is nothing to find in an empty note
+        index_view(db, scope, "note", id_, text, created_at)
+    return Note(id=id_, scope=scope, version=version, text=text, created_at=created_at)
+
+
+def _notes(db: Db, scope: Scope, query: str, page: dict[str, int]) -> list[Note]:
+    rows = db.rows(query, owner=scope.owner, agent=scope.agent or "", **page)
+    return [
+        Note(id=id_, scope=scope, version=version, text=text, created_at=from_micros(at))
+        for id_, version, text, at in rows
+    ]
+
+
+def summary(db: Db, scope: Scope, *, least: int | None = None) -> Summary | None:
+    """The summary of the most messages; with `least`, of the fewest that take so many tokens."""
+    if least is None:
+        row = one(db.rows("summaries", **narrowed(scope), limit=1))
+    else:
+        row = one(db.rows("least_summary", **narrowed(scope), least=least))
+    return None if row is None else SUMMARY.record(row, scope=scope)
+
+
+def summaries(db: Db, scope: Scope) -> list[Summary]:
+    """Every summary of the session, newest first."""
+    rows = db.rows("summaries", **narrowed(scope), limit=ALL)
+    return [SUMMARY.record(row, scope=scope) for row in rows]
+
+
+def queue_summary(db: Db, scope: Scope, last_seq: int) -> None:
+    """Queue a summary of the session up to a message, unless one is queued."""
+    row = one(db.rows("find_session", **find_by(scope)))
+    if row is not None:
+        key, _, _ = row
+        if not db.rows("summary_is_queued", owner=scope.owner, session=key, last=last_seq):
+            enqueue(db, scope.owner, "summarize", last_seq, last_seq, session=key)
+
+
+def write_summary(
+    db: Db, scope: Scope, summary: Summary, *, of: Sequence[LogEntry], done: Sequence[Job] = ()
+) -> None:
+    """Store a summary of messages, if they are unchanged, and finish the jobs that asked for it."""
+    for job in done:
+        finish(db, job)
+    key, _, _ = ensure_session(db, scope)
+    after = _last_seq_of(db, scope, summary.previous)
+    stored = following(db, scope, after=after, limit=len(of) + 1)
+    if [entry for entry in stored if entry.seq <= summary.last_seq] != list(of):
+        raise ConflictError("the messages to be summarised have changed meanwhile; read them again")
+    db.run("put_summary", owner=scope.owner, session=key, **SUMMARY.row(summary))
+
+
+def _last_seq_of(db: Db, scope: Scope, summary: str | None) -> int:
+    if summary is None:
+        return 0
+    row = one(db.rows("last_seq_of_summary", **narrowed(scope), id=summary))
+    if row is None:
+        raise ConflictError("the summary that this one extends is gone; read the newest again")
+    return int(row[0])
+
+
+def articles(
+    db: Db, scope: Scope, *, limit: int | None = None, after: tuple[str, str, str] | None = None
+) -> list[Card]:
+    """The articles without their texts, by uri, title and id; `after` is those of the last one."""
+    uri, title, id_ = ("", "", "") if after is None else after
+    page = {"limit": ALL if limit is None else limit, "uri": uri, "title": title, "id": id_}
+    rows = db.rows("articles", owner=scope.owner, agent=scope.agent, **page)
+    return [ARTICLE.record(row) for row in rows]
+
+
+def read_articles(db: Db, scope: Scope, ids: Sequence[str]) -> list[Article]:
+    """Articles with their texts, in the order asked; missing ones are left out."""
+    check_each("id", *ids)
+    rows = db.rows("articles_by_id", owner=scope.owner, agent=scope.agent, ids=list(ids))
+    articles = {
+        id_: Article(
+            id=id_,
+            scope=Scope(user=scope.user, tenant=scope.tenant, agent=agent or None),
+            title=title,
+            uri=uri,
+            created_at=from_micros(created_at),
+            text=text,
+        )
+        for id_, agent, title, uri, created_at, text in rows
+    }
+    return [articles[id_] for id_ in dict.fromkeys(ids) if id_ in articles]
+
+
+def put_article(db: Db, article: Article, chunks: Sequence[Chunk]) -> Shelved:
+    """Store an article, in place of the one of its uri unless that is the same.
+
+    The same text is stored once: under another uri it is a duplicate.
+    """
+    scope = article.scope
+    place = {"owner": scope.owner, "agent": scope.agent or ""}
+    row = one(db.rows("article_by_uri", **place, uri_hash=_uri_hash(article)))
+    old = None if row is None else ARTICLE.record(row)
+    if old is not None and (old.digest, old.title) == (article.digest, article.title):
+        return Shelved(old.id, "unchanged")
+    row = one(db.rows("article_by_digest", **place, digest=article.digest))
+    twin = None if row is None else ARTICLE.record(row)
+    if twin is not None and (old is None or twin.id != old.id):
+        if old is not None:  # its text is not in use any more
+            for query in ("delete_view_passages", "delete_articles"):
+                db.run(query, owner=scope.owner, ids=[old.id])
+        return Shelved(twin.id, "duplicate")
+    id_ = article.id if old is None else old.id
+    add_owner(db, scope)
+    info = Card(
+        id=id_,
+        title=article.title,
+        uri=article.uri,
+        digest=article.digest,
+        chars=len(article.text),
+        created_at=article.created_at,
+    )
+    more = {"uri_hash": _uri_hash(article), "pieces": len(chunks), "text": article.text}
+    db.run("put_article", **place, **ARTICLE.row(info), **more)
+    db.run("delete_view_passages", owner=scope.owner, ids=[id_])
+    pieces = [Piece(it.start, it.stop, _words(article, it)) for it in chunks]
+    index_pieces(db, scope, "article", id_, pieces, article.created_at)
+    return Shelved(id_, "added" if old is None else "changed")
+
+
+def _words(article: Article, chunk: Chunk) -> str:
+    """The words that a chunk is found by: its own, the title's and those of its headings."""
+    text = article.text[chunk.start : chunk.stop]
+    return " ".join([article.title[:MAX_TITLE], *chunk.headings, text])
+
+
+def _uri_hash(article: Article) -> str:
+    """A short key for an article's uri; an article without one has a key of its own."""
+    return hashlib.sha256(article.uri.encode()).hexdigest() if article.uri else article.id
