@@ -96,7 +96,7 @@ def make_embedder(kind: str, cache: Path) -> CachedEmbedder | None:
     if kind == "none":
         return None
     if kind == "static":
-        from memorist.providers.static import StaticEmbedder
+        from memorist.providers.minilm import StaticEmbedder
 
         return CachedEmbedder(StaticEmbedder(), cache)
     from memorist.providers.minilm import MiniLM

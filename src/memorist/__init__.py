@@ -35,9 +35,8 @@ from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.settings import Extraction, Policy, Retention
 from memorist.memory import Memory
 from memorist.providers.chat_model import ChatModel, Reply
-from memorist.providers.embedder import Embedder
+from memorist.providers.embedder import Embedder, Reranker
 from memorist.providers.minilm import MiniLM
-from memorist.providers.reranker import Reranker
 from memorist.providers.tokenizer import Tokenizer
 from memorist.recall.fusion import Ranking
 from memorist.records.article import Article

@@ -171,7 +171,7 @@ def open_extraction(settings: Settings) -> Extraction:
     """How memories are made by default: by rules, or by the model that the settings name."""
     if not settings.model:
         return DEFAULT_EXTRACTION
-    from memorist.providers.open_chat import open_model
+    from memorist.providers.chat_model import open_model
 
     return Extraction(model=open_model(settings.model, settings.model_url, settings.model_key))
 
@@ -179,7 +179,7 @@ def open_extraction(settings: Settings) -> Extraction:
 def open_embedder(name: str) -> Embedder | None:
     """One of the embedders that need no key, by its name in MEMORIST_EMBEDDER."""
     if name == "static":
-        from memorist.providers.static import StaticEmbedder
+        from memorist.providers.minilm import StaticEmbedder
 
         return StaticEmbedder()
     return MiniLM() if name == "minilm" else None

@@ -28,9 +28,8 @@ from memorist.errors import (
     MissingExtraError,
     ProviderError,
 )
-from memorist.providers.chat_model import MOST_LEFT_BEHIND, ChatModel, Reply
-from memorist.providers.langchain_chat import LangChainChat
-from memorist.providers.open_chat import as_chat_model, open_model
+from memorist.providers.chat_model import MAX_ABANDONED, ChatModel, Reply, as_chat_model, open_model
+from memorist.providers.langchain import LangChainChat
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.testing.model_server import ModelServer
 from tests.support.chats import KEY, SCHEMA, SECRET, complete, failure
@@ -249,7 +248,7 @@ def test_other_providers_are_opened_by_langchain(
 def test_calls_that_never_end_do_not_pile_up() -> None:
     gate = threading.Event()
     model = LangChainChat(RunnableLambda(lambda _: gate.wait() and "late"), name="stuck")
-    for _ in range(MOST_LEFT_BEHIND):
+    for _ in range(MAX_ABANDONED):
         assert "no answer" in str(failure(model, timeout_s=0.01))
     threads = threading.active_count()
 

@@ -161,7 +161,7 @@ def test_threads_load_the_model_once_and_agree() -> None:
 def test_importing_and_making_it_loads_neither_numpy_nor_onnxruntime() -> None:
     code = (
         "import sys; from memorist.providers.minilm import MiniLM; MiniLM();"
-        "from memorist.providers.static import StaticEmbedder; StaticEmbedder();"
+        "from memorist.providers.minilm import StaticEmbedder; StaticEmbedder();"
         "assert not {'numpy', 'onnxruntime', 'memorist_minilm'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -17,7 +17,7 @@ from memorist.errors import BadAnswerError, ProviderError
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.model import SCHEMA, Extracted, ask, estimate_tokens, question
 from memorist.lifecycle.model_answer import UnusableError, read_answer
-from memorist.providers.open_chat import as_chat_model
+from memorist.providers.chat_model import as_chat_model
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.records.log import LogEntry, least_trusted
 from memorist.records.message import Message

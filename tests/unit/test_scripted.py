@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from memorist.context.tokens import TokenCounter
 from memorist.errors import InvalidError, ProviderError
-from memorist.providers.langchain_chat import LangChainChat
+from memorist.providers.langchain import LangChainChat
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.testing.plain_counter import PlainCounter
 from memorist.testing.scripted import Cut, Prompt, ScriptedChatModel, ScriptedOverflowError

@@ -11,7 +11,7 @@ import pytest
 
 from memorist import ProviderError
 from memorist.providers.embedder import Embedder
-from memorist.providers.static import StaticEmbedder
+from memorist.providers.minilm import StaticEmbedder
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from memorist import InvalidError, ProviderError
 from memorist.providers import tokenizer as tokenizers
-from memorist.providers.langchain_tokens import LangChainTokenizer
+from memorist.providers.langchain import LangChainTokenizer
 from memorist.providers.tokenizer import (
     ENCODINGS,
     ByteEstimate,

@@ -17,7 +17,7 @@ from memorist.config import Settings
 from memorist.errors import MemoristError, ProviderError, StoreDamagedError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION
 from memorist.memory import Memory
-from memorist.providers.open_chat import open_model
+from memorist.providers.chat_model import open_model
 from memorist.records.ids import new_id
 from memorist.records.query import Recall
 

@@ -21,8 +21,8 @@ from memorist.context.compression.summarizer import Summarizer
 from memorist.errors import MemoristError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.lifecycle.worker import Worker
+from memorist.providers.chat_model import open_model
 from memorist.providers.embedder import Embedder
-from memorist.providers.open_chat import open_model
 from memorist.recall.indexer import Indexer
 from memorist.runtime import open_embedder, open_store, open_summarizer, waiting
 from memorist.store.base import Store

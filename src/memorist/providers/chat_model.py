@@ -1,4 +1,4 @@
-"""The chat model protocol, and the patience with which any model is asked."""
+"""The ChatModel contract, opening models by name, and a time limit for any call."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from importlib import import_module
+from typing import Any, Protocol, TypeVar, cast
 
-from memorist.errors import ProviderError
+from memorist.errors import ConfigError, InvalidError, MissingExtraError, ProviderError
 
 BYTES_PER_TOKEN = 4  # bytes, not characters: other scripts than Latin cost more
-MOST_LEFT_BEHIND = 8
+MAX_ABANDONED = 8
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model answered, and what it cost; `estimated` if the provider did not tell."""
+    """A model's answer and its cost; `estimated` if the provider gave no token counts."""
 
     text: str
     input_tokens: int
@@ -46,60 +47,103 @@ class ChatModel(Protocol):
     ) -> Reply: ...
 
 
-class Patience:
-    """Asks `who` for a limited time; a call that does not end is left behind, and few may be.
+def as_chat_model(model: Any) -> ChatModel:
+    """A ChatModel as it is, or a LangChain chat model wrapped as one."""
+    if callable(getattr(model, "complete", None)) and isinstance(getattr(model, "name", None), str):
+        return cast(ChatModel, model)
+    if callable(getattr(model, "invoke", None)):
+        from memorist.providers.langchain import LangChainChat
 
-    A socket's timeout begins anew with every byte and does not cover the lookup of a host; a
-    library's may not exist at all. A thread that nobody waits for keeps any promise.
+        return LangChainChat(model)
+    raise InvalidError(
+        f"model must be a ChatModel or a LangChain chat model, got {type(model).__name__}; "
+        "for an OpenAI-compatible server give OpenAIChat(model, url=…)"
+    )
+
+
+def open_model(name: str, url: str = "", key: str = "") -> ChatModel:
+    """The model that settings name: "openai:gpt-…", any model at a URL, "anthropic:claude-…".
+
+    With `url` the server is asked in OpenAI's format, and `name` may hold colons of its own.
+    """
+    from memorist.providers.openai_chat import OPENAI_URL, OpenAIChat
+
+    provider, _, model = name.partition(":")
+    if provider == "openai" and model:
+        return OpenAIChat(model, url=url or OPENAI_URL, key=key)
+    if url and name:
+        return OpenAIChat(name, url=url, key=key)
+    if not provider or not model:
+        raise ConfigError('a model is "provider:model", as "openai:gpt-5-mini", or has a URL')
+    return _open_with_langchain(name, provider, key)
+
+
+def _open_with_langchain(name: str, provider: str, key: str) -> ChatModel:
+    from memorist.providers.langchain import LangChainChat
+
+    try:
+        init_chat_model = import_module("langchain.chat_models").init_chat_model
+    except ImportError:
+        raise MissingExtraError("agents") from None
+    try:
+        made = init_chat_model(name, **({"api_key": key} if key else {}))
+    except ImportError as error:  # it names the package to install
+        raise ConfigError(f"LangChain cannot open this model: {error}") from None
+    except ValueError:
+        raise ConfigError(f"LangChain knows no provider {provider!r}") from None
+    return LangChainChat(made, name=name)
+
+
+class CallTimeout:
+    """Runs calls to a model in threads, each with a time limit.
+
+    A socket's timeout begins anew with every byte and does not cover the lookup of a host, and a
+    library may have none at all. A call that is late goes on in its thread, abandoned; while
+    `MAX_ABANDONED` of them do, new calls are refused.
     """
 
     def __init__(self, who: str) -> None:
         self._who = who
-        self._places = threading.BoundedSemaphore(MOST_LEFT_BEHIND)
+        self._slots = threading.BoundedSemaphore(MAX_ABANDONED)
 
     def run(self, work: Callable[[], T], timeout_s: float) -> T:
-        """What `work` returns or the `ProviderError` it raises; another one when time is up."""
-        if not self._places.acquire(blocking=False):
-            raise ProviderError(f"{self._who} is still busy with {MOST_LEFT_BEHIND} calls")
-        done: queue.SimpleQueue[Callable[[], T]] = queue.SimpleQueue()
+        """What `work` returns or the ProviderError it raises; another one when time is up."""
+        if not self._slots.acquire(blocking=False):
+            raise ProviderError(f"{self._who} is still busy with {MAX_ABANDONED} calls")
+        done: queue.SimpleQueue[tuple[Any, ProviderError | None]] = queue.SimpleQueue()
         context = contextvars.copy_context()  # so that a host's tracing finds its parent
         threading.Thread(target=context.run, args=(self._call, work, done), daemon=True).start()
         try:
-            outcome = done.get(timeout=timeout_s)
+            result, error = done.get(timeout=timeout_s)
         except queue.Empty:
             raise ProviderError(f"{self._who} gave no answer in {timeout_s:g} s") from None
-        return outcome()
+        if error is not None:
+            raise error
+        return cast(T, result)
 
-    def _call(self, work: Callable[[], T], done: queue.SimpleQueue[Callable[[], T]]) -> None:
-        outcome = _raiser(ProviderError(f"{self._who} failed unexpectedly; see the log"))
+    def _call(self, work: Callable[[], T], done: queue.SimpleQueue[Any]) -> None:
+        unexpected = ProviderError(f"{self._who} failed unexpectedly; see the log")
+        outcome: tuple[Any, ProviderError | None] = (None, unexpected)
         try:
-            result = work()
-            outcome = lambda: result  # noqa: E731
-        except ProviderError as error:
-            outcome = _raiser(error)
+            outcome = (work(), None)
+        except ProviderError as failure:
+            outcome = (None, failure)
         finally:
-            self._places.release()
+            self._slots.release()
             done.put(outcome)
 
 
-def _raiser(error: ProviderError) -> Callable[[], Any]:
-    def fail() -> Any:
-        raise error
-
-    return fail
-
-
 def estimate_tokens_of(text: str) -> int:
-    """About how many tokens a text has, for want of the provider's own number."""
+    """About how many tokens a text has, where the provider gives no number."""
     return -(-len(text.encode(errors="replace")) // BYTES_PER_TOKEN)
 
 
 def make_reply(
-    text: str, messages: Sequence[Mapping[str, str]], given: object, wanted: object
+    text: str, messages: Sequence[Mapping[str, str]], input_tokens: object, output_tokens: object
 ) -> Reply:
-    """A reply with the tokens the provider counted, or an estimate where it told nonsense."""
-    if _is_count(given) and _is_count(wanted):
-        return Reply(text, given, wanted)  # type: ignore[arg-type]  # just checked
+    """A reply with the tokens that the provider counted, or an estimate where it gave none."""
+    if _is_count(input_tokens) and _is_count(output_tokens):
+        return Reply(text, cast(int, input_tokens), cast(int, output_tokens))
     asked = sum(estimate_tokens_of(message["content"]) for message in messages)
     return Reply(text, asked, estimate_tokens_of(text), estimated=True)
 
@@ -109,13 +153,11 @@ def _is_count(value: object) -> bool:
 
 
 def content_text(content: object) -> str:
-    """The text of a message's content, given as text or in parts; thoughts are not the answer."""
+    """The text of a message's content, given as text or in parts; reasoning is left out."""
     if isinstance(content, str):
         return content
-    if not isinstance(content, list):
-        return ""
-    parts = [part if isinstance(part, str) else _part_text(part) for part in content]
-    return "".join(parts)
+    parts = content if isinstance(content, list) else []
+    return "".join(part if isinstance(part, str) else _part_text(part) for part in parts)
 
 
 def _part_text(part: object) -> str:

@@ -1,15 +1,24 @@
-"""Any LangChain `Embeddings` as an embedder; LangChain itself is not imported."""
+"""LangChain's embeddings, chat models and token counters as ours; LangChain is not imported.
+
+No error or representation repeats theirs, which may quote a text or show a key.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
-from memorist.errors import ProviderError
-from memorist.providers.vectors import unit_rows
+from memorist.errors import BadAnswerError, InvalidError, ProviderError
+from memorist.providers.chat_model import CallTimeout, Reply, content_text, make_reply
+from memorist.providers.embedder import CheckedEmbedder
+from memorist.providers.http import retry_after
+from memorist.providers.tokenizer import longest_start
 
 if TYPE_CHECKING:
     from memorist.providers.embedder import Vectors
+
+_CUT_OFF = ("LengthFinishReasonError", "ContentFilterFinishReasonError")  # of OpenAI's library
 
 
 class Embeddings(Protocol):
@@ -19,28 +28,15 @@ class Embeddings(Protocol):
     def embed_query(self, text: str) -> list[float]: ...
 
 
-class LangChainEmbedder:
-    """Embeds by a LangChain object; `name` must change whenever its model does."""
+class LangChainEmbedder(CheckedEmbedder):
+    """Embeds with a LangChain object; `name` must change whenever its model does."""
 
     def __init__(self, embeddings: Embeddings, *, name: str) -> None:
         self.name = name
         self._embeddings = embeddings
-        self._width: int | None = None
 
     def __repr__(self) -> str:
-        return f"LangChainEmbedder({self.name!r})"  # theirs may show its key
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """The vectors of passages, as the LangChain object makes them."""
-        import numpy as np
-
-        if not texts:
-            return np.empty((0, self._width or 0), np.float32)
-        try:
-            rows: object = self._embeddings.embed_documents(list(texts))
-        except Exception as error:  # noqa: BLE001 - whatever its own libraries raise
-            raise self._failure(error) from None
-        return self._check(rows, len(texts))
+        return f"LangChainEmbedder({self.name!r})"
 
     def embed_query(self, text: str) -> Vectors:
         """The vector of a question."""
@@ -48,15 +44,134 @@ class LangChainEmbedder:
             row = self._embeddings.embed_query(text)
         except Exception as error:  # noqa: BLE001 - whatever its own libraries raise
             raise self._failure(error) from None
-        vector: Vectors = self._check([row], 1)[0]
+        vector: Vectors = self._check([row], 1, self.name)[0]
         return vector
 
-    def _check(self, rows: object, count: int) -> Vectors:
-        vectors = unit_rows(rows, count, self.name, self._width)
-        self._width = vectors.shape[1]
-        return vectors
+    def _embed(self, texts: Sequence[str]) -> Vectors:
+        try:
+            rows = self._embeddings.embed_documents(list(texts))
+        except Exception as error:  # noqa: BLE001 - whatever its own libraries raise
+            raise self._failure(error) from None
+        return self._check(rows, len(texts), self.name)
 
     def _failure(self, error: Exception) -> ProviderError:
-        kind = type(self._embeddings).__name__
-        # Not its text: that may quote what was to be embedded, or a key.
-        return ProviderError(f"{self.name} failed with {type(error).__name__}: try {kind} alone")
+        return ProviderError(_failure_text(self.name, error, self._embeddings))
+
+
+class LangChainChat:
+    """Asks a LangChain chat model, with the key, retries and temperature it was made with."""
+
+    def __init__(self, model: Any, *, name: str = "") -> None:
+        self.name = name or _name_of(model)
+        self._model = model
+        self._timeout = CallTimeout(self.name)
+
+    def __repr__(self) -> str:
+        return f"LangChainChat({self.name!r})"
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        timeout_s: float,
+        schema: Mapping[str, Any] | None = None,
+    ) -> Reply:
+        """The model's answer; its own structured output is used where it has one."""
+
+        def work() -> Reply:
+            try:
+                model = _structured(_limited(self._model, max_tokens), schema)
+                return _read(model.invoke([dict(message) for message in messages]), messages)
+            except Exception as error:  # noqa: BLE001 - whatever its own libraries raise
+                raise self._failure(error) from None
+
+        reply = self._timeout.run(work, timeout_s)
+        if not reply.text.strip():
+            tokens = reply.input_tokens + reply.output_tokens
+            raise BadAnswerError(f"{self.name} answered with nothing", tokens=tokens)
+        return reply
+
+    def _failure(self, error: Exception) -> ProviderError:
+        text = _failure_text(self.name, error, self._model)
+        if isinstance(error, ValueError) or type(error).__name__ in _CUT_OFF:
+            return BadAnswerError(text)  # it answered, but the answer could not be read
+        status = getattr(error, "status_code", None)
+        headers = getattr(getattr(error, "response", None), "headers", {})
+        return ProviderError(
+            text,
+            status=status if isinstance(status, int) else None,
+            retry_after_s=retry_after(headers) if hasattr(headers, "get") else None,
+        )
+
+
+class LangChainTokenizer:
+    """Counts as the model's own client does, and is exact as far as that is.
+
+    Some clients ask their server, so that each text is a request; some fall back to GPT-2's.
+    """
+
+    exact = True
+
+    def __init__(self, model: Any) -> None:
+        if not callable(getattr(model, "get_num_tokens", None)):
+            raise InvalidError(f"a {type(model).__name__} has no get_num_tokens")
+        self.name = f"langchain:{type(model).__name__}"
+        self._model = model
+
+    def __repr__(self) -> str:
+        return f"LangChainTokenizer({self.name!r})"
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text."""
+        return [self._count(text) for text in texts]
+
+    def truncate(self, text: str, max_tokens: int) -> str:
+        """The start of the text, at most so many tokens of it."""
+        return longest_start(text, max_tokens, self._count)
+
+    def _count(self, text: str) -> int:
+        try:
+            return int(self._model.get_num_tokens(text)) if text else 0
+        except Exception as error:  # noqa: BLE001 - whatever its own libraries raise
+            kind = type(error).__name__
+            raise ProviderError(f"{self.name} cannot count ({kind}); use tokenizer_for") from None
+
+
+def _failure_text(name: str, error: Exception, culprit: object) -> str:
+    return f"{name} failed with {type(error).__name__}: try {type(culprit).__name__} alone"
+
+
+def _structured(model: Any, schema: Mapping[str, Any] | None) -> Any:
+    """The model with its own structured output, where it has one."""
+    if schema is None or not hasattr(model, "with_structured_output"):
+        return model
+    try:
+        return model.with_structured_output(dict(schema), include_raw=True)
+    except NotImplementedError:  # a model without tools; the prompt asks for JSON as well
+        return model
+
+
+def _limited(model: Any, max_tokens: int) -> Any:
+    """A copy that answers in no more tokens, where the model has a field of that name."""
+    if not hasattr(model, "max_tokens") or not hasattr(model, "model_copy"):
+        return model
+    own = model.max_tokens
+    return model.model_copy(update={"max_tokens": min(own or max_tokens, max_tokens)})
+
+
+def _read(answer: Any, messages: Sequence[Mapping[str, str]]) -> Reply:
+    raw, parsed = answer, None
+    if isinstance(answer, Mapping):
+        raw, parsed = answer["raw"], answer["parsed"]
+    text = content_text(getattr(raw, "content", raw))
+    if isinstance(parsed, Mapping):
+        text = json.dumps(parsed, ensure_ascii=False)
+    usage = getattr(raw, "usage_metadata", None) or {}
+    return make_reply(text, messages, usage.get("input_tokens"), usage.get("output_tokens"))
+
+
+def _name_of(model: Any) -> str:
+    names = (getattr(model, field, None) for field in ("model_name", "model", "model_id"))
+    named = next((name for name in names if isinstance(name, str) and name), "")
+    return "/".join(filter(None, ("langchain", type(model).__name__, named)))

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from memorist.errors import BadAnswerError, ProviderError
-from memorist.providers.chat_model import Patience, Reply, content_text, make_reply
+from memorist.providers.chat_model import CallTimeout, Reply, content_text, make_reply
 from memorist.providers.http import Endpoint
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -34,7 +34,7 @@ class OpenAIChat:
         self.name = f"openai/{model}"
         address = f"{url.rstrip('/')}/chat/completions"
         self._endpoint = Endpoint(address, api_key=key or "", max_bytes=max_bytes)
-        self._patience = Patience(repr(self._endpoint))
+        self._timeout = CallTimeout(repr(self._endpoint))
         self._fixed = {"model": model, **(extra or {})}
         self._limit = _limit_field(url)
         self._takes_schema = True
@@ -50,10 +50,10 @@ class OpenAIChat:
         timeout_s: float,
         schema: Mapping[str, Any] | None = None,
     ) -> Reply:
-        """The model's answer, asked for once; a server that knows no schemas is asked without."""
+        """The model's answer; a server that refuses the schema is asked again without it."""
         body = {**self._fixed, "messages": list(messages), self._limit: max_tokens}
-        grace_s = timeout_s + 1  # our patience ends first, the socket's only tidies up
-        answer = self._patience.run(lambda: self._ask(body, grace_s, schema), timeout_s)
+        grace_s = timeout_s + 1  # the CallTimeout ends first, the socket's only closes it
+        answer = self._timeout.run(lambda: self._ask(body, grace_s, schema), timeout_s)
         return self._read(answer, messages)
 
     def _ask(
@@ -70,7 +70,7 @@ class OpenAIChat:
                 raise
         left_s = max(0.001, ends_at - time.monotonic())
         answer = self._endpoint.post(body, attempts=1, timeout_s=left_s)
-        self._takes_schema = False  # it was the schema: the same without it was taken
+        self._takes_schema = False  # it was the schema: without it the request was accepted
         return answer
 
     def _read(self, answer: object, messages: Sequence[Mapping[str, str]]) -> Reply:
@@ -95,8 +95,9 @@ class OpenAIChat:
 
 
 def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    named = {"name": schema.get("title", "answer"), "strict": True, "schema": dict(schema)}
-    return {"type": "json_schema", "json_schema": named}
+    name = schema.get("title", "answer")
+    json_schema = {"name": name, "strict": True, "schema": dict(schema)}
+    return {"type": "json_schema", "json_schema": json_schema}
 
 
 def _limit_field(url: str) -> str:

@@ -1,4 +1,4 @@
-"""Embedders on a server: the OpenAI wire format, which many speak, and Ollama's."""
+"""Embedders on a server: OpenAI's wire format, which many servers speak, and Ollama's."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from memorist.errors import ProviderError
+from memorist.providers.embedder import CheckedEmbedder, embed_in_windows
 from memorist.providers.http import ATTEMPTS, Endpoint
-from memorist.providers.vectors import embed_in_windows, unit_rows
 
 if TYPE_CHECKING:
     from memorist.providers.embedder import Vectors
@@ -17,44 +17,32 @@ BATCH_CHARS = 100_000
 BLANK = "."  # servers refuse an empty text
 
 
-class _RemoteEmbedder:
-    """What both have in common: windows, batches, and answers that are not believed blindly."""
+class _RemoteEmbedder(CheckedEmbedder):
+    """What both servers have in common: windows and batches."""
 
-    name: str
     _endpoint: Endpoint
     _window_chars: int
-    _width: int | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self._endpoint!r})"
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """The vectors of passages; all of a long text counts, not only its beginning."""
-        import numpy as np
-
-        if not texts:
-            return np.empty((0, self._width or 0), np.float32)
-        return self._embed(texts, ATTEMPTS)
-
     def embed_query(self, text: str) -> Vectors:
-        """The vector of a question; asked once, since somebody waits for it."""
+        """The vector of a question; asked for once, since a recall waits for it."""
         vector: Vectors = self._embed([text], attempts=1)[0]
         return vector
 
-    def _embed(self, texts: Sequence[str], attempts: int) -> Vectors:
+    def _embed(self, texts: Sequence[str], attempts: int = ATTEMPTS) -> Vectors:
         import numpy as np
 
+        def ask(batch: list[str]) -> Vectors:
+            answer = self._endpoint.post(self._body(batch), attempts=attempts)
+            return self._check(self._rows(answer), len(batch), repr(self._endpoint))
+
         def embed_all(parts: list[str]) -> Vectors:
-            return np.concatenate([self._ask(batch, attempts) for batch in _batches(parts)])
+            return np.concatenate([ask(batch) for batch in _batches(parts)])
 
         filled = [text if text.strip() else BLANK for text in texts]
         return embed_in_windows(filled, self._window_chars, embed_all)
-
-    def _ask(self, batch: list[str], attempts: int) -> Vectors:
-        answer = self._endpoint.post(self._body(batch), attempts=attempts)
-        rows = unit_rows(self._rows(answer), len(batch), repr(self._endpoint), self._width)
-        self._width = rows.shape[1]
-        return rows
 
     def _body(self, batch: list[str]) -> dict[str, object]:
         raise NotImplementedError
@@ -84,8 +72,8 @@ class OpenAIEmbedder(_RemoteEmbedder):
         self._window_chars = window_chars
 
     def _body(self, batch: list[str]) -> dict[str, object]:
-        asked = {"dimensions": self._dimensions} if self._dimensions else {}
-        return {"model": self._model, "input": batch, **asked}
+        size = {"dimensions": self._dimensions} if self._dimensions else {}
+        return {"model": self._model, "input": batch, **size}
 
     def _rows(self, answer: object) -> object:
         """The vectors in the order of the texts; servers may finish them in another."""

@@ -9,7 +9,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import NamedTuple
 
-from memorist.providers.reranker import Reranker
+from memorist.providers.embedder import Reranker
 from memorist.recall.channels import CHANNELS
 from memorist.records.ids import to_micros
 from memorist.records.query import Found, Passage

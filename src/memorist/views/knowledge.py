@@ -216,7 +216,7 @@ def _extraction_of(model: Any) -> Extraction:
     policy = Policy(share=math.inf)
     if model is None:
         return Extraction(policy=policy)
-    from memorist.providers.open_chat import as_chat_model  # here: `import memorist` stays light
+    from memorist.providers.chat_model import as_chat_model  # here: `import memorist` stays light
 
     return Extraction(model=as_chat_model(model), policy=policy)
 
