@@ -320,6 +320,10 @@ class Jobs(MemoryPart):
         """The jobs of a user that wait, those that were given up (`dead`), or both."""
         return self._store.jobs(self._scope(user, session=session), dead=dead)
 
+    def dead(self) -> int:
+        """How many jobs were given up, of all users."""
+        return self._store.backlog(dead=True)
+
     def retry(self, job_id: int, *, user: str) -> None:
         """Put a job that was given up back into the queue."""
         self._store.retry(self._scope(user), job_id)

@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 from memorist.cli import mcp_install
 from memorist.cli.main import app
-from memorist.cli.mcp_install import CLIENTS, Client
+from memorist.cli.mcp_install import CLIENTS, McpClient
 from memorist.errors import ConfigError
 from tests.support.mcp_servers import structured
 
@@ -55,7 +55,7 @@ def written(file: Path) -> Any:
     ],
 )
 def test_each_client_has_its_file_on_each_system(settings: str, home: str) -> None:
-    def where(client: Client) -> str:
+    def where(client: McpClient) -> str:
         return str(mcp_install.config_file(client, settings=Path(settings), home=Path(home)))
 
     assert where("claude-code") == f"{home}/.claude.json"
@@ -65,7 +65,7 @@ def test_each_client_has_its_file_on_each_system(settings: str, home: str) -> No
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_client_is_told_how_to_start_the_server(client: Client, home: Path) -> None:
+def test_the_client_is_told_how_to_start_the_server(client: McpClient, home: Path) -> None:
     done = install(client, "--user", "ada", "--db", "m.db", "--agent", "tutor", answer="y\n")
     assert done.exit_code == 0, done.output
     place = mcp_install.config_file(client, settings=user_config_path(roaming=True), home=home)
@@ -78,7 +78,7 @@ def test_the_client_is_told_how_to_start_the_server(client: Client, home: Path) 
 
 
 HEADERS = {"Authorization": f"Bearer {KEY}"}
-AT_URL: dict[Client, dict[str, Any]] = {
+AT_URL: dict[McpClient, dict[str, Any]] = {
     "claude-code": {"type": "http", "url": f"{URL}/mcp", "headers": HEADERS},
     "cursor": {"url": f"{URL}/mcp", "headers": HEADERS},
     "vscode": {"type": "http", "url": f"{URL}/mcp", "headers": HEADERS},
@@ -100,7 +100,7 @@ AT_URL: dict[Client, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_client_is_told_where_a_server_runs(client: Client) -> None:
+def test_the_client_is_told_where_a_server_runs(client: McpClient) -> None:
     for url in (URL, f"{URL}/mcp", f"{URL}/mcp/"):
         done = install(client, "--url", url, "--key", KEY, "--print")
         assert json.loads(done.stdout)[mcp_install.section(client)]["memorist"] == AT_URL[client]

@@ -17,9 +17,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from memorist import Fact, InvalidError, Memory, MemoryItem, NotFoundError, SqliteStore
-from memorist.cli import common as show
+from memorist.cli import options as show
 from memorist.cli.main import app
-from memorist.cli.worker import Shift
+from memorist.cli.worker import JobThreads
 from memorist.records.change import Add
 from memorist.records.ids import now
 from memorist.records.scope import Scope
@@ -115,7 +115,7 @@ def test_a_model_is_not_asked_by_commands_that_nobody_waits_for(
     for command in (["remember", "I prefer tea."], ["recall", "tea"], ["memories"], ["facts"]):
         done = run(*command)
         worked(done)
-    assert "1 jobs wait to be thought about; `memorist worker --once`" in done.stderr
+    assert "1 jobs wait to be processed; `memorist worker --once`" in done.stderr
     assert server.requests == []
 
 
@@ -405,7 +405,7 @@ def test_a_signal_ends_the_worker_after_the_job_at_hand(
         assert asked.wait(30)
         worker.send_signal(number)
         assert worker.stderr is not None
-        lines = (line for line in worker.stderr if b"after the job at hand" in line)
+        lines = (line for line in worker.stderr if b"after the current job" in line)
         assert next(lines)
         go.set()
         assert worker.wait(30) == 0
@@ -432,13 +432,13 @@ class Broken:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_shift_whose_helper_has_a_bug_is_broken_and_ends() -> None:
     broken: Any = Broken()
-    shift = Shift([broken])
-    for thread in shift._threads:
+    threads = JobThreads([broken])
+    for thread in threads._threads:
         thread.join(5)
-    shift.close()
+    threads.close()
 
-    assert shift.broken
-    assert not shift.idle
+    assert threads.broken
+    assert not threads.idle
 
 
 def test_doctor_tells_of_the_backlog_by_kind_and_of_what_was_given_up(

@@ -1,119 +1,139 @@
-"""`memorist articles`: what is there to quote from, and what it says to a question."""
+"""`memorist ingest` and `articles`: files to quote from."""
 
 from __future__ import annotations
 
-import dataclasses
+import logging
+from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Group
-from rich.table import Table
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from memorist.cli.common import (
-    AsJson,
-    Database,
-    User,
+from memorist.cli.options import CATCH_UP_SECONDS, AsJson, Database, LibraryName, User, open_memory
+from memorist.cli.render import (
     console,
     errors,
-    harmless,
-    moment,
-    open_memory,
-    open_quietly,
+    escape_controls,
+    fields_of,
+    full_id,
     print_json,
-    short,
+    remark,
+    render,
+    short_id,
+    warn,
 )
-from memorist.cli.ingest import ShelfName, open_library
 from memorist.errors import InvalidError
-from memorist.records.article import Card
+from memorist.memory import Memory
 from memorist.views.library import Library
 
 if TYPE_CHECKING:
     from memorist.context.documents.excerpts import Retrieved
 
-CATCH_UP_SECONDS = 2.0
+URI_CHARS = 40  # shown of a uri while it is read, from its end
 
+Paths = Annotated[list[Path], typer.Argument(help="Markdown, text, HTML, PDF; or folders.")]
+Prune = Annotated[
+    bool, typer.Option("--prune", help="Remove what is no longer in the folders it came from.")
+]
 Ask = Annotated[str | None, typer.Option("--ask", help="Show what bears on this question.")]
 Tokens = Annotated[int, typer.Option("--tokens", "-t", help="How many the answer may take.")]
-Most = Annotated[int, typer.Option("--limit", "-n", help="How many articles at most.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="How many articles at most.")]
 Remove = Annotated[
     str | None, typer.Option("--remove", help="Remove one, by its id or the end of it.")
 ]
 
 
+def ingest(
+    paths: Paths,
+    library: LibraryName = None,
+    user: User = None,
+    prune: Prune = False,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read files and folders in, to quote from; unchanged files are skipped."""
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it quotes what it cannot read
+    with open_memory(db, user, worker=False) as (memory, owner), _progress_bar() as bar:
+        task = bar.add_task("", total=None)
+
+        def progress(done: int, total: int, uri: str) -> None:
+            shown = escape_controls(uri[-URI_CHARS:])
+            bar.update(task, completed=done, total=total, description=shown)
+
+        books = _library(memory, library, user, owner)
+        ingested = books.ingest(paths, prune=prune, progress=progress)
+    if as_json:
+        print_json(ingested)
+    else:
+        results = {name: uris for name, uris in fields_of(ingested).items() if name != "notes"}
+        counts = [f"{len(uris)} {name}" for name, uris in results.items() if uris]
+        console.print(Text(", ".join(counts) or "nothing to read there"), soft_wrap=True)
+        for uri, reason in {**ingested.notes, **ingested.failed}.items():
+            warn(f"{uri}: {reason}")
+        if ingested.added or ingested.changed:
+            remark("found by their words now; `memorist worker --once` adds their meaning")
+    if ingested.failed:
+        raise typer.Exit(1)
+
+
 def articles(
-    library: ShelfName = None,
+    library: LibraryName = None,
     user: User = None,
     ask: Ask = None,
     tokens: Tokens = 1_000,
-    limit: Most = 3,
+    limit: Limit = 3,
     remove: Remove = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the articles of a shelf or of a user, or ask them something."""
-    memory, settings = open_quietly(db) if ask is None else open_memory(db)
-    with memory:
-        books = open_library(memory, settings, library, user)
+    """List the articles of a library or of a user, or show what they say on a question."""
+    with open_memory(db, user, worker=ask is not None) as (memory, owner):
+        books = _library(memory, library, user, owner)
         if remove is not None:
-            books.remove(_whole(books, remove))
+            books.remove(full_id(remove, [card.id for card in books.articles()]))
             memory.scrub()
         elif ask is not None:
             memory.jobs.catch_up(CATCH_UP_SECONDS)  # what was just read in has no vector yet
-            _answer(books.retrieve(ask, limit, window=tokens, deadline_ms=None), as_json)
+            _show_excerpts(books.retrieve(ask, limit, window=tokens, deadline_ms=None), as_json)
         else:
-            _list(books.articles(), as_json)
+            render(
+                books.articles(),
+                {
+                    "id": lambda card: short_id(card.id),
+                    "when": lambda card: card.created_at,
+                    "title": lambda card: card.title,
+                    "uri": lambda card: card.uri,
+                    "characters": lambda card: card.chars,
+                },
+                main="title",
+                as_json=as_json,
+                empty="no articles yet",
+            )
 
 
-def _list(cards: list[Card], as_json: bool) -> None:
+def _library(memory: Memory, name: str | None, user: str | None, owner: str) -> Library:
+    """The library that the options name, or the user's own."""
+    if name is None:
+        return memory.library(user=owner)
+    if user is not None:
+        raise InvalidError("give --library or --user, not both")
+    return memory.library(name)
+
+
+def _progress_bar() -> Progress:
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
+    return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+
+
+def _show_excerpts(excerpts: list[Retrieved], as_json: bool) -> None:
     if as_json:
-        print_json([dataclasses.asdict(card) for card in cards])
-    elif not cards:
-        errors.print("no articles yet", style="dim")
-    else:
-        console.print(_table(cards))
-
-
-def _table(cards: list[Card]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in ("id", "when", "title", "uri"):
-        table.add_column(name, style="dim" if name != "title" else "", overflow="fold")
-    table.add_column("characters", style="dim", justify="right")
-    for card in cards:
-        table.add_row(
-            Text(short(card.id)),
-            moment(card.created_at),
-            Text(harmless(card.title)),
-            Text(harmless(card.uri)),
-            f"{card.chars:,}",
-        )
-    return table
-
-
-def _answer(found: list[Retrieved], as_json: bool) -> None:
-    if as_json:
-        print_json([_plain(it) for it in found])
-    elif not found:
-        errors.print("nothing found", style="dim")
-    else:
-        console.print(Group(*(part for it in found for part in _shown(it))))
-
-
-def _shown(found: Retrieved) -> list[Text]:
-    about = f"  {'whole' if found.whole else 'in part'}, {found.tokens} tokens, {found.why}"
-    head = Text.assemble((harmless(found.citation), "bold"), (about, "dim"))
-    return [head, Text(f"{indent(harmless(found.text), '  ')}\n")]
-
-
-def _plain(found: Retrieved) -> dict[str, Any]:
-    why = {**dataclasses.asdict(found.why), "age": found.why.age.total_seconds()}
-    return {**dataclasses.asdict(found), "citation": found.citation, "why": why}
-
-
-def _whole(books: Library, end: str) -> str:
-    """The id that ends so; what is not there is left to be looked for as it is."""
-    found = [card.id for card in books.articles() if card.id.endswith(end.removeprefix("…"))]
-    if len(found) > 1:
-        raise InvalidError(f"{len(found)} ids end so; give more of the one you mean")
-    return found[0] if found else end
+        print_json([{**fields_of(it), "citation": it.citation} for it in excerpts])
+    elif not excerpts:
+        remark("nothing found")
+    for excerpt in () if as_json else excerpts:
+        size = f"{'whole' if excerpt.whole else 'in part'}, {excerpt.tokens} tokens"
+        head = (escape_controls(excerpt.citation), "bold")
+        console.print(Text.assemble(head, (f"  {size}, {excerpt.why}", "dim")))
+        console.print(Text(f"{indent(escape_controls(excerpt.text), '  ')}\n"))

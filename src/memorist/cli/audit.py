@@ -1,19 +1,26 @@
-"""`memorist audit`: what in a memory is not worth keeping, or worse."""
+"""`memorist audit`: what in a memory is not worth keeping, or dangerous."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from memorist.cli.common import AsJson, Database, User, console, errors, harmless, open_memory
+from memorist.cli.options import AsJson, Database, User, open_memory
+from memorist.cli.render import (
+    console,
+    errors,
+    escape_controls,
+    fields_of,
+    print_json,
+    remark,
+    short_id,
+    table,
+)
 from memorist.lifecycle.audit import KINDS, Audit, AuditKind, AuditSettings, Finding
-from memorist.lifecycle.audit import audit as judge
+from memorist.lifecycle.audit import audit as run_audit
 from memorist.lifecycle.mem0_export import read_mem0
 from memorist.records.fact import Fact
 from memorist.records.ids import now
@@ -22,7 +29,6 @@ from memorist.records.memory_item import MemoryItem
 BAR_CHARS = 20
 EXAMPLES = 2
 TEXT_CHARS = 120
-_SHORT = 8  # characters of an id, from its end: those of a UUIDv7 begin alike
 _STYLES = {"secret": "red", "injection": "red", "contradictory": "yellow"}
 
 Export = Annotated[
@@ -30,14 +36,12 @@ Export = Annotated[
     typer.Argument(help="A mem0 export: JSON, JSON lines, zip or gzip. Default: the database."),
 ]
 Show = Annotated[
-    int, typer.Option("--show", min=0, help="Show what so many of each kind say. Default: none.")
+    int, typer.Option("--show", min=0, help="Show the texts of so many findings of each kind.")
 ]
 FailOver = Annotated[
     float | None,
-    typer.Option(min=0, max=1, help="End with code 1 if the share of junk is above this."),
+    typer.Option(min=0, max=1, help="Exit with code 1 if the share of junk is above this."),
 ]
-
-Records = tuple[list[MemoryItem], list[Fact]]
 
 
 def audit(
@@ -49,107 +53,100 @@ def audit(
     fail_over: FailOver = None,
 ) -> None:
     """Find junk, duplicates, contradictions, secrets and more. Reads only; needs no model."""
-    items, facts = _stored(user, db) if file is None else (_exported(file, user), [])
-    found = judge(items, facts, now(), AuditSettings(grounded=file is None))
-    said = _said(found, items, facts)
-    if as_json:
-        print(json.dumps(_plain(found, said, show), ensure_ascii=False))
-    elif not found.memories + found.facts:
-        errors.print("no memories yet", style="dim")
+    items: list[MemoryItem]
+    facts: list[Fact] = []
+    if file is not None:
+        items = [item for item in read_mem0(file, now()) if user in (None, item.scope.user)]
     else:
-        _print(found, said, show)
-    if fail_over is not None and found.share("junk") > fail_over:
-        line = f"junk is {found.share('junk'):.1%}, above the {fail_over:.1%} allowed"
+        with open_memory(db, user) as (memory, owner):
+            # Expired ones too: the audit says which of them are still there.
+            items = memory.memories.list(user=owner, current=False)
+            facts = memory.facts.as_of(user=owner)
+    report = run_audit(items, facts, now(), AuditSettings(grounded=file is None))
+    texts = _texts(report, items, facts)
+    if as_json:
+        print_json(_report_fields(report, texts, show))
+    elif not report.memories + report.facts:
+        remark("no memories yet")
+    else:
+        console.print(_kinds_table(report))
+        console.print(_summary(report))
+        for finding in [finding for kind in KINDS for finding in report.of(kind)[:show]]:
+            console.print(_finding_text(finding, texts))
+    if fail_over is not None and report.share("junk") > fail_over:
+        line = f"junk is {report.share('junk'):.1%}, above the {fail_over:.1%} allowed"
         errors.print(Text(line, style="red"))
         raise typer.Exit(1)
 
 
-def _stored(user: str | None, db: str | None) -> Records:
-    memory, settings = open_memory(db)
-    with memory:
-        scope = memory.scope(user=settings.user if user is None else user)
-        # What has expired is asked for too: the audit tells which of it is still there.
-        return memory.store.items(scope, current=False), memory.store.facts(scope)
+def _kinds_table(report: Audit) -> Any:
+    return table(
+        KINDS,
+        {
+            "kind": lambda kind: Text(kind, _style(report, kind)),
+            "count": lambda kind: report.counts[kind],
+            "share": lambda kind: Text(f"{report.share(kind):.1%}", justify="right"),
+            "": lambda kind: Text(_bar(report, kind), _style(report, kind)),
+            "for example": lambda kind: Text(_examples(report, kind), "dim"),
+        },
+    )
 
 
-def _exported(file: Path, user: str | None) -> list[MemoryItem]:
-    items = read_mem0(file, now())
-    return [item for item in items if user is None or item.scope.user == user]
+def _style(report: Audit, kind: AuditKind) -> str:
+    return _STYLES.get(kind, "cyan") if report.counts[kind] else "dim"
 
 
-def _print(found: Audit, said: dict[str, str], show: int) -> None:
-    console.print(_table(found))
-    console.print(_summary(found))
-    for kind in KINDS if show else ():
-        for finding in found.of(kind)[:show]:
-            console.print(_shown(finding, said))
+def _bar(report: Audit, kind: AuditKind) -> str:
+    length = max(round(report.share(kind) * BAR_CHARS), 1) if report.counts[kind] else 0
+    return ("█" * length).ljust(BAR_CHARS, "·")
 
 
-def _table(found: Audit) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in ("kind", "count", "share", "", "for example"):
-        table.add_column(name, justify="right" if name in ("count", "share") else "left")
-    for kind in KINDS:
-        count, share = found.counts[kind], found.share(kind)
-        style = _STYLES.get(kind, "cyan") if count else "dim"
-        bar = "█" * (max(round(share * BAR_CHARS), 1) if count else 0)
-        table.add_row(
-            Text(kind, style=style),
-            Text(str(count)),
-            Text(f"{share:.1%}"),
-            Text(bar.ljust(BAR_CHARS, "·"), style=style),
-            Text(_examples(found, kind), style="dim"),
-        )
-    return table
+def _examples(report: Audit, kind: AuditKind) -> str:
+    ids = [id_ for finding in report.of(kind)[:EXAMPLES] for id_ in finding.flagged]
+    return escape_controls(", ".join(map(short_id, ids[:EXAMPLES])))
 
 
-def _summary(found: Audit) -> Text:
-    asked = found.memories + found.facts
-    counted = f"{found.memories} memories, {found.facts} facts; "
-    line = Text.assemble(counted, (f"{found.clean} ({found.clean / asked:.1%})", "bold"), " clean")
-    if found.uncompared:
-        line.append(f"; {found.uncompared} possible duplicates were not compared", style="yellow")
+def _summary(report: Audit) -> Text:
+    share = f"{report.clean} ({report.clean / (report.memories + report.facts):.1%})"
+    counts = f"{report.memories} memories, {report.facts} facts; "
+    line = Text.assemble(counts, (share, "bold"), " clean")
+    if report.uncompared:
+        line.append(f"; {report.uncompared} possible duplicates were not compared", style="yellow")
     return line
 
 
-def _examples(found: Audit, kind: AuditKind) -> str:
-    ids = [id for finding in found.of(kind)[:EXAMPLES] for id in finding.flagged]
-    return harmless(", ".join(f"…{id[-_SHORT:]}" for id in ids[:EXAMPLES]))
-
-
-def _shown(finding: Finding, said: dict[str, str]) -> Text:
-    """A finding with what its first records say, made harmless."""
-    why = f" {finding.reason} ({', '.join(finding.evidence)})" if finding.evidence else ""
+def _finding_text(finding: Finding, texts: dict[str, str]) -> Text:
+    """A finding with the texts of its first records."""
+    evidence = f" ({', '.join(finding.evidence)})" if finding.evidence else ""
     style = _STYLES.get(finding.kind, "cyan")
-    shown = Text.assemble((finding.kind, style), (why or f" {finding.reason}", "dim"))
-    for id in finding.ids[:EXAMPLES]:
-        shown.append(f"\n  {harmless(id)}  ", style="dim")
-        shown.append(harmless(" ".join(said[id].split())))
-    return shown
+    text = Text.assemble((finding.kind, style), (f" {finding.reason}{evidence}", "dim"))
+    for id_ in finding.ids[:EXAMPLES]:
+        text.append(f"\n  {escape_controls(id_)}  ", style="dim")
+        text.append(escape_controls(" ".join(texts[id_].split())))
+    return text
 
 
-def _said(found: Audit, items: list[MemoryItem], facts: list[Fact]) -> dict[str, str]:
-    """What may be shown of each record: the beginning; of one with a secret, nothing."""
-    texts = {item.id: item.text for item in items} | {fact.id: fact.text for fact in facts}
-    hidden = dict.fromkeys(found.flagged("secret"), "(not shown)")
-    return {id: text[:TEXT_CHARS] for id, text in texts.items()} | hidden
+def _texts(report: Audit, items: list[MemoryItem], facts: list[Fact]) -> dict[str, str]:
+    """The beginning of each record's text; nothing of one with a secret."""
+    records: list[MemoryItem | Fact] = [*items, *facts]
+    texts = {record.id: record.text[:TEXT_CHARS] for record in records}
+    return texts | dict.fromkeys(report.flagged("secret"), "(not shown)")
 
 
-def _plain(found: Audit, said: dict[str, str], show: int) -> dict[str, Any]:
-    told = dict.fromkeys(KINDS, 0)
+def _report_fields(report: Audit, texts: dict[str, str], show: int) -> dict[str, Any]:
+    shown = {id(finding) for kind in KINDS for finding in report.of(kind)[:show]}
     findings = []
-    for finding in found.findings:
-        plain = dataclasses.asdict(finding)
-        told[finding.kind] += 1
-        if told[finding.kind] <= show:
-            plain["texts"] = [said[id] for id in finding.ids[:EXAMPLES]]
-        findings.append(plain)
+    for finding in report.findings:
+        fields = fields_of(finding)
+        if id(finding) in shown:
+            fields["texts"] = [texts[id_] for id_ in finding.ids[:EXAMPLES]]
+        findings.append(fields)
     return {
-        "memories": found.memories,
-        "facts": found.facts,
-        "clean": found.clean,
-        "kinds": {k: {"count": found.counts[k], "share": found.share(k)} for k in KINDS},
+        "memories": report.memories,
+        "facts": report.facts,
+        "clean": report.clean,
+        "kinds": {k: {"count": report.counts[k], "share": report.share(k)} for k in KINDS},
         "findings": findings,
-        "comparisons": found.comparisons,
-        "uncompared": found.uncompared,
+        "comparisons": report.comparisons,
+        "uncompared": report.uncompared,
     }

@@ -1,4 +1,4 @@
-"""`memorist backup`: a copy of the memory, made while it is in use."""
+"""`memorist backup`: a copy of the database, made while it is in use."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from typing import Annotated
 
 import typer
 
-from memorist.cli.common import Database, console, open_quietly
-from memorist.errors import ConfigError
-from memorist.store.sqlite.store import SqliteStore
+from memorist.cli.options import Database, open_database
+from memorist.cli.render import console
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A new one.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The new file to copy into.")]
 
 
 def backup(file: File, db: Database = None) -> None:
-    """Copy the memory into a new file; others may use it meanwhile."""
-    memory, _ = open_quietly(db)
-    with memory:
-        if not isinstance(memory.store, SqliteStore):
-            raise ConfigError("PostgreSQL is backed up by its own pg_dump, as docs/running.md says")
-        memory.store.backup(file)
+    """Copy the database into a new file; others may use it meanwhile."""
+    with open_database(db, "backup") as memory:
+        memory.backup(file)
     console.print(f"copied, {file.stat().st_size:,} bytes", highlight=False)

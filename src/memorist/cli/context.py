@@ -1,50 +1,44 @@
-"""`memorist context`: the exact window a model would get, and the receipt for it."""
+"""`memorist context`: the exact messages that a model would get, and the receipt for them."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from memorist.cli.common import (
+from memorist.cli.options import (
+    CATCH_UP_SECONDS,
     Agent,
     AsJson,
     Database,
+    Deadline,
+    LibraryName,
     SessionId,
     User,
-    console,
-    errors,
-    harmless,
+    is_server,
     open_memory,
-    print_json,
 )
+from memorist.cli.render import console, escape_controls, fields_of, print_json, warn_incomplete
 from memorist.config import Settings
 from memorist.context.quote import MARK
-from memorist.context.window import Context, Part, Receipt, Window
+from memorist.context.window import Part, Receipt, Window
 from memorist.errors import NotFoundError
-from memorist.memory import Memory
-from memorist.records.scope import Scope
-from memorist.store.base import Store
-from memorist.views.library import Library
 
-CATCH_UP_SECONDS = 2.0
 BAR_CHARS = 24
-BESIDE_THE_BAR = 56  # characters that the rest of the table is better with
+OTHER_COLUMNS_CHARS = 56  # what the rest of the table needs beside the bar
 EIGHTHS = " ▏▎▍▌▋▊▉"
 INDENT = "  "
-LEAST_ROOM = 10
+MIN_LINE_CHARS = 10
 UNITS = {
     "history": ("message", "messages"),
     "memories": ("memory", "memories"),
     "articles": ("article", "articles"),
 }
 COLOURS = {"system": "magenta", "user": "cyan", "assistant": "green", "tool": "yellow"}
-TIMES = {"total": "recall"}  # of which the others are parts
 DEFAULT = Window()
 
 MaxTokens = Annotated[
@@ -54,21 +48,15 @@ Model = Annotated[str, typer.Option(help="Whose tokens to count, e.g. gpt-4o.")]
 System = Annotated[
     str | None, typer.Option(help="The system prompt. Default: the one the session begins with.")
 ]
-FromLibrary = Annotated[
-    str | None, typer.Option("--library", "-l", help="A shelf to quote articles from, by its name.")
-]
 OnlyReceipt = Annotated[bool, typer.Option("--receipt", help="Only the receipt.")]
-Deadline = Annotated[
-    float, typer.Option("--deadline", help="Milliseconds. A new process has a model to load.")
-]
 
 
-class _Untouched:
-    """A store that keeps no summaries: looking through a small window must not shorten what
-    an agent with a larger one sees of the session from then on.
+class ReadOnlySummaries:
+    """A store that keeps no summaries: a look through a small window must not shorten what an
+    agent with a larger one sees of the session from then on.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Any) -> None:
         self._store = store
 
     def write_summary(self, *_: Any, **__: Any) -> None: ...
@@ -87,84 +75,71 @@ def context(
     max_tokens: MaxTokens = DEFAULT.max_tokens,
     model: Model = "",
     system: System = None,
-    library: FromLibrary = None,
+    library: LibraryName = None,
     deadline: Deadline = 5_000,
     receipt: OnlyReceipt = False,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a model would be sent for a question: every message, and what each part takes."""
-    memory, settings = open_memory(db)
-    with memory:
-        scope = _scope(memory, settings, user, agent, session)
-        given: dict[str, Any] = {} if system is None else {"system": system}
-        if library is not None:
-            given["library"] = Library(memory, library)
+    """Show what a model would be sent for a question: every message, and its share of tokens."""
+    settings = Settings.from_environment()
+    with open_memory(db, user, wrap=ReadOnlySummaries) as (memory, user):
+        if session is None:
+            agent = settings.agent or None if agent is None else agent
+        elif sessions := memory.sessions(user=user, agent=agent, session=session):
+            agent = sessions[0].scope.agent  # a session is with the agent that it was begun with
+        else:
+            raise NotFoundError("this user has no such session with this agent; check --session")
         memory.jobs.catch_up(CATCH_UP_SECONDS)  # what was just stored has no vector yet
-        memory._runtime.store = cast(Store, _Untouched(memory.store))
         made = memory.context(
             question,
-            user=scope.user,
-            agent=scope.agent,
-            session=scope.session,
+            user=user,
+            agent=agent,
+            session=session,
             window=Window(max_tokens=max_tokens, model=model),
+            system=system,
+            library=memory.library(library) if library is not None else None,
             deadline_ms=deadline,
-            **given,
         )
     if as_json:
-        print_json(_plain(made))
+        totals = {"used": made.receipt.used, "left": made.receipt.left}
+        print_json({"messages": made.messages, "receipt": fields_of(made.receipt) | totals})
     else:
+        for message in () if receipt else made.messages:
+            console.print(_head(message), soft_wrap=True)
+            console.print(_body(message), soft_wrap=True)
         hints = {} if session else {"history": "--session adds its turns"}
         hints |= {} if library else {"articles": "--library adds them"}
-        _show(made, hints, whole=not receipt)
-    _confess(made.receipt)
-
-
-def _scope(
-    memory: Memory, settings: Settings, user: str | None, agent: str | None, session: str | None
-) -> Scope:
-    """Whose context it is; a session is with the agent that it was begun with."""
-    user = settings.user if user is None else user
-    if session is None:
-        return memory.scope(user=user, agent=(settings.agent or None) if agent is None else agent)
-    found = memory.store.sessions(memory.scope(user=user, agent=agent, session=session))
-    if not found:
-        raise NotFoundError("this user has no such session with this agent; check --session")
-    return found[0].scope
-
-
-def _show(made: Context, hints: Mapping[str, str], whole: bool) -> None:
-    for message in made.messages if whole else ():
-        console.print(_head(message), soft_wrap=True)
-        console.print(_body(message), soft_wrap=True)
-    console.print(_table(made.receipt, hints))
-    for line in _remarks(made.receipt):
-        console.print(Text(harmless(line), style="dim"))
+        console.print(_table(made.receipt, hints))
+        kept = is_server(settings.url if db is None else db)
+        for line in _remarks(made.receipt, kept=kept):
+            console.print(Text(escape_controls(line), style="dim"))
+    warn_incomplete(made.receipt.late, made.receipt.failed)
 
 
 def _head(message: Mapping[str, Any]) -> Text:
-    role, style = message["role"], f"bold {COLOURS.get(message['role'], '')}"
+    head = Text(message["role"], f"bold {COLOURS.get(message['role'], '')}")
     names = " ".join(str(message.get(key) or "") for key in ("name", "tool_call_id")).split()
-    return Text(" ").join([Text(role, style), *(Text(harmless(name), "dim") for name in names)])
+    return head.append("".join(f" {escape_controls(name)}" for name in names), "not bold dim")
 
 
 def _body(message: Mapping[str, Any]) -> Text:
-    """What a message says, set in: nothing in it looks like the head of another message."""
-    said = [*_content(message.get("content")), *map(_call, message.get("tool_calls", ()))]
-    lines = harmless("\n".join(said).expandtabs(4)).split("\n")
+    """The text of a message, indented so that nothing in it looks like another message's head."""
+    parts = [*_content(message.get("content")), *map(_call, message.get("tool_calls", ()))]
+    lines = escape_controls("\n".join(parts).expandtabs(4)).split("\n")
     return Text("\n").join([piece for line in lines for piece in _wrapped(line)] + [Text()])
 
 
 def _wrapped(line: str) -> Iterator[Text]:
-    """A line as the terminal has room for it; each piece of a quotation bears its mark."""
+    """A line wrapped to the terminal's width; each piece of a quotation keeps its mark."""
     mark = MARK if line.startswith(MARK) else ""
-    room = max(console.width - len(INDENT + mark), LEAST_ROOM)
+    room = max(console.width - len(INDENT + mark), MIN_LINE_CHARS)
     for piece in Text(line.removeprefix(mark)).wrap(console, room, overflow="fold") or [Text()]:
         yield Text.assemble(INDENT, (mark, "cyan"), piece)
 
 
 def _content(content: Any) -> Iterator[str]:
-    """What a message says; of an image, that there is one."""
+    """The texts of a message's content; of an image, that there is one."""
     for part in content if isinstance(content, list) else [{"text": content}]:
         if part.get("type") == "image_url":
             url = part["image_url"]["url"]
@@ -175,9 +150,11 @@ def _content(content: Any) -> Iterator[str]:
 
 
 def _call(call: Mapping[str, Any]) -> str:
-    asked = call.get(call.get("type", "function"), {})
-    given = asked.get("arguments", asked.get("input", ""))
-    return f"→ {asked.get('name', '')} {given if isinstance(given, str) else json.dumps(given)}"
+    tool = call.get(call.get("type", "function"), {})
+    arguments = tool.get("arguments", tool.get("input", ""))
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments)
+    return f"→ {tool.get('name', '')} {arguments}"
 
 
 def _table(receipt: Receipt, hints: Mapping[str, str]) -> Table:
@@ -189,15 +166,15 @@ def _table(receipt: Receipt, hints: Mapping[str, str]) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, justify="right")
-    if chars := max(0, min(BAR_CHARS, console.width - BESIDE_THE_BAR)):
+    if chars := max(0, min(BAR_CHARS, console.width - OTHER_COLUMNS_CHARS)):
         table.add_column(no_wrap=True, style="cyan")
     table.add_column(overflow="fold")
     for part, about in rows:
         bar = [_bar(part.tokens / receipt.window, chars)] if chars else []
         style = "" if part.tokens else "dim"
         style = "bold" if part.name == "left" else style
-        told = Text(harmless(about), "dim")
-        table.add_row(part.name, f"{part.tokens:,}", *bar, told, style=style)
+        details = Text(escape_controls(about), "dim")
+        table.add_row(part.name, f"{part.tokens:,}", *bar, details, style=style)
     return table
 
 
@@ -211,35 +188,21 @@ def _about(part: Part) -> str:
 
 
 def _bar(share: float, chars: int) -> str:
-    """A bar to the eighth of a character; what is there at all is seen."""
+    """A bar to the eighth of a character; at least one for any share above zero."""
     eighths = round(share * chars * 8) or (share > 0 and chars > 0)
     full, rest = divmod(int(eighths), 8)
     return "█" * full + EIGHTHS[rest].strip()
 
 
-def _remarks(receipt: Receipt) -> Iterator[str]:
-    done = receipt.compression
-    if done is not None:
-        because = f", {done.fell_back}" if done.fell_back else ""
+def _remarks(receipt: Receipt, *, kept: bool) -> Iterator[str]:
+    made = receipt.compression
+    if made is not None:
+        reason = f", {made.fell_back}" if made.fell_back else ""
         yield (
-            f"a summary of {done.tokens_after:,} tokens stands for {done.tokens_before:,}, those "
-            f"of {len(done.message_ids):,} messages ({done.made_by}{because}); it is not kept"
+            f"a summary of {made.tokens_after:,} tokens stands for {made.tokens_before:,}, those "
+            f"of {len(made.message_ids):,} messages ({made.made_by}{reason})"
+            + ("" if kept else "; it is not kept")
         )
-    times = {TIMES.get(name, name): took for name, took in receipt.timings_ms.items()}
-    yield " · ".join(f"{name} {took:,.1f} ms" for name, took in times.items())
-
-
-def _confess(receipt: Receipt) -> None:
-    lines = [f"late: {', '.join(receipt.late)}"] if receipt.late else []
-    lines += [f"{what} gave nothing: {why}" for what, why in receipt.failed.items()]
-    for line in lines:
-        errors.print(Text(harmless(line), style="yellow"), soft_wrap=True)
-
-
-def _plain(made: Context) -> dict[str, Any]:
-    receipt = {
-        **dataclasses.asdict(made.receipt),
-        "used": made.receipt.used,
-        "left": made.receipt.left,
-    }
-    return {"messages": made.messages, "receipt": receipt}
+    # "total" is that of the recall, of which the channels before it are parts.
+    times = {"recall" if name == "total" else name: ms for name, ms in receipt.timings_ms.items()}
+    yield " · ".join(f"{name} {ms:,.1f} ms" for name, ms in times.items())

@@ -1,99 +1,65 @@
-"""`memorist jobs`: what waits to be done, what was given up, and another life for it."""
+"""`memorist jobs`: background work that waits or was given up."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from memorist.cli.common import (
-    AsJson,
-    Database,
-    User,
-    console,
-    errors,
-    everyone,
-    harmless,
-    moment,
-    open_quietly,
-    plain,
-    print_json,
-)
+from memorist.cli.options import AsJson, Database, Everyone, User, open_memory
+from memorist.cli.render import console, escape_controls, render
 from memorist.records.log import Job
-from memorist.store.base import Store
 
-Dead = Annotated[bool, typer.Option("--dead", help="Only what was given up.")]
+Dead = Annotated[bool, typer.Option("--dead", help="Only those that were given up.")]
 Retry = Annotated[
-    str | None, typer.Option(metavar="ID|all", help="Give what was given up another life.")
+    str | None, typer.Option(metavar="ID|all", help="Put what was given up back into the queue.")
 ]
-Everyone = Annotated[bool, typer.Option("--everyone", help="Of all users of the tenant.")]
 
 
 def jobs(
     user: User = None,
-    all_users: Everyone = False,
+    everyone: Everyone = False,
     dead: Dead = False,
     retry: Retry = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the work that waits and the work that was given up, with the reason."""
-    wanted = _number(retry)
-    memory, settings = open_quietly(db)
-    with memory:
-        me = memory.scope(user=settings.user if user is None else user)
-        theirs = (scope for scope in everyone(memory.store) if scope.tenant == me.tenant)
-        scopes = theirs if all_users else iter([me])
-        store, only_dead = memory.store, True if dead or retry else None
-        found = [job for scope in scopes for job in store.jobs(scope, dead=only_dead)]
-        if retry is not None:
-            found = [job for job in found if wanted in (None, job.id)]
-            for job in found:
-                store.retry(job.scope.whole_user(), job.id)
-            if not found and wanted is not None:
-                store.retry(me, wanted)  # says that there is none
-    _show(found, as_json, "retried" if retry else "")
-
-
-def dead_jobs(store: Store) -> int:
-    """How many jobs were given up, of all users."""
-    return store.backlog(dead=True)
-
-
-def _number(retry: str | None) -> int | None:
-    if retry is None or retry == "all":
-        return None
-    if not retry.isdecimal():
+    """Show the jobs that wait and those that were given up, with the reason."""
+    if retry not in (None, "all") and not retry.isdecimal():
         raise typer.BadParameter("give the number of a job, or all", param_hint="--retry")
-    return int(retry)
-
-
-def _show(found: list[Job], as_json: bool, done: str) -> None:
-    if as_json:
-        print_json([plain(job) for job in found])
-    elif done:
-        console.print(f"{done} {len(found)} jobs")
-    elif not found:
-        errors.print("no jobs", style="dim")
+    with open_memory(db, user, worker=False) as (memory, user):
+        users = [scope.user for scope in memory.users()] if everyone else [user]
+        only_dead = True if dead or retry else None
+        found = [job for name in users for job in memory.jobs.list(user=name, dead=only_dead)]
+        if retry not in (None, "all"):
+            found = [job for job in found if job.id == int(retry)]
+            if not found:
+                memory.jobs.retry(int(retry), user=user)  # raises the fitting error
+        for job in found if retry else ():
+            memory.jobs.retry(job.id, user=job.scope.user)
+    if retry and not as_json:
+        console.print(f"retried {len(found)} jobs")
     else:
-        console.print(_table(found))
+        _show(found, as_json)
 
 
-def _table(found: list[Job]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in ("id", "user", "kind", "state", "next try", "tries", "error"):
-        table.add_column(name, overflow="fold")
-    for job in found:
-        state = Text("dead", "red") if job.dead else Text("taken" if job.lease else "waiting")
-        table.add_row(
-            str(job.id),
-            Text(harmless(job.scope.user)),
-            Text(harmless(job.kind)),
-            state,
-            "" if job.dead else moment(job.run_at),
-            str(job.attempts),
-            Text(harmless(job.error or ""), style="yellow"),
-        )
-    return table
+def _show(found: list[Job], as_json: bool) -> None:
+    render(
+        found,
+        {
+            "id": lambda job: Text(str(job.id)),
+            "user": lambda job: job.scope.user,
+            "kind": lambda job: job.kind,
+            "state": _state,
+            "next try": lambda job: None if job.dead else job.run_at,
+            "tries": lambda job: job.attempts,
+            "error": lambda job: Text(escape_controls(job.error or ""), "yellow"),
+        },
+        as_json=as_json,
+        empty="no jobs",
+    )
+
+
+def _state(job: Job) -> Text:
+    return Text("dead", "red") if job.dead else Text("taken" if job.lease else "waiting")

@@ -1,28 +1,19 @@
-"""`memorist keys`: who may ask the servers; make keys, list them, end them."""
+"""`memorist keys`: create, list, rotate and revoke the API keys of the servers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
-from datetime import datetime, timedelta
-from typing import Annotated, Any
+from datetime import timedelta
+from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
-from memorist.cli.common import (
-    AsJson,
-    Database,
-    console,
-    errors,
-    harmless,
-    moment,
-    open_quietly,
-    print_json,
-)
+from memorist.cli.options import AsJson, Database, open_database
+from memorist.cli.render import console, fields_of, print_json, remark, render, warn
+from memorist.config import Settings
 from memorist.records.api_key import ApiKey
 from memorist.records.ids import now
 from memorist.server.auth import Keys, NewKey
@@ -34,13 +25,13 @@ Tenant = Annotated[str | None, typer.Option(help="Of which tenant. Default: MEMO
 ForUser = Annotated[str | None, typer.Option("--user", "-u", help="Whose memory it opens.")]
 Admin = Annotated[bool, typer.Option("--admin", help="It opens the memory of all users.")]
 Label = Annotated[str, typer.Option(help="What it is for, to tell it from others.")]
-Expires = Annotated[str | None, typer.Option(metavar="90d", help="How long it is good for.")]
+Expires = Annotated[str | None, typer.Option(metavar="90d", help="How long it is valid.")]
 Grace = Annotated[
     str | None,
-    typer.Option(metavar="24h", help="How long the old key goes on. Default: until revoked."),
+    typer.Option(metavar="24h", help="How long the old key stays valid. Default: until revoked."),
 ]
 
-keys = typer.Typer(help="Make, list and end the keys that the servers ask for.")
+keys = typer.Typer(help="Create, list, rotate and revoke the API keys of the servers.")
 
 
 @keys.command()
@@ -53,33 +44,40 @@ def create(
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key for a user, or for an admin, who names the user in each request."""
+    """Create a key for a user, or for an admin, who names the user in each request."""
     if (user is None) is not admin:
         raise typer.BadParameter("give one of --user and --admin")
-    lifetime = _time(expires, "--expires")
-    with _keys(db, tenant) as (own, home):
-        new = own.create(tenant=home, user=user, label=label, lifetime=lifetime)
+    lifetime = _duration(expires, "--expires")
+    with _open_keys(db, tenant) as (api_keys, home):
+        new = api_keys.create(tenant=home, user=user, label=label, lifetime=lifetime)
     _show_new(new, as_json)
 
 
 @keys.command("list")
 def list_keys(tenant: Tenant = None, db: Database = None, as_json: AsJson = False) -> None:
-    """Show which keys there are, and what became of them; the keys themselves nobody can."""
-    with _keys(db, tenant) as (own, home):
-        found = own.of(home)
-    if as_json:
-        print_json([_plain(key) for key in found])
-    elif not found:
-        errors.print("no keys", style="dim")
-    else:
-        console.print(_table(found))
+    """List the keys and their state; the keys themselves are stored nowhere."""
+    with _open_keys(db, tenant) as (api_keys, home):
+        found = api_keys.of(home)
+    render(
+        found,
+        {
+            "id": lambda key: key.id,
+            "user": lambda key: "everyone (admin)" if key.user is None else key.user,
+            "label": lambda key: key.label,
+            "made": lambda key: key.created_at,
+            "expires": lambda key: key.expires_at or "never",
+            "state": _state,
+        },
+        as_json=as_json,
+        empty="no keys",
+    )
 
 
 @keys.command()
 def revoke(key_id: KeyId, tenant: Tenant = None, db: Database = None) -> None:
     """End a key, at once and on every server."""
-    with _keys(db, tenant) as (own, home):
-        own.revoke(home, key_id)
+    with _open_keys(db, tenant) as (api_keys, home):
+        api_keys.revoke(home, key_id)
     console.print("revoked: it opens nothing any more")
 
 
@@ -91,63 +89,40 @@ def rotate(
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a new key like this one, which itself goes on for a while."""
-    with _keys(db, tenant) as (own, home):
-        new = own.rotate(home, key_id, grace=_time(grace, "--grace"))
+    """Create a key like this one, which stays valid for a while."""
+    with _open_keys(db, tenant) as (api_keys, home):
+        new = api_keys.rotate(home, key_id, grace=_duration(grace, "--grace"))
     _show_new(new, as_json)
     if not as_json:
-        rest = "until you revoke it" if grace is None else f"for {grace}"
-        errors.print(Text(f"The old key goes on {rest}.", style="dim"))
+        remark(f"The old key is valid {f'for {grace}' if grace else 'until you revoke it'}.")
 
 
 @contextmanager
-def _keys(db: str | None, tenant: str | None) -> Iterator[tuple[Keys, str]]:
-    memory, settings = open_quietly(db)
-    with memory:
-        yield Keys(memory.keys), settings.tenant if tenant is None else tenant
+def _open_keys(db: str | None, tenant: str | None) -> Iterator[tuple[Keys, str]]:
+    """The keys of the database, and the tenant that the options or the environment name."""
+    with open_database(db, "keys") as memory:
+        yield Keys(memory.keys), Settings.from_environment().tenant if tenant is None else tenant
 
 
-def _time(said: str | None, option: str) -> timedelta | None:
-    if said is None:
+def _duration(text: str | None, option: str) -> timedelta | None:
+    if text is None:
         return None
-    found = re.fullmatch(r"([0-9]{1,6})([mhdw])", said)
-    if found is None:
+    match = re.fullmatch(r"([0-9]{1,6})([mhdw])", text)
+    if match is None:
         raise typer.BadParameter("a number and m, h, d or w, as in 90d", param_hint=option)
-    return timedelta(**{UNITS[found[2]]: int(found[1])})
-
-
-def _plain(key: ApiKey) -> dict[str, Any]:
-    return {f.name: getattr(key, f.name) for f in fields(key) if f.name != "digest"}
+    return timedelta(**{UNITS[match[2]]: int(match[1])})
 
 
 def _show_new(new: NewKey, as_json: bool) -> None:
-    """The key alone goes to the standard output, so that a script can take it from there."""
+    """The key alone goes to standard output, so that a script can take it from there."""
     if as_json:
-        print_json({**_plain(new.record), "key": new.text})
+        print_json({**fields_of(new.record), "key": new.text})
         return
     typer.echo(new.text)
-    errors.print(Text("Keep it now: it is shown this once, and stored nowhere.", style="yellow"))
+    warn("Keep it now: it is shown this once, and stored nowhere.")
 
 
-def _table(found: list[ApiKey]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in ("id", "user", "label", "made", "expires", "state"):
-        table.add_column(name, overflow="fold", no_wrap=name == "id")
-    at = now()
-    for key in found:
-        whose = "everyone (admin)" if key.user is None else harmless(key.user)
-        table.add_row(
-            key.id,
-            Text(whose),
-            Text(harmless(key.label)),
-            moment(key.created_at),
-            "never" if key.expires_at is None else moment(key.expires_at),
-            _state(key, at),
-        )
-    return table
-
-
-def _state(key: ApiKey, at: datetime) -> Text:
+def _state(key: ApiKey) -> Text:
     if key.revoked_at is not None:
         return Text("revoked", "red")
-    return Text("expired", "red") if key.expired(at) else Text("valid", "green")
+    return Text("expired", "red") if key.expired(now()) else Text("valid", "green")

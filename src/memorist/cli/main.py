@@ -9,24 +9,20 @@ import typer
 from rich.text import Text
 
 from memorist import __version__
-from memorist.cli.articles import articles
+from memorist.cli.articles import articles, ingest
 from memorist.cli.audit import audit
 from memorist.cli.backup import backup
-from memorist.cli.common import errors
 from memorist.cli.context import context
 from memorist.cli.doctor import doctor
-from memorist.cli.facts import facts
-from memorist.cli.forget import forget
-from memorist.cli.history import history
-from memorist.cli.ingest import ingest
 from memorist.cli.jobs import jobs
 from memorist.cli.keys import keys
 from memorist.cli.maintain import maintain
 from memorist.cli.mcp import mcp
-from memorist.cli.memories import memories, undo
+from memorist.cli.memories import facts, memories, undo
+from memorist.cli.messages import forget, history, remember
 from memorist.cli.notes import notes
 from memorist.cli.recall import recall
-from memorist.cli.remember import remember
+from memorist.cli.render import errors
 from memorist.cli.serve import serve
 from memorist.cli.worker import worker
 from memorist.errors import MemoristError
@@ -65,8 +61,8 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; our own errors end it with their text alone."""
-    # The pool tells of each failed try; our own error tells of the last.
+    """Run the command line; an error of ours is one line and exit code 1."""
+    # The pool logs each failed attempt; our own error reports the last.
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     try:
         app()

@@ -1,18 +1,20 @@
-"""`memorist mcp`: the memory as an MCP server, and how clients come to know of it."""
+"""`memorist mcp`: the memory as an MCP server, and its entry in the clients' settings."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from memorist.cli import mcp_install
-from memorist.cli.common import Agent, Database, errors
-from memorist.cli.mcp_install import CLIENTS, NAME, Client, Local, Remote
+from memorist.cli.mcp_install import CLIENTS, NAME, LocalServer, McpClient, RemoteServer
+from memorist.cli.options import Agent, Database, Yes, is_server
+from memorist.cli.render import errors
+from memorist.client import connect
 from memorist.config import Settings, default_path
 from memorist.errors import ConfigError
 from memorist.memory import Memory
@@ -31,13 +33,12 @@ Owner = Annotated[
     str | None, typer.Option("--user", "-u", help="Whose memory. Default: MEMORIST_USER, or me.")
 ]
 Which = Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {', '.join(CLIENTS)}.")]
-Url = Annotated[str | None, typer.Option("--url", help="A server that runs: http://…")]
+Url = Annotated[str | None, typer.Option("--url", help="A running server: http://…")]
 Key = Annotated[
     str | None, typer.Option("--key", envvar="MEMORIST_KEY", help="The key to that server.")
 ]
 Project = Annotated[bool, typer.Option("--project", help="For this folder only, not for all.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Print = Annotated[bool, typer.Option("--print", help="Only print what is to be written.")]
+Print = Annotated[bool, typer.Option("--print", help="Only print what would be written.")]
 
 mcp = typer.Typer(invoke_without_command=True)
 
@@ -51,8 +52,10 @@ def serve(
         return
     from memorist.server.mcp.server import build_server  # here: the other commands start without it
 
-    agent = agent or Settings.from_environment().agent or None
-    with Memory(db) as memory:
+    settings = Settings.from_environment()
+    agent = agent or settings.agent or None
+    url = settings.url if db is None else db
+    with connect(url) if is_server(url) else Memory(db) as memory:
         build_server(memory, user=user, agent=agent).run()
 
 
@@ -68,50 +71,44 @@ def install(
     yes: Yes = False,
     only_print: Print = False,
 ) -> None:
-    """Tell a client of this memory: shows what it would write, and where, and asks first.
+    """Add this memory to a client's settings; shows what it would write and where, and asks.
 
-    The client starts the server itself, or asks the one at --url.
+    The client starts the server itself, or connects to the one at --url.
     """
-    one = _client(client)
+    mcp_client = _client(client)
     if url and (user or agent or db):
-        raise typer.BadParameter("a server that runs has its own: give --url and --key alone")
-    told = mcp_install.entry(one, _remote(url, key) if url else _local(user, agent, db, key))
-    shown = {mcp_install.section(one): {NAME: told}}
+        raise typer.BadParameter("a running server has its own: give --url and --key alone")
+    server = _remote_server(url, key) if url else _local_server(user, agent, db, key)
+    entry = mcp_install.entry(mcp_client, server)
+    shown = {mcp_install.section(mcp_client): {NAME: entry}}
+    text = json.dumps(shown, indent=2, ensure_ascii=False)
     if only_print:
-        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
-    else:
-        _install(one, told, _file(one, project), ask=not yes, key=key)
-
-
-def _install(
-    client: Client, told: dict[str, Any], file: Path, *, ask: bool, key: str | None
-) -> None:
+        typer.echo(text)
+        return
+    file = _file(mcp_client, project)
     before = mcp_install.read(file)
-    after = mcp_install.merged(before, client, told, file)
-    shown = json.dumps({mcp_install.section(client): {NAME: told}}, indent=2, ensure_ascii=False)
+    after = mcp_install.merged(before, mcp_client, entry, file)
     _say(f"{file} {'gets' if before else 'is made, with'}:")
-    typer.echo(shown.replace(key, f"{key[:4]}…") if key else shown)
-    if told.get("command") == "npx":
-        _say(
-            "Claude Desktop's file takes no addresses: npx (Node.js) has to run mcp-remote for it."
-        )
+    typer.echo(text.replace(key, f"{key[:4]}…") if key else text)
+    if entry.get("command") == "npx":
+        _say("Claude Desktop's file takes no addresses: npx (Node.js) runs mcp-remote for it.")
     if after == before:
         _say("It is there already; nothing was written.")
-    elif ask and not typer.confirm("Write it?", err=True):
+    elif not yes and not typer.confirm("Write it?", err=True):
         raise ConfigError("nothing was written")
     else:
-        kept = mcp_install.write(file, before, after, now=now())
-        _say(f"Written. {f'The file as it was: {kept}. ' if kept else ''}Restart the client.")
+        copy = mcp_install.write(file, before, after, now=now())
+        _say(f"Written. {f'The old file: {copy}. ' if copy else ''}Restart the client.")
 
 
-def _client(name: str) -> Client:
+def _client(name: str) -> McpClient:
     for client in CLIENTS:
         if name == client:
             return client
     raise typer.BadParameter(f"a client is one of {', '.join(CLIENTS)}")
 
 
-def _file(client: Client, project: bool) -> Path:
+def _file(client: McpClient, project: bool) -> Path:
     if project:
         return mcp_install.project_file(client, Path.cwd())
     from platformdirs import user_config_path
@@ -121,33 +118,35 @@ def _file(client: Client, project: bool) -> Path:
     )
 
 
-def _local(user: str | None, agent: str | None, db: str | None, key: str | None) -> Local:
-    """The server as this command line would start it; a client has another environment."""
+def _local_server(
+    user: str | None, agent: str | None, db: str | None, key: str | None
+) -> LocalServer:
+    """The server as this command line would start it, since a client has another environment."""
     settings = Settings.from_environment()
-    agent, place = agent or settings.agent, db or settings.url
+    agent, url = agent or settings.agent, db or settings.url
     arguments = ["-m", "memorist", "mcp", "--user", user or settings.user]
     arguments += ["--agent", agent] if agent else []
-    given = {"tenant": settings.tenant, "embedder": settings.embedder}
-    if place.startswith(("http://", "https://")):
-        given = {"key": key or ""}  # the rest is the server's to choose
-    usual = Settings(url="")
+    variables = {"tenant": settings.tenant, "embedder": settings.embedder}
+    if is_server(url):
+        variables = {"key": key or ""}  # the rest is set on the server
+    defaults = Settings(url="")
     environment = {
         f"MEMORIST_{name.upper()}": value
-        for name, value in given.items()
-        if value != getattr(usual, name)
+        for name, value in variables.items()
+        if value != getattr(defaults, name)
     }
-    if "://" in place:  # it may hold a password, and everyone may list a process's arguments
-        environment["MEMORIST_URL"] = place
-    elif place != str(default_path()):
-        arguments += ["--db", str(Path(place).expanduser().absolute())]
-    return Local(sys.executable, tuple(arguments), environment)
+    if "://" in url:  # it may hold a password, and everyone may list a process's arguments
+        environment["MEMORIST_URL"] = url
+    elif url != str(default_path()):
+        arguments += ["--db", str(Path(url).expanduser().absolute())]
+    return LocalServer(sys.executable, tuple(arguments), environment)
 
 
-def _remote(url: str, key: str | None) -> Remote:
-    if not url.startswith(("http://", "https://")):
+def _remote_server(url: str, key: str | None) -> RemoteServer:
+    if not is_server(url):
         raise typer.BadParameter("--url is the address of a server: http://… or https://…")
-    plain = url.rstrip("/")
-    return Remote(plain if plain.endswith("/mcp") else f"{plain}/mcp", key or "")
+    base = url.rstrip("/")
+    return RemoteServer(base if base.endswith("/mcp") else f"{base}/mcp", key or "")
 
 
 def _say(text: str) -> None:

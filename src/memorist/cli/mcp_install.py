@@ -1,4 +1,4 @@
-"""How MCP clients are told of a server: which file, what to write, and writing it without loss."""
+"""The settings files of MCP clients: where they are, our entry in them, and writing it safely."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args
 
 from memorist.errors import ConfigError
 
-Client = Literal["claude-code", "claude-desktop", "cursor", "vscode"]
-CLIENTS: tuple[Client, ...] = get_args(Client)
+McpClient = Literal["claude-code", "claude-desktop", "cursor", "vscode"]
+CLIENTS: tuple[McpClient, ...] = get_args(McpClient)
 NAME = "memorist"
 PRIVATE = 0o600
 _INDENT = re.compile(r"^[ \t]+(?=\")", re.MULTILINE)
@@ -24,7 +24,7 @@ _KEY = "MEMORIST_AUTHORIZATION"  # of the helper that Claude Desktop needs; ours
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class LocalServer:
     """A server that the client starts: the Python that has Memorist, and its arguments."""
 
     python: str
@@ -33,20 +33,20 @@ class Local:
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
-    """A server that runs already: its address, and the key to it, if it asks for one."""
+class RemoteServer:
+    """A running server: its address, and the key to it, if it requires one."""
 
     url: str
     key: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
-        """What says who is asking."""
+        """The headers that carry the key."""
         return {"Authorization": f"Bearer {self.key}"} if self.key else {}
 
 
-def config_file(client: Client, *, settings: Path, home: Path) -> Path:
-    """Where a client keeps its servers; `settings` is the folder that the system has for such."""
+def config_file(client: McpClient, *, settings: Path, home: Path) -> Path:
+    """The file where a client lists its servers; `settings` is the system's settings folder."""
     return {
         "claude-code": home / ".claude.json",
         "claude-desktop": settings / "Claude" / "claude_desktop_config.json",
@@ -55,8 +55,8 @@ def config_file(client: Client, *, settings: Path, home: Path) -> Path:
     }[client]
 
 
-def project_file(client: Client, folder: Path) -> Path:
-    """Where a client looks for the servers of a project."""
+def project_file(client: McpClient, folder: Path) -> Path:
+    """The file where a client lists the servers of a project."""
     places = {
         "claude-code": ".mcp.json",
         "cursor": ".cursor/mcp.json",
@@ -67,22 +67,22 @@ def project_file(client: Client, folder: Path) -> Path:
     return folder / places[client]
 
 
-def entry(client: Client, server: Local | Remote) -> dict[str, Any]:
-    """What a client's file says of a server."""
-    if isinstance(server, Remote):
-        return _through_helper(server) if client == "claude-desktop" else _remote(client, server)
+def entry(client: McpClient, server: LocalServer | RemoteServer) -> dict[str, Any]:
+    """The entry of a server in a client's file."""
+    if isinstance(server, RemoteServer):
+        return _by_mcp_remote(server) if client == "claude-desktop" else _remote(client, server)
     kind = {} if client == "claude-desktop" else {"type": "stdio"}
-    told: dict[str, Any] = {**kind, "command": server.python, "args": list(server.arguments)}
-    return told | ({"env": dict(server.environment)} if server.environment else {})
+    fields: dict[str, Any] = {**kind, "command": server.python, "args": list(server.arguments)}
+    return fields | ({"env": dict(server.environment)} if server.environment else {})
 
 
-def _remote(client: Client, server: Remote) -> dict[str, Any]:
+def _remote(client: McpClient, server: RemoteServer) -> dict[str, Any]:
     kind = {} if client == "cursor" else {"type": "http"}
     return {**kind, "url": server.url, **({"headers": server.headers} if server.key else {})}
 
 
-def _through_helper(server: Remote) -> dict[str, Any]:
-    """Claude Desktop's file knows only servers that it starts: mcp-remote is one, and asks ours."""
+def _by_mcp_remote(server: RemoteServer) -> dict[str, Any]:
+    """Claude Desktop only lists servers that it starts: mcp-remote is one, and connects to ours."""
     arguments = ["-y", "mcp-remote", server.url, "--transport", "http-only"]
     if server.url.startswith("http://"):
         arguments.append("--allow-http")
@@ -94,25 +94,25 @@ def _through_helper(server: Remote) -> dict[str, Any]:
     return {"command": "npx", "args": arguments, "env": env}
 
 
-def section(client: Client) -> str:
-    """Under which name a client's file has its servers."""
+def section(client: McpClient) -> str:
+    """The name of the section of a client's file that lists its servers."""
     return "servers" if client == "vscode" else "mcpServers"
 
 
-def merged(text: str, client: Client, told: Mapping[str, Any], file: Path) -> str:
-    """A client's file with our server in it, and all else as it was."""
-    held = _object(_loaded(text, file) if text.strip() else {}, file)
-    servers = _object(held.get(section(client), {}), file)
-    held[section(client)] = {**servers, NAME: dict(told)}
-    found = _INDENT.search(text)
-    return json.dumps(held, indent=found[0] if found else 2, ensure_ascii=False) + "\n"
+def merged(text: str, client: McpClient, entry: Mapping[str, Any], file: Path) -> str:
+    """A client's file with our entry in it, and all else as it was."""
+    content = _object(_parsed(text, file) if text.strip() else {}, file)
+    servers = _object(content.get(section(client), {}), file)
+    content[section(client)] = {**servers, NAME: dict(entry)}
+    indent = _INDENT.search(text)
+    return json.dumps(content, indent=indent[0] if indent else 2, ensure_ascii=False) + "\n"
 
 
-def _loaded(text: str, file: Path) -> Any:
+def _parsed(text: str, file: Path) -> Any:
     try:
-        held = json.loads(text, object_pairs_hook=_once)
-        json.dumps(held, allow_nan=False)  # a number that is too large would become no JSON
-        return held
+        content = json.loads(text, object_pairs_hook=_unique_names)
+        json.dumps(content, allow_nan=False)  # a number that is too large would become no JSON
+        return content
     except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         raise ConfigError(
@@ -121,11 +121,11 @@ def _loaded(text: str, file: Path) -> Any:
         ) from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
         raise ValueError("a name is there twice: one of them would be lost")
-    return found
+    return content
 
 
 def _object(value: Any, file: Path) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _object(value: Any, file: Path) -> dict[str, Any]:
 
 
 def read(file: Path) -> str:
-    """What a file holds; nothing, if it is not there."""
+    """The content of a file; empty if there is no such file."""
     try:
         return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -145,16 +145,16 @@ def read(file: Path) -> str:
 
 
 def write(file: Path, before: str, after: str, *, now: datetime) -> Path | None:
-    """Put the new text in place at once, and give where the old one is kept, if there was one."""
+    """Replace the file in one step; return the copy of the old one, if there was one."""
     file = file.resolve()  # a link stays a link
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        kept = _keep(file, now) if file.exists() else None
-        mode = file.stat().st_mode & 0o777 if kept else PRIVATE
+        copy = _copy(file, now) if file.exists() else None
+        mode = file.stat().st_mode & 0o777 if copy else PRIVATE
         with tempfile.NamedTemporaryFile(
             "w",
             encoding="utf-8",
-            errors="backslashreplace",  # half of a character, as it was
+            errors="backslashreplace",  # a lone surrogate, as it was
             dir=file.parent,
             prefix=f".{file.name}.",
             delete=False,
@@ -173,13 +173,13 @@ def write(file: Path, before: str, after: str, *, now: datetime) -> Path | None:
                 raise
     except OSError as error:
         raise ConfigError(f"{file} cannot be written ({error.strerror})") from None
-    return kept
+    return copy
 
 
-def _keep(file: Path, now: datetime) -> Path:
-    """A copy of the file beside it, over no other."""
+def _copy(file: Path, now: datetime) -> Path:
+    """A copy of the file beside it, under a new name."""
     stem, number = f"{file.name}.{now:%Y%m%d-%H%M%S}", 0
-    while (kept := file.with_name(f"{stem}{f'-{number}' if number else ''}.bak")).exists():
+    while (copy := file.with_name(f"{stem}{f'-{number}' if number else ''}.bak")).exists():
         number += 1
-    shutil.copy2(file, kept)
-    return kept
+    shutil.copy2(file, copy)
+    return copy

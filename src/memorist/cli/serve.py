@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memorist import __version__
-from memorist.cli.common import Database, console
+from memorist.cli.options import Database, database_url
+from memorist.cli.render import console
 from memorist.config import Settings
 from memorist.runtime import open_store
 
 if TYPE_CHECKING:
     from memorist.server.http.run import Address
 
-Host = Annotated[str, typer.Option(help="Where to listen; beyond this machine, keys are needed.")]
+Host = Annotated[str, typer.Option(help="The address to listen on; other machines need a key.")]
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")]
 Workers = Annotated[int, typer.Option(min=1, max=64, help="How many processes.")]
 Whose = Annotated[
@@ -25,10 +26,12 @@ Whose = Annotated[
 ]
 Auth = Annotated[
     bool | None,
-    typer.Option("--auth/--no-auth", help="Ask for keys. Default: unless only you can connect."),
+    typer.Option("--auth/--no-auth", help="Require keys. Default: unless only you can connect."),
 ]
 Names = Annotated[list[str] | None, typer.Option(help="May be given several times.")]
-Rate = Annotated[float | None, typer.Option(min=0, help="Requests a second of one caller; 0: any.")]
+Rate = Annotated[
+    float | None, typer.Option(min=0, help="Requests a second of one caller; 0: no limit.")
+]
 
 
 def serve(
@@ -48,29 +51,28 @@ def serve(
         serve as listen,  # here: the other commands start without it
     )
 
-    given: dict[str, Any] = {
-        "url": db,
+    settings = Settings.from_environment()
+    options: dict[str, Any] = {
+        "url": database_url(db, settings, "serve"),
         "user": user,
         "hosts": " ".join(allow_host or ()),
         "origins": " ".join(allow_origin or ()),
         "auth": None if auth is None else ("on" if auth else "off"),
         "rate": None if rate is None else str(rate),
     }
-    known = Settings.from_environment()
-    where = Address(host, port)
-    chosen = replace(known, **{name: value for name, value in given.items() if value})
-    # Made or brought up to date by one process alone.
-    with closing(open_store(chosen.url, chosen.durability)) as store:
-        keys = any(key.revoked_at is None for key in store.keys(chosen.tenant))
-    settings = resolve_auth(chosen, where, keys=keys)
-    listen(settings, where, workers=workers, ready=lambda at: _tell(settings, at))
+    address = Address(host, port)
+    settings = replace(settings, **{name: value for name, value in options.items() if value})
+    # Opened here first, so that one process alone creates or migrates the database.
+    with closing(open_store(settings.url, settings.durability)) as store:
+        keys = any(key.revoked_at is None for key in store.keys(settings.tenant))
+    settings = resolve_auth(settings, address, keys=keys)
+    listen(settings, address, workers=workers, ready=lambda at: _print_addresses(settings, at))
 
 
-def _tell(settings: Settings, at: Address) -> None:
-    """Say where to look."""
+def _print_addresses(settings: Settings, at: Address) -> None:
     who = f"{settings.user}; no key is needed, as only this machine can connect"
     if settings.auth == "on":
-        who = "whoever shows a key: memorist keys create --user …, or --admin"
+        who = "whoever has a key: memorist keys create --user …, or --admin"
     if at.anywhere and not settings.hosts:
         who += "; name the host they call with --allow-host"
     database = "PostgreSQL" if "://" in settings.url else settings.url

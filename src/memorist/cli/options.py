@@ -1,0 +1,119 @@
+"""What commands share: their common options, and opening the memory that these name."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from memorist.cli.render import remark
+from memorist.client import connect
+from memorist.config import Settings
+from memorist.errors import ConfigError
+from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
+from memorist.memory import Memory
+from memorist.runtime import open_embedder, open_store
+
+CATCH_UP_SECONDS = 3.0  # at most, for what was just stored
+
+User = Annotated[
+    str | None, typer.Option("--user", "-u", help="Whose memory. Default: MEMORIST_USER or `me`.")
+]
+Agent = Annotated[str | None, typer.Option("--agent", "-a", help="With which agent.")]
+SessionId = Annotated[str | None, typer.Option("--session", "-s", help="In which session.")]
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        help="A file, a postgresql:// URL or the http:// address of a server. "
+        "Default: MEMORIST_URL.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Everyone = Annotated[bool, typer.Option("--everyone", help="For all users of the tenant.")]
+LibraryName = Annotated[
+    str | None, typer.Option("--library", "-l", help="A library that all users share, by its name.")
+]
+Deadline = Annotated[
+    float, typer.Option("--deadline", help="Milliseconds. A new process has a model to load.")
+]
+
+
+@contextmanager
+def open_memory(
+    database: str | None,
+    user: str | None = None,
+    *,
+    worker: bool = True,
+    extraction: Extraction | None = None,
+    wrap: Callable[[Any], Any] = lambda store: store,
+) -> Iterator[tuple[Memory, str]]:
+    """The memory that the options and the environment name, and the user whose it is.
+
+    Without `worker` nothing runs in the background: new jobs wait in the queue. Where a model is
+    set they wait too, for `memorist worker`: a command ends before the model's answer would be
+    used. A server has a worker of its own.
+    """
+    settings = Settings.from_environment()
+    url = settings.url if database is None else database
+    if is_server(url):
+        memory = connect(url, key=settings.key)
+    else:
+        if worker and extraction is None and not settings.model:
+            extraction = DEFAULT_EXTRACTION
+        memory = Memory(
+            wrap(open_store(url, settings.durability)),
+            tenant=settings.tenant,
+            embedder=open_embedder(settings.embedder) if worker else None,
+            extraction=extraction if worker else None,
+        )
+    with memory:
+        yield memory, settings.user if user is None else user
+
+
+def is_server(url: str) -> bool:
+    """Whether a URL is the address of a server instead of a database."""
+    return url.startswith(("http://", "https://"))
+
+
+def database_url(database: str | None, settings: Settings, command: str) -> str:
+    """The URL of the database itself, for the commands that a server cannot run."""
+    url = settings.url if database is None else database
+    if is_server(url):
+        raise ConfigError(
+            f"memorist {command} needs the database itself: run it where the server runs, and "
+            "give --db a file or a postgresql:// URL"
+        )
+    return url
+
+
+@contextmanager
+def open_database(database: str | None, command: str) -> Iterator[Memory]:
+    """The memory without a worker, for a command that a server cannot run."""
+    database_url(database, Settings.from_environment(), command)
+    with open_memory(database, worker=False) as (memory, _):
+        yield memory
+
+
+def catch_up(memory: Memory, user: str) -> None:
+    """Wait a moment for the jobs of what this user just said; say how many are left."""
+    until = time.monotonic() + CATCH_UP_SECONDS
+    while _waiting(memory, user) and memory.jobs.catch_up(0.1) and time.monotonic() < until:
+        pass
+    if left := _waiting(memory, user):
+        remark(f"{left} jobs wait to be processed; `memorist worker --once` does them")
+
+
+def _waiting(memory: Memory, user: str) -> int:
+    jobs = memory.jobs.list(user=user, dead=False)
+    return sum(job.kind in ("embed", "derive") for job in jobs)
+
+
+def read_stdin() -> str:
+    """All of standard input; bytes that are not UTF-8 are refused where the text is stored."""
+    return sys.stdin.buffer.read().decode(errors="surrogateescape")

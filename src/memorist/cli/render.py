@@ -1,0 +1,140 @@
+"""How commands print: tables for people, JSON for programs, remarks on standard error."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from memorist.errors import InvalidError
+from memorist.records.scope import Scope
+
+SHORT_ID_CHARS = 8  # from the end of an id: UUIDv7s of the same time begin alike
+INTERNAL_FIELDS = ("lease",)
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+console = Console()
+errors = Console(stderr=True)
+
+T = TypeVar("T")
+Cell = str | Text | datetime | int | None
+Columns = Mapping[str, Callable[[T], Cell]]
+"""The columns of a table: their names, and what each shows of a record."""
+
+
+def render(
+    records: Sequence[T], columns: Columns[T], *, as_json: bool, empty: str, main: str = ""
+) -> None:
+    """Print records as a table or as JSON; where there are none, say so on standard error."""
+    if as_json:
+        print_json(records)
+    elif records:
+        console.print(table(records, columns, main=main))
+    else:
+        remark(empty)
+
+
+def table(
+    records: Iterable[T], columns: Columns[T], *, main: str = "", header: bool = True
+) -> Table:
+    """Records as rows; with `main`, the other columns are dim."""
+    rows = [[cell(record) for cell in columns.values()] for record in records]
+    made = Table(box=None, pad_edge=False, show_header=header)
+    for number, name in enumerate(columns):
+        counts = all(isinstance(row[number], int) for row in rows)
+        made.add_column(
+            name,
+            style="dim" if main and name != main else "",
+            overflow="fold",
+            no_wrap=name == "id",
+            justify="right" if counts else "left",
+        )
+    for row in rows:
+        made.add_row(*map(_cell_text, row))
+    return made
+
+
+def _cell_text(cell: Cell) -> Text:
+    if isinstance(cell, Text):
+        return cell
+    if isinstance(cell, datetime):
+        return Text(timestamp(cell))
+    # As Text: what a user wrote is never taken for markup.
+    return Text(f"{cell:,}" if isinstance(cell, int) else escape_controls(cell or ""))
+
+
+def print_json(value: Any) -> None:
+    """Print for programs, in ASCII, which any terminal's encoding holds."""
+    print(json.dumps(value, default=_jsonable))
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return fields_of(value)
+
+
+def fields_of(record: Any) -> dict[str, Any]:
+    """A record's fields; user, agent and session in place of its scope, and no secret."""
+    fields = {
+        field.name: getattr(record, field.name)
+        for field in dataclasses.fields(record)
+        if field.repr and field.name not in INTERNAL_FIELDS
+    }
+    scope = fields.pop("scope", None)
+    if isinstance(scope, Scope):
+        fields |= {"user": scope.user, "agent": scope.agent, "session": scope.session}
+    return fields
+
+
+def remark(line: str) -> None:
+    """A dim line on standard error, out of the way of the output."""
+    errors.print(Text(escape_controls(line), style="dim"), soft_wrap=True)
+
+
+def warn(line: str) -> None:
+    """A yellow line on standard error."""
+    errors.print(Text(escape_controls(line), style="yellow"), soft_wrap=True)
+
+
+def warn_incomplete(late: Sequence[str], failed: Mapping[str, str]) -> None:
+    """Name the search channels that were late or failed."""
+    if late:
+        warn(f"late: {', '.join(late)}")
+    for channel, reason in failed.items():
+        warn(f"{channel} gave nothing: {reason}")
+
+
+def escape_controls(text: str) -> str:
+    """Text whose control characters are shown and not obeyed by a terminal."""
+    return _CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+def timestamp(at: datetime) -> str:
+    """A moment in the reader's own time zone."""
+    return at.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def short_id(id_: str) -> str:
+    """The end of an id, which tells it from others."""
+    return f"…{id_[-SHORT_ID_CHARS:]}" if len(id_) > SHORT_ID_CHARS else id_
+
+
+def full_id(end: str, ids: Sequence[str]) -> str:
+    """The one id with this end; where there is none, `end` itself, for the caller to look up."""
+    matches = [id_ for id_ in ids if id_.endswith(end.removeprefix("…"))]
+    if end in ids or not matches:
+        return end
+    if len(matches) > 1:
+        raise InvalidError(f"{len(matches)} ids end so; give more of the one you mean")
+    return matches[0]
