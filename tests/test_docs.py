@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memorist.config import Settings
-from tests.support.pages import ROOT, program
+from tests.support.pages import ROOT, UNHURRIED, program
 
 README = ROOT / "README.md"
 DOCUMENTS = [README, *sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -33,7 +33,11 @@ def test_the_ten_lines_of_the_readme_work(empty_home: dict[str, str], tmp_path: 
     code = program(README.read_text()).code
     assert code.count("\n") <= 10
     done = subprocess.run(
-        [sys.executable, "-c", code], env=empty_home, capture_output=True, text=True, check=True
+        [sys.executable, "-c", UNHURRIED + code],
+        env=empty_home,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.startswith("I moved to Berlin in March. No more Munich commutes! | ")
     assert (tmp_path / "memorist" / "memorist.db").exists()
@@ -46,7 +50,7 @@ def test_the_ten_lines_of_the_readme_work(empty_home: dict[str, str], tmp_path: 
 def test_a_page_prints_what_it_says(page: Path, empty_home: dict[str, str], tmp_path: Path) -> None:
     code, promised = program(page.read_text("utf-8"))
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
+        [sys.executable, "-W", "error", "-c", UNHURRIED + code],
         env=empty_home,
         cwd=tmp_path,
         capture_output=True,

@@ -13,6 +13,10 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent.parent
 BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 BESIDE = re.compile(r"^ *print\(.*\)\s+# (.+)$", re.MULTILINE)
+# Put before a program: recall waits for every channel, as no page is about how busy a machine is.
+UNHURRIED = """from memorist.records.query import Query
+Query.deadline_ms = property(lambda self: None, lambda self, value: None)
+"""
 
 
 class PageProgram(NamedTuple):
