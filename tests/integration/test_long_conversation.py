@@ -14,8 +14,8 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from memorist import Extraction, Memory, ProviderError, Window
+from memorist.agents.langchain import NOTHING, MemoristSummarizer
 from memorist.agents.middleware import OVERFLOW, MemoristMiddleware
-from memorist.agents.summary import NOTHING, MemoristSummarizer
 from memorist.context.tokens import TokenCounter
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.testing.scripted import ScriptedChatModel, ScriptedOverflowError

@@ -23,7 +23,7 @@ from memorist import Memory, Notebook, Window
 from memorist.agents.react import ReactAgent, Response, Token, ToolResult, ToolStarted
 from memorist.agents.toolbox import Toolbox
 from memorist.agents.tools import memory_tools
-from memorist.errors import ConfigError, InvalidError, StoreUnavailableError
+from memorist.errors import InvalidError, StoreUnavailableError
 from memorist.lifecycle.settings import Extraction, Policy
 from memorist.store.sqlite.store import SqliteStore
 from memorist.testing.scripted import Cut, ScriptedChatModel
@@ -431,7 +431,7 @@ def test_nothing_to_answer_and_unknown_options_are_refused(memory: Memory) -> No
     for nothing in ("", "  ", None):
         with pytest.raises(InvalidError, match="needs a text"):
             agent.process_message(nothing)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="takes no wndow"):
+    with pytest.raises(TypeError, match="wndow"):
         made(None, ["Hi."], wndow=Window())
 
 

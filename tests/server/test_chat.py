@@ -13,7 +13,7 @@ import pytest
 from memorist import Memory
 from memorist.config import Settings
 from memorist.server.auth import Guard, Keys
-from memorist.server.chat import Chats, ChatSettings
+from memorist.server.chat import ChatRuntime, ChatSettings
 from memorist.server.http.app import build_app
 from tests.support.http_server import serving
 
@@ -28,7 +28,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 @pytest.fixture
 def client(memory: Memory) -> Iterator[httpx.Client]:
-    chats = Chats(settings=ChatSettings(deadline_ms=None))  # however busy the machine is
+    chats = ChatRuntime(settings=ChatSettings(deadline_ms=None))  # however busy the machine is
     app = build_app(memory, Guard.local("default", "ada"), chats=chats)
     with serving(app) as url, httpx.Client(base_url=url, timeout=30) as client:
         yield client
@@ -167,4 +167,4 @@ def test_a_message_sent_again_under_its_id_is_stored_once(
 
 
 def test_the_settings_that_name_no_model_open_none() -> None:
-    assert Chats.of(Settings(url=":memory:")).model is None
+    assert ChatRuntime.of(Settings(url=":memory:")).model is None

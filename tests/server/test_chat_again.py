@@ -14,7 +14,7 @@ import pytest
 from memorist import Memory
 from memorist.records.message import Message
 from memorist.server.auth import Guard
-from memorist.server.chat import Chats
+from memorist.server.chat import ChatRuntime
 from memorist.server.http.app import build_app
 from memorist.testing.model_server import Dropped, ModelServer
 from tests.server.test_chat import JSON, read_events
@@ -248,7 +248,7 @@ def test_an_id_that_is_no_question_of_the_callers_is_refused(
 
 def test_without_a_model_a_stored_question_is_looked_at_again(memory: Memory) -> None:
     asked = memory.session(user="ada").add("user", "Where is my bike?")
-    app = build_app(memory, Guard.local("default", "ada"), chats=Chats())
+    app = build_app(memory, Guard.local("default", "ada"), chats=ChatRuntime())
     with serving(app) as url, httpx.Client(base_url=url, timeout=30) as client:
         told = ask_by_id(client, asked).json()
     assert told["asked_id"] == asked

@@ -80,7 +80,9 @@ def look() -> str:
 
 
 def made(memory: Memory, model: Any, **options: Any) -> ReactAgent:
-    return ReactAgent(model, memory, user="ada", agent="mate", grow=True, **options)
+    return ReactAgent(
+        model, memory, user="ada", agent="mate", store_partial_replies=True, **options
+    )
 
 
 def log(memory: Memory) -> list[Message]:
@@ -136,10 +138,10 @@ def test_a_reply_that_breaks_off_again_and_again_grows_in_its_one_place(memory: 
     agent = made(memory, model)
     for part in ("one two thr", "one more"):
         with pytest.raises(ConnectionError):
-            list(agent.stream("Count", "s", asked_id="q", replied=0))
+            list(agent.stream("Count", "s", asked_id="q", next_reply=0))
         assert [(it.text, it.unfinished) for it in log(memory)] == [("Count", False), (part, True)]
     model._go_on.clear()
-    again = agent.stream("Count", "s", asked_id="q", replied=0)
+    again = agent.stream("Count", "s", asked_id="q", next_reply=0)
     run = threading.Thread(target=lambda: list(again))
     run.start()
     until(lambda: log(memory)[1].text == "one two three ")
@@ -154,7 +156,7 @@ def test_a_reply_that_breaks_off_again_and_again_grows_in_its_one_place(memory: 
 def test_a_whole_reply_is_never_begun_anew(memory: Memory) -> None:
     agent = made(memory, ScriptedChatModel(["First.", "Second.", "Third.", "Fourth."]))
     for replied in (0, 0, 1, None):  # the second as if nobody had heard of the first
-        list(agent.stream("How is it?", "s", asked_id="q", replied=replied))
+        list(agent.stream("How is it?", "s", asked_id="q", next_reply=replied))
     assert [it.text for it in log(memory)] == ["How is it?", "First.", "Third.", "Fourth."]
 
 
@@ -230,7 +232,9 @@ def test_whoever_stops_listening_leaves_what_had_been_said(memory: Memory) -> No
 
 def test_what_is_recalled_is_told_before_anything_is_said(memory: Memory) -> None:
     memory.remember("My bike is in the cellar.", user="ada", agent="mate", session="t")
-    agent = made(memory, ScriptedChatModel(["In the cellar."]), tell_recall=True, deadline_ms=None)
+    agent = made(
+        memory, ScriptedChatModel(["In the cellar."]), stream_recall=True, deadline_ms=None
+    )
     first, *_ = agent.stream("Where is my bike?", "s")
     assert isinstance(first, Recalled)
     assert first.recall.hits[0].text == "My bike is in the cellar."

@@ -19,7 +19,7 @@ import pytest
 from memorist import Memory
 from memorist.config import Settings
 from memorist.server.auth import Guard
-from memorist.server.chat import Chats
+from memorist.server.chat import ChatRuntime
 from memorist.server.http.app import build_app
 from memorist.server.http.run import Address, serve
 from memorist.testing.model_server import ModelServer, quote_messages
@@ -45,7 +45,7 @@ def settings(target: str, model_url: str) -> Settings:
 
 def go_on(memory: Memory, model: ModelServer) -> tuple[str, str]:
     """What another server on the same store answers to the next message, and to the one before."""
-    chats = Chats.of(settings("", model.url))
+    chats = ChatRuntime.of(settings("", model.url))
     app = build_app(memory, Guard.local(memory.tenant_name, "ada"), chats=chats)
     with serving(app) as url, httpx.Client(base_url=url, timeout=60) as client:
         told = str(say(client, "Go on")["message"])

@@ -20,10 +20,8 @@ from memorist.config import Settings
 from memorist.errors import ConfigError, MissingExtraError
 from memorist.records.message import Message
 from memorist.server.auth import Guard
-from memorist.server.chat import Chats, ChatSettings
-from memorist.server.chat_model import open_langchain_model
+from memorist.server.chat import ChatQuestion, ChatRuntime, ChatSettings, open_langchain_model
 from memorist.server.http.app import build_app
-from memorist.server.question import Asked
 from memorist.testing.model_server import Dropped, ModelServer
 from tests.server.test_chat import JSON, events, read_events, say
 from tests.support.http_server import serving
@@ -56,7 +54,7 @@ def chat_of(server: ModelServer) -> ChatOpenAI:
 
 @contextmanager
 def talking(memory: Memory, server: ModelServer, **how: Any) -> Iterator[httpx.Client]:
-    chats = Chats(chat_of(server), ChatSettings(deadline_ms=None, **how))
+    chats = ChatRuntime(chat_of(server), ChatSettings(deadline_ms=None, **how))
     app = build_app(memory, Guard.local("default", "ada"), chats=chats)
     with serving(app) as url, httpx.Client(base_url=url, timeout=30) as client:
         yield client
@@ -226,11 +224,11 @@ def test_a_turn_that_takes_too_long_is_ended_and_shows_until_then_that_it_lives(
 def test_a_server_that_ends_stores_what_had_been_said(memory: Memory, server: ModelServer) -> None:
     answers(server, " ".join(f"word{number}" for number in range(500)))
     server.mode, server.byte_every_s = "slow", 0.0005
-    chats = Chats(chat_of(server), ChatSettings(tools=()))
+    chats = ChatRuntime(chat_of(server), ChatSettings(tools=()))
 
     async def end() -> None:
-        asked = Asked(memory.session(user="ada"), Message("user", "Count"))
-        said = chats.answered(memory, asked)
+        asked = ChatQuestion(memory.session(user="ada"), Message("user", "Count"))
+        said = chats.answer(memory, asked)
         async for event in said:
             if isinstance(event, Token) and event.text == "word2 ":
                 break

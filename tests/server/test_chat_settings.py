@@ -15,7 +15,7 @@ from memorist.config import Settings
 from memorist.context.window import Window
 from memorist.errors import ConfigError
 from memorist.server.auth import Guard
-from memorist.server.chat import SYSTEM, Chats
+from memorist.server.chat import SYSTEM, ChatRuntime
 from memorist.server.http.app import build_app
 from memorist.testing.model_server import Limit, ModelServer
 from tests.server.test_chat import JSON, events, say
@@ -31,9 +31,9 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield memory
 
 
-def chats(**given: str) -> Chats:
+def chats(**given: str) -> ChatRuntime:
     environment = {f"MEMORIST_{name.upper()}": value for name, value in given.items()}
-    return Chats.of(Settings.from_environment({"MEMORIST_URL": ":memory:", **environment}))
+    return ChatRuntime.of(Settings.from_environment({"MEMORIST_URL": ":memory:", **environment}))
 
 
 def test_the_window_and_the_prompt_can_be_set() -> None:

@@ -1,8 +1,9 @@
-"""Careful: work on the memory that may fail or hang, and never takes the agent with it."""
+"""CircuitBreaker: calls to the memory that may fail or hang without stopping the agent."""
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, MutableMapping
 from typing import TypeVar
@@ -10,51 +11,83 @@ from typing import TypeVar
 from memorist.errors import MemoristError
 from memorist.recall.daemon_pool import DaemonPool, Task
 
-PATIENCE_SECONDS = 5.0
-REST_SECONDS = 30.0  # after a hang, the memory is left alone for so long
+PATIENCE_S = 10.0
+TIMEOUTS_TO_OPEN = 2  # in a row: a single slow call proves nothing
+FIRST_REST_S, LONGEST_REST_S = 1.0, 30.0
 
 T = TypeVar("T")
 log = logging.getLogger("memorist.agents")
 
 
-class Careful:
-    """Runs work in threads, waits so long and no longer, and notes what went wrong."""
+class CircuitBreaker:
+    """Runs calls in threads, waits `patience_s` for each, and skips calls while the memory hangs.
 
-    def __init__(self, patience_s: float = PATIENCE_SECONDS, rest_s: float = REST_SECONDS) -> None:
+    Two timeouts in a row open it: calls are skipped for a second, and for twice as long after
+    each further timeout, up to half a minute. A call that succeeds, even late, closes it again.
+    """
+
+    def __init__(
+        self, patience_s: float = PATIENCE_S, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._pool = DaemonPool()
         self._patience_s = patience_s
-        self._rest_s = rest_s
-        self._resting_until = 0.0
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._timeouts = 0
+        self._open_until = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls are skipped at the moment."""
+        return self._clock() < self._open_until
 
     def start(self, work: Callable[[], T]) -> Task[T]:
-        """Begin work that somebody will ask for later."""
-        task = Task(work)
+        """Begin work whose result is taken later."""
+
+        def run() -> T:
+            result = work()
+            self._record_success()
+            return result
+
+        task = Task(run)
         self._pool.start(task)
         return task
 
     def run(
         self, what: str, work: Callable[[], T], otherwise: T, failed: MutableMapping[str, str]
     ) -> T:
-        """What the work gives, or else `otherwise`, and `failed` says why."""
-        if time.monotonic() < self._resting_until:
-            failed[what] = "the memory did not answer a while ago, and is left alone for now"
+        """The result of the work; else `otherwise`, with the reason in `failed`."""
+        if self.is_open:
+            failed[what] = "skipped, because the memory did not answer in time before"
             return otherwise
         task = self.start(work)
         if not task.wait(self._patience_s):
             task.drop()
-            self._resting_until = time.monotonic() + self._rest_s
+            self._record_timeout()
         return self.take(what, task, otherwise, failed)
 
     def take(self, what: str, task: Task[T], otherwise: T, failed: MutableMapping[str, str]) -> T:
-        """What a task gave, if it is done and gave anything."""
+        """The result of a task if it has one by now; else `otherwise`, with the reason."""
         if task.succeeded:
             return task.result()
         failed[what] = reason_of(task.error) if task.error else "the memory did not answer in time"
         log.warning("the agent goes on without its memory (%s): %s", what, failed[what])
         return otherwise
 
+    def _record_success(self) -> None:
+        with self._lock:
+            self._timeouts, self._open_until = 0, 0.0
+
+    def _record_timeout(self) -> None:
+        with self._lock:
+            self._timeouts += 1
+            further = self._timeouts - TIMEOUTS_TO_OPEN
+            if further >= 0:
+                rest_s = min(FIRST_REST_S * 2 ** min(further, 16), LONGEST_REST_S)
+                self._open_until = self._clock() + rest_s
+
 
 def reason_of(error: BaseException) -> str:
-    """Why, in our own words: those of others may quote what a user said."""
+    """Why something failed; the text of an error that is not ours may quote a user, and is left."""
     kind = type(error).__name__
     return f"{kind}: {error}" if isinstance(error, MemoristError) else kind

@@ -1,4 +1,4 @@
-"""LangChain's doors: a chat history that lasts, and a retriever over all that is remembered."""
+"""For LangChain: a lasting chat history, a retriever, and a summariser for its own middleware."""
 
 from __future__ import annotations
 
@@ -8,18 +8,27 @@ from dataclasses import replace
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, Self
 
-from memorist.agents.messages import from_langchain, to_langchain
+from memorist.agents.messages import entry_of, from_langchain, is_others_summary, to_langchain
 from memorist.aio import in_thread
+from memorist.context.compression.compress import DEFAULT, compress
+from memorist.context.compression.summarizer import style_of
+from memorist.context.tokens import TokenCounter
+from memorist.context.window import Window
 from memorist.errors import (
     ConflictError,
     InvalidError,
+    MemoristError,
     MissingExtraError,
     ProviderError,
     StoreError,
 )
 from memorist.memory import Memory
+from memorist.providers.chat_model import ChatModel
 from memorist.records.message import Message
 from memorist.records.query import Filters, Hit
+from memorist.records.scope import Scope
+from memorist.records.summary import Summary
+from memorist.runtime import Budgeted
 from memorist.views.library import Library
 
 try:
@@ -37,7 +46,6 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from memorist.agents.middleware import MemoristMiddleware
-    from memorist.agents.summary import MemoristSummarizer
     from memorist.agents.toolbox import Toolbox
     from memorist.agents.tools import memory_tools
 
@@ -51,10 +59,12 @@ __all__ = [
 ]
 _WHEN_ASKED_FOR = {
     "MemoristMiddleware": "memorist.agents.middleware",
-    "MemoristSummarizer": "memorist.agents.summary",
     "Toolbox": "memorist.agents.toolbox",
     "memory_tools": "memorist.agents.tools",
 }
+
+NOTHING = "(Nothing was said before.)"
+_SCOPE = Scope(user="summary", session="summary")  # of what is returned and not stored
 
 log = logging.getLogger("memorist")
 
@@ -278,3 +288,67 @@ def _words(message: Message) -> tuple[Any, ...]:
     """What a message says, without what is told about it."""
     calls = [(call.name, call.call_id, call.arguments) for call in message.tool_calls]
     return message.role, message.content, message.name, message.tool_call_id, calls, message.images
+
+
+class MemoristSummarizer:
+    """A summariser for LangChain's SummarizationMiddleware; it never raises.
+
+        SummarizationMiddleware(
+            model, trigger=("tokens", 8_000), trim_tokens_to_summarize=None,
+            summarizer=MemoristSummarizer(memory),
+        )
+
+    With a memory whose `extraction` has a model, that model writes the summary within its budget;
+    without one, or where it fails, it is made of sentences of the messages.
+    """
+
+    def __init__(self, memory: Memory | None = None, *, window: Window | None = None) -> None:
+        self._style = style_of(window or Window(), TokenCounter((window or Window()).counts_with()))
+        self._model = _model_of(memory)
+
+    def __call__(self, messages: Sequence[BaseMessage]) -> str:
+        """The summary of the messages, and of the summary before if it is among them."""
+        said = [message for message in messages if not is_others_summary(message)]
+        before = "\n".join(str(it.text) for it in messages if is_others_summary(it))
+        if not said:
+            return before or NOTHING
+        try:
+            return self._written(said, before, self._model)
+        except MemoristError as error:
+            log.warning("a summary was made of the messages' own words: %s", error)
+            return self._written(said, before, None)
+
+    def _written(self, said: Sequence[BaseMessage], before: str, model: ChatModel | None) -> str:
+        settings = replace(DEFAULT, max_tokens=self._style.max_tokens)
+        entries = [entry_of(message, place) for place, message in enumerate(said, start=1)]
+        done = compress(
+            entries,
+            scope=_SCOPE,
+            counter=self._style.counter,
+            model=model,
+            settings=settings,
+            previous=_previous(before, self._style.counter),
+        )
+        return done.summary.text or NOTHING
+
+
+def _previous(text: str, counter: TokenCounter) -> Summary | None:
+    if not text:
+        return None
+    tokens = counter.text(text)
+    return Summary(
+        scope=_SCOPE,
+        text=text,
+        last_seq=0,
+        messages=0,
+        made_by="langchain",
+        tokens_before=tokens,
+        tokens=tokens,
+    )
+
+
+def _model_of(memory: Memory | None) -> ChatModel | None:
+    extraction = memory.extraction if memory is not None else None
+    if memory is None or extraction is None or extraction.model is None:
+        return None
+    return Budgeted(extraction.model, memory.store, extraction)

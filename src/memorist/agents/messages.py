@@ -1,10 +1,10 @@
-"""LangChain's messages as ours, and back: ids kept, and nothing lost on the way."""
+"""LangChain messages as ours and back, with their ids; results of tools as they are stored."""
 
 from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, time
 from decimal import Decimal
 from enum import Enum
@@ -13,7 +13,9 @@ from typing import Any
 from uuid import UUID
 
 from memorist.errors import MessageError, MissingExtraError
+from memorist.records.ids import new_id
 from memorist.records.langchain import from_stored, to_dict
+from memorist.records.log import LogEntry
 from memorist.records.message import Message
 
 try:
@@ -21,6 +23,8 @@ try:
         BaseMessage,
         BaseMessageChunk,
         RemoveMessage,
+        SystemMessage,
+        ToolMessage,
         message_chunk_to_message,
         message_to_dict,
         messages_from_dict,
@@ -29,16 +33,19 @@ try:
 except ImportError as error:
     raise MissingExtraError("langchain") from error
 
-_WRITTEN = (date, time, Decimal, UUID, PurePath)  # known by what `str` makes of them
+UNPLACED = 0  # the sequence number of what is not in the log, which begins with 1
+ERROR_CHARS = 200
+_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+_WRITTEN = (date, time, Decimal, UUID, PurePath)  # stored as what `str` makes of them
 _TOO_DEEP = 128
 
 log = logging.getLogger("memorist")
 
 
 def to_langchain(message: Message, encode_image: Callable[[str], str] | None = None) -> BaseMessage:
-    """The LangChain message that says the same, or the very one that this was made of.
+    """The LangChain message that a stored message was made of, or one of the same content.
 
-    Images stay as given unless an encoder is passed.
+    Images stay as they are unless an encoder is passed.
     """
     try:
         return messages_from_dict([to_dict(message, encode_image)])[0]
@@ -51,14 +58,14 @@ def from_langchain(message: BaseMessage) -> Message:
     if not isinstance(message, BaseMessage):
         raise MessageError(f"message must be a LangChain message, got {type(message).__name__}")
     if isinstance(message, RemoveMessage):
-        raise MessageError("a RemoveMessage says nothing that could be stored; forget the message")
+        raise MessageError("a RemoveMessage has nothing to store; forget the message instead")
     if isinstance(message, BaseMessageChunk):
         message = message_chunk_to_message(message)
     return from_stored(_json(message_to_dict(message)))
 
 
 def _json(value: Any, depth: int = 0) -> Any:
-    """The value as JSON has it; what it cannot have is left out, and that is said."""
+    """The value as JSON; what JSON cannot hold is left out, with a warning in the log."""
     if depth > _TOO_DEEP:
         raise MessageError(f"message is nested more than {_TOO_DEEP} levels deep")
     if isinstance(value, Enum):
@@ -77,3 +84,66 @@ def _json(value: Any, depth: int = 0) -> Any:
         return str(value)
     log.warning("a %s in a message is not JSON and was not stored with it", type(value).__name__)
     return None
+
+
+def is_stored_kind(message: BaseMessage) -> bool:
+    """Whether a message of the agent's state belongs into the log."""
+    return not (isinstance(message, RemoveMessage | SystemMessage) or is_others_summary(message))
+
+
+def is_others_summary(message: BaseMessage) -> bool:
+    """Whether another middleware put it in the place of the messages it summarises."""
+    return message.additional_kwargs.get("lc_source") == "summarization"
+
+
+def entry_of(message: BaseMessage, seq: int = UNPLACED) -> LogEntry:
+    """The message as the log would hold it; of what it cannot hold, only the text."""
+    try:
+        ours = from_langchain(message)
+    except MessageError:
+        ours = Message(_ROLES.get(message.type, "user"), str(message.text))
+    return LogEntry(seq, "", ours.role, ours)
+
+
+def tool_results(
+    call: Mapping[str, Any], messages: list[ToolMessage], took_ms: float
+) -> Iterator[Message]:
+    """The results of a tool call as they are stored: with arguments, success and duration.
+
+    A message without an id gets one here, so that the state and the log use the same.
+    """
+    for message in messages:
+        message.id = message.id or new_id()
+        error = str(message.text)[:ERROR_CHARS] if message.status == "error" else None
+        yield _with_call(from_langchain(message), call, took_ms, error)
+
+
+def tool_failure(call: Mapping[str, Any], error: Exception, took_ms: float) -> Message:
+    """The stored result of a tool that raised and so ended the run."""
+    reason = f"{type(error).__name__}: {error}"[:ERROR_CHARS]
+    message = Message("tool", reason, name=call["name"], tool_call_id=call["id"] or "")
+    return _with_call(message, call, took_ms, reason)
+
+
+def _with_call(
+    message: Message, call: Mapping[str, Any], took_ms: float, error: str | None
+) -> Message:
+    use = {"arguments": call["args"], "success": error is None, "duration_ms": round(took_ms, 3)}
+    data = {**(message.structured_data or {}), **use}
+    if error is not None:
+        data["error"] = error
+    return message.changed(structured_data=data, name=message.name or call["name"])
+
+
+def tool_messages(result: Any) -> list[ToolMessage]:
+    """The messages that a tool answered with; a Command may hold none."""
+    if isinstance(result, ToolMessage):
+        return [result]
+    update = getattr(result, "update", None)  # of LangGraph's Command
+    messages = update.get("messages") or () if isinstance(update, Mapping) else ()
+    return [message for message in messages if isinstance(message, ToolMessage)]
+
+
+def field_of(place: Any, name: str) -> Any:
+    """A field of a mapping or of an object: LangGraph's contexts and states may be either."""
+    return place.get(name) if isinstance(place, Mapping) else getattr(place, name, None)

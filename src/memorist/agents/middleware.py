@@ -2,9 +2,9 @@
 
     agent = create_agent(model, tools, middleware=[MemoristMiddleware(memory, user="ada")])
 
-What is said is stored as it is said; notes, memories and the summary of older turns are put into
-each request, and only there. Whatever fails, the agent answers; `state["memorist"]` and the log
-say what was missing.
+Messages are stored as they come; notes, memories and the summary of older turns are put into each
+request, and only there. Whatever fails of the memory, the agent answers; `state["memorist"]` and
+the log say what was missing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, NotRequired, TypedDict, Unpack
+from typing import Annotated, Any, NotRequired, TypedDict, TypeVar
 
 from memorist.errors import MissingExtraError
 
@@ -32,6 +32,7 @@ try:
     from langchain.chat_models import init_chat_model
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage, ToolMessage
+    from langgraph.config import get_config
     from langgraph.errors import GraphBubbleUp
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.runtime import Runtime
@@ -39,47 +40,37 @@ try:
 except ImportError as error:
     raise MissingExtraError("agents") from error
 
-from memorist.agents.circuit_breaker import Careful
-from memorist.agents.identity import NOBODY, Who, who_runs
+from memorist.agents.circuit_breaker import PATIENCE_S, CircuitBreaker
+from memorist.agents.messages import field_of, tool_failure, tool_messages, tool_results
 from memorist.agents.overflow import is_overflow
-from memorist.agents.pending_writes import Ledger
-from memorist.agents.reply_recorder import Growing
-from memorist.agents.request_builder import Filled, Filling
-from memorist.agents.tool_use import failure, results_of
+from memorist.agents.pending_writes import Identity, PendingWrites
+from memorist.agents.reply_recorder import ReplyRecorder
+from memorist.agents.request_builder import BuiltRequest, RequestBuilder
 from memorist.aio import in_thread
 from memorist.context.builder import DEADLINE_MS, ArticleSource, ContextBuilder
 from memorist.context.window import Receipt, Window
-from memorist.errors import ConfigError
 from memorist.memory import Memory
+from memorist.providers.images import encode_image
 from memorist.recall.daemon_pool import Task
 from memorist.records.query import Recall
 
 MOST_RECALLS = 256
-GRACE_MS = 1_000.0  # recall keeps its own deadline; who is later by so much hangs, or loads a model
+GRACE_MS = 1_000.0  # recall keeps its own deadline; one that is later by so much hangs
 TIMES_LARGER = 4  # than the window, where a larger model does not say how large its own is
-
+NO_USER = (
+    "no user is named: give MemoristMiddleware a user=, or the run a user_id in its context or "
+    "in config['configurable']"
+)
 NEAR = "near the limit"
 OVERFLOW = "the model refused the request as too long"
 
 log = logging.getLogger("memorist.agents")
 receipts = logging.getLogger("memorist.context")
+B = TypeVar("B", bound=ContextBuilder)
 
 
-class Options(TypedDict, total=False):
-    """What a middleware may be made with besides; all have a default."""
-
-    library: ArticleSource
-    deadline_ms: float | None
-    read_image: Callable[[str], str] | None
-    larger_window: Window
-    restore: bool
-    trim_state: bool
-    patience_s: float
-    grow: bool
-
-
-class Report(TypedDict, total=False):
-    """What the state says of the memory: no word of a user is in it."""
+class MemoryReport(TypedDict, total=False):
+    """What the state says about the memory; it has no user content."""
 
     session: str | None
     window: int
@@ -92,20 +83,22 @@ class Report(TypedDict, total=False):
 
 
 class MemoristState(AgentState[Any]):
-    """The agent's state, and what became of its memory in the last run."""
+    """The agent's state, with the report on its memory in the last run."""
 
-    memorist: NotRequired[Annotated[Report, OmitFromSchema(input=True, output=False)]]
+    memorist: NotRequired[Annotated[MemoryReport, OmitFromSchema(input=True, output=False)]]
     memorist_summary: NotRequired[Annotated[str, PrivateStateAttr]]
 
 
 class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
-    """Remembers what an agent and its user say, and puts what matters before the model.
+    """Stores what an agent and its user say, and puts what is remembered before the model.
 
-    `user` and `session` may also come with each run; see the documents. `larger_model` is asked
-    where the window is too small, or the model says that it is. Of the options, `library` quotes
-    articles, `deadline_ms` is recall's, `restore=False` keeps out turns that only the log has,
-    and `trim_state=False` leaves summarised messages in the agent's state. With `grow=True` a
-    reply that streams is stored as it comes, unfinished until the model is done.
+    `user`, `agent` and `session` may also come with each run, as `user_id`, `agent_id` and
+    `session_id` or `thread_id` of its context or configuration. `larger_model` is asked where the
+    window is too small, or the model says that it is. `library` quotes articles, `deadline_ms` is
+    recall's, `restore=False` leaves out turns that only the log has, and `trim_state=False` keeps
+    summarised messages in the agent's state. With `store_partial_replies` a reply that streams is
+    stored as it comes, unfinished until the model is done. No call to the memory is waited for
+    longer than `patience_s`.
     """
 
     state_schema = MemoristState
@@ -119,34 +112,47 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         session: str | None = None,
         window: Window | None = None,
         larger_model: BaseChatModel | str | None = None,
-        **options: Unpack[Options],
+        larger_window: Window | None = None,
+        library: ArticleSource | None = None,
+        deadline_ms: float | None = DEADLINE_MS,
+        read_image: Callable[[str], str] | None = encode_image,
+        restore: bool = True,
+        trim_state: bool = True,
+        store_partial_replies: bool = False,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         super().__init__()
-        if unknown := options.keys() - Options.__annotations__.keys():
-            raise ConfigError(f"MemoristMiddleware takes no {', '.join(sorted(unknown))}")
         if isinstance(larger_model, str):
             larger_model = init_chat_model(larger_model)
         self.memory = memory
         self.last_receipt: Receipt | None = None
-        self._fixed = {"user": user, "agent": agent, "session": session}
+        self._fixed = Identity(user or "", agent, session)
         self._window = window or Window()
         self._larger = larger_model
-        self._options = options
-        patience = {"patience_s": options["patience_s"]} if "patience_s" in options else {}
-        self._careful = Careful(**patience)
-        self._ledger = Ledger(memory)
-        self._recalls: OrderedDict[tuple[Who, str], Task[Recall]] = OrderedDict()
+        self._larger_window = larger_window
+        self._deadline_ms = deadline_ms
+        self._store_partial_replies = store_partial_replies
+        self._given = {
+            "library": library,
+            "deadline_ms": deadline_ms,
+            "read_image": read_image,
+            "restore": restore,
+            "trim_state": trim_state,
+        }
+        self._breaker = CircuitBreaker(patience_s)
+        self._writes = PendingWrites(memory)
+        self._recalls: OrderedDict[tuple[Identity, str], Task[Recall]] = OrderedDict()
         self._lock = threading.Lock()
 
     def before_agent(self, state: MemoristState, runtime: Runtime[Any]) -> dict[str, Any]:
-        """Store what was said, while what is remembered of it is looked for."""
+        """Store the new messages, while recall is running."""
         failed: dict[str, str] = {}
-        who = self._begin(runtime, failed)
-        if who is None:
+        identity = self._begin(runtime, failed)
+        if identity is None:
             return {"memorist": {"failed": failed}}
-        self._ask(who, state["messages"])
-        self._keep(who, state["messages"], failed)
-        return {"memorist": {"session": who.session, "failed": failed}}
+        self._start_recall(identity, state["messages"])
+        self._store(identity, state["messages"], failed)
+        return {"memorist": {"session": identity.session, "failed": failed}}
 
     async def abefore_agent(self, state: MemoristState, runtime: Runtime[Any]) -> dict[str, Any]:
         return await in_thread(self.before_agent, state, runtime)
@@ -154,36 +160,36 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ExtendedModelResponse[Any]:
-        """Ask with what is remembered, and once more elsewhere if that was too much."""
-        filled = self.fill(request)
+        """Ask the model with what is remembered; once more, with less, if that was too long."""
+        built = self.build(request)
         try:
-            return self.answered(filled, self._asked(filled, handler))
+            return self.answered(built, self._ask(built, handler))
         except Exception as error:
-            again = self._after(error, request, filled)
+            again = self._retry(error, request, built)
             if again is None:
                 raise
-        return self.answered(again, self._asked(again, handler))
+        return self.answered(again, self._ask(again, handler))
 
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ExtendedModelResponse[Any]:
-        filled = await in_thread(self.fill, request)
+        built = await in_thread(self.build, request)
         try:
-            return self.answered(filled, await self._aasked(filled, handler))
+            return self.answered(built, await self._aask(built, handler))
         except Exception as error:
-            again = await in_thread(self._after, error, request, filled)
+            again = await in_thread(self._retry, error, request, built)
             if again is None:
                 raise
-        return self.answered(again, await self._aasked(again, handler))
+        return self.answered(again, await self._aask(again, handler))
 
     def after_model(self, state: MemoristState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Store the reply before anything is made of it."""
+        """Store the reply before its tools run."""
         failed: dict[str, str] = {}
-        who = self._who(runtime, state)
-        if who is not None:
-            self._keep(who, state["messages"], failed)
+        identity = self._identity(runtime, state)
+        if identity is not None:
+            self._store(identity, state["messages"], failed)
         if not failed:
             return None
         said = state.get("memorist", {})
@@ -195,7 +201,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         return await in_thread(self.after_model, state, runtime)
 
     def after_agent(self, state: MemoristState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Store what others have added meanwhile."""
+        """Store what other middleware has added."""
         return self.after_model(state, runtime)
 
     async def aafter_agent(
@@ -213,9 +219,9 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         try:
             result = handler(request)
         except Exception as error:
-            self._keep_failure(request, error, began)
+            self._store_failure(request, error, began)
             raise
-        self._keep_results(request, result, began)
+        self._store_results(request, result, began)
         return result
 
     async def awrap_tool_call(
@@ -227,218 +233,242 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         try:
             result = await handler(request)
         except Exception as error:
-            await in_thread(self._keep_failure, request, error, began)
+            await in_thread(self._store_failure, request, error, began)
             raise
-        await in_thread(self._keep_results, request, result, began)
+        await in_thread(self._store_results, request, result, began)
         return result
 
-    def _begin(self, runtime: Any, failed: dict[str, str]) -> Who | None:
-        """Who speaks; without a session it is the active one, or a new one."""
-        who = who_runs(self._fixed, runtime)
-        if who is None:
-            failed["user"] = NOBODY
-            log.warning("the agent goes on without its memory: %s", NOBODY)
+    def _begin(self, runtime: Any, failed: dict[str, str]) -> Identity | None:
+        """The identity of a run that begins; without a session, its active one or a new one."""
+        identity = identity_of_run(self._fixed, runtime)
+        if identity is None:
+            failed["user"] = NO_USER
+            log.warning("the agent goes on without its memory: %s", NO_USER)
             return None
-        if who.session is not None:
-            return who
-        user, agent = who.user, who.agent
-        found = self._careful.run(
+        if identity.session is not None:
+            return identity
+        user, agent = identity.user, identity.agent
+        session = self._breaker.run(
             "session", lambda: self.memory.session(user=user, agent=agent).id, None, failed
         )
-        named = replace(who, session=found)
-        self._ledger.move(who, named)
-        return named
+        with_session = replace(identity, session=session)
+        self._writes.move(identity, with_session)
+        return with_session
 
-    def _who(self, runtime: Any, state: Any) -> Who | None:
-        """Who speaks, in the session that the run began with."""
-        who = who_runs(self._fixed, runtime)
-        begun = state.get("memorist") or {} if isinstance(state, dict) else {}
-        if who is None or who.session is not None:
-            return who
-        return replace(who, session=begun.get("session"))
+    def _identity(self, runtime: Any, state: Any) -> Identity | None:
+        """The identity of a run, with the session that it began with."""
+        identity = identity_of_run(self._fixed, runtime)
+        report = state.get("memorist") or {} if isinstance(state, dict) else {}
+        if identity is None or identity.session is not None:
+            return identity
+        return replace(identity, session=report.get("session"))
 
-    def _keep(self, who: Who, messages: Sequence[BaseMessage], failed: dict[str, str]) -> None:
-        if self._ledger.note(who, messages):
-            self._careful.run("store", lambda: self._ledger.write(who), 0, failed)
+    def _store(
+        self, identity: Identity, messages: Sequence[BaseMessage], failed: dict[str, str]
+    ) -> None:
+        if self._writes.add(identity, messages):
+            self._breaker.run("store", lambda: self._writes.write(identity), 0, failed)
 
-    def _keep_failure(self, request: ToolCallRequest, error: Exception, began: float) -> None:
-        who = self._who(request.runtime, request.state)
-        if who is None or isinstance(error, GraphBubbleUp):  # it waits for a person, or goes on
+    def _store_failure(self, request: ToolCallRequest, error: Exception, began: float) -> None:
+        identity = self._identity(request.runtime, request.state)
+        if identity is None or isinstance(error, GraphBubbleUp):  # an interrupt, not a failure
             return
-        self._ledger.note_one(who, failure(request.tool_call, error, _ms_since(began)))
-        self._careful.run("store", lambda: self._ledger.write(who), 0, {})
+        message = tool_failure(request.tool_call, error, _ms_since(began))
+        self._writes.add_converted(identity, message)
+        self._breaker.run("store", lambda: self._writes.write(identity), 0, {})
 
-    def _keep_results(self, request: ToolCallRequest, result: Any, began: float) -> None:
-        who = self._who(request.runtime, request.state)
-        if who is None:
+    def _store_results(self, request: ToolCallRequest, result: Any, began: float) -> None:
+        identity = self._identity(request.runtime, request.state)
+        if identity is None:
             return
         took_ms = _ms_since(began)
 
-        def keep() -> int:  # a result may be nothing that can be stored
-            for message in results_of(request.tool_call, result, took_ms):
-                self._ledger.note_one(who, message)
-            return self._ledger.write(who)
+        def store() -> int:  # in here, as a result may be nothing that can be stored
+            for message in tool_results(request.tool_call, tool_messages(result), took_ms):
+                self._writes.add_converted(identity, message)
+            return self._writes.write(identity)
 
-        self._careful.run("store", keep, 0, {})
+        self._breaker.run("store", store, 0, {})
 
-    def _ask(self, who: Who, messages: Sequence[BaseMessage]) -> None:
-        """Begin anew with the question, which may have been asked before in other words."""
-        if (asked := _question(messages)) is not None and asked.id:
-            self._ledger.ask(who, asked.id)
+    def _start_recall(self, identity: Identity, messages: Sequence[BaseMessage]) -> None:
+        """Begin the recall for the question, also where it was asked before in other words."""
+        if (question := _question(messages)) is not None and question.id:
+            self._writes.recheck(identity, question.id)
             with self._lock:
-                self._recalls.pop((who, asked.id), None)
-        self._recalling(who, messages)
+                self._recalls.pop((identity, question.id), None)
+        self._recall_task(identity, messages)
 
-    def _recalling(self, who: Who, messages: Sequence[BaseMessage]) -> Task[Recall]:
-        """The search for what bears on the question; begun once for each."""
-        asked = _question(messages)
-        key = (who, (asked.id if asked is not None else None) or "")
+    def _recall_task(self, identity: Identity, messages: Sequence[BaseMessage]) -> Task[Recall]:
+        """The recall for the question; one for each."""
+        question = _question(messages)
+        key = (identity, (question.id if question is not None else None) or "")
         with self._lock:
             if key in self._recalls:
                 return self._recalls[key]
             while len(self._recalls) >= MOST_RECALLS:
                 self._recalls.popitem(last=False)
-            text = str(asked.text) if asked is not None else ""
-            task = self._careful.start(
-                lambda: self._request(who, ContextBuilder, self._window).recall(text)
+            text = str(question.text) if question is not None else ""
+            task = self._breaker.start(
+                lambda: self._builder(ContextBuilder, identity, self._window).recall(text)
             )
             self._recalls[key] = task
             return task
 
-    def _recalled(self, who: Who, messages: Sequence[BaseMessage]) -> Recall:
-        """What was found by the deadline, wherever that ran from."""
-        task, failed = self._recalling(who, messages), dict[str, str]()
-        deadline_ms = self._options.get("deadline_ms", DEADLINE_MS)
+    def _recalled(self, identity: Identity, messages: Sequence[BaseMessage]) -> Recall:
+        """What was found by the deadline, which runs since the recall began."""
+        task, failed = self._recall_task(identity, messages), dict[str, str]()
+        deadline_ms = self._deadline_ms
         left_ms = None if deadline_ms is None else deadline_ms + GRACE_MS - task.elapsed_ms()
         task.wait(left_ms if left_ms is None else max(left_ms, 0) / 1_000)
-        found = self._careful.take("recall", task, Recall(hits=(), late=("recall",)), failed)
-        return replace(found, failed={**found.failed, **failed}) if failed else found
+        recall = self._breaker.take("recall", task, Recall(hits=(), late=("recall",)), failed)
+        return replace(recall, failed={**recall.failed, **failed}) if failed else recall
 
-    def _request(self, who: Who, kind: type[Any], window: Window, **more: Any) -> Any:
-        memory = self.memory
-        scope = memory.scope(user=who.user, agent=who.agent, session=who.session)
-        return memory.builder(kind, scope, window, given=dict(self._options), **more)
+    def _builder(self, kind: type[B], identity: Identity, window: Window, **more: Any) -> B:
+        scope = self.memory.scope(
+            user=identity.user, agent=identity.agent, session=identity.session
+        )
+        return self.memory.builder(kind, scope, window, given=dict(self._given), **more)
 
-    def fill(self, request: ModelRequest[Any]) -> Filled:
-        """The request with what is remembered; for the larger model where it must be.
+    def build(self, request: ModelRequest[Any]) -> BuiltRequest:
+        """The request with what is remembered, for the larger model if the window is too small.
 
-        For subclasses: it goes before each question to the model.
+        Subclasses may extend it: it is called before each request to the model.
         """
-        filled = self._filled(request, self._window)
-        if filled.tight and self._larger is not None:
+        built = self._built(request, self._window)
+        if built.tight and self._larger is not None:
             return self._moved(request, NEAR)
-        return filled
+        return built
 
-    def _filled(self, request: ModelRequest[Any], window: Window) -> Filled:
-        who, failed = self._who(request.runtime, request.state), dict[str, str]()
-        if who is None or not request.messages:
-            return Filled(request=request)
+    def _built(self, request: ModelRequest[Any], window: Window) -> BuiltRequest:
+        identity, failed = self._identity(request.runtime, request.state), dict[str, str]()
+        if identity is None or not request.messages:
+            return BuiltRequest(request=request)
 
-        def work() -> Filled:
-            filling = self._request(
-                who,
-                Filling,
+        def work() -> BuiltRequest:
+            builder = self._builder(
+                RequestBuilder,
+                identity,
                 window,
-                recalled=lambda: self._recalled(who, request.messages),
-                stored_id=lambda id_: self._ledger.stored_id(who, id_),
+                recalled=lambda: self._recalled(identity, request.messages),
+                stored_id=lambda id_: self._writes.stored_id(identity, id_),
                 prior=request.state.get("memorist_summary", ""),
             )
-            filled: Filled = filling.fill(request)
-            return filled
+            return builder.build(request)
 
-        filled = self._careful.run("context", work, Filled(request=request), failed)
-        return replace(filled, failed=failed) if failed else filled
+        built = self._breaker.run("context", work, BuiltRequest(request=request), failed)
+        return replace(built, failed=failed) if failed else built
 
-    def _moved(self, request: ModelRequest[Any], why: str) -> Filled:
+    def _moved(self, request: ModelRequest[Any], reason: str) -> BuiltRequest:
         """The request for the larger model, in its window."""
         assert self._larger is not None
-        filled = self._filled(request, self._larger_window(self._larger))
-        log.warning("the agent moves to a model with a larger window: %s", why)
-        return replace(filled, request=filled.request.override(model=self._larger), moved=why)
+        window = self._larger_window
+        if window is None:
+            size = (self._larger.profile or {}).get("max_input_tokens")
+            window = replace(
+                self._window, max_tokens=size or self._window.max_tokens * TIMES_LARGER
+            )
+        built = self._built(request, window)
+        log.warning("the agent moves to a model with a larger window: %s", reason)
+        return replace(built, request=built.request.override(model=self._larger), moved=reason)
 
-    def _larger_window(self, model: BaseChatModel) -> Window:
-        if (given := self._options.get("larger_window")) is not None:
-            return given
-        told = (model.profile or {}).get("max_input_tokens")
-        size = told or self._window.max_tokens * TIMES_LARGER
-        return replace(self._window, max_tokens=size)
-
-    def _after(self, error: Exception, request: ModelRequest[Any], was: Filled) -> Filled | None:
-        """What to ask instead when the model says that it was too much; None for other errors."""
-        if was.moved or not is_overflow(error):
+    def _retry(
+        self, error: Exception, request: ModelRequest[Any], built: BuiltRequest
+    ) -> BuiltRequest | None:
+        """What to send after the model refused a request as too long; None for other errors."""
+        if built.moved or not is_overflow(error):
             return None
         if self._larger is not None:
             return self._moved(request, OVERFLOW)
-        used = was.receipt.used if was.receipt is not None else 0
-        small = max(used // 2, self._window.answer_tokens + 1)
-        less = self._filled(request, replace(self._window, max_tokens=small))
-        if less.receipt is None or less.receipt.used >= used:
+        used = built.receipt.used if built.receipt is not None else 0
+        half = max(used // 2, self._window.answer_tokens + 1)
+        smaller = self._built(request, replace(self._window, max_tokens=half))
+        if smaller.receipt is None or smaller.receipt.used >= used:
             return None
         log.warning("the model takes in less than its window says: %d tokens are too much", used)
-        return replace(less, gone=())
+        return replace(smaller, gone=())
 
-    def _asked(
-        self, filled: Filled, handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    def _ask(
+        self, built: BuiltRequest, handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        growing = self._growing(filled.request)
-        return growing.ask(filled.request, handler) if growing else handler(filled.request)
+        recorder = self._recorder(built.request)
+        return recorder.ask(built.request, handler) if recorder else handler(built.request)
 
-    async def _aasked(
-        self, filled: Filled, handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    async def _aask(
+        self,
+        built: BuiltRequest,
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        growing = self._growing(filled.request)
-        return await (growing.aask(filled.request, handler) if growing else handler(filled.request))
+        recorder, request = self._recorder(built.request), built.request
+        return await (recorder.aask(request, handler) if recorder else handler(request))
 
-    def _growing(self, request: ModelRequest[Any]) -> Growing | None:
-        """Who stores the reply as it comes, if that is wanted."""
-        who = self._who(request.runtime, request.state) if self._options.get("grow") else None
-        if who is None:
+    def _recorder(self, request: ModelRequest[Any]) -> ReplyRecorder | None:
+        identity = self._identity(request.runtime, request.state)
+        if identity is None or not self._store_partial_replies:
             return None
-        return Growing(who, self._ledger, self._careful, self.names(request))
+        return ReplyRecorder(identity, self._writes, self._breaker, self.reply_namer(request))
 
-    def names(self, request: ModelRequest[Any]) -> Callable[[], str] | None:
-        """Who gives a reply that is stored as it comes its id; else the model does.
+    def reply_namer(self, request: ModelRequest[Any]) -> Callable[[], str] | None:
+        """What gives the ids of replies that are stored while they stream; None: the model.
 
-        For subclasses: it goes before each such reply.
+        Subclasses may extend it: it is called before each such reply.
         """
         return None
 
-    def answered(self, filled: Filled, response: ModelResponse[Any]) -> ExtendedModelResponse[Any]:
-        """The reply, and what the state is told. For subclasses: it follows each answer."""
-        receipt = filled.receipt
-        report: Report = {"failed": dict(filled.failed)}
+    def answered(
+        self, built: BuiltRequest, response: ModelResponse[Any]
+    ) -> ExtendedModelResponse[Any]:
+        """The response, with the update of the state.
+
+        Subclasses may extend it: it is called after each response of the model.
+        """
+        receipt = built.receipt
+        report: MemoryReport = {"failed": dict(built.failed)}
         update: dict[str, Any] = {}
         if receipt is not None:
             self.last_receipt = receipt
             receipts.info("%s", receipt)
-            report = _report(receipt, filled)
-            update["memorist_summary"] = filled.summary
-        who = self._who(filled.request.runtime, filled.request.state)
-        report["session"] = who.session if who is not None else None
-        before: Any = filled.request.state.get("memorist") or {}
-        report["failed"] = {
-            **report["failed"],
-            **before.get("failed", {}),
-        }  # the first is the cause
+            report = _report(receipt, built)
+            update["memorist_summary"] = built.summary
+        identity = self._identity(built.request.runtime, built.request.state)
+        report["session"] = identity.session if identity is not None else None
+        before: Any = built.request.state.get("memorist") or {}
+        report["failed"] |= before.get("failed", {})  # the first failure is the cause
         update["memorist"] = report
-        update["messages"] = [RemoveMessage(id=id_) for id_ in filled.gone]
+        update["messages"] = [RemoveMessage(id=id_) for id_ in built.gone]
         return ExtendedModelResponse(model_response=response, command=Command(update=update))
+
+
+def identity_of_run(fixed: Identity, runtime: Any) -> Identity | None:
+    """Who a run is for: what the middleware was made with, the run's context, or its config."""
+    context = getattr(runtime, "context", None)
+    try:
+        configured = get_config().get("configurable") or {}
+    except RuntimeError:  # outside of a run
+        configured = {}
+
+    def look(*names: str) -> str | None:
+        values = [field_of(place, name) for name in names for place in (context, configured)]
+        return next((str(value) for value in values if value), None)
+
+    user, agent = fixed.user or look("user_id"), fixed.agent or look("agent_id")
+    session = fixed.session or look("session_id", "thread_id")
+    return Identity(user, agent, session) if user else None
 
 
 def _question(messages: Sequence[BaseMessage]) -> HumanMessage | None:
     return next((it for it in reversed(messages) if isinstance(it, HumanMessage)), None)
 
 
-def _report(receipt: Receipt, filled: Filled) -> Report:
+def _report(receipt: Receipt, built: BuiltRequest) -> MemoryReport:
     made = receipt.compression
     return {
         "window": receipt.window,
         "used": receipt.used,
         "parts": {part.name: part.tokens for part in receipt.parts},
         "saved": made.saved if made is not None else 0,
-        "moved": filled.moved,
+        "moved": built.moved,
         "late": list(receipt.late),
-        "failed": {**receipt.failed, **filled.failed},
+        "failed": {**receipt.failed, **built.failed},
     }
 
 

@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mappi
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any, Unpack
+from typing import Any
 
 from memorist.errors import MissingExtraError
 
@@ -37,37 +37,30 @@ try:
 except ImportError as error:
     raise MissingExtraError("agents") from error
 
+from memorist.agents.circuit_breaker import PATIENCE_S
+from memorist.agents.messages import tool_messages
 from memorist.agents.middleware import MemoristMiddleware
-from memorist.agents.middleware import Options as MemoryOptions
-from memorist.agents.replies import reply_id
-from memorist.agents.request_builder import Filled
+from memorist.agents.request_builder import BuiltRequest
+from memorist.context.builder import DEADLINE_MS, ArticleSource
 from memorist.context.window import Receipt, Window
-from memorist.errors import ConfigError, InvalidError
+from memorist.errors import InvalidError
 from memorist.memory import Memory
-from memorist.records.ids import new_id
+from memorist.providers.images import encode_image
+from memorist.records.ids import new_id, reply_id
 from memorist.records.query import Recall
 
 ERROR_CHARS = 1_000
 MOST_MESSAGES, MOST_SESSIONS = 50, 1_000  # that are kept in this process
-Answer = ToolMessage | Command[Any]
 MODES = ["messages", "custom", "values"]
 NO_MEMORY = "memory: there is none; the agent answers without"
+ToolAnswer = ToolMessage | Command[Any]
 
 log = logging.getLogger("memorist.agents")
 
 
-class Options(MemoryOptions, total=False):
-    """What an agent may be made with besides; those of `MemoristMiddleware`, and more."""
-
-    window: Window
-    larger_model: BaseChatModel | str
-    middleware: Sequence[AgentMiddleware[Any, Any, Any]]
-    tell_recall: bool
-
-
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What is remembered of the question; a stream gives it where `tell_recall` asks for it."""
+    """What was recalled for the question; part of a stream where `stream_recall` asks for it."""
 
     recall: Recall
 
@@ -102,10 +95,10 @@ class ToolResult:
 class Response:
     """The agent's answer, and what it took.
 
-    `receipt` says what was put before the model the last time, and its cost to the token; it is
-    None where the memory failed. `recalled` are the ids of the memories in it. `warnings` name
-    what of the memory failed or was late; nobody's words are in them. `message_id` and
-    `asked_id` are the answer's and the question's in the log.
+    `receipt` says what the last request to the model held, in tokens; it is None where the memory
+    failed. `recalled` are the ids of the memories in it. `warnings` name what of the memory failed
+    or was late, without user content. `message_id` and `asked_id` are the ids of the answer and
+    of the question in the log.
     """
 
     message: str
@@ -123,39 +116,41 @@ Event = Recalled | Token | ToolStarted | ToolResult | Response
 
 
 @dataclass(slots=True)
-class Turn:
-    """One run: whose it is, and what it leaves behind; LangGraph hands it to all who take part.
+class AgentRun:
+    """The context of one run: whose it is, and what it leaves behind.
 
-    Where `replied` says how many replies the question has, those that are stored as they come are
-    named after it, the next by that number.
+    Where `next_reply` is a number, replies that are stored while they stream get ids derived from
+    the question's id and that number.
     """
 
     user_id: str
+    agent_id: str | None
     session_id: str | None
     asked_id: str = field(default_factory=new_id)
     receipt: Receipt | None = None
-    tells_recall: bool = False
-    replied: int | None = None
+    stream_recall: bool = False
+    next_reply: int | None = None
     named: set[str] = field(default_factory=set)
     rounds: dict[str, int] = field(default_factory=dict)
     results: list[tuple[tuple[int, int], ToolResult]] = field(default_factory=list)
 
     def name_reply(self) -> str:
         """The id of the next reply."""
-        number = self.replied or 0
+        number = self.next_reply or 0
         id_ = reply_id(self.asked_id, number)
-        self.replied = number + 1
+        self.next_reply = number + 1
         self.named.add(id_)
         return id_
 
 
 class ReactAgent:
-    """An agent with a memory, for one user.
+    """An agent with a memory.
 
-    `model` is a chat model of LangChain's or its name. Without a `memory` it answers all the same.
-    Of the options, `window` is how much the model takes in, `larger_model` is asked where that is
-    too little, `library` quotes articles, and `middleware` is your own. `graph` is what
-    `create_agent` made.
+    `model` is a LangChain chat model or its name. Without a `memory` it answers all the same.
+    Without a `user` each call names one. `window` is how much the model takes in; `larger_model`
+    is asked where that is too little. `middleware` is your own; with `stream_recall`, streams tell
+    what was recalled. The other options are those of `MemoristMiddleware`. `graph` is the graph
+    that `create_agent` made.
     """
 
     def __init__(
@@ -163,30 +158,54 @@ class ReactAgent:
         model: BaseChatModel | str,
         memory: Memory | None,
         *,
-        user: str,
+        user: str | None = None,
         agent: str | None = "assistant",
         tools: Sequence[Any] = (),
         system: str = "",
-        **options: Unpack[Options],
+        window: Window | None = None,
+        larger_model: BaseChatModel | str | None = None,
+        larger_window: Window | None = None,
+        library: ArticleSource | None = None,
+        deadline_ms: float | None = DEADLINE_MS,
+        read_image: Callable[[str], str] | None = encode_image,
+        restore: bool = True,
+        trim_state: bool = True,
+        store_partial_replies: bool = False,
+        patience_s: float = PATIENCE_S,
+        middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
+        stream_recall: bool = False,
     ) -> None:
-        if unknown := options.keys() - Options.__annotations__.keys():
-            raise ConfigError(f"ReactAgent takes no {', '.join(sorted(unknown))}")
         self.memory = memory
         self.user = user
-        self._lately = _Lately()
-        given: dict[str, Any] = dict(options)
-        own, self._tells_recall = given.pop("middleware", ()), given.pop("tell_recall", False)
-        watching: list[Any] = [_Tools()]
+        self.agent = agent
+        self._stream_recall = stream_recall
+        self._fallback = FallbackHistory()
+        ours: list[Any] = [_ToolEvents()]
         if memory is None:
             log.warning("%s", NO_MEMORY)
         else:
-            watching.insert(0, _Remembering(memory, user=user, agent=agent, **given))
+            remembering = _RunMiddleware(
+                memory,
+                window=window,
+                larger_model=larger_model,
+                larger_window=larger_window,
+                library=library,
+                deadline_ms=deadline_ms,
+                read_image=read_image,
+                restore=restore,
+                trim_state=trim_state,
+                store_partial_replies=store_partial_replies,
+                patience_s=patience_s,
+                user=user,
+                agent=agent,
+            )
+            ours.insert(0, remembering)
         self.graph: Any = create_agent(
             model,
             list(tools),
             system_prompt=system or None,
-            middleware=[*watching, *own],
-            context_schema=Turn,
+            middleware=[*ours, *middleware],
+            context_schema=AgentRun,
         )
 
     def process_message(self, text: str, session_id: str | None = None) -> Response:
@@ -194,147 +213,162 @@ class ReactAgent:
 
         Errors of the model are raised; what the user said is stored by then.
         """
-        turn = Turn(self.user, session_id)
-        return self._response(self.graph.invoke(self._asked(text, turn), context=turn), turn)
+        run = self._run(session_id)
+        return self._response(self.graph.invoke(self._input(text, run), context=run), run)
 
     async def aprocess_message(self, text: str, session_id: str | None = None) -> Response:
         """`process_message`, for asyncio."""
-        turn = Turn(self.user, session_id)
-        state = await self.graph.ainvoke(self._asked(text, turn), context=turn)
-        return self._response(state, turn)
+        run = self._run(session_id)
+        state = await self.graph.ainvoke(self._input(text, run), context=run)
+        return self._response(state, run)
 
     def stream(
         self,
         text: str,
         session_id: str | None = None,
         *,
+        user: str | None = None,
+        agent: str | None = None,
         asked_id: str | None = None,
-        replied: int | None = None,
+        next_reply: int | None = None,
     ) -> Iterator[Event]:
-        """What the model says, piece by piece, and what tools do; at the end the response.
+        """The model's words piece by piece and the events of tools; at the end the response.
 
-        With an `asked_id`, which is the message's in the log, it may be asked again. Replies that
-        grow are then named by it if `replied` says how many are whole: one that broke off is
-        said anew in its place.
+        `asked_id` is the message's id in the log, by which it may be asked again. `next_reply`
+        is then how many replies are whole: one that broke off is said anew in its place.
         """
-        turn, state = self._turn(session_id, asked_id, replied), dict[str, Any]()
-        asked = self._asked(text, turn)
-        for mode, data in self.graph.stream(asked, context=turn, stream_mode=MODES):
+        run = self._run(session_id, user, agent, asked_id, next_reply)
+        state = dict[str, Any]()
+        for mode, data in self.graph.stream(self._input(text, run), context=run, stream_mode=MODES):
             if mode == "values":
                 state = data
-            elif (event := _event(mode, data, turn)) is not None:
+            elif (event := _event(mode, data, run)) is not None:
                 yield event
-        yield self._response(state, turn)
+        yield self._response(state, run)
 
     async def astream(
         self,
         text: str,
         session_id: str | None = None,
         *,
+        user: str | None = None,
+        agent: str | None = None,
         asked_id: str | None = None,
-        replied: int | None = None,
+        next_reply: int | None = None,
     ) -> AsyncGenerator[Event, None]:
         """`stream`, for asyncio."""
-        turn, state = self._turn(session_id, asked_id, replied), dict[str, Any]()
-        asked = self._asked(text, turn)
-        told = self.graph.astream(asked, context=turn, stream_mode=MODES)
-        async with aclosing(told):  # whoever stops listening ends the work at once
-            async for mode, data in told:
+        run = self._run(session_id, user, agent, asked_id, next_reply)
+        state = dict[str, Any]()
+        parts = self.graph.astream(self._input(text, run), context=run, stream_mode=MODES)
+        async with aclosing(parts):  # a caller who stops listening ends the work at once
+            async for mode, data in parts:
                 if mode == "values":
                     state = data
-                elif (event := _event(mode, data, turn)) is not None:
+                elif (event := _event(mode, data, run)) is not None:
                     yield event
-        yield self._response(state, turn)
+        yield self._response(state, run)
 
-    def _turn(self, session_id: str | None, asked_id: str | None, replied: int | None) -> Turn:
-        return Turn(
-            self.user,
+    def _run(
+        self,
+        session_id: str | None,
+        user: str | None = None,
+        agent: str | None = None,
+        asked_id: str | None = None,
+        next_reply: int | None = None,
+    ) -> AgentRun:
+        if not (user_id := self.user or user):
+            raise InvalidError("no user is named; give the ReactAgent or the call a user")
+        return AgentRun(
+            user_id,
+            self.agent or agent,
             session_id,
             asked_id=asked_id or new_id(),
-            replied=replied,
-            tells_recall=self._tells_recall,
+            next_reply=next_reply,
+            stream_recall=self._stream_recall,
         )
 
-    def _asked(self, text: str, turn: Turn) -> dict[str, Any]:
+    def _input(self, text: str, run: AgentRun) -> dict[str, Any]:
         if not isinstance(text, str) or not text.strip():
             raise InvalidError("the agent needs a text to answer")
-        return {
-            "messages": [*self._lately.said(turn.session_id), HumanMessage(text, id=turn.asked_id)]
-        }
+        earlier = self._fallback.messages(run)
+        return {"messages": [*earlier, HumanMessage(text, id=run.asked_id)]}
 
-    def _response(self, state: Mapping[str, Any], turn: Turn) -> Response:
+    def _response(self, state: Mapping[str, Any], run: AgentRun) -> Response:
         report = state.get("memorist")
-        forgetful = report is None or report.get("failed")
-        self._lately.keep(turn.session_id, state["messages"] if forgetful else ())
-        return _response(state["messages"], report, turn)
+        has_failed = report is None or report.get("failed")
+        self._fallback.keep(run, state["messages"] if has_failed else ())
+        return _response(state["messages"], report, run)
 
 
-class _Lately:
-    """What was said while the memory failed, so that the conversation goes on without it."""
+class FallbackHistory:
+    """The newest messages of conversations whose memory failed, so that they can go on."""
 
     def __init__(self) -> None:
-        self._said: OrderedDict[str | None, list[BaseMessage]] = OrderedDict()
+        self._messages: OrderedDict[tuple[str | None, ...], list[BaseMessage]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def said(self, session_id: str | None) -> list[BaseMessage]:
+    def messages(self, run: AgentRun) -> list[BaseMessage]:
+        """What the log may not have of the run's conversation."""
         with self._lock:
-            return self._said.get(session_id, [])
+            return self._messages.get(_conversation(run), [])
 
-    def keep(self, session_id: str | None, messages: Sequence[BaseMessage]) -> None:
-        """The newest of them, from something that the user said; without any, the log has all."""
+    def keep(self, run: AgentRun, messages: Sequence[BaseMessage]) -> None:
+        """Keep the newest, from a message of the user's on; without any, the log has them all."""
         last = messages[-MOST_MESSAGES:]
         first = next((at for at, it in enumerate(last) if isinstance(it, HumanMessage)), len(last))
         with self._lock:
-            self._said.pop(session_id, None)
+            self._messages.pop(_conversation(run), None)
             if first < len(last):
-                self._said[session_id] = list(last[first:])
-            while len(self._said) > MOST_SESSIONS:
-                self._said.popitem(last=False)
+                self._messages[_conversation(run)] = list(last[first:])
+            while len(self._messages) > MOST_SESSIONS:
+                self._messages.popitem(last=False)
 
 
-class _Remembering(MemoristMiddleware):
+def _conversation(run: AgentRun) -> tuple[str | None, ...]:
+    return run.user_id, run.agent_id, run.session_id
+
+
+class _RunMiddleware(MemoristMiddleware):
     """The middleware, which leaves the receipt of each run with that run."""
 
-    def fill(self, request: ModelRequest[Any]) -> Filled:
-        filled = super().fill(request)
-        turn = request.runtime.context
-        if isinstance(turn, Turn) and turn.tells_recall and filled.recall is not None:
-            turn.tells_recall = False  # once for each question
-            request.runtime.stream_writer(Recalled(filled.recall))
-        return filled
+    def build(self, request: ModelRequest[Any]) -> BuiltRequest:
+        built = super().build(request)
+        run = request.runtime.context
+        if isinstance(run, AgentRun) and run.stream_recall and built.recall is not None:
+            run.stream_recall = False  # once for each question
+            request.runtime.stream_writer(Recalled(built.recall))
+        return built
 
-    def names(self, request: ModelRequest[Any]) -> Callable[[], str] | None:
-        turn = request.runtime.context
-        named = isinstance(turn, Turn) and turn.replied is not None
-        return turn.name_reply if named else None
+    def reply_namer(self, request: ModelRequest[Any]) -> Callable[[], str] | None:
+        run = request.runtime.context
+        is_named = isinstance(run, AgentRun) and run.next_reply is not None
+        return run.name_reply if is_named else None
 
-    def answered(self, filled: Filled, response: ModelResponse[Any]) -> ExtendedModelResponse[Any]:
-        if isinstance(turn := filled.request.runtime.context, Turn):
-            turn.receipt = filled.receipt
-        return super().answered(filled, response)
+    def answered(
+        self, built: BuiltRequest, response: ModelResponse[Any]
+    ) -> ExtendedModelResponse[Any]:
+        if isinstance(run := built.request.runtime.context, AgentRun):
+            run.receipt = built.receipt
+        return super().answered(built, response)
 
 
-class _Tools(ToolErrorMiddleware[Any, Any]):
-    """Tells of tools as they start and end; one that raises answers the model with its error."""
+class _ToolEvents(ToolErrorMiddleware[Any, Any]):
+    """Streams the start and end of tools; one that raises answers the model with its error."""
 
     def __init__(self) -> None:
-        super().__init__(_why)
+        super().__init__(lambda error, _: f"{type(error).__name__}: {error}"[:ERROR_CHARS])
 
     def wrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]
-    ) -> Answer:
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolAnswer]
+    ) -> ToolAnswer:
         began = _started(request)
         return _ended(request, super().wrap_tool_call(request, handler), began)
 
     async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Answer]]
-    ) -> Answer:
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
+    ) -> ToolAnswer:
         began = _started(request)
         return _ended(request, await super().awrap_tool_call(request, handler), began)
-
-
-def _why(error: Exception, _: ToolCallRequest) -> str:
-    return f"{type(error).__name__}: {error}"[:ERROR_CHARS]
 
 
 def _started(request: ToolCallRequest) -> float:
@@ -343,63 +377,55 @@ def _started(request: ToolCallRequest) -> float:
     return time.perf_counter()
 
 
-def _ended(request: ToolCallRequest, result: Answer, began: float) -> Answer:
-    call, turn, said = request.tool_call, request.runtime.context, _said(result)
+def _ended(request: ToolCallRequest, answer: ToolAnswer, began: float) -> ToolAnswer:
+    call, run = request.tool_call, request.runtime.context
     took_ms = round((time.perf_counter() - began) * 1_000, 3)
-    told = ToolResult(
+    message = next(iter(tool_messages(answer)), None)  # None if it only changed the state
+    result = ToolResult(
         name=call["name"],
         arguments=call["args"],
-        result=str(said.text) if said else "",
-        success=said is None or said.status != "error",
+        result=str(message.text) if message else "",
+        success=message is None or message.status != "error",
         duration_ms=took_ms,
     )
-    request.runtime.stream_writer(told)
-    if isinstance(turn, Turn):
-        turn.results.append((_place(turn, request), told))
-    return result
+    request.runtime.stream_writer(result)
+    if isinstance(run, AgentRun):
+        run.results.append((_position(run, request), result))
+    return answer
 
 
-def _place(turn: Turn, request: ToolCallRequest) -> tuple[int, int]:
+def _position(run: AgentRun, request: ToolCallRequest) -> tuple[int, int]:
     """Which call of which round it is: those of one round run at the same time."""
-    asked = [it for it in request.state["messages"] if isinstance(it, AIMessage)][-1]
-    ids = [call["id"] for call in asked.tool_calls]
-    nth = turn.rounds.setdefault(asked.id or "", len(turn.rounds))
-    return nth, ids.index(request.tool_call["id"])
+    calling = [it for it in request.state["messages"] if isinstance(it, AIMessage)][-1]
+    ids = [call["id"] for call in calling.tool_calls]
+    number = run.rounds.setdefault(calling.id or "", len(run.rounds))
+    return number, ids.index(request.tool_call["id"])
 
 
-def _said(result: Answer) -> ToolMessage | None:
-    """The message that a tool answered with, if it did not only change the state."""
-    if isinstance(result, Command):
-        update = result.update if isinstance(result.update, Mapping) else {}
-        found = [one for one in update.get("messages") or () if isinstance(one, ToolMessage)]
-        return found[0] if found else None
-    return result
-
-
-def _event(mode: str, data: Any, turn: Turn) -> Event | None:
-    """What is worth telling of what LangGraph streams: not what models say inside of tools."""
+def _event(mode: str, data: Any, run: AgentRun) -> Event | None:
+    """The event of what LangGraph streams; what models say inside of tools is left out."""
     if mode == "custom":
         return data if isinstance(data, Recalled | ToolStarted | ToolResult) else None
-    message, about = data
-    spoken = isinstance(message, AIMessage) and about.get("langgraph_node") == "model"
-    if message.id in turn.named:  # LangGraph tells it once more, as it has got another name
+    message, metadata = data
+    is_reply = isinstance(message, AIMessage) and metadata.get("langgraph_node") == "model"
+    if message.id in run.named:  # LangGraph streams it once more, as it has got another id
         return None
-    return Token(str(message.text)) if spoken and message.text else None
+    return Token(str(message.text)) if is_reply and message.text else None
 
 
 def _response(
-    messages: Sequence[BaseMessage], report: Mapping[str, Any] | None, turn: Turn
+    messages: Sequence[BaseMessage], report: Mapping[str, Any] | None, run: AgentRun
 ) -> Response:
-    said = [message for message in messages if isinstance(message, AIMessage)]
+    replies = [message for message in messages if isinstance(message, AIMessage)]
     return Response(
-        message=str(said[-1].text) if said else "",
-        tool_results=tuple(told for _, told in sorted(turn.results, key=itemgetter(0))),
-        session_id=(report or {}).get("session") or turn.session_id,
-        receipt=turn.receipt,
-        recalled=turn.receipt.part("memories").ids if turn.receipt else (),
+        message=str(replies[-1].text) if replies else "",
+        tool_results=tuple(result for _, result in sorted(run.results, key=itemgetter(0))),
+        session_id=(report or {}).get("session") or run.session_id,
+        receipt=run.receipt,
+        recalled=run.receipt.part("memories").ids if run.receipt else (),
         warnings=_warnings(report),
-        message_id=said[-1].id if said else None,
-        asked_id=turn.asked_id,
+        message_id=replies[-1].id if replies else None,
+        asked_id=run.asked_id,
     )
 
 

@@ -1,4 +1,4 @@
-"""Filling: one request of an agent, filled to its window with notes, memories and a summary."""
+"""RequestBuilder: one request of an agent, filled with notes, memories and a summary."""
 
 from __future__ import annotations
 
@@ -6,30 +6,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from memorist.errors import MissingExtraError
+from langchain.agents.middleware.types import ModelRequest
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
-try:
-    from langchain.agents.middleware.types import ModelRequest
-    from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
-except ImportError as error:
-    raise MissingExtraError("agents") from error
-
-from memorist.agents.log_lines import (
-    UNPLACED,
-    Line,
-    asked_at,
-    covered,
-    entry_of,
-    join,
-    newest_round,
-    paired,
+from memorist.agents.log_lines import LogLine, asked_at, covered, join, newest_round, paired
+from memorist.agents.messages import UNPLACED, entry_of
+from memorist.context.assemble import (
+    ARTICLES_INTRO,
+    MEMORIES_INTRO,
+    NOTES,
+    NOTES_INTRO,
+    Assembly,
+    WindowDraft,
+    WindowInput,
+    parts_of,
 )
-from memorist.agents.prompt import schemas_of, system_with
-from memorist.context.assemble import Assembly, WindowDraft, WindowInput, parts_of
 from memorist.context.builder import ContextBuilder
 from memorist.context.chat_format import to_chat_message
 from memorist.context.compression.compress import DEFAULT, Compression, compress
 from memorist.context.compression.summarizer import style_of
+from memorist.context.quote import block, quoted
 from memorist.context.turns import Tail, blocks_of
 from memorist.context.window import Part, Receipt, Window
 from memorist.errors import ConflictError, StoreError, WindowError
@@ -40,11 +37,11 @@ from memorist.records.summary import Summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
+class BuiltRequest:
     """A request ready for the model, or as it was where there is no memory.
 
-    `tight` says that something stays out which no summary stands for; `gone` are the ids of the
-    state's messages that a stored summary stands for; `moved` why another model is asked.
+    `tight`: something is left out that no summary covers. `gone`: the ids of the state's messages
+    that a stored summary covers. `moved`: why another model is asked.
     """
 
     request: ModelRequest[Any]
@@ -58,27 +55,29 @@ class Filled:
 
 
 @dataclass(kw_only=True)
-class Filling(ContextBuilder):
-    """A request being filled: its messages are the state's, and the log's before them.
+class RequestBuilder(ContextBuilder):
+    """Builds one request: the log's older messages, the state's, notes, memories and articles.
 
-    `prior` is the summary that the state keeps for when the store cannot be read.
+    `recalled` gives the recall that began with the run, `stored_id` the id that a message of the
+    state has in the log. `prior` is the summary in the state, for when the store cannot be read.
     """
 
     recalled: Callable[[], Recall]
     stored_id: Callable[[str], str]
     prior: str = ""
     _log: Tail = field(default_factory=Tail)
-    _all: Sequence[Line] = ()
-    _found: Recall = field(default_factory=lambda: Recall(hits=()))
-    _unkept: bool = False
+    _all: Sequence[LogLine] = ()
+    _recall: Recall = field(default_factory=lambda: Recall(hits=()))
+    _unstored: bool = False
 
-    def fill(self, asked: ModelRequest[Any]) -> Filled:
-        """The request with what is remembered, in no more tokens than the window has."""
-        whole, own = self.window, asked.system_message
-        rest = self._rest(asked)
-        summary, lines = self._lines(asked.messages, rest)
-        at = asked_at(lines)
-        newest = lines[newest_round(lines, at) :]
+    def build(self, request: ModelRequest[Any]) -> BuiltRequest:
+        """The request with what is remembered, in no more tokens than the window holds."""
+        window, own = self.window, request.system_message
+        rest = self._rest(request)
+        summary, lines = self._lines(request.messages, rest)
+        messages = [line.message for line in lines]
+        at = asked_at(messages)
+        newest = lines[newest_round(messages, at) :]
         fixed = {lines[at].id, *(line.id for line in newest)}
         material = replace(
             rest,
@@ -89,59 +88,60 @@ class Filling(ContextBuilder):
         )
         entries = Tail([line.entry for line in lines], more=self._log.more)
         draft, compression, fits = self._drafted(material, entries, fixed)
-        shown = [line for line in lines[_first(draft, lines) :] if line.id not in fixed]
-        kept = _in_order(lines, {line.id for line in shown} | fixed)
-        draft, parts = self._within(whole, own, draft, kept, lines[at].entry.message)
+        shown = [line for line in lines[_first_shown(draft, lines) :] if line.id not in fixed]
+        ids = {line.id for line in shown} | fixed
+        kept = paired([line.message for line in lines if line.id in ids])
+        draft, parts = self._within(window, own, draft, kept, lines[at].entry.message)
         receipt = Receipt(
-            window=whole.max_tokens,
-            answer=whole.answer_tokens,
+            window=window.max_tokens,
+            answer=window.answer_tokens,
             counted_by=self.counter.name,
             exact=self.counter.exact,
             parts=parts,
             compression=compression,
-            timings_ms=dict(self._found.timings_ms),
-            late=self._found.late,
-            failed={**self._found.failed, **self.failed},
+            timings_ms=dict(self._recall.timings_ms),
+            late=self._recall.late,
+            failed={**self._recall.failed, **self.failed},
         )
-        opening = [HumanMessage(wire["content"]) for wire in draft.opening()]
-        request = asked.override(
+        opening = [HumanMessage(it["content"]) for it in draft.opening()]
+        filled = request.override(
             system_message=system_with(own, draft),
             messages=[*opening, *kept],  # type: ignore[list-item]
         )
-        return Filled(
-            request=request,
+        return BuiltRequest(
+            request=filled,
             receipt=receipt,
-            recall=self._found,
+            recall=self._recall,
             summary=draft.summary,
-            gone=self._gone(draft, asked.state["messages"]),
+            gone=self._gone(draft, request.state["messages"]),
             tight=not fits or len(draft.blocks) < len(draft.material.blocks),
         )
 
-    def _rest(self, asked: ModelRequest[Any]) -> WindowInput:
-        """All but what was said before; the window shrinks by what the newest calls take."""
-        messages, own = asked.messages, asked.system_message
+    def _rest(self, request: ModelRequest[Any]) -> WindowInput:
+        """Everything but the earlier messages; the window shrinks by the newest round of calls."""
+        messages, own = request.messages, request.system_message
         at = asked_at(messages)
         newest = [entry_of(message) for message in messages[newest_round(messages, at) :]]
         blocks, _ = blocks_of(newest, self.counter, self._read_image)
-        self.window = beside(self.window, sum(one.tokens for one in blocks))
+        self.window = beside(self.window, sum(block.tokens for block in blocks))
         question = entry_of(messages[at]).message
-        self._found = self.recall(question.text)
+        self._recall = self.recall(question.text)
         return WindowInput(
             question=to_chat_message(question, self._read_image) or {"role": "user", "content": ""},
             system=str(own.text) if own is not None else "",
-            tools=schemas_of(asked),
+            tools=schemas_of(request),
             note=self._try("notes", self._note, ""),
-            memories=self._quotes(self._found.hits, {question.message_id}),
+            memories=self._quotes(self._recall.hits, {question.message_id}),
             articles=self._articles(question.text),
         )
 
     def _lines(
         self, messages: Sequence[BaseMessage], rest: WindowInput
-    ) -> tuple[Summary | None, list[Line]]:
-        """The summary, and all messages that it does not stand for."""
+    ) -> tuple[Summary | None, list[LogLine]]:
+        """The summary, and all messages that it does not cover."""
         summary, self._log = self._past(self._demand(rest))
         if summary is None and self.prior and self.failed:
-            summary = self._told(self.prior)
+            summary = self._summary_of(self.prior)
         known = {entry.message.message_id: entry for entry in self._log.entries}
         ids = [self.stored_id(message.id or "") for message in messages]
         missing, nothing = [id_ for id_ in ids if id_ not in known], list[LogEntry]()
@@ -162,14 +162,14 @@ class Filling(ContextBuilder):
     def _drafted(
         self, material: WindowInput, entries: Tail, fixed: set[str]
     ) -> tuple[WindowDraft, Compression | None, bool]:
-        """The window filled, or with nothing that could stay out, if even that does not fit."""
+        """The filled window; where even the least does not fit, a draft without the rest."""
         try:
             assembly, compression = self._compressed(material, entries, fixed)
             return assembly.fill(), compression, True
         except WindowError:
             return WindowDraft(material=material), None, False
 
-    def _told(self, text: str) -> Summary:
+    def _summary_of(self, text: str) -> Summary:
         tokens = self.counter.text(text)
         return Summary(
             scope=self.scope.within(session=self.scope.session or "unknown"),
@@ -182,11 +182,11 @@ class Filling(ContextBuilder):
         )
 
     def recall(self, question: str) -> Recall:
-        """What was looked for since the run began."""
+        """The recall that began with the run."""
         return self.recalled() if self.window.memories and question else Recall(hits=())
 
     def take_in(self, material: WindowInput, tail: Tail, going: int) -> Compression | None:
-        """Extend the session's summary; where that cannot be stored, this request has its own."""
+        """Extend the session's summary; one that cannot be stored serves this request only."""
         entries, style = tail.entries[:going], style_of(self.window, self.counter)
         upto = max(entry.seq for entry in entries)
         log = [entry for entry in self._log.entries if entry.seq <= upto]
@@ -195,10 +195,10 @@ class Filling(ContextBuilder):
                 return self.summarizer().take_in(self._session, log, material.summary, style)
         except (StoreError, ConflictError) as error:
             self.failed["summary"] = str(error)
-        self._unkept = True
+        self._unstored = True
         done = compress(
             entries,
-            scope=self._told("").scope,
+            scope=self._summary_of("").scope,
             counter=self.counter,
             previous=material.summary,
             settings=replace(DEFAULT, max_tokens=style.max_tokens),
@@ -206,9 +206,9 @@ class Filling(ContextBuilder):
         return done if done.saved > 0 else None
 
     def _gone(self, draft: WindowDraft, state: Sequence[BaseMessage]) -> tuple[str, ...]:
-        """What of the state a stored summary stands for: there nobody needs it any more."""
+        """The ids of the state's messages that a stored summary covers: the state may drop them."""
         summary = draft.material.summary
-        if summary is None or self._unkept or not self.given.get("trim_state", True):
+        if summary is None or self._unstored or not self.given.get("trim_state", True):
             return ()
         out = covered(self._all, summary.last_seq)
         held = {message.id for message in state}
@@ -223,10 +223,10 @@ class Filling(ContextBuilder):
         kept: Sequence[BaseMessage],
         question: Message,
     ) -> tuple[WindowDraft, tuple[Part, ...]]:
-        """The draft and its parts; where the whole is more than its pieces, less is recalled."""
-        ours = {line.message.id: line.entry.message for line in self._all}
-        said = [ours.get(it.id) or entry_of(it).message for it in kept]
-        turns = sum(self.counter.messages(said))
+        """The draft and its parts. If together they take more than counted apart, quotes go."""
+        stored = {line.message.id: line.entry.message for line in self._all}
+        messages = [stored.get(it.id) or entry_of(it).message for it in kept]
+        turns = sum(self.counter.messages(messages))
         while True:
             parts = self._parts(own, draft, turns, question)
             if sum(part.tokens for part in parts) <= window.budget:
@@ -241,7 +241,7 @@ class Filling(ContextBuilder):
     def _parts(
         self, own: SystemMessage | None, draft: WindowDraft, turns: int, question: Message
     ) -> tuple[Part, ...]:
-        """What each part takes: notes and memories by how much they make the prompt grow."""
+        """The tokens of each part; notes and memories by how much longer they make the prompt."""
 
         def prompt(**without: Any) -> int:
             made = system_with(own, replace(draft, **without))
@@ -268,18 +268,63 @@ class Filling(ContextBuilder):
 
 
 def beside(window: Window, tokens: int) -> Window:
-    """The window that is left beside what it must hold in any case."""
+    """The window that is left beside so many tokens that it must hold in any case."""
     left = max(window.max_tokens - tokens, window.answer_tokens + 1)
     threshold = max(window.threshold - tokens, 0)
     return replace(window, max_tokens=left, compress_at=min(threshold / left, 1.0))
 
 
-def _first(draft: WindowDraft, lines: Sequence[Line]) -> int:
-    """The place of the oldest line that is shown."""
+def _first_shown(draft: WindowDraft, lines: Sequence[LogLine]) -> int:
+    """The index of the oldest line that is shown."""
     if not draft.blocks:
         return len(lines)
     return next(at for at, line in enumerate(lines) if line.id == draft.blocks[0].ids[0])
 
 
-def _in_order(lines: Sequence[Line], shown: set[str]) -> list[BaseMessage]:
-    return paired([line.message for line in lines if line.id in shown])
+def system_with(own: SystemMessage | None, draft: WindowDraft) -> SystemMessage | None:
+    """The agent's own system message with notes in their place, and memories at its end."""
+    if own is None or isinstance(own.content, str):
+        prompt = "".join(message["content"] for message in draft.system())
+        text = "\n\n".join(filter(None, (prompt, _recalled_text(draft))))
+        if own is None:
+            return SystemMessage(text) if text else None
+        return own.model_copy(update={"content": text})
+    return own.model_copy(update={"content": _parts_with(own.content, draft)})
+
+
+def _recalled_text(draft: WindowDraft) -> str:
+    """Memories and articles, quoted, under numbers that an answer may cite."""
+    first = len(draft.memories) + 1
+    parts = ((MEMORIES_INTRO, draft.memories, 1), (ARTICLES_INTRO, draft.articles, first))
+    return "\n".join(block(intro, quotes, at) for intro, quotes, at in parts if quotes).rstrip()
+
+
+def _parts_with(content: list[Any], draft: WindowDraft) -> list[Any]:
+    """The same where the content is a list of parts, which keep their other fields."""
+    note = f"{NOTES_INTRO}\n{quoted(draft.note)}" if draft.note else ""
+    placed = [_placed(part, note) for part in content]
+    has_place = any(NOTES in str(part) for part in content)
+    more = [text for text in ("" if has_place else note, _recalled_text(draft)) if text]
+    return [*placed, *({"type": "text", "text": text} for text in more)]
+
+
+def _placed(part: Any, note: str) -> Any:
+    if isinstance(part, str):
+        return part.replace(NOTES, note)
+    if isinstance(part.get("text"), str) and NOTES in part["text"]:
+        return {**part, "text": part["text"].replace(NOTES, note)}
+    return part
+
+
+def schemas_of(request: ModelRequest[Any]) -> list[dict[str, Any]]:
+    """The schemas that are sent with a request: of its tools and of its response format."""
+    specs = getattr(request.response_format, "schema_specs", None)
+    if specs is None:
+        spec = getattr(request.response_format, "schema_spec", None)
+        specs = [spec] if spec is not None else []
+    formats = [
+        {"name": spec.name, "description": spec.description, "parameters": spec.json_schema}
+        for spec in specs
+    ]
+    tools = [it if isinstance(it, dict) else convert_to_openai_tool(it) for it in request.tools]
+    return [*tools, *formats]

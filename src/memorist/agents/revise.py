@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +19,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from memorist import metrics
 from memorist.agents.circuit_breaker import reason_of
+from memorist.agents.messages import field_of
 from memorist.context.quote import quoted
 from memorist.errors import InvalidError, MemoristError, MissingExtraError
 from memorist.records.message import readable
+from memorist.records.text import replace_unstorable
 
 try:
     from langchain.agents import create_agent
@@ -46,7 +47,6 @@ OURS = ("user_id", "session_id")  # the state knows them; no model is asked whos
 MOST_STEPS = 16  # of the agent: a model that calls tools for ever is stopped
 MOST_CHARS = 24_000  # of the conversation, the newest: what is older was thought over before
 KNOWN = 10_000  # messages that a node knows to be stored; what it forgets is sent again, to no harm
-UNKEPT = re.compile("[\x00\ud800-\udfff]")  # what no store keeps
 NO_STREAM = "nostream"  # LangGraph's tag for what is not to show among the graph's own messages
 
 PROMPT = """You keep the long-term memory of an agent. You are given a conversation. Decide what \
@@ -134,10 +134,10 @@ class ReviseNode:
     async def execute(self, state: Any) -> dict[str, Any]:
         """The update of the state: the memory fields alone, so that nothing else is touched."""
         run = _Revision(
-            str(_of(state, "session_id") or ""),
-            str(_of(state, "user_id") or ""),
-            str(_of(state, "user_query") or ""),
-            _messages(_of(state, "messages")),
+            str(field_of(state, "session_id") or ""),
+            str(field_of(state, "user_id") or ""),
+            str(field_of(state, "user_query") or ""),
+            _messages(field_of(state, "messages")),
         )
         _stream(status="starting", session_id=run.session)
         with metrics.span("memorist.revise"):
@@ -260,11 +260,6 @@ class ReviseNode:
         return await self.mcp_manager.call_tool(name, told)
 
 
-def _of(state: Any, name: str) -> Any:
-    """A field of the state, which may be a mapping, a dataclass or a pydantic model."""
-    return state.get(name) if isinstance(state, Mapping) else getattr(state, name, None)
-
-
 def _messages(found: Any) -> list[Any]:
     """The messages as LangChain's, as far as they can be; those that remove others say nothing."""
     items = found if isinstance(found, Sequence) and not isinstance(found, str) else ()
@@ -290,7 +285,7 @@ def _content(message: Any) -> str:
     content = getattr(message, "content", None)
     plain = content is None or isinstance(content, str | list | dict)
     text = content if isinstance(content, str) else readable(content) if plain else str(content)
-    return UNKEPT.sub("\ufffd", text)  # one half of a character would end an MCP session
+    return replace_unstorable(text)  # one half of a character would end an MCP session
 
 
 def _ids(messages: Iterable[Any]) -> list[str]:

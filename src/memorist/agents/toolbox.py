@@ -67,7 +67,7 @@ class Toolbox:
     def for_user(self, user_id: str | None) -> Toolbox:
         """The same for one user; a toolbox that has a user refuses any other."""
         if not user_id and self.user is None:
-            raise ScopeError("nobody said whose memory this is; give user_id")
+            raise ScopeError("no user is named; give user_id")
         if self.user is not None and user_id and user_id != self.user:
             raise ScopeError("this toolbox is for another user; leave user_id out")
         return self if self.user is not None else replace(self, user=user_id)
@@ -270,8 +270,7 @@ class Toolbox:
         """
         check_length(query, LONGEST_QUESTION, "query")
         _check_count(top_k, MOST_ARTICLES, "top_k")
-        library = self.library or Library(self.memory)
-        found = library.retrieve(
+        found = self.articles().retrieve(
             query, top_k, reserved_tokens, window=self.window.budget, model=self.window.model
         )
         return [
@@ -287,16 +286,20 @@ class Toolbox:
             for it in found
         ]
 
+    def articles(self) -> Library:
+        """The library that `retrieve_context` reads."""
+        return self.library or Library(self.memory)
+
     def _session(self, session_id: str | None) -> str:
-        found = session_id or self.session
-        if not found:
-            raise ScopeError("nobody said which conversation this is; give session_id")
-        return found
+        session = session_id or self.session
+        if not session:
+            raise ScopeError("no session is named; give session_id")
+        return session
 
     @property
     def _user(self) -> str:
         if self.user is None:
-            raise ScopeError("nobody said whose memory this is; give user_id")
+            raise ScopeError("no user is named; give user_id")
         return self.user
 
     def _keep(

@@ -18,7 +18,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("agents") from error
 
-from memorist.agents.messages import from_langchain
+from memorist.agents.messages import field_of, from_langchain
 from memorist.agents.tool_schema import Argument, ToolSchema
 from memorist.agents.toolbox import NAMES, Toolbox, tool_schemas
 from memorist.aio import in_thread
@@ -26,7 +26,7 @@ from memorist.context.tokens import TokenCounter
 from memorist.errors import InvalidError, MemoristError
 
 NOTHING = "Nothing was found."
-_AT_HAND = ("session_id", "user_id")  # whoever runs the agent knows them
+_OF_RUN = ("session_id", "user_id")  # the run knows them
 
 log = logging.getLogger("memorist")
 
@@ -34,23 +34,23 @@ log = logging.getLogger("memorist")
 def memory_tools(toolbox: Toolbox, *, only: Sequence[str] = (), system: str = "") -> list[BaseTool]:
     """Every tool of the toolbox, or those named by `only`.
 
-    Where the toolbox names no user or session, those of the run count: `user_id`, `session_id`
-    and `thread_id` of its context or configuration. `system` is the agent's prompt, for which
-    `retrieve_context` leaves room.
+    Where the toolbox names no user, agent or session, those of the run count: `user_id`,
+    `agent_id`, `session_id` and `thread_id` of its context or configuration. `system` is the
+    agent's prompt, for which `retrieve_context` leaves room.
     """
     if unknown := set(only) - set(NAMES):
         raise InvalidError(
-            f"{len(unknown)} of the names are no tools; these are: {', '.join(NAMES)}"
+            f"{len(unknown)} of the names are no tools; the tools are {', '.join(NAMES)}"
         )
     counter = TokenCounter(toolbox.window.counts_with())
     return [
-        _Call(tool, toolbox, counter, system).as_tool()
+        _ToolCall(tool, toolbox, counter, system).as_tool()
         for tool in tool_schemas()
         if not only or tool.name in only
     ]
 
 
-class _Call:
+class _ToolCall:
     """One tool of a toolbox, as LangChain calls it."""
 
     def __init__(
@@ -66,10 +66,10 @@ class _Call:
 
         # Without this annotation, and without it in the schema, no runtime is handed over.
         def run(runtime: ToolRuntime = None, **arguments: Any) -> tuple[str, Any]:  # type: ignore
-            return self.answer(runtime, arguments)
+            return self.run(runtime, arguments)
 
         async def arun(runtime: ToolRuntime = None, **arguments: Any) -> tuple[str, Any]:  # type: ignore
-            return await in_thread(self.answer, runtime, arguments)
+            return await in_thread(self.run, runtime, arguments)
 
         return StructuredTool(
             name=self._tool.name,
@@ -79,13 +79,13 @@ class _Call:
             args_schema=_schema(self._tool),
             response_format="content_and_artifact",
             handle_tool_error=True,
-            handle_validation_error=_wrong,
+            handle_validation_error=_argument_errors,
         )
 
-    def answer(self, runtime: Any, arguments: Mapping[str, Any]) -> tuple[str, Any]:
-        """What the tool says to the model, and the same as data."""
+    def run(self, runtime: Any, arguments: Mapping[str, Any]) -> tuple[str, Any]:
+        """The result of a call as text for the model, and as data."""
         try:
-            box = _at_hand(self._toolbox, runtime)
+            box = _toolbox_of_run(self._toolbox, runtime)
             named = self._complete(box, runtime, self._tool.without_empty(arguments))
             result = getattr(box, self._tool.name)(**named)
         except MemoristError as error:
@@ -97,16 +97,16 @@ class _Call:
         return _text(result), result
 
     def _complete(self, box: Toolbox, runtime: Any, named: dict[str, Any]) -> dict[str, Any]:
-        """The arguments, with those that the run knows better than the model."""
+        """The arguments, with those that the run knows better than the model does."""
         takes = {argument.name for argument in self._tool.arguments}
         if "user_id" in takes:
             named = {"session_id": box.session, "user_id": box.user, **named}
         if "reserved_tokens" in takes:
-            named["reserved_tokens"] = self._taken(runtime)
+            named["reserved_tokens"] = self._used_tokens(runtime)
         return named
 
-    def _taken(self, runtime: Any) -> int:
-        """The tokens that the running conversation takes: prompt, tools, messages."""
+    def _used_tokens(self, runtime: Any) -> int:
+        """The tokens of the running conversation: prompt, tools and messages."""
         state = getattr(runtime, "state", None)
         said = state.get("messages", ()) if isinstance(state, Mapping) else ()
         tools = [convert_to_openai_tool(tool) for tool in getattr(runtime, "tools", None) or ()]
@@ -127,31 +127,27 @@ def _schema(tool: ToolSchema) -> type[BaseModel]:
 
 
 def _field(argument: Argument) -> Any:
-    default = "" if argument.name in _AT_HAND else argument.default
-    more = " Leave it out for the one at hand." if argument.name in _AT_HAND else ""
+    default = "" if argument.name in _OF_RUN else argument.default
+    more = " Leave it out for the one at hand." if argument.name in _OF_RUN else ""
     return Field(default, description=argument.description + more)
 
 
-def _at_hand(toolbox: Toolbox, runtime: Any) -> Toolbox:
-    """The toolbox of the user and the session of this run."""
-    box = toolbox.for_user(_told(runtime, "user_id"))
-    session = box.session or _told(runtime, "session_id") or _told(runtime, "thread_id")
-    return box if session == box.session else replace(box, session=session)
-
-
-def _told(runtime: Any, name: str) -> str | None:
-    """What a run's context or configuration says."""
+def _toolbox_of_run(toolbox: Toolbox, runtime: Any) -> Toolbox:
+    """The toolbox for the user, agent and session of this run."""
     context = getattr(runtime, "context", None)
-    config = getattr(runtime, "config", None) or {}
-    for place in (context, config.get("configurable")):
-        found = place.get(name) if isinstance(place, Mapping) else getattr(place, name, None)
-        if found:
-            return str(found)
-    return None
+    configured = (getattr(runtime, "config", None) or {}).get("configurable")
+
+    def look(name: str) -> str | None:
+        value = field_of(context, name) or field_of(configured, name)
+        return str(value) if value else None
+
+    box = toolbox.for_user(look("user_id"))
+    session = box.session or look("session_id") or look("thread_id")
+    return replace(box, agent=box.agent or look("agent_id"), session=session)
 
 
-def _wrong(error: Any) -> str:
-    """What is wrong with a call's arguments, without what they say."""
+def _argument_errors(error: Any) -> str:
+    """What is wrong with a call's arguments, without their values."""
     problems = error.errors() if isinstance(error, ValidationError) else []
     return "; ".join(f"{'.'.join(map(str, it['loc']))}: {it['type']}" for it in problems)
 

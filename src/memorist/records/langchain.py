@@ -17,7 +17,7 @@ from typing import Any
 from memorist.errors import MessageError
 from memorist.records.message import Message, ToolCallMsg
 from memorist.records.parts import checked, extras
-from memorist.records.text import check_json, dump_json
+from memorist.records.text import UNSTORABLE, check_json, dump_json, replace_unstorable
 from memorist.records.wire import response_fields
 
 Stored = dict[str, Any]
@@ -31,7 +31,6 @@ _THEIRS = "langchain"
 _SILENT = {"response_metadata", "usage_metadata"}  # fields that say nothing of what was said
 _DICTS = ("additional_kwargs", "response_metadata")
 _FIELDS = {"id", "name", "role", "content", "tool_call_id", "status", "artifact"}
-_UNKEPT = re.compile("[\x00\ud800-\udfff]")  # what no store keeps
 _TOO_DEEP = 128
 
 
@@ -161,7 +160,7 @@ def _is_bare(message: Message) -> bool:
     said_of_it = more.get("structured_data") == {_THEIRS: _dumped(theirs)}
     if theirs and said_of_it and theirs.keys() <= _SILENT and all(theirs.values()):
         del more["structured_data"]
-    return not more and message.role != "tool" and not _UNKEPT.search(str(message.content))
+    return not more and message.role != "tool" and not UNSTORABLE.search(str(message.content))
 
 
 def _says(stored: Stored, message: Message) -> bool:
@@ -257,7 +256,7 @@ def _clean(value: Any, depth: int = 0) -> Any:
     if depth > _TOO_DEEP:
         raise MessageError(f"message is nested more than {_TOO_DEEP} levels deep")
     if isinstance(value, str):
-        return _UNKEPT.sub("\ufffd", value)
+        return replace_unstorable(value)
     if isinstance(value, float) and value - value != 0:
         return str(value)
     if isinstance(value, Mapping):

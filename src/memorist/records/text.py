@@ -22,6 +22,7 @@ _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in ra
 # What JSON leaves as it is, though a reader may take it for the end of a line or of a text, or
 # not see it at all.
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and halves of surrogate pairs
 
 
 def check_text(value: object, field: str, error: type[InvalidError] = RecordError) -> str:
@@ -47,6 +48,11 @@ def check_each(field: str, *values: str | None) -> None:
     for value in values:
         if value is not None:
             check_text(value, field)
+
+
+def replace_unstorable(text: str) -> str:
+    """The text with U+FFFD in the place of each character that `check_text` refuses."""
+    return UNSTORABLE.sub("\ufffd", text)
 
 
 def check_key(value: object, field: str, error: type[InvalidError] = RecordError) -> str:

@@ -1,4 +1,4 @@
-"""The server's own agent: what it is made of, and one turn of a conversation with it."""
+"""The chat runtime: the server's agent, and how one question of a conversation is answered."""
 
 from __future__ import annotations
 
@@ -10,20 +10,37 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memorist.agents.overflow import is_overflow
 from memorist.agents.tool_schema import Limit, Question, RecalledItem
 from memorist.agents.toolbox import Toolbox
 from memorist.aio import in_thread
+from memorist.chat import Chat
 from memorist.config import Settings
+from memorist.context.tokens import TokenCounter
 from memorist.context.window import Context, Window
-from memorist.errors import ConflictError, MemoristError, ProviderError, WindowError
+from memorist.errors import (
+    ConfigError,
+    ConflictError,
+    InvalidError,
+    MemoristError,
+    MissingExtraError,
+    NotFoundError,
+    ProviderError,
+    WindowError,
+)
 from memorist.memory import Memory
 from memorist.providers.images import refuse_image
+from memorist.records.ids import new_id, reply_id
+from memorist.records.log import LogEntry
+from memorist.records.message import Message
 from memorist.records.query import Recall
-from memorist.server.chat_model import open_langchain_model, system_of, window_of
-from memorist.server.question import Asked, Replied, replied
+from memorist.records.scope import Scope
+from memorist.records.text import check_text
+from memorist.views.library import Library
 
 if TYPE_CHECKING:  # LangChain is needed only where there is a model
     from memorist.agents.react import ReactAgent
@@ -31,23 +48,26 @@ if TYPE_CHECKING:  # LangChain is needed only where there is a model
 SYSTEM = "You are a helpful assistant with a lasting memory of this user."
 TOOLS = ("recall", "store_fact", "manage_long_term_memory", "retrieve_context")
 WINDOW = Window(max_tokens=16_000, answer_tokens=1_000)
-MOST_AGENTS = 256  # that are kept in hand: to make one takes 25 ms
-MOST_WAITING = 256  # events that a slow reader has not taken yet
-HITS = 20
+LEAST_WINDOW = 4_000  # tokens: the tools alone may take a quarter of that
+MODEL_TIMEOUT_S = 60.0  # of silence
+MOST_TENANTS = 256  # whose agents are kept: making one takes 25 ms
+MOST_QUEUED = 256  # events that a slow reader has not taken yet
+MOST_HITS = 20
+REPLIES_PER_LOOK = 32  # replies looked up at once: each round of tool calls is one too
 BUSY = "this question is being answered at this moment; wait, then send it again"
 CURE = "; shorten the message, or fit MEMORIST_MODEL_WINDOW to what the model takes in"
 
 log = logging.getLogger("memorist.server")
-answering: ContextVar[str | None] = ContextVar("answering", default=None)
-"""The id of the question that the running turn answers."""
+question_id: ContextVar[str | None] = ContextVar("question_id", default=None)
+"""The id of the question that the running task answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatSettings:
-    """How the agent talks: its prompt, its window, its memory tools, how long a turn may take.
+    """The agent's prompt, window and memory tools, and the time limits of a chat.
 
-    `deadline_ms` is recall's. While nothing is said for `heartbeat_s`, a stream shows that it
-    lives. Who sends again what is being answered waits `patience_s` for the end of that.
+    `deadline_ms` is recall's. A stream without events sends a comment each `heartbeat_s`. A
+    request for a question that is being answered waits `patience_s` for the end of that.
     """
 
     system: str = SYSTEM
@@ -62,183 +82,347 @@ class ChatSettings:
 DEFAULT = ChatSettings()
 
 
-Ended = BaseException | None
+class ChatQuestion(NamedTuple):
+    """A message to be answered, and its conversation; `is_known`: it may be stored already."""
+
+    chat: Chat
+    message: Message
+    is_known: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.message.message_id
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Unique among all questions."""
+        return self.chat.session.scope.owner, self.chat.id, self.id
+
+
+class ReplyState(NamedTuple):
+    """How far a question is answered: the number of the next reply, and the whole answer."""
+
+    next_number: int = 0
+    answer: Message | None = None
+
+
+def new_question(
+    memory: Memory,
+    text: str,
+    *,
+    user: str,
+    agent: str | None = None,
+    session: str | None = None,
+    asked_id: str | None = None,
+) -> ChatQuestion:
+    """A message as a question; with an `asked_id` it may be one that was sent before."""
+    message = Message("user", text, message_id=new_id() if asked_id is None else asked_id)
+    scope = memory.scope(user=user)
+    for entry in memory.store.find(scope, [message.message_id]) if asked_id is not None else ():
+        chat = _chat_of(memory, scope, entry)  # the active session may be another by now
+        same_agent = chat.session.scope.agent == (agent or "")
+        if not same_agent or entry.message.content != text or entry.message.role != "user":
+            raise ConflictError("this asked_id is the id of another message")
+        return ChatQuestion(chat, message, is_known=True)
+    chat = memory.session(user=user, agent=agent, claimed=session)
+    return ChatQuestion(chat, message, is_known=asked_id is not None)
+
+
+def stored_question(memory: Memory, scope: Scope, asked_id: str) -> ChatQuestion:
+    """The question that is stored under an id in the scope."""
+    entries = memory.store.find(scope, [asked_id])
+    if not entries:
+        raise NotFoundError("asked_id names no message of this user, agent and session")
+    if len(entries) > 1:
+        raise ConflictError("several sessions hold a message with this id; name the session_id")
+    message = entries[0].message
+    if message.role != "user" or not isinstance(message.content, str) or message.images:
+        raise InvalidError("asked_id names a message that is no text of the user's")
+    return ChatQuestion(_chat_of(memory, scope, entries[0]), message, is_known=True)
+
+
+def _chat_of(memory: Memory, scope: Scope, entry: LogEntry) -> Chat:
+    [session] = memory.store.sessions(scope.within(session=entry.session_id))
+    return Chat(memory, session)
+
+
+def reply_state(memory: Memory, question: ChatQuestion) -> ReplyState:
+    """What was replied so far; a reply that broke off is to be said again under its number."""
+    last, reply = -1, Message("assistant", "", unfinished=False)
+    for first in count(0, REPLIES_PER_LOOK):
+        numbers = {reply_id(question.id, first + n): first + n for n in range(REPLIES_PER_LOOK)}
+        entries = memory.store.find(question.chat.session.scope, list(numbers))
+        for message in (entry.message for entry in entries):
+            if (number := numbers[message.message_id]) > last:
+                last, reply = number, message
+        if not entries:
+            break
+    if last < 0 or reply.unfinished:
+        return ReplyState(max(last, 0))
+    return ReplyState(last + 1, None if reply.tool_calls else reply)
+
+
+def is_stored(memory: Memory, question: ChatQuestion) -> bool:
+    """Whether the question can be asked again by its id."""
+    try:
+        return bool(memory.store.find(question.chat.session.scope, [question.id]))
+    except MemoristError:
+        return False
 
 
 @dataclass
-class Chats:
-    """A model, or none, and the agents that talk by it, one for each user and agent."""
+class ChatRuntime:
+    """Answers questions with a model, or without one says what it would have been sent.
+
+    There is one agent for all users of a tenant; whose memory a run is about, the run says.
+    """
 
     model: Any = None
     settings: ChatSettings = DEFAULT
-    _agents: OrderedDict[tuple[str, str, str | None], ReactAgent] = field(
-        default_factory=OrderedDict
-    )
-    _turns: dict[tuple[str, str, str], asyncio.Task[None]] = field(default_factory=dict)
+    _agents: OrderedDict[str, ReactAgent] = field(default_factory=OrderedDict)
+    _running: dict[tuple[str, str, str], asyncio.Task[None]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def of(cls, settings: Settings, how: ChatSettings = DEFAULT) -> Chats:
-        """With the model that settings name; where it cannot be opened, a ConfigError says why."""
-        window = window_of(settings, how.window)
-        how = replace(how, window=window, system=system_of(settings, how.system, window))
-        return cls(open_langchain_model(settings), how)
+    def of(cls, settings: Settings, chat_settings: ChatSettings = DEFAULT) -> ChatRuntime:
+        """With the model, window and prompt of the settings; ConfigError where they are wrong."""
+        window = window_of(settings, chat_settings.window)
+        system = system_of(settings, chat_settings.system, window)
+        chat_settings = replace(chat_settings, window=window, system=system)
+        return cls(open_langchain_model(settings), chat_settings)
 
-    async def before(self, memory: Memory, asked: Asked) -> Replied:
-        """What was replied to a question that is sent again, once nobody is about to answer it."""
-        if (going := self._turns.get(asked.place)) is not None:
-            await asyncio.wait({going}, timeout=self.settings.patience_s)
-        if asked.place in self._turns:
+    async def earlier_reply(self, memory: Memory, question: ChatQuestion) -> ReplyState:
+        """What was replied to a question that is sent again; a running answer is waited for."""
+        if not question.is_known:
+            return ReplyState()
+        if (running := self._running.get(question.key)) is not None:
+            await asyncio.wait({running}, timeout=self.settings.patience_s)
+        if question.key in self._running:
             raise ConflictError(BUSY)
-        return await in_thread(replied, memory, asked)
+        return await in_thread(reply_state, memory, question)
 
-    def unanswered(self, asked: Asked) -> Context:
-        """Store the question, and say what a model would have been given for it."""
-        asked.chat.remember(asked.message)
-        how = self.settings
+    def preview(self, question: ChatQuestion) -> Context:
+        """Store the question, and return what a model would be sent."""
+        question.chat.remember(question.message)
+        settings = self.settings
         try:
-            context = asked.chat.context(
-                asked.message,
-                system=how.system,
-                window=how.window,
-                deadline_ms=how.deadline_ms,
+            context = question.chat.context(
+                question.message,
+                system=settings.system,
+                window=settings.window,
+                deadline_ms=settings.deadline_ms,
                 read_image=refuse_image,
             )
         except WindowError:
-            size = how.window.max_tokens
+            size = settings.window.max_tokens
             raise WindowError(
                 f"the message does not fit a window of {size:,} tokens{CURE}"
             ) from None
-        return replace(context, recall=told(context.recall, asked.id))
+        return replace(context, recall=best_of(context.recall, question.id))
 
-    async def answered(self, memory: Memory, asked: Asked) -> AsyncGenerator[Any, None]:
-        """What the agent does, as it does it, and at the end its response.
+    async def answer(
+        self, memory: Memory, question: ChatQuestion, next_number: int = 0
+    ) -> AsyncGenerator[Any, None]:
+        """The agent's events as they happen; the last is its response.
 
-        Whoever stops listening ends the work; what had been said by then is stored. A question
-        is answered by one at a time.
+        A reader that stops listening ends the work; what was said by then is stored. A question
+        has one running answer at a time.
         """
-        if asked.place in self._turns:
+        if question.key in self._running:
             raise ConflictError(BUSY)
-        queue: asyncio.Queue[Any] = asyncio.Queue(MOST_WAITING)
-        work = asyncio.create_task(self._work(memory, asked, queue))
-        self._turns[asked.place] = work
-        work.add_done_callback(lambda _: self._turns.pop(asked.place, None))
+        queue: asyncio.Queue[Any] = asyncio.Queue(MOST_QUEUED)
+        task = asyncio.create_task(self._run(memory, question, next_number, queue))
+        self._running[question.key] = task
+        task.add_done_callback(lambda _: self._running.pop(question.key, None))
         try:
-            while not isinstance(event := await queue.get(), Ended):
+            while not isinstance(event := await queue.get(), BaseException | None):
                 yield event
             if event is not None:
                 raise event
         finally:
-            work.cancel()
+            task.cancel()
 
     async def close(self) -> None:
-        """End all turns, and wait until what was said is stored."""
-        going = list(self._turns.values())
-        for work in going:
-            work.cancel()
-        if going:
-            await asyncio.wait(going)
+        """End all running answers, and wait until what was said is stored."""
+        tasks = list(self._running.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
-    async def _work(self, memory: Memory, asked: Asked, queue: asyncio.Queue[Any]) -> None:
-        end: Ended = None
-        try:
-            await self._talk(memory, asked, queue)
-        except MemoristError as error:
-            end = error
-        await queue.put(end)
-
-    async def _talk(self, memory: Memory, asked: Asked, queue: asyncio.Queue[Any]) -> None:
+    async def _run(
+        self, memory: Memory, question: ChatQuestion, next_number: int, queue: asyncio.Queue[Any]
+    ) -> None:
+        """Put the agent's events into the queue, then None or the error."""
+        scope, end = question.chat.session.scope, None
         try:
             async with asyncio.timeout(self.settings.longest_s):
-                so_far = await in_thread(replied, memory, asked) if asked.again else Replied()
-                if so_far.answer is not None:
-                    raise ConflictError("somebody was answered just now; send it again to hear it")
-                agent = await in_thread(self._agent, memory, asked.chat.session.scope)
-                answering.set(asked.id)  # of this task, and of all that it starts
-                said = agent.astream(
-                    str(asked.message.content),
-                    asked.chat.id,
-                    asked_id=asked.id,
-                    replied=so_far.number,
+                agent = await in_thread(self._agent, memory)
+                question_id.set(question.id)  # of this task, and of all that it starts
+                events = agent.astream(
+                    str(question.message.content),
+                    question.chat.id,
+                    user=scope.user,
+                    agent=scope.agent,
+                    asked_id=question.id,
+                    next_reply=next_number,
                 )
-                async with aclosing(said):
-                    async for event in said:
+                async with aclosing(events):
+                    async for event in events:
                         await queue.put(event)
-        except MemoristError:
-            raise
+        except MemoristError as error:
+            end = error
         except Exception as error:  # noqa: BLE001 - whatever the model or its client does
-            raise _failure(error) from None
+            end = _model_failure(error)
+        await queue.put(end)
 
-    def _agent(self, memory: Memory, scope: Any) -> ReactAgent:
-        """The agent of this user, which keeps what could not be stored yet."""
-        key = memory.tenant_name, scope.user, scope.agent
+    def _agent(self, memory: Memory) -> ReactAgent:
+        """The agent of a tenant; it keeps what could not be stored yet."""
         with self._lock:
-            if key not in self._agents:
-                self._agents[key] = self._made(memory, scope)
-            self._agents.move_to_end(key)
-            while len(self._agents) > MOST_AGENTS:
+            if memory.tenant_name not in self._agents:
+                self._agents[memory.tenant_name] = self._make_agent(memory)
+            self._agents.move_to_end(memory.tenant_name)
+            while len(self._agents) > MOST_TENANTS:
                 self._agents.popitem(last=False)
-            return self._agents[key]
+            return self._agents[memory.tenant_name]
 
-    def _made(self, memory: Memory, scope: Any) -> ReactAgent:
+    def _make_agent(self, memory: Memory) -> ReactAgent:
         from memorist.agents.react import ReactAgent
+        from memorist.agents.tools import memory_tools
 
+        settings, tools = self.settings, list[Any]()
+        if settings.tools:
+            box = ChatToolbox(memory, window=settings.window)
+            tools = memory_tools(box, only=settings.tools, system=settings.system)
         return ReactAgent(
             self.model,
             memory,
-            user=scope.user,
-            agent=scope.agent,
-            tools=self._tools(memory, scope),
-            system=self.settings.system,
-            window=self.settings.window,
-            deadline_ms=self.settings.deadline_ms,
-            grow=True,
-            tell_recall=True,
+            agent=None,
+            tools=tools,
+            system=settings.system,
+            window=settings.window,
+            deadline_ms=settings.deadline_ms,
+            store_partial_replies=True,
+            stream_recall=True,
             read_image=refuse_image,
         )
 
-    def _tools(self, memory: Memory, scope: Any) -> Sequence[Any]:
-        from memorist.agents.tools import memory_tools
-        from memorist.views.library import Library
 
-        if not self.settings.tools:
-            return ()
-        box = ChatTools(
-            memory,
-            user=scope.user,
-            agent=scope.agent,
-            library=Library(memory, user=scope.user),
-            window=self.settings.window,
-        )
-        return memory_tools(box, only=self.settings.tools, system=self.settings.system)
-
-
-class ChatTools(Toolbox):
-    """The toolbox, by which a model does not find the very question that it answers."""
+class ChatToolbox(Toolbox):
+    """The toolbox of the user who asks; recall leaves out the very question that is answered."""
 
     __slots__ = ()
 
     def recall(self, query: Question, limit: Limit = 10) -> list[RecalledItem]:
-        found = Toolbox.recall(self, query, limit + 1)
-        return [one for one in found if one["id"] != answering.get()][:limit]
+        items = Toolbox.recall(self, query, limit + 1)
+        return [item for item in items if item["id"] != question_id.get()][:limit]
+
+    def articles(self) -> Library:
+        return Library(self.memory, user=self.user)
 
 
-def told(recall: Recall, asked_id: str) -> Recall:
-    """The best of what was recalled, without the question itself."""
+def best_of(recall: Recall, asked_id: str) -> Recall:
+    """The best hits of a recall, without the question itself."""
     hits = [hit for hit in recall.hits if hit.id != asked_id]
-    return replace(recall, hits=tuple(hits[:HITS]))
+    return replace(recall, hits=tuple(hits[:MOST_HITS]))
 
 
-def _failure(error: Exception) -> MemoristError:
-    """What went wrong with the model, without its words: they may quote the user's."""
+def _model_failure(error: Exception) -> MemoristError:
+    """The error of a model as ours, without its text, which may quote the user's."""
     kind, status = type(error).__name__, getattr(error, "status_code", None)
     log.warning("the model failed: %s %s", kind, status or "")
     if isinstance(error, TimeoutError):
         return ProviderError("the model took too long to answer")
     if is_overflow(error):
         return WindowError(f"the model takes in less than it was sent{CURE}")
-    said = f"{kind}, status {status}" if isinstance(status, int) else kind
+    reason = f"{kind}, status {status}" if isinstance(status, int) else kind
     return ProviderError(
-        f"the model failed ({said}); ask again by the asked_id that is told beside this",
+        f"the model failed ({reason}); ask again by the asked_id that is told beside this",
         status=status if isinstance(status, int) else None,
     )
+
+
+def open_langchain_model(settings: Settings) -> Any | None:
+    """The model of MEMORIST_MODEL, _MODEL_URL and _MODEL_KEY; None where none is named.
+
+    "openai:name", or any name with a URL, is asked in OpenAI's format; else LangChain opens
+    "provider:name" by the package of that provider.
+    """
+    provider, _, model = settings.model.partition(":")
+    if not settings.model:
+        return None
+    if provider == "openai" and model:
+        return _openai(model, settings)
+    if settings.model_url:
+        return _openai(settings.model, settings)
+    if not model:
+        raise ConfigError(
+            'MEMORIST_MODEL is "provider:model", as "openai:gpt-5-mini", or any name beside a '
+            "MEMORIST_MODEL_URL"
+        )
+    return _by_its_provider(settings, provider)
+
+
+def _openai(model: str, settings: Settings) -> Any:
+    try:
+        chat_openai = import_module("langchain_openai").ChatOpenAI
+    except ImportError:
+        raise MissingExtraError("chat") from None
+    options: dict[str, Any] = {"timeout": MODEL_TIMEOUT_S, "max_retries": 1}
+    if settings.model_url:  # a local server needs no key, but the client insists on one
+        options |= {"base_url": settings.model_url, "api_key": settings.model_key or "none"}
+        options["use_responses_api"] = False  # which few servers but OpenAI's own have
+    elif settings.model_key:
+        options["api_key"] = settings.model_key
+    try:
+        return chat_openai(model=model, **options)
+    except Exception as error:  # noqa: BLE001 - the client's own kinds, whose text may hold the key
+        raise ConfigError(
+            f"the model cannot be opened ({type(error).__name__}); see MEMORIST_MODEL, "
+            "MEMORIST_MODEL_URL and MEMORIST_MODEL_KEY"
+        ) from None
+
+
+def _by_its_provider(settings: Settings, provider: str) -> Any:
+    try:
+        init_chat_model = import_module("langchain.chat_models").init_chat_model
+    except ImportError:
+        raise MissingExtraError("chat") from None
+    key = {"api_key": settings.model_key} if settings.model_key else {}
+    try:
+        return init_chat_model(settings.model, **key)
+    except ImportError as error:  # it names the package to install
+        raise ConfigError(f"LangChain cannot open this model: {error}") from None
+    except ValueError:
+        raise ConfigError(f"LangChain knows no provider {provider!r}, or wants a key") from None
+
+
+def window_of(settings: Settings, default: Window) -> Window:
+    """The window of MEMORIST_MODEL_WINDOW tokens, counted as the model counts; or the default."""
+    window = replace(default, model=default.model or settings.model.rpartition(":")[2])
+    text = settings.model_window
+    if not text:
+        return window
+    size = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
+    if size < LEAST_WINDOW:
+        raise ConfigError(
+            f"MEMORIST_MODEL_WINDOW is a number of tokens, and at least {LEAST_WINDOW:,}"
+        )
+    return replace(window, max_tokens=size, answer_tokens=min(default.answer_tokens, size // 4))
+
+
+def system_of(settings: Settings, default: str, window: Window) -> str:
+    """The prompt of MEMORIST_SYSTEM, or the default."""
+    if not settings.system.strip():
+        return default
+    try:
+        system = check_text(settings.system, "MEMORIST_SYSTEM", InvalidError)
+    except InvalidError as error:
+        raise ConfigError(str(error)) from None
+    size = TokenCounter(window.counts_with()).request([{"role": "system", "content": system}])
+    if size > window.budget // 2:
+        raise ConfigError(
+            f"MEMORIST_SYSTEM takes {size:,} tokens, more than half of the window; shorten it "
+            "or raise MEMORIST_MODEL_WINDOW"
+        )
+    return system

@@ -24,7 +24,7 @@ from memorist.aio import in_thread
 from memorist.errors import MemoristError
 from memorist.memory import Memory
 from memorist.server.auth import Guard
-from memorist.server.chat import Chats
+from memorist.server.chat import ChatRuntime
 from memorist.server.http.authentication import Authenticate
 from memorist.server.http.body_limit import MAX_BYTES, BodyLimit
 from memorist.server.http.concurrency_limit import (
@@ -66,7 +66,7 @@ def build_app(
     guard: Guard,
     limits: Limits = DEFAULT_LIMITS,
     *,
-    chats: Chats | None = None,
+    chats: ChatRuntime | None = None,
     owned: bool = False,
 ) -> ASGIApp:
     """The HTTP API and MCP on one memory, for callers that the guard authenticates.
@@ -74,10 +74,10 @@ def build_app(
     `chats` has the model that answers; without one, chat says so. With `owned`, the memory is
     warmed up at startup and closed at shutdown.
     """
-    return _with_middleware(_routes(memory, chats or Chats(), owned), guard, limits)
+    return _with_middleware(_routes(memory, chats or ChatRuntime(), owned), guard, limits)
 
 
-def _routes(memory: Memory, chats: Chats, owned: bool) -> FastAPI:
+def _routes(memory: Memory, chats: ChatRuntime, owned: bool) -> FastAPI:
     memory_of_tenant = lru_cache(maxsize=MAX_TENANTS)(memory.tenant)
     mcp = McpApp(memory, of_tenant=memory_of_tenant)
 

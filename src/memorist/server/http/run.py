@@ -19,7 +19,7 @@ from memorist.errors import ConfigError
 from memorist.memory import Memory
 from memorist.runtime import open_embedder, open_extraction, open_store
 from memorist.server.auth import Guard, build_guard
-from memorist.server.chat import Chats
+from memorist.server.chat import ChatRuntime
 from memorist.server.http.app import Limits, build_app
 
 SHUTDOWN_S = 10
@@ -150,7 +150,7 @@ def _app(settings: Settings, memory: Memory) -> Any:
         hosts=settings.hosts.split(),
         origins=settings.origins.split(),
     )
-    return build_app(memory, guard, limits, chats=Chats.of(settings), owned=True)
+    return build_app(memory, guard, limits, chats=ChatRuntime.of(settings), owned=True)
 
 
 def _number(rate: str) -> float:

@@ -1,6 +1,6 @@
-"""Chat: say something, and hear the answer as it comes.
+"""Chat: send a message, and get the answer as it comes.
 
-The answer is a stream of server-sent events, or one JSON object for those who accept only that:
+The response is a stream of server-sent events, or one JSON object where only that is accepted:
 
     session        which conversation goes on
     memory         what was recalled, and what of it was late or failed
@@ -17,204 +17,268 @@ The answer is a stream of server-sent events, or one JSON object for those who a
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from functools import partial
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from memorist.aio import in_thread
-from memorist.errors import ConflictError, InvalidError, MemoristError
+from memorist.errors import InvalidError, MemoristError
 from memorist.memory import Memory
-from memorist.records.ids import new_id
 from memorist.records.message import Message
 from memorist.records.query import Recall
-from memorist.server.chat import Chats, told
+from memorist.server.chat import (
+    ChatQuestion,
+    ChatRuntime,
+    best_of,
+    is_stored,
+    new_question,
+    stored_question,
+)
 from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.openapi import MEMORY_ID, MESSAGE_ID, SESSION_ID, example
 from memorist.server.http.problems import on_error
 from memorist.server.http.routes.context import ContextAnswer, ReceiptAnswer
 from memorist.server.http.routing import ApiRoute, operation
-from memorist.server.http.schemas_chat import (
-    NO_MODEL,
-    ChatAnswer,
-    ChatAsk,
-    ChatDone,
-    ChatSession,
-    ChatTool,
-)
+from memorist.server.http.schemas import Question, RequestModel
 from memorist.server.http.sse import EventStream, event
-from memorist.server.question import Asked, asked_before, chat_of, is_stored
+
+NO_MODEL = (
+    "No model is configured, so nobody answers. Your message is stored; `memory` is what was "
+    "recalled for it, and `context` exactly what a model would have been sent. To have answers, "
+    "set MEMORIST_MODEL=provider:name (as openai:gpt-5-mini), or the name of any model beside "
+    "MEMORIST_MODEL_URL=http://… of a server that speaks OpenAI's format, and "
+    "MEMORIST_MODEL_KEY if it asks for a key; then start the server again."
+)
+ChatEvent = tuple[str, Any]
+"""The name of a server-sent event, and its data."""
+
+
+class ChatAsk(RequestModel):
+    """A message to the agent, or the id of a stored one that wants an answer."""
+
+    message: Question | None = Field(
+        default=None, min_length=1, examples=["What should I do at the weekend?"]
+    )
+    asked_id: str | None = Field(
+        default=None,
+        description="The message's id, by which it may be sent again; alone, a stored message's.",
+    )
+    session_id: str | None = Field(
+        default=None, description="The conversation that the client shows; else the active one."
+    )
+    agent_id: str | None = Field(default=None, description="With which agent.", examples=["tutor"])
+    user: str | None = Field(default=None, description="Whose memory; only for admins.")
+
+
+class ChatSession(BaseModel):
+    """The conversation that goes on; `confirmed` says that it is the one the client named."""
+
+    session_id: str
+    confirmed: bool
+
+
+class ChatTool(BaseModel):
+    """What a tool answered, or how it failed."""
+
+    name: str
+    arguments: dict[str, Any]
+    result: str
+    success: bool
+    duration_ms: float
+
+
+class ChatDone(BaseModel):
+    """The ids of what is stored: the answer, if there is one, and the message it answers."""
+
+    session_id: str
+    message_id: str | None = None
+    asked_id: str
+    warnings: list[str] = Field(
+        default=[], description="What of the memory failed or was late; without user content."
+    )
+
+
+class ChatAnswer(ChatSession, ChatDone):
+    """All events of a turn in one object.
+
+    Where no model is configured, `message` is null, `notice` says so, and `context` is what would
+    have been sent.
+    """
+
+    message: str | None = None
+    notice: str | None = None
+    memory: Recall | None = Field(default=None, description="What was recalled, best first.")
+    tool_results: list[ChatTool] = []
+    receipt: ReceiptAnswer | None = None
+    context: ContextAnswer | None = None
+
 
 router = APIRouter(tags=["chat"], route_class=ApiRoute)
 Accept = Annotated[str, Header(description="application/json for one answer, else events.")]
-Event = tuple[str, Any]
 _SESSION = ChatSession(session_id=SESSION_ID, confirmed=True)
 _DONE = ChatDone(session_id=SESSION_ID, message_id=MEMORY_ID, asked_id=MESSAGE_ID)
 _WHOLE = ChatAnswer(**{**dict(_SESSION), **dict(_DONE)}, message="In Berlin.")
-_PIECES = (("session", dict(_SESSION)), ("token", {"text": "In Berlin."}), ("done", dict(_DONE)))
-_ANSWER: dict[int | str, dict[str, Any]] = {
+_EVENTS = (("session", dict(_SESSION)), ("token", {"text": "In Berlin."}), ("done", dict(_DONE)))
+_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Events: session, memory, token …, receipt, then done or error.",
         "content": {
             **example(_WHOLE)[200]["content"],
-            "text/event-stream": {"example": b"".join(event(*it) for it in _PIECES).decode()},
+            "text/event-stream": {"example": b"".join(event(*it) for it in _EVENTS).decode()},
         },
     }
 }
 _recall = TypeAdapter(Recall)
 
 
-@operation(router, "chat", response_model=ChatAnswer, responses=_ANSWER)
+@operation(router, "chat", response_model=ChatAnswer, responses=_RESPONSES)
 async def chat(
     ask: ChatAsk, request: Request, caller: CurrentCaller, accept: Accept = "*/*"
 ) -> Response:
-    """Say something to the agent, and hear its answer as it comes, or in one JSON object.
+    """Send a message to the agent, and get its answer as it comes, or in one JSON object.
 
     The message is stored before the model sees it. A session_id of another user or agent, or of
     a session that is gone, is ignored. A message sent again with the same asked_id, or an
     asked_id alone, is not stored again: it is answered if it was not, or its answer is repeated.
     """
-    chats: Chats = request.app.state.chats
-    asked = await in_thread(_begin, ask, caller)
-    session = ChatSession(session_id=asked.chat.id, confirmed=asked.chat.id == ask.session_id)
-    before = await chats.before(caller.memory, asked) if asked.again else None
-    if before is not None and before.answer is not None:
-        events = _again(session, asked, before.answer)
+    runtime: ChatRuntime = request.app.state.chats
+    question = await in_thread(_question, ask, caller)
+    reply = await runtime.earlier_reply(caller.memory, question)
+    turn = _ChatTurn(runtime, caller.memory, question, request)
+    confirmed = question.chat.id == ask.session_id
+    if reply.answer is not None:
+        events = turn.repeated(confirmed, reply.answer)
     else:
-        events = _turn(chats, caller.memory, session, asked)
-    problem = partial(_problem, request, caller.memory, asked)
+        events = turn.events(confirmed, reply.next_number)
     if "application/json" not in accept or "text/event-stream" in accept:
-        return EventStream(_wire(events, problem), chats.settings.heartbeat_s)
+        return EventStream(turn.wire(events), runtime.settings.heartbeat_s)
     try:
         return Response(await _whole(events), media_type="application/json")
     except MemoristError as error:
-        return await problem(error)
+        return await turn.problem(error)
 
 
-def _begin(ask: ChatAsk, caller: CurrentCaller) -> Asked:
-    """The message to be answered, in the conversation that goes on; nothing is said yet."""
+def _question(ask: ChatAsk, caller: CurrentCaller) -> ChatQuestion:
+    """The message to be answered, in its conversation; it is not stored yet."""
     user, memory = caller.user(ask.user), caller.memory
     if ask.message is None and ask.asked_id is None:
         raise InvalidError("message is missing; or give the asked_id of a stored one")
     if ask.message is None:
         scope = memory.scope(user=user, agent=ask.agent_id, session=ask.session_id)
-        return asked_before(memory, scope, str(ask.asked_id))
+        return stored_question(memory, scope, str(ask.asked_id))
     if not ask.message.strip():
         raise InvalidError("message must say something")
-    again = ask.asked_id is not None
-    message = Message(
-        "user", ask.message, message_id=new_id() if ask.asked_id is None else ask.asked_id
-    )
-    scope = memory.scope(user=user)
-    for entry in memory.store.find(scope, [message.message_id]) if again else ():
-        chat = chat_of(memory, scope, entry)  # and not the active one, which may be another by now
-        same = chat.session.scope.agent == (ask.agent_id or "")
-        if not same or entry.message.content != ask.message or entry.message.role != "user":
-            raise ConflictError("this asked_id is the id of another message")
-        return Asked(chat, message, again=True)
-    begun = memory.session(user=user, agent=ask.agent_id, claimed=ask.session_id)
-    return Asked(begun, message, again=again)
-
-
-async def _again(
-    session: ChatSession, asked: Asked, answer: Message
-) -> AsyncGenerator[Event, None]:
-    """What was answered before."""
-    yield "session", session
-    if answer.text:
-        yield "token", {"text": answer.text}
-    yield (
-        "done",
-        ChatDone(session_id=asked.chat.id, message_id=answer.message_id, asked_id=asked.id),
+    return new_question(
+        memory,
+        ask.message,
+        user=user,
+        agent=ask.agent_id,
+        session=ask.session_id,
+        asked_id=ask.asked_id,
     )
 
 
-async def _problem(
-    request: Request, memory: Memory, asked: Asked, error: MemoristError
-) -> Response:
-    """An error, with the ids by which the question can be asked again, if it is stored."""
-    answer = await on_error(request, error)
-    if await in_thread(is_stored, memory, asked):
-        told_ = {**json.loads(bytes(answer.body)), "asked_id": asked.id}
-        told_["session_id"] = asked.chat.id
-        answer.body = json.dumps(told_, ensure_ascii=False).encode()
-        answer.headers["content-length"] = str(len(answer.body))
-    return answer
+@dataclass(frozen=True, slots=True)
+class _ChatTurn:
+    """One request to chat, and its events."""
+
+    runtime: ChatRuntime
+    memory: Memory
+    question: ChatQuestion
+    request: Request
+
+    async def repeated(self, confirmed: bool, answer: Message) -> AsyncGenerator[ChatEvent, None]:
+        """The events of a question that was answered before."""
+        yield "session", ChatSession(session_id=self.question.chat.id, confirmed=confirmed)
+        if answer.text:
+            yield "token", {"text": answer.text}
+        yield "done", self._done(answer.message_id)
+
+    async def events(self, confirmed: bool, next_number: int) -> AsyncGenerator[ChatEvent, None]:
+        """The events of a question that is answered now; without a model, what it would get."""
+        yield "session", ChatSession(session_id=self.question.chat.id, confirmed=confirmed)
+        if self.runtime.model is None:
+            preview = await in_thread(self.runtime.preview, self.question)
+            context = ContextAnswer.of(preview)
+            yield "memory", preview.recall
+            yield "context", context
+            yield "notice", {"code": "no_model", "text": NO_MODEL}
+            yield "receipt", context.receipt
+            yield "done", self._done()
+            return
+        answer = self.runtime.answer(self.memory, self.question, next_number)
+        async with aclosing(answer):
+            async for agent_event in answer:
+                for chat_event in self._translated(agent_event):
+                    yield chat_event
+
+    def _translated(self, agent_event: Any) -> list[ChatEvent]:
+        from memorist.agents import react
+
+        match agent_event:
+            case react.Recalled(recall):
+                return [("memory", best_of(recall, self.question.id))]
+            case react.Token(text):
+                return [("token", {"text": text})]
+            case react.ToolStarted(name, arguments):
+                return [("tool_started", {"name": name, "arguments": dict(arguments)})]
+            case react.ToolResult():
+                fields = {name: getattr(agent_event, name) for name in ChatTool.model_fields}
+                return [("tool_result", ChatTool(**fields))]
+            case react.Response(receipt=receipt, message_id=message_id, warnings=warnings):
+                done = self._done(message_id, warnings, agent_event.session_id)
+                receipts = [("receipt", ReceiptAnswer.of(receipt))] if receipt else []
+                return [*receipts, ("done", done)]
+        return []
+
+    def _done(
+        self,
+        message_id: str | None = None,
+        warnings: tuple[str, ...] = (),
+        session_id: str | None = None,
+    ) -> ChatDone:
+        return ChatDone(
+            session_id=session_id or self.question.chat.id,
+            message_id=message_id,
+            asked_id=self.question.id,
+            warnings=list(warnings),
+        )
+
+    async def wire(self, events: AsyncGenerator[ChatEvent, None]) -> AsyncGenerator[bytes, None]:
+        """The events as bytes; an error is the last of them."""
+        try:
+            async with aclosing(events):
+                async for name, data in events:
+                    yield event(name, _json(data))
+        except MemoristError as error:
+            yield event("error", json.loads(bytes((await self.problem(error)).body)))
+
+    async def problem(self, error: MemoristError) -> Response:
+        """An error, with the ids by which the question can be asked again, if it is stored."""
+        response = await on_error(self.request, error)
+        if await in_thread(is_stored, self.memory, self.question):
+            ids = {"asked_id": self.question.id, "session_id": self.question.chat.id}
+            document = {**json.loads(bytes(response.body)), **ids}
+            response.body = json.dumps(document, ensure_ascii=False).encode()
+            response.headers["content-length"] = str(len(response.body))
+        return response
 
 
-async def _turn(
-    chats: Chats, memory: Memory, session: ChatSession, asked: Asked
-) -> AsyncGenerator[Event, None]:
-    yield "session", session
-    if chats.model is None:
-        filled = await in_thread(chats.unanswered, asked)
-        context = ContextAnswer.of(filled)
-        yield "memory", filled.recall
-        yield "context", context
-        yield "notice", {"code": "no_model", "text": NO_MODEL}
-        yield "receipt", context.receipt
-        yield "done", ChatDone(session_id=asked.chat.id, asked_id=asked.id)
-        return
-    said = chats.answered(memory, asked)
-    try:
-        async for one in said:
-            for told_event in _events(one, asked):
-                yield told_event
-    finally:
-        await said.aclose()
-
-
-def _events(one: Any, asked: Asked) -> list[Event]:
-    """What the agent does, as events."""
-    from memorist.agents.react import Recalled, Response, Token, ToolResult, ToolStarted
-
-    match one:
-        case Recalled(recall):
-            return [("memory", told(recall, asked.id))]
-        case Token(text):
-            return [("token", {"text": text})]
-        case ToolStarted(name, arguments):
-            return [("tool_started", {"name": name, "arguments": dict(arguments)})]
-        case ToolResult():
-            fields = {name: getattr(one, name) for name in ChatTool.model_fields}
-            return [("tool_result", ChatTool(**fields))]
-        case Response():
-            done = ChatDone(
-                session_id=one.session_id or asked.chat.id,
-                message_id=one.message_id,
-                asked_id=asked.id,
-                warnings=list(one.warnings),
-            )
-            receipt = [("receipt", ReceiptAnswer.of(one.receipt))] if one.receipt else []
-            return [*receipt, ("done", done)]
-    return []
-
-
-async def _wire(
-    events: AsyncGenerator[Event, None], problem: Callable[[MemoristError], Awaitable[Response]]
-) -> AsyncGenerator[bytes, None]:
-    try:
-        async for name, data in events:
-            yield event(name, _json(data))
-    except MemoristError as error:
-        yield event("error", json.loads(bytes((await problem(error)).body)))
-    finally:
-        await events.aclose()
-
-
-async def _whole(events: AsyncGenerator[Event, None]) -> bytes:
-    """All events of a turn as one answer."""
+async def _whole(events: AsyncGenerator[ChatEvent, None]) -> bytes:
+    """All events of a turn as one JSON object."""
     fields: dict[str, Any] = {}
-    said, tools = list[str](), list[ChatTool]()
+    tokens, tools = list[str](), list[ChatTool]()
     async for name, data in events:
         if name == "token":
-            said.append(data["text"])
+            tokens.append(data["text"])
         elif name == "tool_started":
-            said.clear()  # the answer is what follows the last of them
+            tokens.clear()  # the answer is what follows the last of them
         elif name == "tool_result":
             tools.append(data)
         elif name == "notice":
@@ -223,7 +287,7 @@ async def _whole(events: AsyncGenerator[Event, None]) -> bytes:
             fields |= dict(data)
         else:
             fields[name] = data
-    message = "".join(said) if "notice" not in fields else None
+    message = "".join(tokens) if "notice" not in fields else None
     return ChatAnswer(**fields, message=message, tool_results=tools).model_dump_json().encode()
 
 
