@@ -216,7 +216,7 @@ def test_the_run_says_whose_memory_and_which_session_it_is(memory: Memory) -> No
     assert [session.id for session in memory.sessions(user="bob")] == ["s7"]
     [nobody] = ask(many, said)
     assert nobody.status == "error"
-    assert "whose memory" in nobody.text
+    assert "no user is named" in nobody.text
 
 
 def test_a_run_for_another_user_is_refused(memory: Memory, box: Toolbox) -> None:

@@ -22,13 +22,13 @@ from memorist.errors import (
     ProviderError,
     StoreError,
 )
+from memorist.lifecycle.model import BudgetedModel
 from memorist.memory import Memory
 from memorist.providers.chat_model import ChatModel
 from memorist.records.message import Message
 from memorist.records.query import Filters, Hit
 from memorist.records.scope import Scope
 from memorist.records.summary import Summary
-from memorist.runtime import Budgeted
 from memorist.views.library import Library
 
 try:
@@ -351,4 +351,4 @@ def _model_of(memory: Memory | None) -> ChatModel | None:
     extraction = memory.extraction if memory is not None else None
     if memory is None or extraction is None or extraction.model is None:
         return None
-    return Budgeted(extraction.model, memory.store, extraction)
+    return BudgetedModel(extraction.model, memory.store, extraction)

@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
 from pydantic_core import from_json
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.requests import Request
@@ -58,12 +57,7 @@ class McpApp:
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
         """Answer requests while this is open; it may be opened again."""
-        manager = StreamableHTTPSessionManager(
-            app=self.server._mcp_server,
-            stateless=True,
-            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-            max_request_body_size=MOST_BYTES,
-        )
+        manager = self.server.http_manager(MOST_BYTES)
         async with manager.run():
             self._manager = manager
             try:

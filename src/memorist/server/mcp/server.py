@@ -16,6 +16,8 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints, i
 
 from mcp.server.fastmcp import Context, FastMCP
 from mcp.server.fastmcp.exceptions import ToolError
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
 from pydantic import Field, ValidationError, create_model
 
@@ -67,10 +69,10 @@ def build_server(
     return mcp_server(lambda _: toolbox, "always" if user is None else "never")
 
 
-def mcp_server(toolbox_of: ToolboxOf, user_argument: UserArgument) -> FastMCP:
+def mcp_server(toolbox_of: ToolboxOf, user_argument: UserArgument) -> McpServer:
     """An MCP server that gets the toolbox of each call from its HTTP request."""
     keep_arguments_out_of_logs()
-    server = _Server("memorist", instructions=INSTRUCTIONS)
+    server = McpServer("memorist", instructions=INSTRUCTIONS)
     for schema in tool_schemas():
         schema = _with_user(schema, user_argument)
         server.arguments[schema.name] = [argument.name for argument in schema.arguments]
@@ -90,7 +92,7 @@ def mcp_server(toolbox_of: ToolboxOf, user_argument: UserArgument) -> FastMCP:
     return server
 
 
-class _Server(FastMCP):
+class McpServer(FastMCP):
     """The SDK's server with strict arguments, whose errors repeat nothing of a call."""
 
     def __init__(self, name: str, **options: Any) -> None:
@@ -98,6 +100,15 @@ class _Server(FastMCP):
         with unchanged_logging():
             super().__init__(name, **options)
         self._mcp_server.version = __version__
+
+    def http_manager(self, max_bytes: int) -> StreamableHTTPSessionManager:
+        """What speaks streamable HTTP, without sessions and checks of hosts."""
+        return StreamableHTTPSessionManager(
+            app=self._mcp_server,
+            stateless=True,
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            max_request_body_size=max_bytes,
+        )
 
     async def read_resource(self, uri: Any) -> Any:
         with request_scope(self):
