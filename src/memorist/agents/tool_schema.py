@@ -52,7 +52,7 @@ class RecalledItem(TypedDict):
     session_id: str
 
 
-class StoredMessage(TypedDict):
+class RememberedMessage(TypedDict):
     """Where a message is; `stored` is false if it was there already."""
 
     message_id: str

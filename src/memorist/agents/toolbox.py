@@ -90,7 +90,7 @@ class Toolbox:
 
     def remember(
         self, content: schema.Verbatim, role: schema.Role = "user"
-    ) -> schema.StoredMessage:
+    ) -> schema.RememberedMessage:
         """Store something that was said in this conversation, word for word, for good.
 
         What is worth keeping of it is found out in the background.
@@ -115,7 +115,7 @@ class Toolbox:
         importance_score: schema.Importance = IMPORTANCE,
         message_type: schema.MessageType = None,
         message_id: schema.MessageId = None,
-    ) -> schema.StoredMessage:
+    ) -> schema.RememberedMessage:
         """Store one message of a conversation, word for word.
 
         With a message_id it may be sent again: it is stored once.
@@ -353,8 +353,8 @@ def _source(name: str) -> Source:
     return next(one for one in get_args(Source) if one == name)
 
 
-def _stored(message: Message, session_id: str, added: int) -> schema.StoredMessage:
-    return schema.StoredMessage(
+def _stored(message: Message, session_id: str, added: int) -> schema.RememberedMessage:
+    return schema.RememberedMessage(
         message_id=message.message_id, session_id=session_id, stored=bool(added)
     )
 
