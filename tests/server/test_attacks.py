@@ -19,8 +19,8 @@ from memorist.config import Settings
 from memorist.errors import ConfigError
 from memorist.server.auth import Guard
 from memorist.server.http.app import build_app
-from memorist.server.http.body_limit import BodyLimit
-from memorist.server.http.concurrency_limit import MAX_CONCURRENT
+from memorist.server.http.limits import MAX_CONCURRENT
+from memorist.server.http.middleware import BodyLimit
 from memorist.server.http.run import MAX_CONNECTIONS, make_app, uvicorn_config
 from memorist.server.http.tokens import JwtTokens
 from tests.server.conftest import UNLIMITED

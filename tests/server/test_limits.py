@@ -25,18 +25,16 @@ from memorist.aio import in_thread
 from memorist.errors import ProviderError
 from memorist.server.auth import Guard, Keys, Principal
 from memorist.server.http.app import Limits, build_app
-from memorist.server.http.concurrency_limit import (
+from memorist.server.http.limits import (
     ADMIN_FACTOR,
     MAX_CONCURRENT,
     QUEUE_FACTOR,
     STREAM_FACTOR,
     ConcurrencyLimit,
-    WorkerThreads,
-)
-from memorist.server.http.rate_limit import (
     LoginThrottle,
     RateLimit,
     TokenBuckets,
+    WorkerThreads,
     address_of,
     caller_of,
     has_credential,

@@ -13,9 +13,14 @@ from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
 
 from memorist.errors import ConfigError
-from memorist.server.http.body_limit import BodyLimit, is_json
-from memorist.server.http.origins import TrustedHosts, TrustedOrigins
-from memorist.server.http.request_id import RequestIdMiddleware, request_id
+from memorist.server.http.middleware import (
+    BodyLimit,
+    RequestIdMiddleware,
+    TrustedHosts,
+    TrustedOrigins,
+    is_json,
+    request_id,
+)
 from tests.support.asgi import (
     LOCAL,
     Answer,

@@ -18,7 +18,7 @@ from mcp.server.fastmcp.exceptions import ToolError
 from mcp.types import AudioContent, EmbeddedResource, ImageContent, TextContent
 
 from memorist import Memory
-from memorist.server.http.origins import TrustedHosts, TrustedOrigins
+from memorist.server.http.middleware import TrustedHosts, TrustedOrigins
 from memorist.server.mcp.http import McpApp
 from tests.support.mcp_http import main, make_app
 

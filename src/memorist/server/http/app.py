@@ -26,18 +26,24 @@ from memorist.memory import Memory
 from memorist.server.auth import Guard
 from memorist.server.chat import ChatRuntime
 from memorist.server.http.authentication import Authenticate
-from memorist.server.http.body_limit import MAX_BYTES, BodyLimit
-from memorist.server.http.concurrency_limit import (
+from memorist.server.http.limits import (
     MAX_CONCURRENT,
     THREADS,
     ConcurrencyLimit,
+    LoginThrottle,
+    RateLimit,
+    TokenBuckets,
     WorkerThreads,
 )
+from memorist.server.http.middleware import (
+    MAX_BYTES,
+    BodyLimit,
+    RequestIdMiddleware,
+    TrustedHosts,
+    TrustedOrigins,
+)
 from memorist.server.http.openapi import PROBLEMS, describe
-from memorist.server.http.origins import TrustedHosts, TrustedOrigins
 from memorist.server.http.problems import on_error, on_http, on_invalid, on_too_deep
-from memorist.server.http.rate_limit import LoginThrottle, RateLimit, TokenBuckets
-from memorist.server.http.request_id import RequestIdMiddleware
 from memorist.server.http.routes import ROUTERS
 from memorist.server.mcp.http import McpApp
 

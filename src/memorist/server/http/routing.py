@@ -57,4 +57,5 @@ def _path_with_marks(raw: bytes) -> str:
 def operation(router: APIRouter, name: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
     """Add a route for an operation: its method and path come from the table."""
     method, path, _ = OPERATIONS[name]
-    return router.api_route(path, methods=[method], **options)
+    noun = path.removeprefix("/api").split("/")[1]
+    return router.api_route(path, methods=[method], tags=[noun], **options)

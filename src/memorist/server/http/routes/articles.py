@@ -23,7 +23,7 @@ from memorist.server.http.schemas import (
 )
 from memorist.views.library import Library
 
-router = APIRouter(tags=["articles"], route_class=ApiRoute)
+router = APIRouter(route_class=ApiRoute)
 ArticleId = Annotated[str, Path(description="The article's id.", examples=[ARTICLE_ID])]
 
 

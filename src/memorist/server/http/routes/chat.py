@@ -119,7 +119,7 @@ class ChatAnswer(ChatSession, ChatDone):
     context: ContextAnswer | None = None
 
 
-router = APIRouter(tags=["chat"], route_class=ApiRoute)
+router = APIRouter(route_class=ApiRoute)
 Accept = Annotated[str, Header(description="application/json for one answer, else events.")]
 _SESSION = ChatSession(session_id=SESSION_ID, confirmed=True)
 _DONE = ChatDone(session_id=SESSION_ID, message_id=MEMORY_ID, asked_id=MESSAGE_ID)

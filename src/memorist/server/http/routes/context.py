@@ -27,7 +27,7 @@ from memorist.server.http.schemas import (
     SummariesQuery,
 )
 
-router = APIRouter(tags=["context"], route_class=ApiRoute)
+router = APIRouter(route_class=ApiRoute)
 
 
 class ReceiptAnswer(BaseModel):
@@ -96,7 +96,7 @@ _COMPRESSION = Compression(
 )
 
 
-@operation(router, "recall", tags=["recall"], responses=example(RECALL))
+@operation(router, "recall", responses=example(RECALL))
 def recall(body: RecallBody, caller: CurrentCaller) -> Recall:
     """What bears on the question, best first, each with its reason; late channels are named."""
     return caller.memory.recall(

@@ -16,7 +16,7 @@ from memorist.server.http.openapi import AT, example
 from memorist.server.http.routing import ApiRoute, operation
 from memorist.server.http.schemas import MAX_ITEMS, RequestModel, Wait
 
-router = APIRouter(tags=["entries"], route_class=ApiRoute)
+router = APIRouter(route_class=ApiRoute)
 MAX_FOUND = 10_000
 Labels = Annotated[list[str], Field(max_length=64, examples=[["ada", "likes"]])]
 

@@ -22,7 +22,7 @@ from memorist.server.http.routing import ApiRoute, operation
 from memorist.server.http.schemas import AppendBody, FollowQuery
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.25
-router = APIRouter(tags=["messages"], route_class=ApiRoute)
+router = APIRouter(route_class=ApiRoute)
 LastEventId = Annotated[
     str | None, Header(max_length=20, description="Of the last event you got.", examples=["7"])
 ]

@@ -18,7 +18,7 @@ from memorist.server.http.routing import ApiRoute, operation
 from memorist.server.http.schemas import AddKeyBody, CursorQuery, RotateKeyBody
 
 KEY_ID = "0123456789abcdef"
-router = APIRouter(tags=["keys"], route_class=ApiRoute)
+router = APIRouter(route_class=ApiRoute)
 KeyId = Annotated[str, Path(description="The key's id.", examples=[KEY_ID])]
 
 

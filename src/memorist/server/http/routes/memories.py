@@ -1,4 +1,4 @@
-"""Memories: what was derived from messages, or added outright."""
+"""Memories and facts: what was derived from messages, or added outright."""
 
 from __future__ import annotations
 
@@ -7,15 +7,30 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
 
+from memorist.errors import InvalidError
+from memorist.namespaces import is_about
 from memorist.records.change import Change
+from memorist.records.fact import Fact
+from memorist.records.ids import check_moment
 from memorist.records.memory_item import MemoryItem
 from memorist.records.query import Forgotten
 from memorist.server.http.authentication import CurrentCaller
-from memorist.server.http.openapi import FORGOTTEN, MEMORY, MEMORY_ID, example, example_page
+from memorist.server.http.openapi import (
+    FACT,
+    FACT_ID,
+    FORGOTTEN,
+    MEMORY,
+    MEMORY_ID,
+    example,
+    example_page,
+)
 from memorist.server.http.pagination import Page, by_time, page_of
 from memorist.server.http.routing import ApiRoute, operation
 from memorist.server.http.schemas import (
+    AddFactBody,
     AddMemoryBody,
+    ChangeFactBody,
+    FactsQuery,
     ForgetQuery,
     MemoriesQuery,
     RetractBody,
@@ -23,7 +38,7 @@ from memorist.server.http.schemas import (
     UserQuery,
 )
 
-router = APIRouter(tags=["memories"], route_class=ApiRoute)
+router = APIRouter(route_class=ApiRoute)
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=[MEMORY_ID])]
 
 
@@ -122,3 +137,71 @@ def undo_memory(memory_id: MemoryId, body: ScopedBody, caller: CurrentCaller) ->
     user = caller.user(body.user)
     caller.memory.memories.get(memory_id, user=user)
     return UndoneChanges.of(caller.memory.memories.undo(memory_id, user=user))
+
+
+FactId = Annotated[str, Path(description="The fact's id.", examples=[FACT_ID])]
+
+
+@operation(router, "list_facts", responses=example_page(FACT))
+def list_facts(query: Annotated[FactsQuery, Query()], caller: CurrentCaller) -> Page[Fact]:
+    """The facts that hold now, or that held at a moment, as far as was known at another."""
+    return page_of(
+        _facts(query, caller), query, lambda fact: f"{fact.known_from.isoformat()} {fact.id}"
+    )
+
+
+@operation(router, "add_fact", status_code=201, responses=example(AddedId(id=FACT_ID), 201))
+def add_fact(body: AddFactBody, caller: CurrentCaller) -> AddedId:
+    """Add a fact, reconciled with those of the same subject and predicate."""
+    fact_id = caller.memory.facts.add(
+        body.subject,
+        body.predicate,
+        body.object,
+        user=caller.user(body.user),
+        agent=body.agent,
+        **body.given("single", "ends", "corrects", "valid_from", "valid_to", "source", "sources"),
+    )
+    return AddedId(id=fact_id or None)
+
+
+@operation(router, "get_fact", responses=example(FACT))
+def get_fact(fact_id: FactId, query: Annotated[UserQuery, Query()], caller: CurrentCaller) -> Fact:
+    """One fact, also one that holds no longer."""
+    return caller.memory.facts.get(fact_id, user=caller.user(query.user))
+
+
+@operation(router, "change_fact", responses=example(AddedId(id=FACT_ID)))
+def change_fact(fact_id: FactId, body: ChangeFactBody, caller: CurrentCaller) -> AddedId:
+    """Change a fact from now on; the old one stays in the past. Answers with the new id."""
+    user = caller.user(body.user)
+    return AddedId(id=caller.memory.facts.change(fact_id, user=user, **body.changes()))
+
+
+@operation(router, "retract_fact", responses=example(FACT))
+def retract_fact(fact_id: FactId, body: RetractBody, caller: CurrentCaller) -> Fact:
+    """Retract a fact that was wrong; it stays in the history."""
+    user = caller.user(body.user)
+    caller.memory.facts.get(fact_id, user=user)
+    caller.memory.memories.retract(fact_id, user=user, reason=body.reason)
+    return caller.memory.facts.get(fact_id, user=user)
+
+
+@operation(router, "undo_fact", responses=example(UNDONE))
+def undo_fact(fact_id: FactId, body: ScopedBody, caller: CurrentCaller) -> UndoneChanges:
+    """Undo the last change of a fact."""
+    user = caller.user(body.user)
+    caller.memory.facts.get(fact_id, user=user)
+    return UndoneChanges.of(caller.memory.memories.undo(fact_id, user=user))
+
+
+def _facts(query: FactsQuery, caller: CurrentCaller) -> list[Fact]:
+    user = caller.user(query.user)
+    moments = {"valid": query.valid or query.as_of, "known": query.known or query.as_of}
+    for name, moment in moments.items():
+        if moment is not None:
+            moments[name] = check_moment(moment, name, InvalidError)
+    if query.always or any(moments.values()):
+        facts = caller.memory.facts.as_of(user=user, agent=query.agent, **moments)
+    else:
+        facts = caller.memory.facts.list(user=user, agent=query.agent)
+    return [fact for fact in facts if is_about(fact, query.subject, query.predicate)]

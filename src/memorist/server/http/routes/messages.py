@@ -35,7 +35,7 @@ from memorist.server.http.schemas import (
 )
 
 BATCH = 16
-router = APIRouter(tags=["messages"], route_class=ApiRoute)
+router = APIRouter(route_class=ApiRoute)
 MessageId = Annotated[str, Path(description="The message's id.", examples=[MESSAGE_ID])]
 
 

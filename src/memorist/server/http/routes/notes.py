@@ -25,7 +25,7 @@ from memorist.server.http.schemas import (
     WriteNotesBody,
 )
 
-router = APIRouter(tags=["notes"], route_class=ApiRoute)
+router = APIRouter(route_class=ApiRoute)
 IfMatch = Annotated[
     str | None,
     Header(description="The ETag of the version it replaces.", max_length=20, examples=['"1"']),

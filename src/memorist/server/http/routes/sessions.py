@@ -16,7 +16,7 @@ from memorist.server.http.pagination import Page, page_of
 from memorist.server.http.routing import ApiRoute, operation
 from memorist.server.http.schemas import AgentPageQuery, AgentQuery, ResolveSessionBody
 
-router = APIRouter(tags=["sessions"], route_class=ApiRoute)
+router = APIRouter(route_class=ApiRoute)
 
 
 class ResolvedSession(BaseModel):

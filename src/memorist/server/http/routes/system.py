@@ -16,7 +16,7 @@ from memorist.metrics import Instrument, Point, Reading
 from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.routing import ApiRoute, operation
 
-router = APIRouter(tags=["system"], route_class=ApiRoute)
+router = APIRouter(route_class=ApiRoute)
 
 
 class Health(BaseModel):
