@@ -6,7 +6,7 @@ import json
 import time
 import traceback
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -15,11 +15,19 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from memorist.errors import BadAnswerError, ProviderError
 from memorist.lifecycle.candidate import Candidate, Claim
-from memorist.lifecycle.model import SCHEMA, Extracted, ask, estimate_tokens, question
-from memorist.lifecycle.model_answer import UnusableError, read_answer
+from memorist.lifecycle.model import (
+    Extracted,
+    UnusableError,
+    answer_schema,
+    ask,
+    estimate_tokens,
+    question,
+    read_answer,
+)
 from memorist.providers.chat_model import as_chat_model
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.records.log import LogEntry, least_trusted
+from memorist.records.memory_item import Kind
 from memorist.records.message import Message
 from memorist.testing.model_server import FAILURES, ModelServer
 
@@ -165,8 +173,10 @@ def test_the_schema_is_as_strict_servers_want_it() -> None:
             for inner in part.values():
                 check(inner)
 
-    check(SCHEMA)
-    assert json.loads(json.dumps(SCHEMA)) == SCHEMA
+    check(answer_schema())
+    kinds = answer_schema()["properties"]["memories"]["items"]["properties"]["kind"]["enum"]
+    assert kinds == list(get_args(Kind))
+    assert json.loads(json.dumps(answer_schema())) == answer_schema()
 
 
 def test_a_memory_is_read_with_all_it_says() -> None:

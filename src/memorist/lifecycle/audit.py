@@ -36,12 +36,22 @@ AuditKind = Literal[
 KINDS: tuple[AuditKind, ...] = get_args(AuditKind)
 _OF_MEMORIES = ("junk", "duplicate", "stale")  # facts are checked for the other kinds only
 _LOOK_AT_CHARS = 2_000
+_OPPOSED = "cannot all be so at the same time"
 _STRANGERS = ("web", "tool")  # whose orders are nobody's wishes
 _TELLS = re.compile(r"[.!。！\n]\s*\S|\b(?:i|me|ich|mir|yo|me|я|мне)\b", re.IGNORECASE)
 _BREAKS_OFF = re.compile(r"[,:;(\-–—]\s*$|(?:\.\.\.|…)\s*$")
 _NEVER_LAST = frozenset(
     "a an the and or but of with because der die das und oder el la y и".split()
 )
+_SUGGESTIONS: Mapping[AuditKind, str] = {
+    "junk": "forget it",
+    "duplicate": "keep the first, forget the others",
+    "stale": "expire it: it stays visible in the past",
+    "contradictory": "let the newest supersede the others, or date them",
+    "secret": "forget it and the messages it came from, then change the secret",
+    "injection": "look at where it came from, and forget that source",
+    "ungrounded": "find its source or forget it",
+}
 # Families of junk by their patterns in the data files; the first that fits names the reason.
 _JUNK: Mapping[str, str] = {
     "greeting": "a greeting, thanks or a nod",
@@ -54,6 +64,7 @@ _JUNK: Mapping[str, str] = {
     "noise": "machine output: a schedule, a heartbeat or a log",
     "vacuous": "says nothing that tells one person from another",
     "fragment": "a fragment without content",
+    "loop": "one of many copies, as a loop of recall and storing makes them",
 }
 
 
@@ -150,14 +161,18 @@ def audit(
     facts = [fact for fact in facts if fact.known_to is None and fact.superseded_by is None]
     texts, owners = [item.text for item in items], [item.scope.owner for item in items]
     comparison = compare(texts, owners, alike_at=settings.alike_at, most=settings.most_compared)
-    junk = [*_junk(items), *_loops(items, settings)]
+    junk = list(_junk(items, settings))
+    junk_ids = {finding.ids[0] for finding in junk}
     findings = [
-        *_once(junk),
+        *junk,
         *_duplicates(items, comparison),
-        *(one for item in items if (one := _stale(item, now, settings))),
-        *_contradictions(items, comparison, {id for one in junk for id in one.ids}),
-        *_contradicting_facts(facts, settings),
-        *_dangers([*items, *facts], settings, {id for one in junk for id in one.ids}),
+        *_stale(items, now, settings),
+        *_contradictions(items, comparison, junk_ids),
+        *(
+            _finding("contradictory", opposed.ids_of(facts), _OPPOSED, opposed.about)
+            for opposed in contradicting_facts(facts, settings.single_predicates)
+        ),
+        *_dangers([*items, *facts], settings, junk_ids),
     ]
     return Audit(
         memories=len(items),
@@ -168,16 +183,26 @@ def audit(
     )
 
 
-def _junk(items: Sequence[MemoryItem]) -> Iterator[Finding]:
-    for item in items:
+def _finding(kind: AuditKind, ids: Sequence[str], reason: str, *evidence: str) -> Finding:
+    suggestion = _SUGGESTIONS[kind]
+    if "loop" in evidence:
+        suggestion = "read the first, forget the copies, and do not store what was recalled"
+    return Finding(
+        kind=kind, ids=tuple(ids), reason=reason, evidence=evidence, suggestion=suggestion
+    )
+
+
+def _junk(items: Sequence[MemoryItem], settings: AuditSettings) -> Iterator[Finding]:
+    """Memories not worth keeping: by their words, or as copies that a loop of storing made."""
+    keys = [(item.scope.owner, " ".join(item.text.casefold().split())) for item in items]
+    copies = Counter(keys)
+    seen: set[tuple[str, str]] = set()
+    for item, key in zip(items, keys, strict=True):
         if family := junk_family(item.text):
-            yield Finding(
-                kind="junk",
-                ids=(item.id,),
-                reason=_JUNK[family],
-                evidence=(family,),
-                suggestion="forget it",
-            )
+            yield _finding("junk", [item.id], _JUNK[family], family)
+        elif key in seen and copies[key] >= settings.loop_copies:
+            yield _finding("junk", [item.id], _JUNK["loop"], "loop", f"{copies[key]} copies")
+        seen.add(key)
 
 
 def junk_family(text: str) -> str | None:
@@ -206,7 +231,7 @@ def _junk_patterns() -> tuple[_JunkPatterns, ...]:
     families = [
         (name, [data(code, "audit")["junk"].get(name, {}) for code in LANGUAGES])
         for name in _JUNK
-        if name != "fragment"
+        if name not in ("fragment", "loop")
     ]
     return tuple(
         _JunkPatterns(name, _any_of(written, "patterns"), _any_of(written, "unless"))
@@ -237,65 +262,29 @@ def _is_fragment(text: str) -> bool:
     return len(content) == 1 and len(words) > 1 and breaks_off
 
 
-def _loops(items: Sequence[MemoryItem], settings: AuditSettings) -> Iterator[Finding]:
-    """Many copies of the same words: what was recalled is stored and recalled again."""
-    keys = [(item.scope.owner, " ".join(item.text.casefold().split())) for item in items]
-    copies = Counter(keys)
-    seen: set[tuple[str, str]] = set()
-    for item, key in zip(items, keys, strict=True):
-        if key in seen and copies[key] >= settings.loop_copies:
-            yield Finding(
-                kind="junk",
-                ids=(item.id,),
-                reason="one of many copies, as a loop of recall and storing makes them",
-                evidence=("loop", f"{copies[key]} copies"),
-                suggestion="read the first, forget the copies, and do not store what was recalled",
-            )
-        seen.add(key)
-
-
-def _once(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The first finding for each memory."""
-    first: dict[tuple[str, ...], Finding] = {}
-    for finding in findings:
-        first.setdefault(finding.ids, finding)
-    yield from first.values()
-
-
 def _duplicates(items: Sequence[MemoryItem], comparison: Comparison) -> Iterator[Finding]:
+    """Copies, the one to keep first: the most important, most used, oldest."""
     for places in comparison.duplicates:
-        best = sorted((items[place] for place in places), key=_worth)
-        exact = len({" ".join(item.text.split()) for item in best}) == 1
-        yield Finding(
-            kind="duplicate",
-            ids=tuple(item.id for item in best),
-            reason="the same, word for word" if exact else "the same in nearly the same words",
-            evidence=(f"{len(best)} copies",),
-            suggestion="keep the first, forget the others",
+        best = sorted(
+            (items[place] for place in places),
+            key=lambda item: (-item.importance, -item.uses, item.created_at),
         )
+        exact = len({" ".join(item.text.split()) for item in best}) == 1
+        reason = "the same, word for word" if exact else "the same in nearly the same words"
+        yield _finding("duplicate", [item.id for item in best], reason, f"{len(best)} copies")
 
 
-def _worth(item: MemoryItem) -> tuple[float, int, datetime]:
-    """The one to keep sorts first: it weighs most, is used most, and was there before."""
-    return -item.importance, -item.uses, item.created_at
+def _stale(
+    items: Sequence[MemoryItem], now: datetime, settings: AuditSettings
+) -> Iterator[Finding]:
+    for item in items:
+        reason, since = _why_stale(item, now, settings)
+        if reason:
+            evidence = [f"{since.days} days"] if since >= timedelta(days=1) else []
+            yield _finding("stale", [item.id], reason, *evidence)
 
 
-def _stale(item: MemoryItem, now: datetime, settings: AuditSettings) -> Finding | None:
-    """Whether its time is over, though it is still there."""
-    reason, over = _over(item, now, settings)
-    if not reason:
-        return None
-    evidence = (f"{over.days} days",) if over >= timedelta(days=1) else ()
-    return Finding(
-        kind="stale",
-        ids=(item.id,),
-        reason=reason,
-        evidence=evidence,
-        suggestion="expire it: it stays visible in the past",
-    )
-
-
-def _over(item: MemoryItem, now: datetime, settings: AuditSettings) -> tuple[str, timedelta]:
+def _why_stale(item: MemoryItem, now: datetime, settings: AuditSettings) -> tuple[str, timedelta]:
     if item.expires_at is not None and item.expires_at <= now:
         return "expired, but still there", now - item.expires_at
     if item.kind == "working" and item.created_at + settings.working <= now:
@@ -309,17 +298,16 @@ def _over(item: MemoryItem, now: datetime, settings: AuditSettings) -> tuple[str
 
 
 def _planned_for(item: MemoryItem) -> datetime | None:
-    """When what a memory plans is over."""
+    """When the date of a plan has passed; None for a memory that is no plan."""
     text = item.text[:_LOOK_AT_CHARS]
-    if not _plans().search(text):
+    if not _planned_pattern().search(text):
         return None
     span = resolve(text, item.created_at, lean=1)
-    # What was over when it was said is a tale, not a plan.
     return None if span is None or span.end <= item.created_at else span.end
 
 
 @cache
-def _plans() -> re.Pattern[str]:
+def _planned_pattern() -> re.Pattern[str]:
     return re.compile("|".join(data(code, "audit")["planned"] for code in LANGUAGES), re.IGNORECASE)
 
 
@@ -330,25 +318,10 @@ def _contradictions(
     texts, owners = [item.text for item in items], [item.scope.owner for item in items]
     seen: set[tuple[str, ...]] = set()
     for opposed in [*comparison.contradictions, *contradicting_statements(texts, owners)]:
-        ids = tuple(items[place].id for place in opposed.places)
+        ids = opposed.ids_of(items)
         if ids not in seen and not junk & set(ids):
-            yield _contradiction(ids, opposed.about)
+            yield _finding("contradictory", ids, _OPPOSED, opposed.about)
         seen.add(ids)
-
-
-def _contradicting_facts(facts: Sequence[Fact], settings: AuditSettings) -> Iterator[Finding]:
-    for opposed in contradicting_facts(facts, settings.single_predicates):
-        yield _contradiction(tuple(facts[place].id for place in opposed.places), opposed.about)
-
-
-def _contradiction(ids: tuple[str, ...], evidence: str) -> Finding:
-    return Finding(
-        kind="contradictory",
-        ids=ids,
-        reason="cannot all be so at the same time",
-        evidence=(evidence,),
-        suggestion="let the newest supersede the others, or date them",
-    )
 
 
 def _dangers(
@@ -357,26 +330,10 @@ def _dangers(
     """Secrets, prompt injections, and records that name no source."""
     for record in records:
         if secrets := find_secrets(record.text):
-            yield Finding(
-                kind="secret",
-                ids=(record.id,),
-                reason="holds a secret",
-                evidence=tuple(secrets),
-                suggestion="forget it and the messages it came from, then change the secret",
-            )
+            yield _finding("secret", [record.id], "holds a secret", *secrets)
         commands = injections(record.text, trusted=record.source not in _STRANGERS)
         if commands and not (record.id in junk and commands == ["speaks as the system"]):
-            yield Finding(
-                kind="injection",
-                ids=(record.id,),
-                reason="tries to command the model that reads it",
-                evidence=tuple(commands),
-                suggestion="look at where it came from, and forget that source",
-            )
+            reason = "tries to command the model that reads it"
+            yield _finding("injection", [record.id], reason, *commands)
         if settings.grounded and not record.sources:
-            yield Finding(
-                kind="ungrounded",
-                ids=(record.id,),
-                reason="names no message it came from",
-                suggestion="find its source or forget it",
-            )
+            yield _finding("ungrounded", [record.id], "names no message it came from")

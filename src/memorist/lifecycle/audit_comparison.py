@@ -26,6 +26,7 @@ from memorist.language.words import (
     stop_words,
 )
 from memorist.records.fact import FIRST, Fact
+from memorist.records.memory_item import MemoryItem
 from memorist.records.text import fold
 
 _LOOK_AT_CHARS = 2_000
@@ -40,6 +41,10 @@ class Contradiction(NamedTuple):
 
     places: tuple[int, ...]
     about: str
+
+    def ids_of(self, records: Sequence[MemoryItem | Fact]) -> tuple[str, ...]:
+        """The ids of the records at these places."""
+        return tuple(records[place].id for place in self.places)
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Candidates: what a message says that may be worth keeping, before it meets what is known."""
+"""Candidates: extracted statements, before they are reconciled with what is known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memorist.records.memory_item import Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """`subject predicate object`, as a message states it.
+    """A triple of subject, predicate and object, as a message states it.
 
     `single` if one object holds at a time (a home), not several (a liking); None leaves that to
     the predicate. `ends` if the message says that it holds no longer.
@@ -35,9 +35,9 @@ class Claim:
 class Candidate:
     """A statement that may become a memory, and the claims it makes.
 
-    Without an `importance` it weighs what its category does. `corrects` if it says that what was
-    said before was wrong, not that it has changed; `instead` holds what is right and what was
-    wrong, where it names no more than these.
+    Without an `importance` it has that of its category. `corrects` if it says that an earlier
+    statement was wrong, not that something has changed; `instead` is what is right and what was
+    wrong, where it names only these.
     """
 
     text: str

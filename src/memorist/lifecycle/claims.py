@@ -1,4 +1,4 @@
-"""Claims: what a sentence says of whom, in the same few English predicates in every language."""
+"""Claims: subject, predicate and object of a sentence; predicates are English in any language."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ _RELATED = {
     "cat": "has pet",
     "pet": "has pet",
 }
-# Which "May" a statement means that names no year: the last one, or the next.
+# Whether a date without its year means the last one (-1) or the next one (1).
 _LEANS: Mapping[str, int] = {"plan": 1, "event": -1, "identity": -1, "relation": -1, "decision": -1}
 
 
 class RuleMatch(NamedTuple):
-    """A rule that fits a sentence, and where."""
+    """A rule that matches a sentence, and where."""
 
     rule: Rule
-    found: re.Match[str]
+    parts: re.Match[str]
     language: Language
 
 
 class Statement(NamedTuple):
-    """A sentence that states something, and who says it when."""
+    """A sentence that states something, its speaker and its time."""
 
     text: str
     speaker: str
     said_at: datetime
-    ahead: bool = False  # it speaks of what is to come
+    ahead: bool = False  # it is about the future
 
     def dates(self, group: str) -> list[Span]:
-        """The dates it names, as a statement of its group means them."""
+        """The dates it names; its group of rules says whether they are past or future."""
         lean = 1 if self.ahead and group != "event" else _LEANS.get(group, 0)
         return find_dates(self.text, self.said_at, lean)
 
     def part(self, match: RuleMatch, name: str) -> str:
         """A part of a match, as it was written."""
-        return self.text[match.found.start(name) : match.found.end(name)]
+        return self.text[match.parts.start(name) : match.parts.end(name)]
 
 
 _NOT = (
@@ -76,7 +76,7 @@ _LEAD = re.compile(
 
 
 def instead_of(text: str) -> tuple[str, str] | None:
-    """What is right and what was wrong, of a sentence such as "it's Hamburg, not Berlin"."""
+    """What is right and what is wrong, in a sentence such as "it's Hamburg, not Berlin"."""
     for pattern in _NOT:
         if found := pattern.search(text):
             right = _LEAD.sub("", found["right"]).strip()
@@ -85,9 +85,9 @@ def instead_of(text: str) -> tuple[str, str] | None:
 
 
 def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
-    """What a match claims, and what that ends: who hates coffee no longer likes it.
+    """The claims of a match, and those that they end: "I hate coffee" ends "likes coffee".
 
-    `valid_from` is since when it holds or, if it ends, since when it does not.
+    `valid_from` is when a claim began to hold or, if it ends one, when that ended.
     """
     rule, spans = match.rule, statement.dates(match.rule.group)
     if rule.predicate is None:
@@ -108,15 +108,16 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     claims = [claim(thing) for thing in things]
     if predicate in _OPPOSITES and not rule.ends:
         claims += [claim(thing, _OPPOSITES[predicate], ends=True) for thing in things]
-    if things and match.found.groupdict().get("former"):
+    if things and match.parts.groupdict().get("former"):
         left = match.language.objects_of(statement.part(match, "former"), place=True)
         claims += [claim(thing, ends=True) for thing in left]
     return claims
 
 
 def _topic(match: RuleMatch, statement: Statement) -> tuple[str, str]:
-    """Subject and predicate of what a match claims."""
-    parts, predicate, language = match.found.groupdict(), str(match.rule.predicate), match.language
+    """Subject and predicate of a match's claims."""
+    parts, language = match.parts.groupdict(), match.language
+    predicate = str(match.rule.predicate)
     if topic := parts.get("topic"):
         named = language.favourites.get(topic.lower(), topic.lower())
         predicate = predicate.replace("{topic}", named)
@@ -131,14 +132,14 @@ def _topic(match: RuleMatch, statement: Statement) -> tuple[str, str]:
 def _objects(
     match: RuleMatch, statement: Statement, predicate: str, spans: list[Span]
 ) -> list[str]:
-    """The objects of a match: fixed by the rule, a date, or cut out of the sentence as written."""
+    """The objects of a match: the rule's own, a date, or words cut out of the sentence."""
     if match.rule.object:
         return [match.rule.object]
     if predicate == "born on":
         return [spans[0].text] if spans else []
-    if not match.found["object"]:
+    if not match.parts["object"]:
         return []
-    start = match.found.start("object")
+    start = match.parts.start("object")
     before = [span.place[0] - start for span in spans if start < span.place[0]]
     phrase = statement.part(match, "object")
     single, is_place = is_single_valued(predicate), predicate in _ENDS_AT_PLACES

@@ -1,4 +1,4 @@
-"""Maintenance: expire, promote, make room, and follow the retention rules. Planned purely."""
+"""Maintenance: expire and promote memories by policy and retention rules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Maintained:
 
 
 def plan(items: Sequence[MemoryItem], now: datetime, extraction: Extraction) -> Maintained:
-    """What is to be done about memories that have not ended."""
+    """The changes due among memories that have not ended. Pure."""
     policy = extraction.policy
     going = {item.id: "its time is over" for item in items if is_expired(item, now)}
     promoted = [
@@ -56,7 +56,7 @@ def plan(items: Sequence[MemoryItem], now: datetime, extraction: Extraction) -> 
 def maintain(
     store: Store, scope: Scope, extraction: Extraction, now: datetime, *, dry_run: bool = False
 ) -> Maintained:
-    """Tidy the memories in a scope, or say what would be done."""
+    """Make the changes due in a scope, or with `dry_run` only return them."""
     for _ in range(ATTEMPTS):
         version = store.version(scope)
         items = [item for item in store.items(scope, current=False) if item.ended_at is None]
@@ -66,6 +66,6 @@ def maintain(
         try:
             store.apply(scope, planned.changes, base_version=version)
         except ConflictError:
-            continue  # a worker was quicker: look again
+            continue  # another process was quicker: plan again
         return planned
     raise ConflictError("this user's memories keep changing; try again later")

@@ -1,7 +1,4 @@
-"""The controller: what deserves to become a memory, how much it weighs, how long it stays.
-
-Pure functions of what they are given; every number is a setting.
-"""
+"""The policy: what may become a memory, how important it is, and how long it stays. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from memorist.records.message import Message
 
 
 def refusal(message: Message, *, place: int, policy: Policy = DEFAULT_POLICY) -> str | None:
-    """Why a message, with its number in the session, may not become a memory; None if it may."""
+    """Why a message may not become a memory, or None; `place` is its number in the session."""
     length = len(message.text)
     if message.unfinished:
         return "it is still being written"
@@ -34,17 +31,17 @@ def refusal(message: Message, *, place: int, policy: Policy = DEFAULT_POLICY) ->
 
 
 def has_room(made: int, policy: Policy = DEFAULT_POLICY) -> bool:
-    """Whether another memory may be made, where so many came of the last messages."""
+    """Whether another memory may be made when `made` came of the last messages."""
     return made < policy.share * policy.window
 
 
 def classify(text: str, *, has_tools: bool = False) -> str:
-    """The category of a text, by the order in which categories go first."""
+    """The category of a text: the first in order of precedence."""
     return category_of(text) or ("task_history" if has_tools else "knowledge")
 
 
 def importance_of(category: str, policy: Policy = DEFAULT_POLICY) -> float:
-    """How much a memory of this category weighs at first."""
+    """The importance of a new memory of this category."""
     return min(round(policy.base_importance + policy.boosts.get(category, 0.0), 2), 1.0)
 
 
@@ -67,12 +64,12 @@ def classified(
 
 
 def is_expired(item: MemoryItem, now: datetime) -> bool:
-    """Whether its time is over."""
+    """Whether a memory has expired."""
     return item.expires_at is not None and item.expires_at <= now
 
 
 def should_promote(item: MemoryItem, now: datetime, policy: Policy = DEFAULT_POLICY) -> bool:
-    """Whether a short-term memory has earned its place: by weight, or by use over time."""
+    """Whether a short-term memory becomes long-term: by importance, or by use over time."""
     if item.tier == "long" or item.kind == "working":
         return False
     proven = item.uses >= policy.promote_uses and now - item.created_at >= policy.promote_age
@@ -80,7 +77,7 @@ def should_promote(item: MemoryItem, now: datetime, policy: Policy = DEFAULT_POL
 
 
 def surplus(items: Sequence[MemoryItem], policy: Policy = DEFAULT_POLICY) -> list[MemoryItem]:
-    """The short-term memories that there is no room for: the least recently used."""
+    """The short-term memories beyond the limit: the least recently used."""
     short = [item for item in items if item.tier == "short"]
     short.sort(key=lambda item: (item.used_at or item.created_at, item.id))
     return short[: max(len(short) - policy.short_term, 0)]

@@ -1,4 +1,4 @@
-"""What a message says that is worth keeping, found without a model; rather nothing than junk."""
+"""Extraction by rules, without a model: rather nothing than junk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from memorist.records.memory_item import Kind
 from memorist.records.message import Message
 
 MAX_MESSAGE_CHARS = 6_000
-# The groups of rules, the first that fits a sentence deciding what kind of memory it is.
+# The groups of rules; the first that matches a sentence decides the kind of its memory.
 KINDS: Mapping[str, Kind] = {
     "solution": "procedure",
     "identity": "fact",
@@ -50,7 +50,7 @@ _ASKED = re.compile(r"[?？]\W*$")
 
 
 def extract(message: Message, source: str = "user") -> list[Candidate]:
-    """The statements of a message that may become memories."""
+    """The statements of a message that may become memories, without secrets and injections."""
     text = message.content
     if message.role not in ("user", "assistant") or not isinstance(text, str):
         return []
@@ -66,30 +66,30 @@ def extract(message: Message, source: str = "user") -> list[Candidate]:
 
 
 def _worth_keeping(text: str, of_user: bool) -> Iterator[tuple[str, list[RuleMatch]]]:
-    """Each sentence that a rule fits, until the message begins to tell a story."""
-    spoken = without_pasted(text)
-    languages = languages_of(spoken)
+    """Each sentence that a rule matches, until the message begins to tell a story."""
+    written = without_pasted(text)
+    languages = languages_of(written)
     if any(one.cues["material"].search(plain(text)) for one in languages):
         return
     abbreviations = frozenset().union(*(one.abbreviations for one in languages))
-    for sentence in sentences(spoken, abbreviations):
-        for one in _fitting(languages, sentence):
-            if one.cues["frames"].search(plain(sentence)):
+    for sentence in sentences(written, abbreviations):
+        for language in _languages_of(sentence, languages):
+            if language.cues["frames"].search(plain(sentence)):
                 return
-            head, matches = _matches(sentence, one, of_user)
+            head, matches = _matches(sentence, language, of_user)
             if matches:
                 yield head, matches
                 break
 
 
-def _fitting(languages: list[Language], sentence: str) -> list[Language]:
-    """The sentence's own languages, or the message's where the sentence is too short to tell."""
+def _languages_of(sentence: str, languages: list[Language]) -> list[Language]:
+    """The sentence's own languages, or the message's where the sentence is too short to say."""
     own = languages_of(sentence)
     return own if len(own) == 1 else [one for one in own if one in languages] or own
 
 
 def _matches(sentence: str, language: Language, of_user: bool) -> tuple[str, list[RuleMatch]]:
-    """The part of a sentence that states something, and the rules that fit it."""
+    """The part of a sentence that states something, and the rules that match it."""
     seen = hide_quotes(plain(sentence), language.cues["own"])
     if language.cues["others"].search(seen):
         return "", []
@@ -108,8 +108,8 @@ def _matches(sentence: str, language: Language, of_user: bool) -> tuple[str, lis
 
 
 def _search(text: str, language: Language, wanted: Callable[[Rule], bool]) -> list[RuleMatch]:
-    found = ((rule, rule.pattern.search(text)) for rule in language.rules if wanted(rule))
-    return [RuleMatch(rule, match, language) for rule, match in found if match]
+    searched = ((rule, rule.pattern.search(text)) for rule in language.rules if wanted(rule))
+    return [RuleMatch(rule, parts, language) for rule, parts in searched if parts]
 
 
 def _statement(text: str, language: Language) -> str:
@@ -124,18 +124,18 @@ def _statement(text: str, language: Language) -> str:
 def _candidate(
     sentence: str, matches: list[RuleMatch], message: Message, source: str
 ) -> Candidate | None:
-    """The memory a sentence may become, unless its rules come to nothing."""
+    """The candidate of a sentence; None if none of its matches says something."""
     cues = matches[0].language.cues
     ahead = bool(cues["future"].search(plain(sentence)))
     statement = Statement(sentence, message.name or message.role, message.created_at, ahead)
-    fitting = [match for match in matches if _holds(match, statement)]
-    if not fitting:
+    meaningful = [match for match in matches if _says_something(match, statement)]
+    if not meaningful:
         return None
-    group = min((match.rule.group for match in fitting), key=list(KINDS).index)
+    group = min((match.rule.group for match in meaningful), key=list(KINDS).index)
     spans = statement.dates(group)
     over = _end_of_day(spans, statement.said_at) if group == "plan" else None
     category = category_of(sentence) or _CATEGORIES.get(group, "knowledge")
-    claims = dict.fromkeys(claim for match in fitting for claim in claims_of(match, statement))
+    claims = dict.fromkeys(claim for match in meaningful for claim in claims_of(match, statement))
     recurs = any(claim.predicate == "birthday" for claim in claims)
     return Candidate(
         text=sentence if recurs else _dated(sentence, spans),
@@ -152,12 +152,12 @@ def _candidate(
     )
 
 
-def _holds(match: RuleMatch, statement: Statement) -> bool:
-    """Whether a match says something: it names its object, and its date if it needs one."""
+def _says_something(match: RuleMatch, statement: Statement) -> bool:
+    """Whether a match names its object, and its date if it needs one."""
     rule, now = match.rule, statement.said_at
     spans = statement.dates(rule.group)
     if rule.group == "decision" and any(span.start <= now < span.end for span in spans):
-        return False  # what is decided for tonight is of no use tomorrow
+        return False  # a decision for today is of no use tomorrow
     if rule.dated and rule.group == "event":
         return any(span.end <= now for span in spans)
     if rule.dated:
@@ -166,13 +166,13 @@ def _holds(match: RuleMatch, statement: Statement) -> bool:
 
 
 def _end_of_day(spans: list[Span], moment: datetime) -> datetime | None:
-    """When a plan for the same day is over; None for any other plan."""
+    """When a plan for the same day expires; None for any other plan."""
     if len(spans) != 1 or spans[0].start.date() != moment.date():
         return None
     return spans[0].end if (spans[0].end - spans[0].start).days == 1 else None
 
 
 def _dated(text: str, spans: list[Span]) -> str:
-    """The sentence, with the dates that only its own day could tell."""
-    told = dict.fromkeys(span.text for span in spans if span.relative)
-    return f"{text} [{'; '.join(told)}]" if told else text
+    """The sentence, followed by the dates that its relative ones such as "yesterday" mean."""
+    dates = dict.fromkeys(span.text for span in spans if span.relative)
+    return f"{text} [{'; '.join(dates)}]" if dates else text

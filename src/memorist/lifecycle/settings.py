@@ -21,11 +21,11 @@ BOOSTS: Mapping[str, float] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The numbers by which memories are made, weighed, promoted and let go.
+    """The numbers by which memories are made, weighed, promoted and expired.
 
-    At most `share` of the last `window` messages of a session become memories. `alike` is from
-    where on two texts say the same, `echo` how much of an assistant's words may be known already.
-    `shared` memories are seen by all agents of a user, others by the agent they were told to.
+    At most `share` of the last `window` messages of a session become memories. Texts at least
+    `alike` say the same; an assistant's statement is an echo if `echo` of its words were said
+    before. `shared` memories are seen by all agents of a user, others only by their own agent.
     """
 
     min_messages: int = 1
@@ -51,10 +51,10 @@ DEFAULT_POLICY = Policy()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """A rule for the memories of a category, kind or tier, or for all of them.
+    """A rule by which memories of a category, kind or tier, or all of them, expire.
 
-    A memory goes when it is older than `max_age`, when `max_count` weightier or newer ones are
-    there, or when its importance, halved every `half_life`, falls below `min_importance`.
+    A memory expires when it is older than `max_age`, when there are `max_count` more important or
+    newer ones, or when its importance, halved every `half_life`, falls below `min_importance`.
     """
 
     category: str | None = None
@@ -73,10 +73,10 @@ class Retention:
         for name in ("max_age", "half_life"):
             span = getattr(self, name)
             if span is not None and span <= timedelta(0):
-                raise InvalidError(f"{name} must be longer than nothing")
+                raise InvalidError(f"{name} must be a positive timedelta")
 
     def concerns(self, item: MemoryItem) -> bool:
-        """Whether the rule is about this memory."""
+        """Whether the rule applies to this memory."""
         return (
             self.category in (None, item.category)
             and self.kind in (None, item.kind)
@@ -84,34 +84,34 @@ class Retention:
         )
 
     def weight(self, item: MemoryItem, now: datetime) -> float:
-        """The memory's importance, less as time goes by without its being used."""
+        """The memory's importance, halved for every half-life that it was not used."""
         if self.half_life is None:
             return item.importance
         idle = now - max(item.created_at, item.used_at or item.created_at)
         return float(item.importance * 0.5 ** max(idle / self.half_life, 0.0))
 
     def over(self, items: Sequence[MemoryItem], now: datetime) -> dict[str, str]:
-        """The ids of the memories that go, each with the reason."""
+        """The ids of the memories that expire by this rule, each with the reason."""
         mine = [item for item in items if self.concerns(item)]
-        gone: dict[str, str] = {}
+        expired: dict[str, str] = {}
         for item in mine:
             if self.max_age is not None and now - item.created_at > self.max_age:
-                gone[item.id] = "older than it may be kept"
+                expired[item.id] = "older than it may be kept"
             elif self.min_importance is not None and self.weight(item, now) < self.min_importance:
-                gone[item.id] = "no longer important enough"
+                expired[item.id] = "no longer important enough"
         if self.max_count is not None:
-            left = [item for item in mine if item.id not in gone]
+            left = [item for item in mine if item.id not in expired]
             left.sort(key=lambda item: (self.weight(item, now), item.created_at), reverse=True)
-            gone |= {item.id: "more than may be kept" for item in left[self.max_count :]}
-        return gone
+            expired |= {item.id: "more than may be kept" for item in left[self.max_count :]}
+        return expired
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """How the log becomes memory: by rules, or by a model within its hourly budget.
+    """How memories are extracted from the log: by rules, or by a model within an hourly budget.
 
-    The budget holds for all workers of a store together; None is no limit. `maintain_every` is
-    after how many new memories a user's are tidied; 0 leaves that to `maintain`.
+    All workers of a store share the budget; None is no limit. After `maintain_every` changes a
+    user's memories are maintained; 0 leaves that to `maintain`.
     """
 
     model: ChatModel | None = None

@@ -1,4 +1,4 @@
-"""What tool use teaches: which tools did the work, which failed, and in which order they go."""
+"""Lessons from tool use: which tools succeeded, which failed, and in which order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ERROR_CHARS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """One run of a tool, as its message tells of it."""
+    """One run of a tool, by its result message."""
 
     name: str
     success: bool
@@ -27,20 +27,20 @@ class Use:
 
 
 def lessons(entries: Sequence[LogEntry], ended: Container[int]) -> list[Candidate]:
-    """What the turns teach that ended at one of the places: the others' were learnt already.
+    """The lessons of the turns that ended at one of these places.
 
     A turn ends with the assistant's answer, or where the user speaks again.
     """
-    found: list[Candidate] = []
+    learnt: list[Candidate] = []
     turn: list[LogEntry] = []
     for entry in entries:
         turn.append(entry)
         message = entry.message
         if message.role == "user" or (message.role == "assistant" and not message.tool_calls):
             if entry.seq in ended:
-                found += _lessons_of(turn)
+                learnt += _lessons_of(turn)
             turn = []
-    return found
+    return learnt
 
 
 def uses_in(turn: Sequence[LogEntry]) -> list[Use]:
@@ -87,10 +87,10 @@ def _lesson(text: str, uses: Sequence[Use], tags: tuple[str, ...]) -> Candidate:
 
 def _use(entry: LogEntry, names: dict[str, str]) -> Use:
     message = entry.message
-    told = {**_object(message.content), **(message.structured_data or {})}
-    error = told.get("error")
-    success = told.get("success", told.get("status") != "error" and not error)
-    took = told.get("duration_ms")
+    result = {**_object(message.content), **(message.structured_data or {})}
+    error = result.get("error")
+    success = result.get("success", result.get("status") != "error" and not error)
+    took = result.get("duration_ms")
     call_id = message.answered_call_id() or ""
     return Use(
         name=message.name or names.get(call_id) or "an unnamed tool",
@@ -102,7 +102,7 @@ def _use(entry: LogEntry, names: dict[str, str]) -> Use:
 
 
 def _object(content: Any) -> dict[str, Any]:
-    """The JSON object that a tool answered with, if it is one."""
+    """The content of a tool's result, if it is a JSON object."""
     if isinstance(content, str) and content.lstrip().startswith("{"):
         try:
             content = json.loads(content)
@@ -123,5 +123,5 @@ def _names(uses: Sequence[Use]) -> str:
 
 
 def is_lesson(candidate: Candidate) -> bool:
-    """Whether a candidate was learnt from tools, not from words."""
+    """Whether a candidate is a lesson from tool use."""
     return bool({"tool_usage", "tool_failure", "task_execution"} & set(candidate.tags))
