@@ -293,19 +293,17 @@ class Memory:
         window = window or Window()
         if max_tokens is not None:
             window = replace(window, max_tokens=max_tokens)
-        request = self.builder(
+        builder = self.builder(
             ContextBuilder,
             self.scope(user=user, agent=agent, session=session),
             window,
-            given={
-                "system": system,
-                "tools": tools,
-                "library": library,
-                "deadline_ms": deadline_ms,
-                "read_image": read_image,
-            },
+            system=system,
+            tools=tools,
+            library=library,
+            deadline_ms=deadline_ms,
+            read_image=read_image,
         )
-        return request.answer(
+        return builder.context(
             question if isinstance(question, Message) else Message("user", question)
         )
 

@@ -153,7 +153,7 @@ def test_a_context_fits_is_legal_and_holds_all_that_it_can(data: st.DataObject) 
     try:
         draft = Assembly(window, counter, material).fill()
     except WindowError:
-        bare = WindowDraft(material=material).messages()
+        bare = WindowDraft(inputs=material).messages()
         assert counter.request(bare) + counter.tools(material.tools) > window.budget
         return
     context = context_of(draft, window, counter)
@@ -174,7 +174,7 @@ def test_a_context_fits_is_legal_and_holds_all_that_it_can(data: st.DataObject) 
     assert shown == list(material.blocks)[len(material.blocks) - len(shown) :]
     if len(shown) < len(material.blocks):
         next_one = material.blocks[-len(shown) - 1]
-        opened = WindowDraft(material=material, blocks=[next_one, *shown], summary=draft.summary)
+        opened = WindowDraft(inputs=material, blocks=[next_one, *shown], summary=draft.summary)
         opening = counter.request(opened.opening()) if not draft.summary else 0
         assert next_one.tokens + opening > window.budget - total
 
@@ -189,7 +189,7 @@ def test_the_last_messages_go_before_memories_and_articles(data: st.DataObject) 
         draft = Assembly(window, counter, material).fill()
     except WindowError:
         return
-    alone = WindowDraft(material=material, note=draft.note, summary=draft.summary)
+    alone = WindowDraft(inputs=material, note=draft.note, summary=draft.summary)
     alone.prefix = window.summary_prefix
     needed, count = counter.request(alone.frame()) + counter.tools(material.tools) + 20, 0
     for number, one in enumerate(reversed(material.blocks), start=1):
@@ -208,7 +208,7 @@ def context_of(draft: WindowDraft, window: Window, counter: TokenCounter) -> Con
         exact=counter.exact,
         parts=parts_of(draft, counter),
     )
-    return Context(messages=draft.messages(), receipt=receipt, tools=draft.material.tools)
+    return Context(messages=draft.messages(), receipt=receipt, tools=draft.inputs.tools)
 
 
 def says(message: dict[str, Any]) -> str:

@@ -91,7 +91,7 @@ def test_what_is_quoted_cannot_ask_the_question() -> None:
     for _ in range(300):
         quotes = [Quote(str(number), "user", trick(rng), START) for number in range(4)]
         draft = WindowDraft(
-            material=WindowInput(
+            inputs=WindowInput(
                 question={"role": "user", "content": "Who am I?"}, system="Be kind."
             ),
             memories=quotes[:2],

@@ -132,12 +132,11 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         self._larger_window = larger_window
         self._deadline_ms = deadline_ms
         self._store_partial_replies = store_partial_replies
-        self._given = {
+        self._restore, self._trim_state = restore, trim_state
+        self._context_options = {
             "library": library,
             "deadline_ms": deadline_ms,
             "read_image": read_image,
-            "restore": restore,
-            "trim_state": trim_state,
         }
         self._breaker = CircuitBreaker(patience_s)
         self._writes = PendingWrites(memory)
@@ -327,7 +326,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         scope = self.memory.scope(
             user=identity.user, agent=identity.agent, session=identity.session
         )
-        return self.memory.builder(kind, scope, window, given=dict(self._given), **more)
+        return self.memory.builder(kind, scope, window, **self._context_options, **more)
 
     def build(self, request: ModelRequest[Any]) -> BuiltRequest:
         """The request with what is remembered, for the larger model if the window is too small.
@@ -352,6 +351,8 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
                 recalled=lambda: self._recalled(identity, request.messages),
                 stored_id=lambda id_: self._writes.stored_id(identity, id_),
                 prior=request.state.get("memorist_summary", ""),
+                restore=self._restore,
+                trim_state=self._trim_state,
             )
             return builder.build(request)
 

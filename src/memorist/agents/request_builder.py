@@ -19,15 +19,13 @@ from memorist.context.assemble import (
     NOTES_INTRO,
     Assembly,
     WindowDraft,
-    WindowInput,
     parts_of,
 )
 from memorist.context.builder import ContextBuilder
-from memorist.context.chat_format import to_chat_message
 from memorist.context.compression.compress import DEFAULT, Compression, compress
 from memorist.context.compression.summarizer import style_of
 from memorist.context.quote import block, quoted
-from memorist.context.turns import Tail, blocks_of
+from memorist.context.turns import Tail
 from memorist.context.window import Part, Receipt, Window
 from memorist.errors import ConflictError, StoreError, WindowError
 from memorist.records.log import LogEntry
@@ -60,11 +58,15 @@ class RequestBuilder(ContextBuilder):
 
     `recalled` gives the recall that began with the run, `stored_id` the id that a message of the
     state has in the log. `prior` is the summary in the state, for when the store cannot be read.
+    `restore` adds messages that only the log has; `trim_state` lets the state drop what a summary
+    covers.
     """
 
     recalled: Callable[[], Recall]
     stored_id: Callable[[str], str]
     prior: str = ""
+    restore: bool = True
+    trim_state: bool = True
     _log: Tail = field(default_factory=Tail)
     _all: Sequence[LogLine] = ()
     _recall: Recall = field(default_factory=lambda: Recall(hits=()))
@@ -73,36 +75,21 @@ class RequestBuilder(ContextBuilder):
     def build(self, request: ModelRequest[Any]) -> BuiltRequest:
         """The request with what is remembered, in no more tokens than the window holds."""
         window, own = self.window, request.system_message
-        rest = self._rest(request)
-        summary, lines = self._lines(request.messages, rest)
+        assembly = self._gathered(request)
+        summary, lines = self._lines(request.messages, assembly)
         messages = [line.message for line in lines]
         at = asked_at(messages)
         newest = lines[newest_round(messages, at) :]
         fixed = {lines[at].id, *(line.id for line in newest)}
-        material = replace(
-            rest,
-            summary=summary,
-            blocks=self._blocks([line.entry for line in lines], fixed),
-            older=self._log.more,
-            memories=[quote for quote in rest.memories if quote.id not in fixed],
-        )
-        entries = Tail([line.entry for line in lines], more=self._log.more)
-        draft, compression, fits = self._drafted(material, entries, fixed)
+        tail = Tail([line.entry for line in lines], more=self._log.more)
+        blocks = self.blocks(tail.entries, fixed)
+        assembly.add_history(blocks, summary, older=tail.more, known=fixed)
+        draft, compression, fits = self._drafted(assembly, tail, fixed)
         shown = [line for line in lines[_first_shown(draft, lines) :] if line.id not in fixed]
         ids = {line.id for line in shown} | fixed
         kept = paired([line.message for line in lines if line.id in ids])
         draft, parts = self._within(window, own, draft, kept, lines[at].entry.message)
-        receipt = Receipt(
-            window=window.max_tokens,
-            answer=window.answer_tokens,
-            counted_by=self.counter.name,
-            exact=self.counter.exact,
-            parts=parts,
-            compression=compression,
-            timings_ms=dict(self._recall.timings_ms),
-            late=self._recall.late,
-            failed={**self._recall.failed, **self.failed},
-        )
+        receipt = self.receipt(window, parts, self._recall, compression)
         opening = [HumanMessage(it["content"]) for it in draft.opening()]
         filled = request.override(
             system_message=system_with(own, draft),
@@ -114,60 +101,52 @@ class RequestBuilder(ContextBuilder):
             recall=self._recall,
             summary=draft.summary,
             gone=self._gone(draft, request.state["messages"]),
-            tight=not fits or len(draft.blocks) < len(draft.material.blocks),
+            tight=not fits or len(draft.blocks) < len(draft.inputs.blocks),
         )
 
-    def _rest(self, request: ModelRequest[Any]) -> WindowInput:
+    def _gathered(self, request: ModelRequest[Any]) -> Assembly:
         """Everything but the earlier messages; the window shrinks by the newest round of calls."""
         messages, own = request.messages, request.system_message
         at = asked_at(messages)
         newest = [entry_of(message) for message in messages[newest_round(messages, at) :]]
-        blocks, _ = blocks_of(newest, self.counter, self._read_image)
+        blocks = self.blocks(newest, ())
         self.window = beside(self.window, sum(block.tokens for block in blocks))
-        question = entry_of(messages[at]).message
-        self._recall = self.recall(question.text)
-        return WindowInput(
-            question=to_chat_message(question, self._read_image) or {"role": "user", "content": ""},
-            system=str(own.text) if own is not None else "",
-            tools=schemas_of(request),
-            note=self._try("notes", self._note, ""),
-            memories=self._quotes(self._recall.hits, {question.message_id}),
-            articles=self._articles(question.text),
-        )
+        question, system = entry_of(messages[at]).message, str(own.text) if own is not None else ""
+        known = {question.message_id}
+        assembly, self._recall = self.gather(question, system, schemas_of(request), known)
+        return assembly
 
     def _lines(
-        self, messages: Sequence[BaseMessage], rest: WindowInput
+        self, messages: Sequence[BaseMessage], assembly: Assembly
     ) -> tuple[Summary | None, list[LogLine]]:
         """The summary, and all messages that it does not cover."""
-        summary, self._log = self._past(self._demand(rest))
+        try:
+            demand = assembly.demand()
+        except WindowError:
+            demand = self.window.budget
+        summary, self._log = self.read_history(demand)
         if summary is None and self.prior and self.failed:
             summary = self._summary_of(self.prior)
         known = {entry.message.message_id: entry for entry in self._log.entries}
         ids = [self.stored_id(message.id or "") for message in messages]
         missing, nothing = [id_ for id_ in ids if id_ not in known], list[LogEntry]()
         if missing and self.scope.session is not None:
-            more = self._try("history", lambda: self.store.find(self._session, missing), nothing)
+            more = self.attempt("history", lambda: self.store.find(self.scope, missing), nothing)
             known |= {entry.message.message_id: entry for entry in more}
-        before = self._log.entries if self.given.get("restore", True) else ()
+        before = self._log.entries if self.restore else ()
         self._all = join(messages, before, known, self.stored_id)
         out = covered(self._all, summary.last_seq) if summary else set()
         return summary, [line for line in self._all if line.id not in out]
 
-    def _demand(self, rest: WindowInput) -> int:
-        try:
-            return Assembly(self.window, self.counter, rest).demand()
-        except WindowError:
-            return self.window.budget
-
     def _drafted(
-        self, material: WindowInput, entries: Tail, fixed: set[str]
+        self, assembly: Assembly, tail: Tail, fixed: set[str]
     ) -> tuple[WindowDraft, Compression | None, bool]:
         """The filled window; where even the least does not fit, a draft without the rest."""
         try:
-            assembly, compression = self._compressed(material, entries, fixed)
+            compression = self.compress(assembly, tail, fixed)
             return assembly.fill(), compression, True
         except WindowError:
-            return WindowDraft(material=material), None, False
+            return WindowDraft(inputs=assembly.inputs), None, False
 
     def _summary_of(self, text: str) -> Summary:
         tokens = self.counter.text(text)
@@ -185,14 +164,14 @@ class RequestBuilder(ContextBuilder):
         """The recall that began with the run."""
         return self.recalled() if self.window.memories and question else Recall(hits=())
 
-    def take_in(self, material: WindowInput, tail: Tail, going: int) -> Compression | None:
+    def take_in(self, entries: Sequence[LogEntry], previous: Summary | None) -> Compression | None:
         """Extend the session's summary; one that cannot be stored serves this request only."""
-        entries, style = tail.entries[:going], style_of(self.window, self.counter)
+        style = style_of(self.window, self.counter)
         upto = max(entry.seq for entry in entries)
         log = [entry for entry in self._log.entries if entry.seq <= upto]
         try:
             if log and all(entry.seq != UNPLACED for entry in entries):
-                return self.summarizer().take_in(self._session, log, material.summary, style)
+                return self.summarizer().take_in(self.scope, log, previous, style)
         except (StoreError, ConflictError) as error:
             self.failed["summary"] = str(error)
         self._unstored = True
@@ -200,15 +179,15 @@ class RequestBuilder(ContextBuilder):
             entries,
             scope=self._summary_of("").scope,
             counter=self.counter,
-            previous=material.summary,
+            previous=previous,
             settings=replace(DEFAULT, max_tokens=style.max_tokens),
         )
         return done if done.saved > 0 else None
 
     def _gone(self, draft: WindowDraft, state: Sequence[BaseMessage]) -> tuple[str, ...]:
         """The ids of the state's messages that a stored summary covers: the state may drop them."""
-        summary = draft.material.summary
-        if summary is None or self._unstored or not self.given.get("trim_state", True):
+        summary = draft.inputs.summary
+        if summary is None or self._unstored or not self.trim_state:
             return ()
         out = covered(self._all, summary.last_seq)
         held = {message.id for message in state}
