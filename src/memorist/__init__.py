@@ -39,7 +39,6 @@ from memorist.providers.embedder import Embedder, Reranker
 from memorist.providers.minilm import MiniLM
 from memorist.providers.tokenizer import Tokenizer
 from memorist.recall.fusion import Ranking
-from memorist.records.article import Article
 from memorist.records.change import (
     Add,
     Change,
@@ -50,18 +49,18 @@ from memorist.records.change import (
     Retract,
     Supersede,
 )
+from memorist.records.documents import Article, Note, Summary
 from memorist.records.fact import Fact
-from memorist.records.inputs import Remembered
-from memorist.records.log import Appended, Job, LogEntry
+from memorist.records.log import Appended, Job, LogEntry, Session
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import (
     AgentCallMsg,
     Message,
     MessageContent,
+    Remembered,
     ToolCallMsg,
     extract_action_from_message,
 )
-from memorist.records.note import Note
 from memorist.records.query import (
     Filters,
     Forgotten,
@@ -74,8 +73,6 @@ from memorist.records.query import (
     Why,
 )
 from memorist.records.scope import Scope
-from memorist.records.session import Session
-from memorist.records.summary import Summary
 from memorist.runtime import open_store
 from memorist.store.base import Store
 from memorist.store.sqlite.store import SqliteStore

@@ -27,8 +27,7 @@ from memorist.namespaces import (
 from memorist.providers.embedder import Embedder
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
 from memorist.records.ids import now
-from memorist.records.inputs import UNSET
-from memorist.records.message import Message
+from memorist.records.message import UNSET, Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
 from memorist.views.library import Library

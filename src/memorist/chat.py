@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 from memorist.context.window import Context, Window
 from memorist.errors import ConflictError, MemoristError, MessageError, NotFoundError
 from memorist.providers.images import encode_image
+from memorist.records.log import Session
 from memorist.records.message import Message
 from memorist.records.query import Names, Recall
-from memorist.records.session import Session
 from memorist.records.text import check_text
 
 if TYPE_CHECKING:

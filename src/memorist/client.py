@@ -50,21 +50,17 @@ from memorist.namespaces import (
 )
 from memorist.operations import OPERATIONS
 from memorist.providers.http import PAGE, Connection, NotHereError, part
-from memorist.records.article import Article, Card, Chunk, Shelved
 from memorist.records.change import Change
 from memorist.records.decode import from_plain
+from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult, Summary
 from memorist.records.entry import Answer, Ask, Put
 from memorist.records.fact import Fact
 from memorist.records.ids import now
-from memorist.records.inputs import UNSET, Remembered, Said, as_messages
-from memorist.records.log import Job, LogEntry, Source
+from memorist.records.log import Job, LogEntry, Session, Source
 from memorist.records.memory_item import MemoryItem
-from memorist.records.message import Message
-from memorist.records.note import Note
+from memorist.records.message import UNSET, Message, MessageLike, Remembered, to_messages
 from memorist.records.query import NO_FILTERS, RECALL_DEADLINE_MS, Filters, Forgotten, Recall
 from memorist.records.scope import Scope, shared_scope
-from memorist.records.session import Session
-from memorist.records.summary import Summary
 from memorist.runtime import Runtime
 from memorist.views.library import DEADLINE_MS, TOP_K, WINDOW, Library
 
@@ -400,18 +396,18 @@ class RemoteStore:
         body = {**where, "text": text, "base_version": base_version}
         return from_plain(Note, self._api.call("write_notes", body))
 
-    def put_article(self, article: Article, chunks: Sequence[Chunk]) -> Shelved:
+    def put_article(self, article: Article, chunks: Sequence[Chunk]) -> PutResult:
         body = {"title": article.title, "text": article.text, "uri": article.uri}
         data = self._api.call("add_article", {**library_arguments(article.scope), **body})
-        return Shelved(data["id"], data["change"])
+        return PutResult(data["id"], data["change"])
 
     def read_articles(self, scope: Scope, ids: Sequence[str]) -> list[Article]:
         where = library_arguments(scope)
         answers = [self._get("get_article", {"article_id": id_, **where}) for id_ in ids]
         return [from_plain(Article, data) for data in answers if data is not None]
 
-    def articles(self, scope: Scope) -> list[Card]:
-        return records(Card)(self._api.pages("list_articles", library_arguments(scope)))
+    def articles(self, scope: Scope) -> list[ArticleInfo]:
+        return records(ArticleInfo)(self._api.pages("list_articles", library_arguments(scope)))
 
     def forget(self, scope: Scope, *, record_id: str) -> Forgotten:
         where = {"article_id": record_id, **library_arguments(scope)}
@@ -496,7 +492,7 @@ class Client(Memory):
 
     def remember(
         self,
-        messages: Said | Iterable[Said],
+        messages: MessageLike | Iterable[MessageLike],
         *,
         user: str,
         agent: str | None = None,
@@ -509,7 +505,7 @@ class Client(Memory):
         """
         ids: tuple[str, ...] = ()
         added = 0
-        all_messages = [message_json(message) for message in as_messages(messages)]
+        all_messages = [message_json(message) for message in to_messages(messages)]
         if not all_messages:  # as at hand: the conversation is there from then on
             session = self.session(user=user, agent=agent, id=session).id
         for batch in batches(all_messages):

@@ -28,10 +28,10 @@ from memorist.namespaces import (
 from memorist.providers.embedder import Embedder
 from memorist.providers.images import encode_image
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
+from memorist.records.documents import Summary
 from memorist.records.ids import new_id, now
-from memorist.records.inputs import UNSET, Remembered, Said, as_messages
-from memorist.records.log import Source
-from memorist.records.message import Message
+from memorist.records.log import Session, Source
+from memorist.records.message import UNSET, Message, MessageLike, Remembered, to_messages
 from memorist.records.query import (
     NO_FILTERS,
     RECALL_DEADLINE_MS,
@@ -43,8 +43,6 @@ from memorist.records.query import (
     check_deadline,
 )
 from memorist.records.scope import Scope, check_tenant
-from memorist.records.session import Session
-from memorist.records.summary import Summary
 from memorist.records.text import check_text
 from memorist.runtime import Runtime, open_embedder, open_extraction, open_store
 from memorist.store.base import Store
@@ -169,7 +167,7 @@ class Memory:
 
     def remember(
         self,
-        messages: Said | Iterable[Said],
+        messages: MessageLike | Iterable[MessageLike],
         *,
         user: str,
         agent: str | None = None,
@@ -180,7 +178,7 @@ class Memory:
 
         Without a session they go to the user's active one with this agent, or to a new one.
         """
-        new = as_messages(messages)
+        new = to_messages(messages)
         scope = self.scope(user=user, agent=agent, session=session)
         stored = self.store.append(scope, new, source=source)
         if stored.added:

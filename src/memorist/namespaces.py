@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING
 from memorist.errors import InvalidError, NotFoundError
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.records.api_key import ApiKey
-from memorist.records.article import Article, Card, Chunk, Shelved
 from memorist.records.change import Add, Change, Reinforce, Retract, Supersede
+from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult
 from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
 from memorist.records.fact import Fact, topic_of
 from memorist.records.ids import new_id
-from memorist.records.inputs import UNSET
 from memorist.records.log import Job, LogEntry, least_trusted
 from memorist.records.memory_item import Kind, MemoryItem
-from memorist.records.message import Message
-from memorist.records.note import Note
+from memorist.records.message import UNSET, Message
 from memorist.records.query import RECALL_DEADLINE_MS, Filters, Forgotten, Query
 from memorist.records.scope import Scope
 from memorist.records.text import check_text
@@ -391,7 +389,7 @@ class Entries(MemoryPart):
 class Articles(MemoryPart):
     """The documents that `Library` reads in and quotes: `memory.articles`."""
 
-    def put(self, article: Article, chunks: Sequence[Chunk]) -> Shelved:
+    def put(self, article: Article, chunks: Sequence[Chunk]) -> PutResult:
         """Store an article in the place of the one with the same uri."""
         stored = self._store.put_article(article, chunks)
         self._runtime.wake()
@@ -401,7 +399,7 @@ class Articles(MemoryPart):
         """The articles with these ids, with their texts."""
         return self._store.read_articles(scope, ids)
 
-    def list(self, scope: Scope) -> List[Card]:
+    def list(self, scope: Scope) -> List[ArticleInfo]:
         """The articles of a library without their texts, by uri and title."""
         return self._store.articles(scope)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from memorist.errors import NotFoundError
-from memorist.records.article import Article, Chunk
+from memorist.records.documents import Article, Chunk
 from memorist.records.ids import new_id
 from memorist.records.query import Filters
 from memorist.records.scope import Scope

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from memorist.errors import ConflictError
+from memorist.records.documents import Summary
 from memorist.records.log import LogEntry
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.records.summary import Summary
 from memorist.store.base import Store
 from tests.conformance.worlds import fresh_scope
 

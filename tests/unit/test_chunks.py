@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memorist.context.documents.html_text import html_to_text
 from memorist.context.documents.markdown import chunks
 from memorist.language.sentences import PASSAGE_CHARS
-from memorist.records.article import Chunk
+from memorist.records.documents import Chunk
 
 LINES = st.sampled_from(
     [

@@ -16,11 +16,11 @@ from memorist.context.tokens import TokenCounter
 from memorist.errors import InvalidError
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.tokenizer import tokenizer_for
+from memorist.records.documents import Summary
 from memorist.records.ids import now
 from memorist.records.log import LogEntry
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.records.summary import Summary
 from memorist.store.sqlite.store import SqliteStore
 from memorist.testing.model_server import FAILURES, ModelServer
 

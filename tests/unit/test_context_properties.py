@@ -17,10 +17,10 @@ from memorist.context.turns import blocks_of
 from memorist.context.window import Context, Receipt, Window
 from memorist.errors import WindowError
 from memorist.providers.tokenizer import Encoding, Estimate
+from memorist.records.documents import Summary
 from memorist.records.log import LogEntry
 from memorist.records.message import Message, ToolCallMsg
 from memorist.records.scope import Scope
-from memorist.records.summary import Summary
 from tests.support.legal import check_anthropic, check_openai
 
 COUNTERS = [

@@ -20,7 +20,7 @@ from memorist import InvalidError, Memory, NotFoundError
 from memorist.context.documents.excerpts import Retrieved, fit
 from memorist.context.tokens import TokenCounter
 from memorist.providers.tokenizer import tokenizer_for
-from memorist.records.article import Article
+from memorist.records.documents import Article
 from memorist.records.ids import now
 from memorist.records.query import Hit, Why
 from memorist.records.scope import Scope

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memorist import ConflictError, InvalidError, Memory, NotFoundError, SqliteStore
 from memorist.context.documents.markdown import find_section, is_closed, sections
-from memorist.records.note import Note
+from memorist.records.documents import Note
 from memorist.records.scope import Scope
 from memorist.views import notebook
 from memorist.views.notebook import OPERATIONS, Notebook

@@ -25,10 +25,10 @@ from memorist.errors import (
 from memorist.lifecycle.model import BudgetedModel
 from memorist.memory import Memory
 from memorist.providers.chat_model import ChatModel
+from memorist.records.documents import Summary
 from memorist.records.message import Message
 from memorist.records.query import Filters, Hit
 from memorist.records.scope import Scope
-from memorist.records.summary import Summary
 from memorist.views.library import Library
 
 try:

@@ -28,10 +28,10 @@ from memorist.context.quote import block, quoted
 from memorist.context.turns import Tail
 from memorist.context.window import Part, Receipt, Window
 from memorist.errors import ConflictError, StoreError, WindowError
+from memorist.records.documents import Summary
 from memorist.records.log import LogEntry
 from memorist.records.message import Message
 from memorist.records.query import Recall
-from memorist.records.summary import Summary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

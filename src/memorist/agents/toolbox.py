@@ -17,9 +17,10 @@ from memorist.memory import Memory
 from memorist.records.fact import Fact
 from memorist.records.ids import new_id
 from memorist.records.log import Source, least_trusted
-from memorist.records.memory_item import Kind, MemoryItem, check_share
+from memorist.records.memory_item import Kind, MemoryItem
 from memorist.records.message import ROLES, Message, readable
 from memorist.records.query import Hit
+from memorist.records.text import check_share
 from memorist.views.library import WINDOW, Library
 from memorist.views.notebook import Notebook
 

@@ -11,7 +11,7 @@ from memorist.cli.options import Agent, AsJson, Database, User, open_memory, rea
 from memorist.cli.render import console, escape_controls, print_json, remark, render
 from memorist.config import Settings
 from memorist.errors import InvalidError
-from memorist.records.note import Note
+from memorist.records.documents import Note
 
 PREVIEW_CHARS = 60
 

@@ -21,7 +21,7 @@ from memorist.context.tokens import TokenCounter
 from memorist.context.turns import Block
 from memorist.context.window import Part, Window
 from memorist.errors import WindowError
-from memorist.records.summary import Summary
+from memorist.records.documents import Summary
 
 NOTES = "{long_term_memory_notes}"
 NOTES_INTRO = "Your notes, quoted:"

@@ -21,12 +21,11 @@ from memorist.context.turns import MANY, Block, History, Tail, blocks_of, read_t
 from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import ConflictError, InvalidError, MemoristError
 from memorist.providers.images import encode_image
+from memorist.records.documents import Note, Summary
 from memorist.records.log import LogEntry
 from memorist.records.message import Message
-from memorist.records.note import Note
 from memorist.records.query import Hit, Recall
 from memorist.records.scope import Scope
-from memorist.records.summary import Summary
 
 DEADLINE_MS = 50.0
 LEAST_GAIN = 0.1  # of the window, that a summary must replace

@@ -27,8 +27,8 @@ from memorist.lifecycle.audit_comparison import (
 )
 from memorist.records.fact import Fact
 from memorist.records.ids import check_moment
-from memorist.records.memory_item import MemoryItem, check_share
-from memorist.records.text import fold
+from memorist.records.memory_item import MemoryItem
+from memorist.records.text import check_share, fold
 
 AuditKind = Literal[
     "junk", "duplicate", "stale", "contradictory", "secret", "injection", "ungrounded"

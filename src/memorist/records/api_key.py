@@ -8,9 +8,8 @@ from datetime import datetime
 
 from memorist.errors import RecordError
 from memorist.records.ids import now
-from memorist.records.memory_item import check_moments
 from memorist.records.scope import Scope
-from memorist.records.text import check_key
+from memorist.records.text import check_key, check_moments
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 

@@ -7,13 +7,8 @@ from datetime import datetime
 
 from memorist.records.fact import Fact
 from memorist.records.ids import now
-from memorist.records.memory_item import (
-    MemoryItem,
-    check_keys,
-    check_moments,
-    check_share,
-    check_texts,
-)
+from memorist.records.memory_item import MemoryItem
+from memorist.records.text import check_keys, check_moments, check_share, check_texts
 
 
 @dataclass(frozen=True, slots=True)

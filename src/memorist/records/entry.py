@@ -1,24 +1,25 @@
-"""Entries: JSON objects under a key in a namespace, kept by an agent or a graph for itself."""
+"""Entries: JSON objects under a key in a namespace, and conditions to search them by."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from memorist.errors import InvalidError, RecordError
-from memorist.records.json_filter import Where, check_where
-from memorist.records.text import MAX_INT_BITS, MAX_JSON_DEPTH, check_key
+from memorist.records.text import MAX_JSON_DEPTH, check_json, check_key
 
 Namespace = tuple[str, ...]
 MAX_TTL = timedelta(days=366_000)
+Where = Mapping[str, Any]
+"""Conditions by key, as LangGraph's stores take them: values, or operators such as `$gt`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A JSON object, where it stands, and how well it fits where it was searched for."""
+    """A JSON object with its namespace and key, and its score where it was searched for."""
 
     namespace: Namespace
     key: str
@@ -35,9 +36,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
-    """A value for a place, or None to empty it. `texts` are what it is found by.
+    """Stores a value under a key, or deletes it (None). Search finds it by its `texts`.
 
-    With a `ttl` it is gone so long after it was written, or read by those who refresh it.
+    With a `ttl` it expires so long after it was written, or was read with `refresh`.
     """
 
     namespace: Namespace
@@ -52,7 +53,8 @@ class Put:
         if self.value is not None:
             if not isinstance(self.value, Mapping):
                 raise RecordError(f"value must be a dict, got {type(self.value).__name__}")
-            object.__setattr__(self, "value", plain(self.value))
+            value = check_json(self.value, "value", any_text=True)
+            object.__setattr__(self, "value", value)
         if self.ttl is not None and abs(self.ttl) > MAX_TTL:
             raise RecordError(f"ttl is longer than {MAX_TTL.days} days")
 
@@ -63,7 +65,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Get:
-    """Asks for the entry of a key, if there is one."""
+    """Reads the entry of a key, if there is one."""
 
     namespace: Namespace
     key: str
@@ -76,10 +78,10 @@ class Get:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """Asks for the entries below a prefix that meet the conditions.
+    """Reads the entries below a prefix that meet the conditions.
 
-    With a `query`, those that fit it come first; the rest, and without one all, the newest first.
-    Without a limit, all of them. `ranks` is how well entries fit, which the memory fills in.
+    With a `query`, those that match it come first; then the others, the newest first. `ranks` are
+    the scores of the matches, which the memory fills in.
     """
 
     prefix: Namespace = ()
@@ -103,12 +105,12 @@ class Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Namespaces:
-    """Asks for every namespace that has an entry."""
+    """Reads the namespaces that have entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ids:
-    """Asks for the ids of all that a search would find."""
+    """Reads the ids of all entries that a search would find."""
 
     of: Search
 
@@ -118,14 +120,14 @@ Answer = list[Entry] | list[Namespace] | list[str]
 
 
 def entry_id(namespace: Namespace, key: str) -> str:
-    """The id of a place: short whatever its names are, and no other's."""
+    """A short id of a namespace and a key, unique to them."""
     # A path holds no NUL, so the pair cannot be spelled in two ways.
     said = f"{path_of(namespace)}\x00{key}".encode("utf-8", "surrogatepass")
     return hashlib.sha256(said).hexdigest()[:32]
 
 
 def path_of(namespace: Namespace) -> str:
-    """A namespace as one text: its labels, which hold no full stop, joined by them."""
+    """A namespace as one text: its labels joined by full stops, which they must not contain."""
     for label in namespace:
         if not isinstance(label, str) or not label or "." in label:
             raise RecordError("a namespace's labels are texts, not empty, without a full stop")
@@ -133,7 +135,7 @@ def path_of(namespace: Namespace) -> str:
 
 
 def namespace_of(path: str) -> Namespace:
-    """The namespace that `path_of` was given."""
+    """The namespace of a path."""
     return tuple(path.split(".")) if path else ()
 
 
@@ -144,29 +146,81 @@ def check_entry_key(key: object) -> str:
     return key
 
 
-def plain(value: Any, depth: int = 0) -> Any:
-    """A private copy of a JSON value, any text included; raise if it is none."""
-    if depth > MAX_JSON_DEPTH:
-        raise RecordError(f"value is nested more than {MAX_JSON_DEPTH} levels deep")
-    if isinstance(value, str):
-        return str.__str__(value)
-    if value is None or isinstance(value, bool | int):
-        if value and value.bit_length() > MAX_INT_BITS:
-            raise RecordError(f"value holds an integer of more than {MAX_INT_BITS} bits")
-        return value
-    if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise RecordError("value holds a number that is not finite, which JSON cannot carry")
-        return value
-    if isinstance(value, list | tuple):
-        return [plain(item, depth + 1) for item in value]
-    if isinstance(value, Mapping):
-        if any(not isinstance(key, str) for key in value):
-            raise RecordError("value has a key that is not a string")
-        return {str.__str__(key): plain(item, depth + 1) for key, item in value.items()}
-    raise RecordError(f"value holds a {type(value).__name__}, which is not JSON")
-
-
 def findable(text: str) -> str:
-    """A text as an index takes it: without NUL characters and halves of others."""
+    """A text as the index takes it: without NUL characters and lone surrogates."""
     return text.replace("\x00", " ").encode("utf-8", "replace").decode()
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are equal as JSON: 1 is 1.0, and true is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    return bool(one == other)
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """A comparison of numbers with numbers and text with text; nothing else has an order."""
+
+    def is_met(value: Any, bound: Any) -> bool:
+        if isinstance(value, bool) or isinstance(bound, bool):
+            return False
+        for kind in ((int, float), str):
+            if isinstance(value, kind) and isinstance(bound, kind):
+                return compare(value, bound)
+        return False
+
+    return is_met
+
+
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "$eq": same,
+    "$ne": lambda value, other: not same(value, other),
+    "$gt": _ordered(lambda value, bound: value > bound),
+    "$gte": _ordered(lambda value, bound: value >= bound),
+    "$lt": _ordered(lambda value, bound: value < bound),
+    "$lte": _ordered(lambda value, bound: value <= bound),
+}
+
+
+def passes(value: Any, condition: Any) -> bool:
+    """Whether a value meets a condition; a missing value counts as null."""
+    if isinstance(condition, Mapping):
+        if _has_operators(condition):
+            return all(OPERATORS[name](value, other) for name, other in condition.items())
+        return isinstance(value, Mapping) and all(
+            passes(value.get(key), wanted) for key, wanted in condition.items()
+        )
+    if isinstance(condition, list | tuple):
+        return (
+            isinstance(value, list)
+            and len(value) == len(condition)
+            and all(map(passes, value, condition))
+        )
+    return same(value, condition)
+
+
+def check_where(condition: Any, depth: int = 0) -> None:
+    """Raise unless this is a condition."""
+    if depth > MAX_JSON_DEPTH:
+        raise InvalidError(f"the filter is nested more than {MAX_JSON_DEPTH} levels deep")
+    if isinstance(condition, list | tuple):
+        for part in condition:
+            check_where(part, depth + 1)
+    if not isinstance(condition, Mapping):
+        return
+    if any(not isinstance(key, str) for key in condition):
+        raise InvalidError("a filter's keys are strings")
+    if _has_operators(condition):
+        if condition.keys() - OPERATORS:
+            raise InvalidError(f"a filter's operators are {', '.join(OPERATORS)}")
+        return
+    for wanted in condition.values():
+        check_where(wanted, depth + 1)
+
+
+def _has_operators(condition: Mapping[str, Any]) -> bool:
+    return any(key.startswith("$") for key in condition)

@@ -9,9 +9,15 @@ from datetime import UTC, datetime
 
 from memorist.errors import RecordError
 from memorist.records.ids import new_id, now
-from memorist.records.memory_item import check_keys, check_moments, check_share, check_texts
 from memorist.records.scope import Scope
-from memorist.records.text import check_key, check_text
+from memorist.records.text import (
+    check_key,
+    check_keys,
+    check_moments,
+    check_share,
+    check_text,
+    check_texts,
+)
 
 FIRST = datetime.min.replace(tzinfo=UTC)
 

@@ -15,9 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 from memorist.errors import MessageError
-from memorist.records.message import Message, ToolCallMsg
-from memorist.records.parts import checked, extras
-from memorist.records.text import UNSTORABLE, check_json, dump_json, replace_unstorable
+from memorist.records.message import Message, ToolCallMsg, extras, from_extras
+from memorist.records.text import UNSTORABLE, check_json, dump_json, map_json, replace_unstorable
 from memorist.records.wire import response_fields
 
 Stored = dict[str, Any]
@@ -68,7 +67,7 @@ def _ours(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:
     data = stored["data"]
     more = json.loads(data["additional_kwargs"][_OURS])
     found = {"message_id": data["id"], "role": _role(stored), **known}
-    message = checked(text=data["content"], more=more, **found)
+    message = from_extras(text=data["content"], more=more, **found)
     said, usual = _said(data["content"]), _form(message, _TYPES[message.role], None)
     if said == _said(usual["data"]["content"]):
         return message
@@ -251,19 +250,16 @@ def _same(value: Any, usual: Any) -> bool:
     return value == usual and json.dumps(value, sort_keys=True) == json.dumps(usual, sort_keys=True)
 
 
-def _clean(value: Any, depth: int = 0) -> Any:
-    """The same without what no store keeps; that stays in the other form."""
-    if depth > _TOO_DEEP:
-        raise MessageError(f"message is nested more than {_TOO_DEEP} levels deep")
+def _clean(value: Any) -> Any:
+    """A copy in which characters and numbers that no store keeps are replaced."""
+    too_deep = MessageError(f"message is nested more than {_TOO_DEEP} levels deep")
+    return map_json(value, _clean_one, _clean_one, deepest=_TOO_DEEP, too_deep=too_deep)
+
+
+def _clean_one(value: Any) -> Any:
     if isinstance(value, str):
         return replace_unstorable(value)
-    if isinstance(value, float) and value - value != 0:
-        return str(value)
-    if isinstance(value, Mapping):
-        return {_clean(key, depth): _clean(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_clean(item, depth + 1) for item in value]
-    return value
+    return str(value) if isinstance(value, float) and value - value != 0 else value
 
 
 def _storable(stored: Stored) -> bool:

@@ -1,4 +1,4 @@
-"""The log: messages as stored, and the queue of work they ask for."""
+"""The log: sessions, messages as stored, and the queue of jobs on them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,28 @@ from memorist.records.message import Message
 from memorist.records.scope import Scope
 
 Source = Literal["system", "user", "assistant", "tool", "import", "web"]
-"""Where words came from; derived memories inherit the least trusted of their sources."""
+"""Where a message came from; a memory inherits the least trusted of its sources."""
 
 _BY_TRUST: tuple[Source, ...] = ("web", "tool", "import", "assistant", "user", "system")
 
 MAX_ATTEMPTS = 5
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A conversation of a user with an agent; `scope` names user, agent and session id."""
+
+    scope: Scope
+    created_at: datetime
+
+    @property
+    def id(self) -> str:
+        assert self.scope.session is not None  # a session's scope always names it
+        return self.scope.session
+
+
 class LogEntry(NamedTuple):
-    """A stored message: `seq` gives its place, whatever the clocks said."""
+    """A stored message; `seq` is its place in the log, whatever the clocks said."""
 
     seq: int
     session_id: str
@@ -30,7 +43,7 @@ class LogEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """What an append did: the place of each message, and how many were new."""
+    """What an append did: the seq of each message, and how many were new."""
 
     session_id: str
     seqs: tuple[int, ...]
@@ -39,9 +52,9 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Work waiting for a worker: think about messages `first_seq` to `last_seq` of a session.
+    """Work on the messages `first_seq` to `last_seq` of a session; it holds none of their words.
 
-    It names its messages and holds none of their words.
+    Below zero, they are the ids of passages of derived records.
     """
 
     id: int
@@ -62,7 +75,7 @@ class Job:
 
 
 def source_of(message: Message, stamp: Source | None) -> str:
-    """The source the door stamped, or else the one the role implies."""
+    """The source that was given, or else the one that the role implies."""
     if stamp is None:
         return message.role
     if stamp not in get_args(Source):
@@ -71,7 +84,7 @@ def source_of(message: Message, stamp: Source | None) -> str:
 
 
 def trust_of(source: str) -> int:
-    """How far a source is trusted: more is more; a stranger counts as the web."""
+    """How far a source is trusted, from 0; an unknown one counts as the web."""
     known: tuple[str, ...] = _BY_TRUST
     return known.index(source) if source in known else 0
 
@@ -82,7 +95,7 @@ def is_trusted(source: str) -> bool:
 
 
 def least_trusted(sources: Iterable[str]) -> str:
-    """The source that what comes from all of these is trusted as."""
+    """The least trusted of some sources."""
     return _BY_TRUST[min(map(trust_of, sources), default=0)]
 
 

@@ -1,16 +1,16 @@
-"""Messages: what was said, exactly as it was said."""
+"""Messages, exactly as they were said, and the forms in which they are given."""
 
 from __future__ import annotations
 
 import json
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Self, TypeVar
 
-from memorist.errors import MessageError
+from memorist.errors import InvalidError, MessageError
 from memorist.records.ids import check_moment, new_id, now
 from memorist.records.text import check_json, check_key, check_text, dump_json
 from memorist.records.wire import response_fields
@@ -18,6 +18,8 @@ from memorist.records.wire import response_fields
 _DATA_URL = re.compile(r"data:[\w.+/-]+;base64,")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}")  # bytes as text: nobody reads them
 ROLES = ("user", "assistant", "system", "tool")
+_CALL_FIELDS = ("id", "call_id", "type", "name", "arguments")
+UNSET: Any = object()  # the default of parameters for which None would be a mistake
 
 Content = str | dict[str, Any] | list[Any] | None
 
@@ -228,6 +230,41 @@ class Message:
 
 _Call = TypeVar("_Call", ToolCallMsg, AgentCallMsg)
 
+MessageLike = str | Message | Mapping[str, Any]
+"""A message, the dict of one, or the text of one by the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What `remember` stored: the messages' ids, and the session they are in."""
+
+    session_id: str
+    message_ids: tuple[str, ...]
+    added: int
+
+
+def to_messages(given: MessageLike | Iterable[MessageLike]) -> list[Message]:
+    """Messages, from one or several in any form that is accepted."""
+    if isinstance(given, Message | str | dict):
+        given = [given]
+    elif not isinstance(given, list | tuple):
+        if not isinstance(given, Iterable):
+            kind = type(given).__name__
+            raise InvalidError(f"give messages, dicts with a role, or text, not {kind}")
+        given = [given] if isinstance(given, Mapping) else list(given)
+    return [one if isinstance(one, Message) else _to_message(one) for one in given]
+
+
+def _to_message(given: Any) -> Message:
+    if isinstance(given, str):
+        return Message("user", given)
+    if isinstance(given, Mapping) and "role" in given:
+        ours = given["role"] in ROLES and not isinstance(given.get("content"), list)
+        if ours and given.keys() <= Message.__dataclass_fields__.keys():
+            return Message(**given)
+        return Message.from_response_dict(dict(given))
+    raise InvalidError("give messages, dicts with a role, or text")
+
 
 def extract_action_from_message(message: Message) -> dict[str, Any] | None:
     """What the message asks for: call_tool, invoke_agent, final_response, or nothing."""
@@ -302,3 +339,40 @@ def _check_images(images: Any) -> tuple[str, ...]:
     if not isinstance(images, list | tuple):
         raise MessageError(f"images must be a list, got {type(images).__name__}")
     return tuple(check_text(image, "images", MessageError) for image in images)
+
+
+def extras(message: Message) -> dict[str, Any]:
+    """The fields of a message besides role, id, moment and plain text, as JSON."""
+    more: dict[str, Any] = {}
+    if not isinstance(message.content, str):
+        more["content"] = message.content
+    for name in ("name", "tool_call_id", "structured_data"):
+        if (value := getattr(message, name)) is not None:
+            more[name] = value
+    if message.tool_calls:
+        more["tool_calls"] = [
+            [getattr(call, name) for name in _CALL_FIELDS] for call in message.tool_calls
+        ]
+    if message.agent_calls:
+        more["agent_calls"] = [[call.agent_name, call.request] for call in message.agent_calls]
+    if message.images:
+        more["images"] = list(message.images)
+    if message.unfinished:
+        more["unfinished"] = True
+    return more
+
+
+def from_extras(role: str, text: Any, more: dict[str, Any], **known: Any) -> Message:
+    """The message with this text and these extras, checked."""
+    return Message(
+        role,
+        more.get("content", text),
+        name=more.get("name"),
+        tool_calls=[ToolCallMsg(*call) for call in more.get("tool_calls", ())],
+        agent_calls=[AgentCallMsg(*call) for call in more.get("agent_calls", ())],
+        structured_data=more.get("structured_data"),
+        images=more.get("images", ()),
+        tool_call_id=more.get("tool_call_id"),
+        unfinished=more.get("unfinished", False),
+        **known,
+    )

@@ -1,14 +1,15 @@
-"""Which strings may be stored: one rule for every field and every store."""
+"""Checks of what is stored, the same for every record and every store; JSON; folded text."""
 
 from __future__ import annotations
 
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from memorist.errors import InvalidError, RecordError
+from memorist.records.ids import check_moment
 
 MAX_JSON_DEPTH = 64
 MAX_KEY_BYTES = 1_000
@@ -19,8 +20,8 @@ UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\u
 _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _NO_WORD = re.compile(r"[\W_]+")
 _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
-# What JSON leaves as it is, though a reader may take it for the end of a line or of a text, or
-# not see it at all.
+# Characters that JSON does not escape, though a model may read them as the end of a line, or not
+# see them at all.
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and halves of surrogate pairs
 
@@ -56,7 +57,7 @@ def replace_unstorable(text: str) -> str:
 
 
 def check_key(value: object, field: str, error: type[InvalidError] = RecordError) -> str:
-    """As `check_text`, for short strings that name something and are looked up by."""
+    """As `check_text`, for short strings that records are looked up by."""
     text = check_text(value, field, error)
     if len(text) * 4 > MAX_KEY_BYTES and len(text.encode()) > MAX_KEY_BYTES:
         raise error(f"{field} is longer than {MAX_KEY_BYTES} bytes")
@@ -64,47 +65,100 @@ def check_key(value: object, field: str, error: type[InvalidError] = RecordError
 
 
 def check_json(
-    value: Any, field: str, error: type[InvalidError] = RecordError, depth: int = 0
+    value: Any, field: str, error: type[InvalidError] = RecordError, *, any_text: bool = False
 ) -> Any:
-    """Return a private copy of `value` if it is plain JSON that every store keeps."""
-    if depth > MAX_JSON_DEPTH:
-        raise error(f"{field} is nested more than {MAX_JSON_DEPTH} levels deep")
-    if isinstance(value, str):
-        return check_text(value, field, error)
-    if value is None or isinstance(value, bool | int):
-        if value and value.bit_length() > MAX_INT_BITS:
-            raise error(f"{field} holds an integer of more than {MAX_INT_BITS} bits")
+    """Return a private copy of `value` if it is JSON that every store keeps.
+
+    With `any_text` it may hold NUL characters and lone surrogates.
+    """
+
+    def check(value: Any) -> Any:
+        if isinstance(value, str):
+            return str.__str__(value) if any_text else check_text(value, field, error)
+        if value is None or isinstance(value, bool | int):
+            if value and value.bit_length() > MAX_INT_BITS:
+                raise error(f"{field} holds an integer of more than {MAX_INT_BITS} bits")
+        elif isinstance(value, float):
+            if value - value != 0:
+                raise error(f"{field} holds a number that is not finite, which JSON cannot carry")
+        elif not isinstance(value, list | tuple | Mapping):
+            raise error(f"{field} holds a {type(value).__name__}, which is not JSON")
         return value
-    if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise error(f"{field} holds a number that is not finite, which JSON cannot carry")
-        return value
-    if isinstance(value, list | tuple):
-        return [check_json(item, field, error, depth + 1) for item in value]
+
+    def check_name(key: Any) -> Any:
+        if not isinstance(key, str):
+            raise error(f"{field} has a key of type {type(key).__name__}; keys are strings")
+        return check(key)
+
+    too_deep = error(f"{field} is nested more than {MAX_JSON_DEPTH} levels deep")
+    return map_json(value, check, check_name, deepest=MAX_JSON_DEPTH, too_deep=too_deep)
+
+
+def map_json(
+    value: Any,
+    change: Callable[[Any], Any],
+    change_key: Callable[[Any], Any],
+    *,
+    deepest: int,
+    too_deep: Exception,
+) -> Any:
+    """A copy of nested lists and dicts, in which each value and each key is changed."""
+    if deepest < 0:
+        raise too_deep
+    value = change(value)
+
+    def below(item: Any) -> Any:
+        return map_json(item, change, change_key, deepest=deepest - 1, too_deep=too_deep)
+
     if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str):
-                raise error(f"{field} has a key of type {type(key).__name__}; keys are strings")
-        return {
-            check_text(key, field, error): check_json(item, field, error, depth + 1)
-            for key, item in value.items()
-        }
-    raise error(f"{field} holds a {type(value).__name__}, which is not JSON")
+        return {change_key(key): below(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [below(item) for item in value]
+    return value
+
+
+def check_share(value: float, field_name: str) -> None:
+    """Raise unless `value` lies between 0 and 1."""
+    if not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise RecordError(f"{field_name} must be a number from 0 to 1")
+
+
+def check_keys(record: object, *names: str) -> None:
+    """Turn the named fields of a frozen record into tuples of keys."""
+    for name in names:
+        values = getattr(record, name)
+        if not isinstance(values, list | tuple):
+            raise RecordError(f"{name} must be a list, got {type(values).__name__}")
+        object.__setattr__(record, name, tuple(check_key(value, name) for value in values))
+
+
+def check_texts(record: object, *names: str) -> None:
+    """Raise unless the named fields are text that every store keeps, or None."""
+    for name in names:
+        if (value := getattr(record, name)) is not None:
+            check_text(value, name)
+
+
+def check_moments(record: object, *names: str) -> None:
+    """Turn the named fields of a frozen record into UTC; None stays None."""
+    for name in names:
+        if (value := getattr(record, name)) is not None:
+            object.__setattr__(record, name, check_moment(value, name))
 
 
 def dump_json(value: Any) -> str:
-    """JSON as we store it: compact, key order kept, text readable."""
+    """JSON as it is stored: compact, in the order of its keys, not escaped."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def json_line(value: Any) -> str:
-    """JSON as a model is shown it: in one line, which no text in it can leave."""
+    """JSON for a prompt: one line, which no text in it can break out of."""
     quoted = json.dumps(value, ensure_ascii=False)
     return UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], quoted)
 
 
 def shorten(text: str, longest: int) -> str:
-    """The beginning and the end of a text that is too long to be sent."""
+    """A text, cut in the middle if it is longer than `longest`."""
     if len(text) <= longest:
         return text
     return f"{text[: longest * 3 // 4]} […] {text[-longest // 4 :]}"

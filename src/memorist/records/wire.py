@@ -14,12 +14,12 @@ from __future__ import annotations
 import base64
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 from typing import Any
 
 from memorist.errors import MessageError
-from memorist.records.text import MAX_JSON_DEPTH, check_json, check_text, dump_json
+from memorist.records.text import MAX_JSON_DEPTH, check_json, check_text, dump_json, map_json
 
 Fields = dict[str, Any]
 
@@ -44,7 +44,8 @@ _TEXT_READ = {"id", "type", "text", "index"}
 _SAID = {"content", "tool_calls", "function_call"}
 _MESSAGE_READ = {"id", "role", "name", "tool_call_id"} | _SAID
 _ENVELOPE = {"type", "object", "model", "usage", "stop_reason", "stop_sequence"}
-# Values that stand in nearly every reply and tell nothing.
+_DEEPEST = 2 * MAX_JSON_DEPTH
+# Values that nearly every reply has and that say nothing.
 _DULL: tuple[Any, ...] = (None, "", [], {}, "completed", {"type": "direct"})
 
 
@@ -301,18 +302,17 @@ def _dicts(value: Any, field: str) -> list[Fields]:
     return value
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
-    """A private copy of dicts, lists and scalars, whichever SDK the value came from."""
-    if depth > 2 * MAX_JSON_DEPTH:
-        raise MessageError(f"response is nested more than {2 * MAX_JSON_DEPTH} levels deep")
+def _plain(response: Any) -> Any:
+    """A copy of dicts, lists and scalars, whichever SDK the response came from."""
+    too_deep = MessageError(f"response is nested more than {_DEEPEST} levels deep")
+    return map_json(response, _plain_one, lambda key: key, deepest=_DEEPEST, too_deep=too_deep)
+
+
+def _plain_one(value: Any) -> Any:
     if hasattr(value, "model_dump") and not isinstance(value, type):
         # Pydantic would warn of parsed replies: they hold a model where their class says None.
         quiet = {"warnings": False} if hasattr(value, "__pydantic_serializer__") else {}
         value = value.model_dump(**quiet)
-    if isinstance(value, Mapping):
-        return {key: _plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item, depth + 1) for item in value]
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value.value if isinstance(value, Enum) else value

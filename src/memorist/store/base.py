@@ -22,7 +22,7 @@ from memorist.records.ids import now, to_micros
 from memorist.records.log import Appended, Source
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.store import entries, forgetting, keys, log, queue, search, texts, views
+from memorist.store import documents, entries, forgetting, keys, log, queue, search, views
 from memorist.store import sessions as session_table
 from memorist.store.engine import Db, Engine
 
@@ -119,16 +119,16 @@ class Store:
     facts = reads(views.facts)
 
     # Notes, summaries, articles
-    note = reads(texts.note)
-    note_versions = reads(texts.note_versions)
-    write_note = writes(texts.write_note)
-    summary = reads(texts.summary)
-    summaries = reads(texts.summaries)
-    write_summary = writes(texts.write_summary)
-    queue_summary = writes(texts.queue_summary)
-    articles = reads(texts.articles)
-    read_articles = reads(texts.read_articles)
-    put_article = writes(texts.put_article, exclusive=True)  # or two could add one text at once
+    note = reads(documents.note)
+    note_versions = reads(documents.note_versions)
+    write_note = writes(documents.write_note)
+    summary = reads(documents.summary)
+    summaries = reads(documents.summaries)
+    write_summary = writes(documents.write_summary)
+    queue_summary = writes(documents.queue_summary)
+    articles = reads(documents.articles)
+    read_articles = reads(documents.read_articles)
+    put_article = writes(documents.put_article, exclusive=True)  # or two could add one text at once
 
     # Search
     match_text = reads(search.match_text, snapshot=True)

@@ -22,10 +22,10 @@ from memorist.records.entry import (
     entry_id,
     findable,
     namespace_of,
+    passes,
     path_of,
 )
 from memorist.records.ids import from_micros
-from memorist.records.json_filter import passes
 from memorist.records.scope import Scope
 from memorist.records.text import dump_json
 from memorist.store.engine import Db, one

@@ -9,11 +9,10 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from memorist.records.api_key import ApiKey
-from memorist.records.article import Card
+from memorist.records.documents import ArticleInfo, Summary
 from memorist.records.fact import Fact
 from memorist.records.ids import from_micros, to_micros
 from memorist.records.memory_item import MemoryItem
-from memorist.records.summary import Summary
 from memorist.records.text import dump_json
 
 R = TypeVar("R")
@@ -74,7 +73,7 @@ def _encoded(value: Any) -> Any:
 MEMORY_ITEM = Columns(MemoryItem, omit=("scope", "sources"))
 FACT = Columns(Fact, omit=("scope", "sources"))
 SUMMARY = Columns(Summary, omit=("scope",))
-ARTICLE = Columns(Card)
+ARTICLE = Columns(ArticleInfo)
 API_KEY = Columns(ApiKey, renamed={"user": "user_id"})
 
 _NAMED: dict[str, Columns[Any]] = {

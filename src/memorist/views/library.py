@@ -14,7 +14,7 @@ from memorist.context.documents.markdown import chunks
 from memorist.context.documents.reading import Files, find_files, read_document
 from memorist.errors import InvalidError, MissingExtraError, NotFoundError
 from memorist.memory import Memory
-from memorist.records.article import Article, Card, Shelved
+from memorist.records.documents import Article, ArticleInfo, PutResult
 from memorist.records.query import Filters, Forgotten, Hit
 from memorist.records.scope import shared_scope
 
@@ -78,13 +78,13 @@ class Library:
         else:
             self.scope = memory.scope(user=user, agent=agent)
 
-    def add(self, title: str, text: str, uri: str = "") -> Shelved:
+    def add(self, title: str, text: str, uri: str = "") -> PutResult:
         """Store a text in hand, in the place of the one with the same uri, if there is one."""
         shelved = self._put(Article(scope=self.scope, title=title, text=text, uri=uri))
         self._memory.wake()
         return shelved
 
-    def articles(self) -> list[Card]:
+    def articles(self) -> list[ArticleInfo]:
         """What is on the shelf, by uri and title."""
         return self._memory.articles.list(self.scope)
 
@@ -193,14 +193,14 @@ class Library:
                 grouped[hit.id].append(hit)
         return grouped
 
-    def _put(self, article: Article, known: Card | None = None) -> Shelved:
+    def _put(self, article: Article, known: ArticleInfo | None = None) -> PutResult:
         if known and (known.title, known.digest) == (article.title, article.digest):
-            return Shelved(known.id, "unchanged")
+            return PutResult(known.id, "unchanged")
         if not article.text.strip():
             raise InvalidError("the text of an article is empty; there is nothing to find in it")
         return self._memory.articles.put(article, chunks(article.text))
 
-    def _ingest(self, uri: str, path: Path, known: Card | None, done: Ingested) -> None:
+    def _ingest(self, uri: str, path: Path, known: ArticleInfo | None, done: Ingested) -> None:
         """Read one file in; whatever is wrong with it is noted, and the others go on."""
         try:
             document = read_document(path)
@@ -219,7 +219,7 @@ class Library:
         }
         kept[shelved.change].append(uri)
 
-    def _prune(self, files: Files, known: dict[str, Card]) -> list[str]:
+    def _prune(self, files: Files, known: dict[str, ArticleInfo]) -> list[str]:
         """Remove what came from folders that could be read, and lies there no longer."""
         folders, there = tuple(files.folders), {*files.paths, *files.skipped}
         gone = [uri for uri in known if uri.startswith(folders) and uri not in there]

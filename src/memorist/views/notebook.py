@@ -11,8 +11,8 @@ from dataclasses import replace
 from memorist.context.documents.markdown import Section, find_section, is_closed, sections
 from memorist.errors import ConflictError, InvalidError, NotFoundError
 from memorist.memory import Memory
+from memorist.records.documents import Note
 from memorist.records.ids import now
-from memorist.records.note import Note
 from memorist.records.text import check_text
 
 MAX_CHARS = 64_000

@@ -17,10 +17,10 @@ from memorist.context.compression.parts import SummaryLine, Topic, parse, parts_
 from memorist.context.tokens import TokenCounter
 from memorist.errors import BadAnswerError, InvalidError, ProviderError
 from memorist.providers.chat_model import ChatModel, Reply
+from memorist.records.documents import Summary
 from memorist.records.ids import now
 from memorist.records.log import LogEntry
 from memorist.records.scope import Scope
-from memorist.records.summary import Summary
 from memorist.records.text import UNSEEN, json_line, shorten
 
 EXTRACTIVE = "extractive"

@@ -19,9 +19,9 @@ from memorist.context.turns import MANY
 from memorist.context.window import Window
 from memorist.errors import ConflictError, LeaseLostError
 from memorist.providers.chat_model import ChatModel
+from memorist.records.documents import Summary
 from memorist.records.log import Job, LogEntry
 from memorist.records.scope import Scope
-from memorist.records.summary import Summary
 from memorist.store.base import Store
 from memorist.store.job_runner import SUMMARY_KINDS, JobRunner
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from memorist.context.documents.markdown import chunks
 from memorist.context.quote import WIDEST, Quote, label, quoted
 from memorist.context.tokens import TokenCounter
-from memorist.records.article import Article, Chunk
+from memorist.records.documents import Article, Chunk
 from memorist.records.query import Hit, Why
 
 OMITTED = "\n\n[…]\n\n"  # between two spans of one

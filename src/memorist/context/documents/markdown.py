@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from memorist.errors import InvalidError, NotFoundError
 from memorist.language.sentences import PASSAGE_CHARS, passages
-from memorist.records.article import Chunk
+from memorist.records.documents import Chunk
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -8,15 +8,13 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import BaseModel, Field, TypeAdapter
 
-from memorist.records.article import Article, Card
+from memorist.records.documents import Article, ArticleInfo, Note
 from memorist.records.fact import Fact
-from memorist.records.inputs import Remembered
+from memorist.records.log import Session
 from memorist.records.memory_item import MemoryItem
-from memorist.records.message import Message
-from memorist.records.note import Note
+from memorist.records.message import Message, Remembered
 from memorist.records.query import Forgotten, Hit, Recall, Why
 from memorist.records.scope import Scope
-from memorist.records.session import Session
 from memorist.server.http.problems import MEDIA_TYPE
 
 Responses = dict[int | str, dict[str, Any]]
@@ -134,7 +132,7 @@ ARTICLE = Article(
     id=ARTICLE_ID,
     created_at=AT,
 )
-CARD = Card(
+CARD = ArticleInfo(
     id=ARTICLE_ID,
     title="Returns",
     uri="returns.md",

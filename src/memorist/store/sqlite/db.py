@@ -13,8 +13,7 @@ import apsw
 
 from memorist.language.words import stems, term_stem
 from memorist.records.ids import from_micros
-from memorist.records.message import AgentCallMsg, Message, ToolCallMsg
-from memorist.records.parts import extras
+from memorist.records.message import AgentCallMsg, Message, ToolCallMsg, extras
 from memorist.records.query import Term
 from memorist.records.text import dump_json
 from memorist.store.engine import load_queries

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
 
 from memorist.context.documents.excerpts import Retrieved
-from memorist.records.article import Article, Card
+from memorist.records.documents import Article, ArticleInfo
 from memorist.records.query import Forgotten
 from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.openapi import ARTICLE, ARTICLE_ID, CARD, FORGOTTEN, example, example_page
@@ -49,7 +49,9 @@ class Quotations(BaseModel):
 
 
 @operation(router, "list_articles", responses=example_page(CARD))
-def list_articles(query: Annotated[ArticlesQuery, Query()], caller: CurrentCaller) -> Page[Card]:
+def list_articles(
+    query: Annotated[ArticlesQuery, Query()], caller: CurrentCaller
+) -> Page[ArticleInfo]:
     """The articles, oldest first, without their texts."""
     return page_of(library_of(caller, query).articles(), query, by_time)
 

@@ -11,8 +11,8 @@ from memorist.context.compression.compress import Compression
 from memorist.context.window import Context, Part, Receipt
 from memorist.errors import InvalidError
 from memorist.providers.images import refuse_image
+from memorist.records.documents import Summary
 from memorist.records.query import Recall
-from memorist.records.summary import Summary
 from memorist.records.text import check_json
 from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.openapi import AT, MESSAGE_ID, RECALL, SESSION, example, example_page

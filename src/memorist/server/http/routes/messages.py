@@ -9,9 +9,8 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
 
 from memorist.errors import ConflictError, InvalidError, NotFoundError
-from memorist.records.inputs import Remembered
 from memorist.records.log import LogEntry
-from memorist.records.message import Message
+from memorist.records.message import Message, Remembered
 from memorist.records.scope import Scope
 from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.openapi import (

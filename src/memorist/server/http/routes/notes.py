@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from memorist.errors import InvalidError
+from memorist.records.documents import Note
 from memorist.records.ids import now
-from memorist.records.note import Note
 from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.openapi import NOTE, example, example_page
 from memorist.server.http.pagination import Page, page_of

@@ -6,12 +6,10 @@ import hashlib
 from collections.abc import Sequence
 
 from memorist.errors import ConflictError
-from memorist.records.article import Article, Card, Chunk, Shelved
+from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult, Summary
 from memorist.records.ids import from_micros, new_id
 from memorist.records.log import Job, LogEntry
-from memorist.records.note import Note
 from memorist.records.scope import Scope
-from memorist.records.summary import Summary
 from memorist.records.text import check_each, check_text
 from memorist.store.engine import Db, one
 from memorist.store.indexing import Piece, index_pieces, index_view
@@ -127,7 +125,7 @@ def _last_seq_of(db: Db, scope: Scope, summary: str | None) -> int:
 
 def articles(
     db: Db, scope: Scope, *, limit: int | None = None, after: tuple[str, str, str] | None = None
-) -> list[Card]:
+) -> list[ArticleInfo]:
     """The articles without their texts, by uri, title and id; `after` is those of the last one."""
     uri, title, id_ = ("", "", "") if after is None else after
     page = {"limit": ALL if limit is None else limit, "uri": uri, "title": title, "id": id_}
@@ -153,7 +151,7 @@ def read_articles(db: Db, scope: Scope, ids: Sequence[str]) -> list[Article]:
     return [articles[id_] for id_ in dict.fromkeys(ids) if id_ in articles]
 
 
-def put_article(db: Db, article: Article, chunks: Sequence[Chunk]) -> Shelved:
+def put_article(db: Db, article: Article, chunks: Sequence[Chunk]) -> PutResult:
     """Store an article, in place of the one of its uri unless that is the same.
 
     The same text is stored once: under another uri it is a duplicate.
@@ -163,17 +161,17 @@ def put_article(db: Db, article: Article, chunks: Sequence[Chunk]) -> Shelved:
     row = one(db.rows("article_by_uri", **place, uri_hash=_uri_hash(article)))
     old = None if row is None else ARTICLE.record(row)
     if old is not None and (old.digest, old.title) == (article.digest, article.title):
-        return Shelved(old.id, "unchanged")
+        return PutResult(old.id, "unchanged")
     row = one(db.rows("article_by_digest", **place, digest=article.digest))
     twin = None if row is None else ARTICLE.record(row)
     if twin is not None and (old is None or twin.id != old.id):
         if old is not None:  # its text is not in use any more
             for query in ("delete_view_passages", "delete_articles"):
                 db.run(query, owner=scope.owner, ids=[old.id])
-        return Shelved(twin.id, "duplicate")
+        return PutResult(twin.id, "duplicate")
     id_ = article.id if old is None else old.id
     add_owner(db, scope)
-    info = Card(
+    info = ArticleInfo(
         id=id_,
         title=article.title,
         uri=article.uri,
@@ -186,7 +184,7 @@ def put_article(db: Db, article: Article, chunks: Sequence[Chunk]) -> Shelved:
     db.run("delete_view_passages", owner=scope.owner, ids=[id_])
     pieces = [Piece(it.start, it.stop, _words(article, it)) for it in chunks]
     index_pieces(db, scope, "article", id_, pieces, article.created_at)
-    return Shelved(id_, "added" if old is None else "changed")
+    return PutResult(id_, "added" if old is None else "changed")
 
 
 def _words(article: Article, chunk: Chunk) -> str:

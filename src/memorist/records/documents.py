@@ -1,0 +1,120 @@
+"""Notes, summaries and articles: texts that are kept whole."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from memorist.errors import RecordError
+from memorist.records.ids import new_id, now
+from memorist.records.scope import Scope
+from memorist.records.text import check_key, check_moments, check_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One version of the Markdown note of a user and an agent; the first version is 1."""
+
+    id: str
+    scope: Scope
+    version: int
+    text: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A text in place of the first `messages` of a session, the last of which has `last_seq`.
+
+    It extends the summary with the id `previous`, if there is one. `tokens_before` is what those
+    messages take, `tokens` what the text takes; `made_by` names the model, or is "extractive". A
+    summary that a user `asked` for is used even where there is room for the messages.
+    """
+
+    scope: Scope
+    text: str
+    last_seq: int
+    messages: int
+    made_by: str
+    tokens_before: int
+    tokens: int
+    previous: str | None = None
+    asked: bool = False
+    id: str = field(default_factory=new_id)
+    created_at: datetime = field(default_factory=now)
+
+    def __post_init__(self) -> None:
+        if self.scope.session is None:
+            raise RecordError("a summary is of a session; name it in the scope")
+        check_text(self.text, "text")
+        check_key(self.made_by, "made_by")
+        check_key(self.id, "id")
+        check_moments(self, "created_at")
+
+    @property
+    def saved(self) -> int:
+        """How many tokens it saves in a window."""
+        return self.tokens_before - self.tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Article:
+    """A document that an agent may quote from; its uri says where it came from."""
+
+    scope: Scope
+    title: str
+    text: str
+    uri: str = ""
+    id: str = field(default_factory=new_id)
+    created_at: datetime = field(default_factory=now)
+
+    def __post_init__(self) -> None:
+        if self.scope.session is not None:
+            raise RecordError("an article belongs to a user or an agent, not to a session")
+        check_text(self.title, "title")
+        check_text(self.text, "text")
+        check_text(self.uri, "uri")
+        check_key(self.id, "id")
+        check_moments(self, "created_at")
+
+    @property
+    def owner(self) -> str:
+        """The key of its user's rows."""
+        return self.scope.owner
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its text, so that an unchanged file is not stored again."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+class Chunk(NamedTuple):
+    """A span of an article that search finds by itself, and the headings above it."""
+
+    start: int
+    stop: int
+    headings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArticleInfo:
+    """An article in a list: without its text."""
+
+    id: str
+    title: str
+    uri: str
+    digest: str
+    chars: int
+    created_at: datetime
+
+
+class PutResult(NamedTuple):
+    """What storing an article changed, and the id of the article that has its text.
+
+    A `duplicate` has the text of another article, and was not stored beside it.
+    """
+
+    id: str
+    change: Literal["added", "changed", "unchanged", "duplicate"]
