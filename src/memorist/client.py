@@ -48,7 +48,7 @@ from memorist.namespaces import (
     Messages,
     NoteVersions,
 )
-from memorist.operations import OPERATIONS
+from memorist.operations import OPERATIONS, make_cursor
 from memorist.providers.http import PAGE, Connection, NotHereError, part
 from memorist.records.change import Change
 from memorist.records.decode import from_plain
@@ -106,11 +106,16 @@ class Api:
         return self.connection.call(method, path, body, idempotent=repeatable, timeout_s=timeout_s)
 
     def pages(self, operation: str, arguments: Mapping[str, Any]) -> Iterator[Any]:
-        """Every item of a list, page by page."""
-        cursor = None
-        while True:
-            page = self.call(operation, {**arguments, "cursor": cursor, "limit": PAGE})
+        """The items of a list, page by page: all of them, or `limit` of them `after` a place."""
+        rest = dict(arguments)
+        left, after = rest.pop("limit", None), rest.pop("after", None)
+        key = after if isinstance(after, tuple) else (after,)
+        cursor = None if after is None else make_cursor(key)
+        while left is None or left > 0:
+            size = PAGE if left is None else min(left, PAGE)
+            page = self.call(operation, {**rest, "cursor": cursor, "limit": size})
             yield from page["items"]
+            left = None if left is None else left - len(page["items"])
             if (cursor := page["next"]) is None:
                 return
 
@@ -188,11 +193,14 @@ class RemoteFacts(Facts):
         agent: str | None = None,
         valid: datetime | None = None,
         known: datetime | None = None,
+        limit: int | None = None,
+        after: tuple[datetime, str] | None = None,
     ) -> list[Fact]:  # type: ignore[valid-type]
         """The facts that were true at one moment, as far as was known at another."""
         always = valid is None and known is None
         arguments = {"user": user, "agent": agent, "valid": valid, "known": known, "always": always}
-        return records(Fact)(self._api.pages("list_facts", arguments))
+        pages = self._api.pages("list_facts", {**arguments, "limit": limit, "after": after})
+        return records(Fact)(pages)
 
 
 class RemoteMemories(Memories):
@@ -305,8 +313,10 @@ class RemoteStore:
         data = self._get("active_session", {"user": scope.user, "agent": scope.agent})
         return None if data is None else from_plain(Session, data)
 
-    def sessions(self, scope: Scope) -> list[Session]:
-        where = {"user": scope.user, "agent": scope.agent}
+    def sessions(
+        self, scope: Scope, *, limit: int | None = None, after: tuple[datetime, str] | None = None
+    ) -> list[Session]:
+        where = {"user": scope.user, "agent": scope.agent, "limit": limit, "after": after}
         sessions = records(Session)(self._api.pages("list_sessions", where))
         return [session for session in sessions if scope.session in (None, session.id)]
 

@@ -160,10 +160,17 @@ class Memory:
         return self.store.active(self.scope(user=user, agent=agent))
 
     def sessions(
-        self, *, user: str, agent: str | None = None, session: str | None = None
+        self,
+        *,
+        user: str,
+        agent: str | None = None,
+        session: str | None = None,
+        limit: int | None = None,
+        after: tuple[datetime, str] | None = None,
     ) -> list[Session]:
         """Every conversation of the user, oldest first; or the one named, if it is theirs."""
-        return self.store.sessions(self.scope(user=user, agent=agent, session=session))
+        scope = self.scope(user=user, agent=agent, session=session)
+        return self.store.sessions(scope, limit=limit, after=after)
 
     def remember(
         self,

@@ -188,9 +188,12 @@ class Facts(MemoryPart):
         agent: str | None = None,
         subject: str | None = None,
         predicate: str | None = None,
+        limit: int | None = None,
+        after: tuple[datetime, str] | None = None,
     ) -> List[Fact]:
-        """The facts that hold now, in the order they were learnt."""
-        facts = self.as_of(user=user, agent=agent, valid=self._runtime.clock())
+        """The facts that hold now, in the order they were learnt; pages as in `as_of`."""
+        valid = self._runtime.clock()
+        facts = self.as_of(user=user, agent=agent, valid=valid, limit=limit, after=after)
         return [fact for fact in facts if is_about(fact, subject, predicate)]
 
     def as_of(
@@ -200,12 +203,16 @@ class Facts(MemoryPart):
         agent: str | None = None,
         valid: datetime | None = None,
         known: datetime | None = None,
+        limit: int | None = None,
+        after: tuple[datetime, str] | None = None,
     ) -> List[Fact]:
         """The facts that were true at one moment, as far as was known at another.
 
-        Without `valid`, those of all times; without `known`, by what is known now.
+        Without `valid`, those of all times; without `known`, by what is known now. For a page,
+        give a `limit`, and as `after` the `known_from` and id of the last fact before.
         """
-        return self._store.facts(self._scope(user, agent), valid_at=valid, known_at=known)
+        scope = self._scope(user, agent)
+        return self._store.facts(scope, valid_at=valid, known_at=known, limit=limit, after=after)
 
     def history(
         self, subject: str, predicate: str, *, user: str, agent: str | None = None
@@ -260,9 +267,15 @@ class Memories(MemoryPart):
         agent: str | None = None,
         session: str | None = None,
         current: bool = True,
+        limit: int | None = None,
+        after: tuple[datetime, str] | None = None,
     ) -> List[MemoryItem]:
-        """The memories in the scope, oldest first; with `current`, those that have not ended."""
-        return self._store.items(self._scope(user, agent, session), current=current)
+        """The memories in the scope, oldest first; with `current`, those that have not ended.
+
+        For a page, give a `limit`, and as `after` the `created_at` and id of the last one before.
+        """
+        scope = self._scope(user, agent, session)
+        return self._store.items(scope, current=current, limit=limit, after=after)
 
     def get(self, id: str, *, user: str) -> MemoryItem:
         """One memory, also one that has ended; `NotFoundError` where there is none."""
@@ -314,9 +327,21 @@ class Jobs(MemoryPart):
         """How many jobs of each kind wait or run, of all users."""
         return self._runtime.waiting()
 
-    def list(self, *, user: str, session: str | None = None, dead: bool | None = None) -> List[Job]:
-        """The jobs of a user that wait, those that were given up (`dead`), or both."""
-        return self._store.jobs(self._scope(user, session=session), dead=dead)
+    def list(
+        self,
+        *,
+        user: str,
+        session: str | None = None,
+        dead: bool | None = None,
+        limit: int | None = None,
+        after: int | None = None,
+    ) -> List[Job]:
+        """The jobs of a user that wait, those that were given up (`dead`), or both, by their ids.
+
+        For a page, give a `limit`, and as `after` the id of the last job before.
+        """
+        scope = self._scope(user, session=session)
+        return self._store.jobs(scope, dead=dead, limit=limit, after=after)
 
     def dead(self) -> int:
         """How many jobs were given up, of all users."""

@@ -1,8 +1,15 @@
-"""The operations of the HTTP API: one table for the server's routes and the client."""
+"""The operations of the HTTP API and the cursors of its lists, for the routes and the client."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from memorist.errors import InvalidError
 
 
 class Operation(NamedTuple):
@@ -67,3 +74,35 @@ OPERATIONS = {
     "ready": Operation("GET", "/ready"),
     "metrics": Operation("GET", "/metrics"),
 }
+
+
+def make_cursor(key: Sequence[Any]) -> str:
+    """An opaque cursor: the sort key of the last item of a page."""
+    parts = [part.isoformat() if isinstance(part, datetime) else part for part in key]
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
+
+
+def read_cursor(cursor: str | None, *kinds: type[Any]) -> tuple[Any, ...] | None:
+    """The sort key in a cursor, whose parts have these types."""
+    if cursor is None:
+        return None
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        parts = json.loads(base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True))
+        if not isinstance(parts, list):
+            raise ValueError("not a key")
+        key = tuple(_read_part(part, kind) for part, kind in zip(parts, kinds, strict=True))
+    except (ValueError, TypeError, OverflowError, RecursionError, binascii.Error):
+        raise InvalidError("cursor is not the `next` of a page") from None
+    return key
+
+
+def _read_part(part: Any, kind: type[Any]) -> Any:
+    value: Any = datetime.fromisoformat(part) if kind is datetime else part
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError("another type than the list is sorted by")
+    if isinstance(value, datetime) and value.tzinfo is None:
+        raise ValueError("a moment without a time zone")
+    if isinstance(value, int) and not 0 <= value < 2**63:
+        raise ValueError("not the number of an item")
+    return value

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from memorist import Memory
+from memorist.namespaces import Facts, Memories
 from tests.server.api import Api, an_api, get, post, walk
 
 
@@ -63,7 +65,9 @@ def test_cursors_walk_through_all_memories_exactly_once(api: Api) -> None:
         "/api/messages",
     ],
 )
-@pytest.mark.parametrize("cursor", ["é", "_w", "!", "a" * 5_000])
+@pytest.mark.parametrize(
+    "cursor", ["é", "_w", "!", "a" * 17_000, "W10", "WyJhIiwgMV0", "eyJhIjogMX0", "W3RydWVd"]
+)
 def test_a_cursor_that_no_page_gave_is_refused(api: Api, path: str, cursor: str) -> None:
     problem = get(api.ada, path, status=422, cursor=cursor)
     assert problem["code"] == "invalid"
@@ -230,3 +234,34 @@ def test_the_memory_behind_the_server_sees_the_same(api: Api) -> None:
     memory: Memory = api.memory
     post(api.eve, "/api/memories", status=201, text="Eve paints.", agent="m")
     assert [one.text for one in memory.memories.list(user="eve", agent="m")] == ["Eve paints."]
+
+
+def test_the_database_cuts_pages_and_no_more_is_read(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(25):
+        api.memory.memories.add(f"Zoe keeps bee number {number}.", user="zoe")
+        api.memory.facts.add("Zoe", f"keeps hive {number}", "a bee", user="zoe")
+        api.memory.session(user="zoe", id=f"hive {number}")
+    read: list[int] = []
+
+    def counted(method: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+        def call(*args: Any, **options: Any) -> list[Any]:
+            rows = method(*args, **options)
+            read.append(len(rows))
+            return rows
+
+        return call
+
+    monkeypatch.setattr(Memories, "list", counted(Memories.list))
+    monkeypatch.setattr(Facts, "as_of", counted(Facts.as_of))
+    for path in ("/api/memories", "/api/facts"):
+        page = get(api.admin, path, user="zoe", limit=4)
+        assert (len(page["items"]), read.pop()) == (4, 5)
+        ids = [item["id"] for item in walk(api.admin, path, 4, user="zoe")]
+        assert len(ids) == len(set(ids)) >= 25
+        assert max(read) == 5
+        read.clear()
+    found = walk(api.admin, "/api/facts", 2, user="zoe", predicate="keeps hive 7")
+    assert [fact["predicate"] for fact in found] == ["keeps hive 7"]
+    assert len(walk(api.admin, "/api/sessions", 4, user="zoe")) == 25

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from json.encoder import encode_basestring
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field
 
-from memorist.errors import InvalidError
+from memorist.operations import make_cursor, read_cursor
 from memorist.server.http.schemas import CursorQuery
 
 T = TypeVar("T")
@@ -24,13 +22,34 @@ class Page(BaseModel, Generic[T]):
     next: str | None = Field(default=None, description="Pass it as `cursor`.")
 
 
-def page_of(items: Sequence[T], query: CursorQuery, key: Callable[[T], str]) -> Page[T]:
-    """The page after the cursor's key, of items sorted by their keys."""
-    after = read_cursor(query.cursor)
-    ordered = sorted(items, key=key)
-    rest = ordered if after is None else [item for item in ordered if key(item) > after]
-    taken, more = take_page(rest, query.limit)
+def keyset_page(
+    read: Callable[[int, Any], Sequence[T]],
+    query: CursorQuery,
+    key: Callable[[T], tuple[Any, ...]],
+    *kinds: type,
+    keep: Callable[[T], bool] = lambda _: True,
+) -> Page[T]:
+    """A page that the database cuts: `read` gives so many items after a sort key."""
+
+    def items(after: tuple[Any, ...] | None) -> Iterator[T]:
+        while True:
+            batch = read(query.limit + 1, after)
+            yield from filter(keep, batch)
+            if len(batch) <= query.limit:
+                return
+            after = key(batch[-1])
+
+    taken, more = take_page(items(read_cursor(query.cursor, *kinds)), query.limit)
     return Page(items=taken, next=make_cursor(key(taken[-1])) if more else None)
+
+
+def page_of(items: Sequence[T], query: CursorQuery, key: Callable[[T], Any]) -> Page[T]:
+    """A page of a short list, sorted by a key that is a text."""
+    after = read_cursor(query.cursor, str)
+    ordered = sorted(items, key=key)
+    rest = ordered if after is None else [item for item in ordered if key(item) > after[0]]
+    taken, more = take_page(rest, query.limit)
+    return Page(items=taken, next=make_cursor([key(taken[-1])]) if more else None)
 
 
 def by_time(item: Any) -> str:
@@ -48,22 +67,6 @@ def take_page(items: Iterable[T], limit: int) -> tuple[list[T], bool]:
             return taken, True
         taken.append(item)
     return taken, False
-
-
-def make_cursor(key: str) -> str:
-    """A key as an opaque cursor."""
-    return base64.urlsafe_b64encode(key.encode()).decode().rstrip("=")
-
-
-def read_cursor(cursor: str | None) -> str | None:
-    """The key of a cursor."""
-    if cursor is None:
-        return None
-    try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        return base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True).decode()
-    except (ValueError, binascii.Error):
-        raise InvalidError("cursor is not the `next` of a page") from None
 
 
 def _text_bytes(value: Any) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
@@ -13,7 +13,7 @@ from memorist.records.log import Job
 from memorist.records.query import Forgotten
 from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.openapi import AT, FORGOTTEN, MEMORY_ID, SESSION, example, example_page
-from memorist.server.http.pagination import Page, page_of
+from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routes.memories import NamedChange
 from memorist.server.http.routing import ApiRoute, operation
 from memorist.server.http.schemas import (
@@ -50,10 +50,15 @@ class WaitingJobs(BaseModel):
 @operation(router, "list_jobs", responses=example_page(_JOB))
 def list_jobs(query: Annotated[JobsQuery, Query()], caller: CurrentCaller) -> Page[Job]:
     """The jobs that wait, those that were given up, or both, oldest first."""
-    jobs = caller.memory.jobs.list(
-        user=caller.user(query.user), session=query.session, dead=query.dead
-    )
-    return page_of(jobs, query, lambda job: f"{job.id:020}")
+    user = caller.user(query.user)
+
+    def read(limit: int, after: Any) -> list[Job]:
+        last_id = None if after is None else after[0]
+        return caller.memory.jobs.list(
+            user=user, session=query.session, dead=query.dead, limit=limit, after=last_id
+        )
+
+    return keyset_page(read, query, lambda job: (job.id,), int)
 
 
 @operation(router, "retry_job", status_code=204)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
@@ -24,7 +25,7 @@ from memorist.server.http.openapi import (
     example,
     example_page,
 )
-from memorist.server.http.pagination import Page, by_time, page_of
+from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routing import ApiRoute, operation
 from memorist.server.http.schemas import (
     AddFactBody,
@@ -82,13 +83,19 @@ def list_memories(
     query: Annotated[MemoriesQuery, Query()], caller: CurrentCaller
 ) -> Page[MemoryItem]:
     """The memories, oldest first."""
-    memories = caller.memory.memories.list(
-        user=caller.user(query.user),
-        agent=query.agent,
-        session=query.session,
-        current=query.current,
-    )
-    return page_of(memories, query, by_time)
+    user = caller.user(query.user)
+
+    def read(limit: int, after: Any) -> list[MemoryItem]:
+        return caller.memory.memories.list(
+            user=user,
+            agent=query.agent,
+            session=query.session,
+            current=query.current,
+            limit=limit,
+            after=after,
+        )
+
+    return keyset_page(read, query, lambda item: (item.created_at, item.id), datetime, str)
 
 
 @operation(router, "add_memory", status_code=201, responses=example(AddedId(id=MEMORY_ID), 201))
@@ -145,8 +152,24 @@ FactId = Annotated[str, Path(description="The fact's id.", examples=[FACT_ID])]
 @operation(router, "list_facts", responses=example_page(FACT))
 def list_facts(query: Annotated[FactsQuery, Query()], caller: CurrentCaller) -> Page[Fact]:
     """The facts that hold now, or that held at a moment, as far as was known at another."""
-    return page_of(
-        _facts(query, caller), query, lambda fact: f"{fact.known_from.isoformat()} {fact.id}"
+    user = caller.user(query.user)
+    valid = _checked(query.valid or query.as_of, "valid")
+    known = _checked(query.known or query.as_of, "known")
+    now = not (query.always or valid or known)
+
+    def read(limit: int, after: Any) -> list[Fact]:
+        facts, agent = caller.memory.facts, query.agent
+        if now:
+            return facts.list(user=user, agent=agent, limit=limit, after=after)
+        return facts.as_of(
+            user=user, agent=agent, valid=valid, known=known, limit=limit, after=after
+        )
+
+    def keep(fact: Fact) -> bool:
+        return is_about(fact, query.subject, query.predicate)
+
+    return keyset_page(
+        read, query, lambda fact: (fact.known_from, fact.id), datetime, str, keep=keep
     )
 
 
@@ -194,14 +217,5 @@ def undo_fact(fact_id: FactId, body: ScopedBody, caller: CurrentCaller) -> Undon
     return UndoneChanges.of(caller.memory.memories.undo(fact_id, user=user))
 
 
-def _facts(query: FactsQuery, caller: CurrentCaller) -> list[Fact]:
-    user = caller.user(query.user)
-    moments = {"valid": query.valid or query.as_of, "known": query.known or query.as_of}
-    for name, moment in moments.items():
-        if moment is not None:
-            moments[name] = check_moment(moment, name, InvalidError)
-    if query.always or any(moments.values()):
-        facts = caller.memory.facts.as_of(user=user, agent=query.agent, **moments)
-    else:
-        facts = caller.memory.facts.list(user=user, agent=query.agent)
-    return [fact for fact in facts if is_about(fact, query.subject, query.predicate)]
+def _checked(moment: datetime | None, name: str) -> datetime | None:
+    return None if moment is None else check_moment(moment, name, InvalidError)

@@ -8,7 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
 
-from memorist.errors import ConflictError, InvalidError, NotFoundError
+from memorist.errors import ConflictError, NotFoundError
+from memorist.operations import make_cursor, read_cursor
 from memorist.records.log import LogEntry
 from memorist.records.message import Message, Remembered
 from memorist.records.scope import Scope
@@ -21,7 +22,7 @@ from memorist.server.http.openapi import (
     example,
     example_page,
 )
-from memorist.server.http.pagination import Page, make_cursor, page_of, read_cursor, take_page
+from memorist.server.http.pagination import Page, page_of, take_page
 from memorist.server.http.routing import ApiRoute, operation
 from memorist.server.http.schemas import (
     AddMessageBody,
@@ -78,11 +79,12 @@ def list_messages(
     """The newest messages, oldest of them first; the next page holds those before."""
     user = caller.user(query.user)
     scope = caller.memory.scope(user=user, agent=query.agent, session=query.session)
-    before = query.before if query.cursor is None else _seq_of(query.cursor)
+    place = read_cursor(query.cursor, int)
+    before = query.before if place is None else place[0]
     entries, more = take_page(_backwards(caller, scope, before, query), query.limit)
     return Page(
         items=[StoredMessage.of(entry) for entry in reversed(entries)],
-        next=make_cursor(str(entries[-1].seq)) if more else None,
+        next=make_cursor([entries[-1].seq]) if more else None,
     )
 
 
@@ -157,12 +159,3 @@ def _backwards(
         if len(entries) < BATCH:
             return
         before = entries[0].seq
-
-
-def _seq_of(cursor: str | None) -> int | None:
-    key = read_cursor(cursor)
-    if key is None:
-        return None
-    if not key.isascii() or not key.isdigit() or len(key) > 18:
-        raise InvalidError("cursor is not the `next` of a page")
-    return int(key)

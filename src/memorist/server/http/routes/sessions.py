@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
@@ -12,7 +12,7 @@ from memorist.errors import NotFoundError
 from memorist.records.log import Session
 from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.openapi import SESSION, example, example_page
-from memorist.server.http.pagination import Page, page_of
+from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routing import ApiRoute, operation
 from memorist.server.http.schemas import AgentPageQuery, AgentQuery, ResolveSessionBody
 
@@ -57,10 +57,9 @@ def list_sessions(
     query: Annotated[AgentPageQuery, Query()], caller: CurrentCaller
 ) -> Page[Session]:
     """The user's sessions, oldest first."""
-    sessions = caller.memory.sessions(user=caller.user(query.user), agent=query.agent)
-    return page_of(sessions, query, _key)
+    user = caller.user(query.user)
 
+    def read(limit: int, after: Any) -> list[Session]:
+        return caller.memory.sessions(user=user, agent=query.agent, limit=limit, after=after)
 
-def _key(session: Session) -> str:
-    # Hashed, as the id may be longer than a cursor.
-    return f"{session.created_at.isoformat()} {hashlib.sha256(session.id.encode()).hexdigest()}"
+    return keyset_page(read, query, lambda item: (item.created_at, item.id), datetime, str)
