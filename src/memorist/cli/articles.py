@@ -24,6 +24,7 @@ from memorist.cli.render import (
     short_id,
     warn,
 )
+from memorist.client import Client
 from memorist.errors import InvalidError
 from memorist.memory import Memory
 from memorist.views.library import Library
@@ -93,7 +94,8 @@ def articles(
         books = _library(memory, library, user, owner)
         if remove is not None:
             books.remove(full_id(remove, [card.id for card in books.articles()]))
-            memory.scrub()
+            if not isinstance(memory, Client):  # a server scrubs when it next forgets
+                memory.scrub()
         elif ask is not None:
             memory.jobs.catch_up(CATCH_UP_SECONDS)  # what was just read in has no vector yet
             _show_excerpts(books.retrieve(ask, limit, window=tokens, deadline_ms=None), as_json)

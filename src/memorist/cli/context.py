@@ -19,10 +19,10 @@ from memorist.cli.options import (
     LibraryName,
     SessionId,
     User,
-    is_server,
     open_memory,
 )
 from memorist.cli.render import console, escape_controls, fields_of, print_json, warn_incomplete
+from memorist.client import Client
 from memorist.config import Settings
 from memorist.context.quote import MARK
 from memorist.context.window import Part, Receipt, Window
@@ -82,10 +82,9 @@ def context(
     as_json: AsJson = False,
 ) -> None:
     """Show what a model would be sent for a question: every message, and its share of tokens."""
-    settings = Settings.from_environment()
     with open_memory(db, user, wrap=ReadOnlySummaries) as (memory, user):
         if session is None:
-            agent = settings.agent or None if agent is None else agent
+            agent = (Settings.from_environment().agent or None) if agent is None else agent
         elif sessions := memory.sessions(user=user, agent=agent, session=session):
             agent = sessions[0].scope.agent  # a session is with the agent that it was begun with
         else:
@@ -111,8 +110,7 @@ def context(
         hints = {} if session else {"history": "--session adds its turns"}
         hints |= {} if library else {"articles": "--library adds them"}
         console.print(_table(made.receipt, hints))
-        kept = is_server(settings.url if db is None else db)
-        for line in _remarks(made.receipt, kept=kept):
+        for line in _remarks(made.receipt, kept=isinstance(memory, Client)):
             console.print(Text(escape_controls(line), style="dim"))
     warn_incomplete(made.receipt.late, made.receipt.failed)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import typer
 from rich.text import Text
 
-from memorist.cli.options import Database, is_server, open_memory
+from memorist.cli.options import Database, open_memory
 from memorist.cli.render import console, table
+from memorist.client import Client
 from memorist.config import Settings
 from memorist.errors import MemoristError, ProviderError, StoreDamagedError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION
@@ -50,18 +51,16 @@ def doctor(db: Database = None) -> None:
 
 def _examine(database: str | None) -> Iterator[Check]:
     """Look at the settings and the store, then make the round trip."""
-    settings = Settings.from_environment()
-    url = settings.url if database is None else database
     try:
         with open_memory(database) as (memory, user):
-            if is_server(url):
+            if isinstance(memory, Client):
                 memory.warm_up()
-                yield Check("server", "ok", url)
+                yield Check("server", "ok", "it answers")
             else:
                 yield from _check_store(memory)
                 yield _check_embedder(memory)
-                yield _check_model(memory, settings)
-            yield _check_queue(memory, user, server=is_server(url))
+                yield _check_model(memory, Settings.from_environment())
+            yield _check_queue(memory, user)
             yield from _round_trip(memory, user)
     except MemoristError as error:
         yield Check("store", "fails", f"{type(error).__name__}: {error}")
@@ -107,9 +106,10 @@ def _check_model(memory: Memory, settings: Settings) -> Check:
     return Check("model", "ok", f"{settings.model}: {cost}; `memorist worker` asks it")
 
 
-def _check_queue(memory: Memory, user: str, *, server: bool) -> Check:
+def _check_queue(memory: Memory, user: str) -> Check:
     waiting = memory.jobs.waiting()
-    dead = len(memory.jobs.list(user=user, dead=True)) if server else memory.jobs.dead()
+    remote = isinstance(memory, Client)
+    dead = len(memory.jobs.list(user=user, dead=True)) if remote else memory.jobs.dead()
     kinds = ", ".join(f"{kind} {count}" for kind, count in waiting.items())
     detail = f"{sum(waiting.values())} waiting, {dead} dead ({kinds})"
     if dead:
@@ -124,7 +124,11 @@ def _took_ms(work: Callable[[], object]) -> float:
 
 
 def _round_trip(memory: Memory, user: str) -> Iterator[Check]:
+    """Use the memory of a user made up for it; on a server, a session of the key's own user."""
     session, word = f"doctor-{new_id()}", f"canary{new_id().replace('-', '')}"
+    where: dict[str, Any] = {"session": session}
+    if not isinstance(memory, Client):
+        user, where = session, {"everything": True}
     text = f"a {word} sings"
 
     def recall() -> bool:
@@ -132,7 +136,7 @@ def _round_trip(memory: Memory, user: str) -> Iterator[Check]:
         return text in [hit.text for hit in result.hits]
 
     def forget() -> bool:
-        forgotten = memory.forget(user=user, session=session, scrub=False)
+        forgotten = memory.forget(user=user, scrub=False, **where)
         return forgotten.counts.get("messages", 0) == 1
 
     steps: dict[str, Callable[[], bool]] = {
