@@ -49,7 +49,7 @@ from memorist.namespaces import (
     NoteVersions,
 )
 from memorist.operations import OPERATIONS, make_cursor
-from memorist.providers.http import PAGE, Connection, NotHereError, part
+from memorist.providers.http import MAX_SERVER_BYTES, PAGE, Connection, NotHereError, part
 from memorist.records.change import Change
 from memorist.records.decode import from_plain
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult, Summary
@@ -483,7 +483,7 @@ class Client(Memory):
     """
 
     def __init__(self, url: str, *, key: str = "", timeout_s: float = TIMEOUT_S) -> None:
-        self._api = api = Api(Connection(url, key, timeout_s))
+        self._api = api = Api(Connection(url, key, timeout_s=timeout_s, max_bytes=MAX_SERVER_BYTES))
         self.tenant_name = "default"
         runtime: Any = RemoteRuntime(api)
         self._runtime = cast(Runtime, runtime)

@@ -16,7 +16,7 @@ import selectors
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from email.message import Message as Headers
@@ -39,8 +39,7 @@ from memorist.errors import (
 from memorist.records.text import check_text
 
 ATTEMPTS = 4
-FIRST_WAIT_S = 0.5  # before a model server is asked again; doubled by each attempt
-FIRST_SERVER_WAIT_S = 0.1  # the same for a Memorist server, where somebody waits
+FIRST_WAIT_S = 0.2  # doubled by each attempt
 LONGEST_WAIT_S = 30.0
 MAX_BYTES = 64_000_000
 MAX_SERVER_BYTES = 256_000_000
@@ -63,8 +62,6 @@ _CURES = {
 
 # Memorist servers
 _SAFE_METHODS = {"GET", "PUT", "DELETE"}
-# POSTs that may be sent twice: they read, or find again what they made.
-_SAFE_POSTS = {"/api/recall", "/api/context", "/api/articles/retrieve", "/api/sessions/resolve"}
 _BUSY = {429, 503}
 _GATEWAY = {502, 503, 504}  # what a proxy answers when the server behind it is away
 
@@ -117,47 +114,42 @@ class HttpPool:
     servers on this machine.
     """
 
-    def __init__(self, url: str, key: str = "", *, max_bytes: int | None = None) -> None:
+    def __init__(
+        self, url: str, key: str = "", *, timeout_s: float = 30.0, max_bytes: int | None = None
+    ) -> None:
         self._idle: list[http.client.HTTPConnection] = []
         self._lock = threading.Lock()
         parts = _split_url(url)
         if not (key.isascii() and key.isprintable()):
             raise ConfigError("the API key holds characters that no HTTP header can carry")
-        self.origin = f"{parts.scheme}://{parts.netloc}"
-        self.path = parts.path + (f"?{parts.query}" if parts.query else "")
+        self.url = f"{parts.scheme}://{parts.netloc}"
+        self._path = parts.path + (f"?{parts.query}" if parts.query else "")
         self._address = parts.hostname or "", parts.port
         self._secure = parts.scheme == "https"
         self._proxy = _proxy_of(parts)
+        self._timeout_s = timeout_s
         self._max_bytes = max_bytes
         self._headers = {"User-Agent": "memorist", "Accept": "application/json"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
 
     def __repr__(self) -> str:
-        return self.origin
+        return self.url
 
-    def send(
-        self,
-        method: str,
-        target: str,
-        body: bytes | None,
-        *,
-        ends_at: float,
-        headers: Mapping[str, str] | None = None,
-    ) -> HttpAnswer:
+    def send(self, method: str, target: str, body: bytes | None, ends_at: float) -> HttpAnswer:
         """Send one request and read its answer by `ends_at`, a moment of `time.monotonic()`."""
-        sent = {**self._headers, **(headers or {})}
+        headers = dict(self._headers)
         if body is not None:
-            sent["Content-Type"] = "application/json"
+            headers["Content-Type"] = "application/json"
         if self._proxy is not None and not self._secure:
-            target = self.origin + target
-            sent |= _proxy_headers(self._proxy)
+            target = self.url + target
+            headers |= _proxy_headers(self._proxy)
         connection, reused = self._take()
         connection.timeout = max(ends_at - time.monotonic(), 0.001)
         if connection.sock is not None:
             connection.sock.settimeout(connection.timeout)
         try:
-            connection.request(method, target, body, sent)
+            connection.request(method, target, body, headers)
             reply = connection.getresponse()
             answer = HttpAnswer(reply.status, reply.headers, self._read(reply, ends_at))
         except BaseException as error:  # also an interrupt: the rest would answer the next request
@@ -229,17 +221,8 @@ class HttpPool:
         return ssl.create_default_context()
 
 
-class Endpoint:
+class Endpoint(HttpPool):
     """One URL of a model server that takes and gives JSON."""
-
-    def __init__(
-        self, url: str, *, api_key: str = "", timeout_s: float = 30.0, max_bytes: int | None = None
-    ) -> None:
-        self._pool = HttpPool(url, api_key, max_bytes=max_bytes)
-        self._timeout_s = timeout_s
-
-    def __repr__(self) -> str:
-        return repr(self._pool)
 
     def post(
         self,
@@ -255,7 +238,7 @@ class Endpoint:
         def attempt() -> object:
             ends_at = time.monotonic() + (timeout_s or self._timeout_s)
             try:
-                answer = self._pool.send("POST", self._pool.path, data, ends_at=ends_at)
+                answer = self.send("POST", self._path, data, ends_at)
             except _NETWORK_ERRORS as error:
                 reason = f"{type(error).__name__}; is it running?"
                 if isinstance(error, BrokenAnswerError):
@@ -268,7 +251,7 @@ class Endpoint:
                 raise ProviderError(f"{self} answered with no JSON: check base_url")
             return value
 
-        return _retry(attempt, attempts=attempts, first_wait_s=FIRST_WAIT_S)
+        return _retry(attempt, attempts)
 
     def _refusal(self, answer: HttpAnswer, times: str) -> Exception:
         code = _provider_code(answer.json())
@@ -284,17 +267,8 @@ class Endpoint:
         return ProviderError(f"{self} refused with {reason}: {cure}", status=answer.status)
 
 
-class Connection:
-    """A Memorist server by its address. Any thread may use it."""
-
-    def __init__(self, url: str, key: str = "", timeout_s: float = 30.0) -> None:
-        self._pool = HttpPool(url, key, max_bytes=MAX_SERVER_BYTES)
-        self.url = self._pool.origin
-        self._base = self._pool.path.rstrip("/")
-        self._timeout_s = timeout_s
-
-    def __repr__(self) -> str:
-        return self.url
+class Connection(HttpPool):
+    """A Memorist server by its address."""
 
     def call(
         self,
@@ -310,44 +284,29 @@ class Connection:
 
         Reads cannot, nor can writes that are `idempotent`, as they name their ids.
         """
-        target = self._base + path + _query_string(query or {})
+        target = self._path.rstrip("/") + path + _query_string(query or {})
         # A lone surrogate, which UTF-8 cannot hold, is escaped here and refused by the server.
         data = None
         if body is not None:
             data = json.dumps(body, ensure_ascii=False).encode("utf-8", "backslashreplace")
-        repeatable = idempotent or method in _SAFE_METHODS or path in _SAFE_POSTS
+        repeatable = idempotent or method in _SAFE_METHODS
         ends_at = time.monotonic() + (timeout_s or self._timeout_s)
 
         def attempt() -> Any:
             try:
-                answer = self._pool.send(method, target, data, ends_at=ends_at)
+                answer = self.send(method, target, data, ends_at)
             except _NETWORK_ERRORS as error:
                 reason = type(error).__name__
                 away = StoreUnavailableError(f"{self} does not answer ({reason}); is it running?")
                 raise (TransientError(away) if repeatable else away) from None
             return _value_of(answer, repeatable=repeatable)
 
-        return _retry(attempt, attempts=ATTEMPTS, first_wait_s=FIRST_SERVER_WAIT_S, ends_at=ends_at)
-
-    def pages(self, path: str, query: Mapping[str, Any]) -> Iterator[Any]:
-        """Every item of a list, page by page."""
-        cursor = None
-        while True:
-            page = self.call("GET", path, query={**query, "cursor": cursor, "limit": PAGE})
-            yield from page["items"]
-            if (cursor := page["next"]) is None:
-                return
-
-    def close(self) -> None:
-        """Close the idle connections."""
-        self._pool.close()
+        return _retry(attempt, ATTEMPTS, ends_at)
 
 
-def _retry(
-    attempt: Callable[[], T], *, attempts: int, first_wait_s: float, ends_at: float = math.inf
-) -> T:
+def _retry(attempt: Callable[[], T], attempts: int, ends_at: float = math.inf) -> T:
     """What `attempt` returns; after a TransientError it is made again, while there is time."""
-    wait_s = first_wait_s
+    wait_s = FIRST_WAIT_S
     for left in reversed(range(attempts)):
         try:
             return attempt()

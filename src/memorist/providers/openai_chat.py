@@ -33,7 +33,7 @@ class OpenAIChat:
     ) -> None:
         self.name = f"openai/{model}"
         address = f"{url.rstrip('/')}/chat/completions"
-        self._endpoint = Endpoint(address, api_key=key or "", max_bytes=max_bytes)
+        self._endpoint = Endpoint(address, key or "", max_bytes=max_bytes)
         self._timeout = CallTimeout(repr(self._endpoint))
         self._fixed = {"model": model, **(extra or {})}
         self._limit = _limit_field(url)

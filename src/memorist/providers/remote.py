@@ -66,7 +66,7 @@ class OpenAIEmbedder(_RemoteEmbedder):
     ) -> None:
         self.name = f"openai/{model}" + (f"/{dimensions}" if dimensions else "")
         url = f"{base_url.rstrip('/')}/embeddings"
-        self._endpoint = Endpoint(url, api_key=api_key, timeout_s=timeout_s)
+        self._endpoint = Endpoint(url, api_key, timeout_s=timeout_s)
         self._model = model
         self._dimensions = self._width = dimensions
         self._window_chars = window_chars
