@@ -90,7 +90,7 @@ class Messages(MemoryPart):
 
     def append_text(self, scope: Scope, message: Message) -> None:
         """Store the longer text of a message that is being written; finished, it is indexed."""
-        self._store.grow(scope, message)
+        self._store.append_text(scope, message)
         if not message.unfinished:
             self._runtime.wake()
 
@@ -383,7 +383,7 @@ class Entries(MemoryPart):
             else ask
             for ask in asks
         ]
-        answers = self._store.exchange(scope, ranked, puts)
+        answers = self._store.batch(scope, ranked, puts)
         if puts:
             self._runtime.wake()
         return answers
@@ -392,7 +392,7 @@ class Entries(MemoryPart):
         """How well entries fit the query of a search: the order they are read in a moment later."""
         records: tuple[str, ...] = ()
         if ask.prefix or ask.where:
-            [ids] = self._store.exchange(scope, [Ids(of=ask)])
+            [ids] = self._store.batch(scope, [Ids(of=ask)])
             records = tuple(id_ for id_ in ids if isinstance(id_, str))
             if not records:
                 return {}

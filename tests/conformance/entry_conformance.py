@@ -34,14 +34,14 @@ def put(key: str = "k", namespace: Namespace = NOTES, **more: Any) -> Put:
 
 def get(store: Store, scope: Scope, key: str = "k", namespace: Namespace = NOTES) -> Entry | None:
     """The entry of a key, if there is one."""
-    [found] = store.exchange(scope, [Get(namespace=namespace, key=key)])
+    [found] = store.batch(scope, [Get(namespace=namespace, key=key)])
     assert len(found) <= 1
     return found[0] if found else None  # type: ignore[return-value]
 
 
 def keys(store: Store, scope: Scope, **asked: Any) -> list[str]:
     """The keys of what a search finds, in its order."""
-    [found] = store.exchange(scope, [Search(**asked)])
+    [found] = store.batch(scope, [Search(**asked)])
     return [entry.key for entry in found]  # type: ignore[union-attr]
 
 
@@ -51,7 +51,7 @@ class EntryConformance:
     def test_an_entry_comes_back_as_it_was(self, store: Store) -> None:
         scope = fresh_owner()
         value = {"text": "Zürich", "n": 1.5, "list": [1, None, True, {"deep": []}], "big": 2**200}
-        store.exchange(scope, [], [put(value=value)])
+        store.batch(scope, [], [put(value=value)])
         found = get(store, scope)
         assert found is not None
         assert (found.namespace, found.key, found.value) == (NOTES, "k", value)
@@ -64,12 +64,12 @@ class EntryConformance:
         scope = fresh_owner()
         odd = {**ODD_TEXTS, "nul": "a\x00b", "half a character": "\ud800"}
         for text in odd.values():
-            store.exchange(scope, [], [put(text, value={text: text}, texts=(text,))])
+            store.batch(scope, [], [put(text, value={text: text}, texts=(text,))])
             found = get(store, scope, text)
             assert found is not None
             assert found.value == {text: text}
         for label in ("*", "%", "a/b", "a-b", "ßẞ", "👩‍👩‍👧‍👦", "[a]", "'"):
-            store.exchange(scope, [], [put(namespace=(label,))])
+            store.batch(scope, [], [put(namespace=(label,))])
             assert keys(store, scope, prefix=(label,)) == ["k"]
 
     def test_what_is_not_json_or_no_namespace_is_refused(self, store: Store) -> None:
@@ -88,9 +88,9 @@ class EntryConformance:
 
     def test_a_second_value_takes_the_place_of_the_first(self, store: Store) -> None:
         scope = fresh_owner()
-        store.exchange(scope, [], [put(value={"n": 1, "old": True})])
+        store.batch(scope, [], [put(value={"n": 1, "old": True})])
         first = get(store, scope)
-        store.exchange(scope, [], [put(value={"n": 2})])
+        store.batch(scope, [], [put(value={"n": 2})])
         second = get(store, scope)
         assert first is not None
         assert second is not None
@@ -100,8 +100,8 @@ class EntryConformance:
     def test_reads_see_what_was_there_before_the_writes_beside_them(self, store: Store) -> None:
         scope = fresh_owner()
         asks: list[Ask] = [Get(namespace=NOTES, key="k"), Search(), Namespaces()]
-        assert store.exchange(scope, asks, [put(value={"n": 1})]) == [[], [], []]
-        [got, found, names] = store.exchange(scope, asks, [put(value=None)])
+        assert store.batch(scope, asks, [put(value={"n": 1})]) == [[], [], []]
+        [got, found, names] = store.batch(scope, asks, [put(value=None)])
         assert [entry.value for entry in got] == [{"n": 1}]  # type: ignore[union-attr]
         assert len(found) == 1
         assert names == [NOTES]
@@ -109,30 +109,30 @@ class EntryConformance:
 
     def test_of_two_values_for_one_place_the_later_counts(self, store: Store) -> None:
         scope = fresh_owner()
-        store.exchange(scope, [], [put(value={"n": 1}), put(value=None), put(value={"n": 3})])
+        store.batch(scope, [], [put(value={"n": 1}), put(value=None), put(value={"n": 3})])
         found = get(store, scope)
         assert found is not None
         assert found.value == {"n": 3}
-        store.exchange(scope, [], [put(value={"n": 4}), put(value=None)])
+        store.batch(scope, [], [put(value={"n": 4}), put(value=None)])
         assert get(store, scope) is None
 
     def test_a_prefix_is_of_whole_labels(self, store: Store) -> None:
         scope = fresh_owner()
         places = [("a",), ("a", "b"), ("a", "b", "c"), ("ab",), ("a-b",), ("a!",), ("b", "a"), ()]
         for place in places:
-            store.exchange(scope, [], [put("/".join(place), namespace=place)])
+            store.batch(scope, [], [put("/".join(place), namespace=place)])
         assert set(keys(store, scope, prefix=("a",))) == {"a", "a/b", "a/b/c"}
         assert set(keys(store, scope, prefix=("a", "b"))) == {"a/b", "a/b/c"}
         assert keys(store, scope, prefix=("b", "a", "c")) == []
         assert len(keys(store, scope)) == len(places)
-        [names] = store.exchange(scope, [Namespaces()])
+        [names] = store.batch(scope, [Namespaces()])
         assert names == sorted(places)
 
     def test_the_newest_come_first_a_page_at_a_time(self, store: Store) -> None:
         scope = fresh_owner()
         for number in range(5):
-            store.exchange(scope, [], [put(str(number))])
-        store.exchange(scope, [], [put("1", value={"n": 2})])
+            store.batch(scope, [], [put(str(number))])
+        store.batch(scope, [], [put("1", value={"n": 2})])
         assert keys(store, scope) == ["1", "4", "3", "2", "0"]
         assert keys(store, scope, limit=2, offset=1) == ["4", "3"]
         assert keys(store, scope, limit=9, offset=4) == ["0"]
@@ -142,15 +142,15 @@ class EntryConformance:
     def test_ranks_say_what_comes_first_and_the_rest_follows(self, store: Store) -> None:
         scope = fresh_owner()
         for number in range(4):
-            store.exchange(scope, [], [put(str(number))])
+            store.batch(scope, [], [put(str(number))])
         ranks = {put("1").id: 0.5, put("0").id: 0.9, put("gone").id: 0.7}
         assert keys(store, scope, ranks=ranks) == ["0", "1", "3", "2"]
         assert keys(store, scope, ranks=ranks, limit=2) == ["0", "1"]
         assert keys(store, scope, ranks=ranks, limit=2, offset=1) == ["1", "3"]
         assert keys(store, scope, ranks=ranks, prefix=("other",)) == []
-        [found] = store.exchange(scope, [Search(ranks=ranks, limit=3)])
+        [found] = store.batch(scope, [Search(ranks=ranks, limit=3)])
         assert [entry.score for entry in found] == [0.9, 0.5, None]  # type: ignore[union-attr]
-        [ids] = store.exchange(scope, [Ids(of=Search(where={"n": 1}, limit=1))])
+        [ids] = store.batch(scope, [Ids(of=Search(where={"n": 1}, limit=1))])
         assert set(ids) == {put(str(number)).id for number in range(4)}
 
     @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ class EntryConformance:
             "e": {},
         }
         puts = [put(key, value=value) for key, value in values.items()]
-        store.exchange(scope, [], puts)
+        store.batch(scope, [], puts)
         assert "".join(sorted(keys(store, scope, where=where))) == expected
 
 
@@ -202,19 +202,19 @@ class EntryLifeConformance:
     def test_what_is_over_is_read_by_nobody(self, store: Store) -> None:
         scope = fresh_owner()
         over, lasting = put("over", ttl=timedelta(0), texts=("gulls",)), put("lasting", ttl=SOON)
-        store.exchange(scope, [], [over, put("ever")])
-        store.exchange(scope, [], [lasting])
+        store.batch(scope, [], [over, put("ever")])
+        store.batch(scope, [], [lasting])
         assert get(store, scope, "over") is None
         assert keys(store, scope) == keys(store, scope, where={"n": 1}) == ["lasting", "ever"]
         assert keys(store, scope, ranks={over.id: 1.0}) == ["lasting", "ever"]
-        store.exchange(scope, [], [put("gone", namespace=("x",), ttl=-SOON)])
-        [names] = store.exchange(scope, [Namespaces()])
+        store.batch(scope, [], [put("gone", namespace=("x",), ttl=-SOON)])
+        [names] = store.batch(scope, [Namespaces()])
         assert names == [NOTES]
         assert worded(store, scope, [("gulls",)], limit=5) == []
 
     def test_reading_gives_new_time_to_those_who_want_it(self, store: Store) -> None:
         scope = fresh_owner()
-        store.exchange(scope, [], [put("ttl", ttl=SOON), put("none")])
+        store.batch(scope, [], [put("ttl", ttl=SOON), put("none")])
 
         def end() -> datetime:
             found = get(store, scope, "ttl")
@@ -227,25 +227,25 @@ class EntryLifeConformance:
         for ask in asks:
             before = end()
             assert before == end()
-            store.exchange(scope, [ask])
+            store.batch(scope, [ask])
             assert end() > before
         assert end() - first < SOON
-        assert store.exchange(scope, [Search(limit=0, refresh=True)]) == [[]]
+        assert store.batch(scope, [Search(limit=0, refresh=True)]) == [[]]
 
     def test_what_is_over_does_not_come_back(self, store: Store) -> None:
         scope = fresh_owner()
-        store.exchange(scope, [], [put(ttl=timedelta(milliseconds=1))])
+        store.batch(scope, [], [put(ttl=timedelta(milliseconds=1))])
         time.sleep(0.005)
         asks: list[Ask] = [Get(namespace=NOTES, key="k", refresh=True), Search(refresh=True)]
-        assert store.exchange(scope, asks) == [[], []]
+        assert store.batch(scope, asks) == [[], []]
         assert get(store, scope) is None
         assert store.sweep(scope) == 1
 
     def test_what_comes_in_the_place_of_what_is_over_is_new(self, store: Store) -> None:
         scope = fresh_owner()
-        store.exchange(scope, [], [put(ttl=timedelta(milliseconds=1))])
+        store.batch(scope, [], [put(ttl=timedelta(milliseconds=1))])
         time.sleep(0.005)
-        store.exchange(scope, [], [put()])
+        store.batch(scope, [], [put()])
         found = get(store, scope)
         assert found is not None
         assert found.created_at == found.updated_at
@@ -253,20 +253,20 @@ class EntryLifeConformance:
 
     def test_what_is_over_is_swept(self, store: Store) -> None:
         scope = fresh_owner()
-        store.exchange(scope, [], [put(str(n), ttl=timedelta(milliseconds=1)) for n in range(3)])
+        store.batch(scope, [], [put(str(n), ttl=timedelta(milliseconds=1)) for n in range(3)])
         time.sleep(0.005)
         assert store.sweep(scope) == 3
         assert store.sweep(scope) == 0
-        store.exchange(scope, [], [put("late", ttl=timedelta(milliseconds=1))])
+        store.batch(scope, [], [put("late", ttl=timedelta(milliseconds=1))])
         time.sleep(0.005)
-        store.exchange(scope, [], [put()])
+        store.batch(scope, [], [put()])
         assert store.sweep(scope) == 0
         assert store.forget(scope).counts["entries"] == 1
 
     def test_an_entry_is_found_by_its_words_and_its_vectors(self, store: Store) -> None:
         scope = fresh_owner()
         texts = ("Gulls eat chips", "and sleep on one leg " * 80)
-        store.exchange(scope, [], [put(texts=texts), put("other", texts=("Ravens eat plums",))])
+        store.batch(scope, [], [put(texts=texts), put("other", texts=("Ravens eat plums",))])
         [match] = worded(store, scope, [("chip",)], limit=5)
         assert (match.kind, match.id, match.text) == ("entry", put().id, texts[0])
         far = worded(store, scope, [("sleeping",)], limit=5)
@@ -279,7 +279,7 @@ class EntryLifeConformance:
 
     def test_a_search_may_be_among_some_records_only(self, store: Store) -> None:
         scope = fresh_owner()
-        store.exchange(scope, [], [put(str(n), texts=("Gulls eat chips",)) for n in range(300)])
+        store.batch(scope, [], [put(str(n), texts=("Gulls eat chips",)) for n in range(300)])
         some = Filters(kinds=("entry",), records=(put("7").id, put("8").id))
         found = store.match_text(scope, [("gulls",)], limit=9, filters=some)
         hits = store.read(scope, [it.passage for it in found])
@@ -287,26 +287,26 @@ class EntryLifeConformance:
 
     def test_the_index_follows_the_value(self, store: Store) -> None:
         scope = fresh_owner()
-        store.exchange(scope, [], [put(texts=("gulls",))])
+        store.batch(scope, [], [put(texts=("gulls",))])
         [first] = store.match_text(scope, [("gulls",)], limit=5)
-        store.exchange(scope, [], [put(texts=("gulls",), value={"n": 2})])
+        store.batch(scope, [], [put(texts=("gulls",), value={"n": 2})])
         assert [it.passage for it in store.match_text(scope, [("gulls",)], limit=5)] == [
             first.passage  # its vector is still good
         ]
-        store.exchange(scope, [], [put(texts=("ravens",))])
+        store.batch(scope, [], [put(texts=("ravens",))])
         assert worded(store, scope, [("gulls",)], limit=5) == []
         assert len(worded(store, scope, [("ravens",)], limit=5)) == 1
-        store.exchange(scope, [], [put(texts=())])
+        store.batch(scope, [], [put(texts=())])
         assert worded(store, scope, [("ravens",)], limit=5) == []
-        store.exchange(scope, [], [put(texts=("gulls",))])
-        store.exchange(scope, [], [put(value=None)])
+        store.batch(scope, [], [put(texts=("gulls",))])
+        store.batch(scope, [], [put(value=None)])
         assert worded(store, scope, [("gulls",)], limit=5) == []
 
     def test_nobody_sees_the_entries_of_another(self, store: Store) -> None:
         tenant = fresh_scope().tenant
         scopes = [Scope(tenant=tenant, user=user) for user in HOSTILE_USERS]
         for number, scope in enumerate(scopes):
-            store.exchange(scope, [], [put(value={"n": number}, texts=("gulls",))])
+            store.batch(scope, [], [put(value={"n": number}, texts=("gulls",))])
         for number, scope in enumerate(scopes):
             found = get(store, scope)
             assert found is not None
@@ -316,7 +316,7 @@ class EntryLifeConformance:
     def test_entries_go_with_their_owner_and_are_counted(self, store: Store) -> None:
         scope, other = fresh_owner(), fresh_owner()
         for one in (scope, other):
-            store.exchange(one, [], [put(texts=("gulls",)), put("b")])
+            store.batch(one, [], [put(texts=("gulls",)), put("b")])
         store.append(scope.within(session="talk"), [Message("user", "hello")])
         store.forget(scope.within(session="talk"))
         assert len(keys(store, scope)) == 2
@@ -335,11 +335,11 @@ class EntryLifeConformance:
         def write(number: int) -> None:
             own = put(f"own {number}", texts=(f"own{number}",))
             shared = [put(str(n), value={"by": number}, texts=(f"by{number}",)) for n in range(4)]
-            store.exchange(scope, [], [own, *(shared if number % 2 else shared[::-1])])
+            store.batch(scope, [], [own, *(shared if number % 2 else shared[::-1])])
 
         with ThreadPoolExecutor(6) as threads:
             list(threads.map(write, range(24)))
-        [found] = store.exchange(scope, [Search(limit=None)])
+        [found] = store.batch(scope, [Search(limit=None)])
         assert len(found) == 28
         for entry in found:  # each is found by what it says, and by nothing else
             assert isinstance(entry, Entry)

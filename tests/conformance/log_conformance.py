@@ -233,11 +233,11 @@ class LogConformance:
         place = store.append(scope, [Message("user", "Where?"), reply]).seqs[1]
         store.append(scope, [Message("user", "Hurry")])
         for text in ("You live", "You live in Ber", "You live in Berlin"):
-            store.grow(scope, reply.changed(content=text))
+            store.append_text(scope, reply.changed(content=text))
             [entry] = store.find(scope, [reply.message_id])
             assert (entry.seq, entry.message) == (place, reply.changed(content=text))
         last = reply.changed(content="You live in Berlin.", unfinished=False)
-        store.grow(scope, last)
+        store.append_text(scope, last)
         assert texts(store.history(scope)) == ["Where?", "You live in Berlin.", "Hurry"]
         assert store.find(scope, [reply.message_id])[0].message == last
         assert store.revisions(scope, reply.message_id) == []
@@ -247,9 +247,9 @@ class LogConformance:
         reply = Message("assistant", None, unfinished=True)
         store.append(scope, [reply])
         text = "a tram " * 200 + "goes to Ber"
-        store.grow(scope, reply.changed(content=text))
+        store.append_text(scope, reply.changed(content=text))
         assert len(worded(store, scope, [("ber",)], limit=9)) == 1
-        store.grow(scope, reply.changed(content=f"{text}lin at nine"))
+        store.append_text(scope, reply.changed(content=f"{text}lin at nine"))
         assert worded(store, scope, [("ber",)], limit=9) == []
         [match] = worded(store, scope, [("berlin",)], limit=9)
         assert match.text.endswith("goes to Berlin at nine")
@@ -258,11 +258,11 @@ class LogConformance:
         scope = fresh_scope()
         reply = Message("assistant", "", unfinished=True)
         [place] = store.append(scope, [reply]).seqs
-        store.grow(scope, reply.changed(content="so far"))
+        store.append_text(scope, reply.changed(content="so far"))
         assert store.jobs(scope) == []
         last = reply.changed(content="so far, so good", unfinished=False)
-        store.grow(scope, last)
-        store.grow(scope, last)  # said again, as after a lost answer, it is done once
+        store.append_text(scope, last)
+        store.append_text(scope, last)  # said again, as after a lost answer, it is done once
         [job] = store.jobs(scope)
         assert (job.kind, job.first_seq, job.last_seq) == ("embed", place, place)
 
@@ -273,7 +273,7 @@ class LogConformance:
         early = store.unembedded(scope, "test", limit=9)
         store.put_vectors(scope, "test", {id_: [1.0, 0.0] for id_ in early})
         for text in ("so far", "so far,"):
-            store.grow(scope, reply.changed(content=text))
+            store.append_text(scope, reply.changed(content=text))
             late = store.unembedded(scope, "test", limit=9)
             assert list(late.values()) == [text]
             assert not late.keys() & early.keys()
@@ -284,12 +284,14 @@ class LogConformance:
         store.append(scope, [said])
         for unfinished in (True, False):
             with pytest.raises(ConflictError):
-                store.grow(scope, said.changed(content="done, or not", unfinished=unfinished))
+                store.append_text(
+                    scope, said.changed(content="done, or not", unfinished=unfinished)
+                )
         for elsewhere in (fresh_scope(), scope.within(session="other"), scope.within(agent="x")):
             with pytest.raises(NotFoundError):
-                store.grow(elsewhere, said)
+                store.append_text(elsewhere, said)
         with pytest.raises(NotFoundError):
-            store.grow(scope, Message("assistant", "never begun", unfinished=True))
+            store.append_text(scope, Message("assistant", "never begun", unfinished=True))
         assert texts(store.history(scope.whole_user())) == ["done"]
         assert [session.id for session in store.sessions(scope.whole_user())] == [scope.session]
 
@@ -311,7 +313,7 @@ class LogConformance:
         reply = Message("assistant", "so far", unfinished=True)
         store.append(scope, [reply])
         with pytest.raises(ConflictError) as caught:
-            store.grow(scope, reply.changed(**changes))
+            store.append_text(scope, reply.changed(**changes))
         assert "so far" not in str(caught.value)
         assert [entry.message for entry in store.history(scope)] == [reply]
 
@@ -324,7 +326,7 @@ class LogConformance:
         def grow(length: int) -> bool:
             part = reply.changed(content=whole[:length], unfinished=length < len(whole))
             try:
-                store.grow(scope, part)
+                store.append_text(scope, part)
             except ConflictError:
                 return False
             return True
@@ -343,11 +345,11 @@ class LogConformance:
         scope = fresh_scope()
         reply = Message("assistant", "so", unfinished=True)
         store.append(scope, [reply])
-        store.grow(scope.whole_user(), reply.changed(content="so far"))
+        store.append_text(scope.whole_user(), reply.changed(content="so far"))
         assert texts(store.history(scope)) == ["so far"]
         store.append(scope.within(session="other"), [reply])
         with pytest.raises(ConflictError):
-            store.grow(scope.whole_user(), reply.changed(content="so far so"))
+            store.append_text(scope.whole_user(), reply.changed(content="so far so"))
 
     def test_the_source_is_the_role_unless_the_door_says_otherwise(self, store: Store) -> None:
         scope = fresh_scope()

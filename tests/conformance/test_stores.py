@@ -13,8 +13,7 @@ from memorist.records.scope import Scope
 from memorist.store.base import Store
 from memorist.store.postgres.store import PostgresStore
 from memorist.store.sqlite import db
-from memorist.store.sqlite.engine import SqliteEngine
-from memorist.store.sqlite.store import SqliteStore
+from memorist.store.sqlite.store import SqliteEngine, SqliteStore
 from tests.conformance.conformance import StoreConformance
 from tests.support.postgres import Server
 

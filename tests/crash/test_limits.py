@@ -11,8 +11,7 @@ from typing import cast
 import pytest
 
 from memorist.errors import StoreBusyError, StoreFullError
-from memorist.store.sqlite.engine import SqliteEngine
-from memorist.store.sqlite.store import SqliteStore
+from memorist.store.sqlite.store import SqliteEngine, SqliteStore
 from tests.crash.evidence import SCOPE, batch, batch_ids, check_store
 from tests.crash.processes import finish, kill, read_line, start, tell
 

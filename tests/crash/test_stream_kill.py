@@ -28,7 +28,7 @@ def test_a_killed_stream_leaves_what_had_arrived_marked_unfinished(target: str) 
             assert len(text) >= stored > 0, f"seed {SEED}"
         assert store.jobs(SCOPE) == []
         last = entries[-1].message
-        store.grow(SCOPE, last.changed(content=f"{last.text}finally", unfinished=False))
+        store.append_text(SCOPE, last.changed(content=f"{last.text}finally", unfinished=False))
         assert store.history(SCOPE)[-1].message.text == f"{last.text}finally"
         [found] = store.match_text(SCOPE, [("finally",)], limit=5)
         assert store.read(SCOPE, [found.passage])[0].id == last.message_id

@@ -6,7 +6,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from memorist.store.sqlite.engine import refuse_foreign
+from memorist.store.sqlite.store import refuse_foreign
 from tests.crash.evidence import SCOPE, batch, check_store, open_store
 from tests.crash.processes import finish, read_line, start, tell
 

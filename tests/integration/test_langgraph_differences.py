@@ -395,7 +395,7 @@ def test_reading_refreshes_as_each_read_says(stores: Stores) -> None:
     ours.put((root,), "k", {}, ttl=10)
 
     def end() -> Any:
-        [found] = ours._memory.store.exchange(ours.scope, [Search(prefix=(root,))])
+        [found] = ours._memory.store.batch(ours.scope, [Search(prefix=(root,))])
         return found[0].expires_at  # type: ignore[union-attr]
 
     first = end()

@@ -25,9 +25,9 @@ from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
 from memorist.store.engine import load_migrations
-from memorist.store.postgres import engine as postgres_engine
+from memorist.store.postgres import store as postgres_engine
 from memorist.store.postgres.store import PostgresStore
-from memorist.store.sqlite import engine as sqlite_engine
+from memorist.store.sqlite import store as sqlite_engine
 from memorist.store.sqlite.store import SqliteStore
 from tests.conformance.worlds import worded
 
@@ -40,7 +40,7 @@ import os, sys
 from pathlib import Path
 from memorist.store.engine import load_migrations
 from memorist.store.base import Store
-from memorist.store.sqlite import engine
+from memorist.store.sqlite import store as engine
 from memorist.store.sqlite.store import SqliteStore
 import apsw
 engine.MIGRATIONS = [*engine.MIGRATIONS, *load_migrations(Path(sys.argv[2]))]

@@ -44,7 +44,7 @@ def url(postgres_url: str) -> Iterator[str]:
             article = Article(scope=scope.whole_user(), title="secret", text="secret")
             store.put_article(article, [Chunk(0, 6)])
             kept = Put(namespace=("notes",), key="secret", value={"secret": 1})
-            store.exchange(scope.whole_user(), [], [kept])
+            store.batch(scope.whole_user(), [], [kept])
             [entry] = store.history(scope)
             brief = Summary(
                 scope=scope,

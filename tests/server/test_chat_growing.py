@@ -67,10 +67,10 @@ class Away(SqliteStore):
             raise StoreUnavailableError("away")
         return super().append(scope, *args, **named)
 
-    def grow(self, scope: Scope, message: Message) -> None:
+    def append_text(self, scope: Scope, message: Message) -> None:
         if self.away:
             raise StoreUnavailableError("away")
-        super().grow(scope, message)
+        super().append_text(scope, message)
 
 
 @tool

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from memorist.store.sqlite.db import QUERIES
-from memorist.store.sqlite.engine import MIGRATIONS, SqliteEngine
+from memorist.store.sqlite.store import MIGRATIONS, SqliteEngine
 
 
 @pytest.fixture(scope="module")

@@ -81,7 +81,7 @@ def test_an_error_leaves_what_had_arrived_unfinished(chat: Chat) -> None:
         reply_until_the_model_fails()
     [message] = chat.history()
     assert (message.text, message.unfinished) == ("So far, so good", True)
-    chat._memory.store.grow(chat.session.scope, message.changed(unfinished=False))
+    chat._memory.store.append_text(chat.session.scope, message.changed(unfinished=False))
     assert not chat.history()[0].unfinished
 
 

@@ -11,9 +11,15 @@ from numpy.typing import NDArray
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store import vectors
-from memorist.store.sqlite.engine import SqliteEngine
-from memorist.store.sqlite.store import SqliteStore
-from memorist.store.vectors import Shelf, Shelves, code_of, cosines, pack_vector, unpack_vectors
+from memorist.store.sqlite.store import SqliteEngine, SqliteStore
+from memorist.store.vectors import (
+    VectorIndex,
+    VectorIndexCache,
+    code_of,
+    cosines,
+    pack_vector,
+    unpack_vectors,
+)
 
 Matrix = NDArray[np.float32]
 ADA = Scope(user="ada", session="talk")
@@ -25,15 +31,15 @@ def store() -> Iterator[SqliteStore]:
         yield opened
 
 
-def shelves_of(store: SqliteStore) -> Shelves:
+def indexes_of(store: SqliteStore) -> VectorIndexCache:
     assert isinstance(store._engine, SqliteEngine)
-    return store._engine._shelves
+    return store._engine._indexes
 
 
 def described(store: SqliteStore, key: tuple[str, str]) -> str:
-    for place, (_, shelf) in shelves_of(store)._shelves.items():
+    for place, (_, index) in indexes_of(store)._indexes.items():
         if place[:2] == key:
-            return f"{len(shelf)} by {'signs, then exactly' if shelf.coded else 'exact search'}"
+            return f"{len(index)} by {'signs, then exactly' if index.coded else 'exact search'}"
     return "not searched yet"
 
 
@@ -61,14 +67,14 @@ def search(store: SqliteStore, vector: Matrix, limit: int, scope: Scope = ADA) -
     return [it.passage for it in store.match_vector(user, "m", vector.tolist(), limit=limit)]
 
 
-def shelf_of(rows: Matrix, coded: bool, step: int) -> Shelf:
-    shelf = Shelf(coded)
+def shelf_of(rows: Matrix, coded: bool, step: int) -> VectorIndex:
+    index = VectorIndex(coded)
     packed = [pack_vector(row.tolist()) for row in rows]
     values = [code_of(it) for it in packed] if coded else packed
     numbered = [(place + 1, 10 * place, value) for place, value in enumerate(values)]
     for start in range(0, len(rows), step):
-        shelf.add(numbered[start : start + step])
-    return shelf
+        index.add(numbered[start : start + step])
+    return index
 
 
 def test_a_packed_vector_has_length_one_and_half_the_size() -> None:
@@ -97,11 +103,11 @@ def test_cosines_are_of_the_nearest_best_first() -> None:
 
 def test_an_exact_shelf_finds_what_looking_at_each_would() -> None:
     rows = clustered(3_000, 32)
-    shelf = shelf_of(rows, coded=False, step=700)
+    index = shelf_of(rows, coded=False, step=700)
     limits = (1, 3, 10, 40, 100, 500, 3_000, 9_000)
     for query, limit in zip(clustered(len(limits), 32, seed=2), limits, strict=True):
         best = np.argsort(-(rows @ query), kind="stable")[:limit]
-        found = shelf.search(query.tolist(), limit, None)
+        found = index.search(query.tolist(), limit, None)
         assert len(found) == min(limit, 3_000)
         assert found[0][0] == 10 * best[0]
         overlap = {passage for passage, _ in found} & {10 * int(place) for place in best}
@@ -116,7 +122,7 @@ def test_a_shelf_that_grew_is_as_one_filled_at_once(coded: bool) -> None:
     assert grown.last == whole.last == 500
     for query in clustered(5, 20, seed=3):
         assert grown.search(query.tolist(), 30, None) == whole.search(query.tolist(), 30, None)
-    empty = Shelf(coded)
+    empty = VectorIndex(coded)
     empty.add([])
     assert empty.search([1.0], 5, None) == []
     assert whole.search(rows[0].tolist(), 0, None) == []
@@ -125,11 +131,11 @@ def test_a_shelf_that_grew_is_as_one_filled_at_once(coded: bool) -> None:
 @pytest.mark.parametrize("coded", [False, True])
 def test_a_shelf_is_searched_among_those_allowed(coded: bool) -> None:
     rows = clustered(300, 64)
-    shelf = shelf_of(rows, coded, step=300)
+    index = shelf_of(rows, coded, step=300)
     allowed = np.array([10, 50, 90, 7, 999_999], np.int64)
-    found = shelf.search(rows[0].tolist(), 50, allowed)
+    found = index.search(rows[0].tolist(), 50, allowed)
     assert {passage for passage, _ in found} == {10, 50, 90}
-    assert shelf.search(rows[0].tolist(), 50, np.array([], np.int64)) == []
+    assert index.search(rows[0].tolist(), 50, np.array([], np.int64)) == []
 
 
 def test_signs_first_finds_what_exact_search_finds(
@@ -140,7 +146,7 @@ def test_signs_first_finds_what_exact_search_finds(
     exact = [search(store, query, 10) for query in queries]
     key = (ADA.owner, "m")
     assert described(store, key) == "2500 by exact search"
-    shelves_of(store)._shelves.clear()
+    indexes_of(store)._indexes.clear()
     monkeypatch.setattr(vectors, "EXACT_UP_TO", 1_000)
     coded = [search(store, query, 10) for query in queries]
     assert described(store, key) == "2500 by signs, then exactly"
@@ -194,8 +200,8 @@ def test_a_single_one_forgotten_is_counted_and_the_shelf_stays(store: SqliteStor
     found = search(store, rows[4], 99)
     assert {*found} == {*passages} - {passages[4]}
     assert described(store, (ADA.owner, "m")) == "20 by exact search"
-    [(_, shelf)] = shelves_of(store)._shelves.values()
-    assert shelf.missing == 1
+    [(_, index)] = indexes_of(store)._indexes.values()
+    assert index.missing == 1
 
 
 def test_the_least_used_shelf_goes_when_memory_is_short(store: SqliteStore) -> None:
@@ -203,7 +209,7 @@ def test_the_least_used_shelf_goes_when_memory_is_short(store: SqliteStore) -> N
     rows = clustered(50, 16)
     for user in users:
         fill(store, rows, user)
-    shelves = shelves_of(store)
+    shelves = indexes_of(store)
     shelves._max_bytes = 2 * (50 * 16 * 4 + 50 * 8)
     for user in (users[0], users[1], users[0], users[2], users[0]):
         assert len(search(store, rows[0], 5, user)) == 5

@@ -208,7 +208,7 @@ def test_unfinished_messages_are_not_thought_about(store: SqliteStore) -> None:
     finish(worker)
     assert texts(store) == ["I play the viola."]
     assert "Ber" not in model.asked[0]
-    store.grow(ADA, half.changed(content="I live in Berlin.", unfinished=False))
+    store.append_text(ADA, half.changed(content="I live in Berlin.", unfinished=False))
     finish(worker)
     assert sorted(texts(store)) == ["I live in Berlin.", "I play the viola."]
 

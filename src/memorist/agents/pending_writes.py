@@ -89,7 +89,7 @@ class PendingWrites:
 
     def append(self, identity: Identity, message: Message) -> None:
         """Store more of a reply that was begun."""
-        self._memory.store.grow(self._scope(identity), message)
+        self._memory.store.append_text(self._scope(identity), message)
 
     def _begun(self, identity: Identity, message: Message) -> bool:
         try:
@@ -163,7 +163,7 @@ class PendingWrites:
                 continue
             message = message.changed(created_at=begun.created_at)
             try:
-                self._memory.store.grow(scope, message)
+                self._memory.store.append_text(scope, message)
             except ConflictError:  # its text was changed since, or it is more than text
                 self._memory.store.revise(scope, message)
             self._memory.wake()

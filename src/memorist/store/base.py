@@ -101,7 +101,7 @@ class Store:
     find = reads(log.find)
     revisions = reads(log.revisions)
     revise = writes(log.revise)
-    grow = writes(log.append_text)
+    append_text = writes(log.append_text)
 
     # Sessions
     open_session = writes(session_table.open_session)
@@ -177,7 +177,7 @@ class Store:
             job = self.at_once(log.append_unseen, scope, messages, source)
             return self._engine.write(scope.owner, job)
 
-    def exchange(self, scope: Scope, asks: Sequence[Ask], puts: Sequence[Put] = ()) -> list[Answer]:
+    def batch(self, scope: Scope, asks: Sequence[Ask], puts: Sequence[Put] = ()) -> list[Answer]:
         """Answer questions about entries, then write entries."""
         if not puts:
             answer = self.at_once(entries.answer, scope, asks)

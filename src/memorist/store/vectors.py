@@ -1,7 +1,7 @@
-"""Vectors in memory: exact search while that is fastest, a look at signs first beyond.
+"""Vectors in memory: exact search of few, and of many a search by their signs first.
 
-A shelf holds what one embedder made of one user's passages. It is filled from the database and
-kept up with it: vectors are never changed, and new ones have higher ids.
+An index holds the vectors of one user's passages by one embedder. It is filled from the database
+and follows it: vectors never change, and new ones have higher ids.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EXACT_UP_TO = 20_000
 RESCORED = 256
-SHELF_BYTES = 256 * 1_048_576
+CACHE_BYTES = 256 * 2**20
 
 
 def pack_vector(values: Sequence[float]) -> bytes:
@@ -65,15 +65,15 @@ def _unit(vector: Sequence[float]) -> NDArray[np.float32]:
     return query / length if length > 0 else query
 
 
-class Shelf:
+class VectorIndex:
     """One user's vectors by one embedder: whole while they are few, their signs when many."""
 
     def __init__(self, coded: bool) -> None:
         import numpy as np
 
         self.coded = coded
-        self.last = 0  # the highest id taken in
-        self.missing = 0  # how many of those found were no longer there
+        self.last = 0  # the highest id added
+        self.missing = 0  # hits that did not exist any more
         self._count = 0
         self._passages = np.empty(0, np.int64)
         # Whole vectors stand in rows, codes in columns: each is read along its memory.
@@ -87,7 +87,7 @@ class Shelf:
         return self._count
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Take in `(id, passage, vector or code)`, by rising id."""
+        """Add `(id, passage, vector or code)`, by rising id."""
         import numpy as np
 
         if not rows:
@@ -99,9 +99,9 @@ class Shelf:
             room = max(stop, 2 * self._count)
             passages, self._passages = self._passages, np.empty(room, np.int64)
             self._passages[: self._count] = passages[: self._count]
-            held, self._values = self._used(), self._room(values, room)
+            before, self._values = self._used(), self._room(values, room)
             if self._count:
-                self._used()[:] = held
+                self._used()[:] = before
         self._passages[self._count : stop] = [row[1] for row in rows]
         start, self._count = self._count, stop
         new = self._used()[:, start:] if self.coded else self._used()[start:]
@@ -120,7 +120,7 @@ class Shelf:
     def search(
         self, vector: Sequence[float], limit: int, allowed: NDArray[np.int64] | None
     ) -> list[tuple[int, float]]:
-        """The nearest passages, best first; scores are cosines, or for codes a likeness."""
+        """The nearest passages, best first; scores are cosines, or for codes their likeness."""
         import numpy as np
 
         if not self._count or limit <= 0:
@@ -155,7 +155,7 @@ def _codes(packed: Sequence[bytes]) -> NDArray[np.uint64]:
 
 
 def _likeness(codes: NDArray[np.uint64], vector: Sequence[float]) -> NDArray[np.int16]:
-    """How few signs of each code differ from the vector's: 0 where none does."""
+    """Minus the number of signs in which each code differs from the vector."""
     import numpy as np
 
     query = np.frombuffer(code_of(pack_vector(vector)), np.uint64)
@@ -166,12 +166,12 @@ def _likeness(codes: NDArray[np.uint64], vector: Sequence[float]) -> NDArray[np.
 
 
 def _highest(scores: NDArray[Any], limit: int) -> NDArray[np.intp]:
-    """The places of at least the `limit` highest scores, in no order."""
+    """The positions of at least the `limit` highest scores, in no order."""
     import numpy as np
 
     if len(scores) <= limit:
         return np.arange(len(scores))
-    if len(scores) > 64 * limit:  # a guess from some of them spares sorting all
+    if len(scores) > 64 * limit:  # a threshold from a sample is faster than partitioning all
         some = scores[::16]
         near = max(len(some) - limit // 8 - 8, 0)
         chosen = np.flatnonzero(scores >= np.partition(some, near)[near])
@@ -180,14 +180,14 @@ def _highest(scores: NDArray[Any], limit: int) -> NDArray[np.intp]:
     return np.argpartition(scores, len(scores) - limit)[-limit:]
 
 
-class Shelves:
-    """The shelves in use, the least used given up when they hold too much memory."""
+class VectorIndexCache:
+    """The indexes in use; the least used are dropped when they take too much memory."""
 
-    def __init__(self, max_bytes: int = SHELF_BYTES) -> None:
+    def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
-        self._shelves: OrderedDict[tuple[str, str, int], tuple[threading.Lock, Shelf]]
-        self._shelves = OrderedDict()
+        self._indexes: OrderedDict[tuple[str, str, int], tuple[threading.Lock, VectorIndex]]
+        self._indexes = OrderedDict()
 
     def search(
         self,
@@ -198,71 +198,71 @@ class Shelves:
         allowed: NDArray[np.int64] | None,
     ) -> list[tuple[int, float]]:
         """The passages nearest to the vector, by cosine."""
-        lock, shelf = self._shelf(db, key, len(vector))
-        wanted = max(RESCORED, limit) if shelf.coded else limit
+        lock, index = self._index(db, key, len(vector))
+        wanted = max(RESCORED, limit) if index.coded else limit
         while True:
             with lock:
-                self._catch_up(db, key, shelf)
-                found = shelf.search(vector, wanted, allowed)
-            near = self._look(db, key, vector, found, shelf.coded)
-            if len(near) >= limit or len(found) < wanted:
-                shelf.missing += len(found) - len(near)
-                return near[:limit]
-            wanted *= 4  # what was forgotten must not stand before what is there
+                self._catch_up(db, key, index)
+                hits = index.search(vector, wanted, allowed)
+            existing = self._existing(db, key, vector, hits, index.coded)
+            if len(existing) >= limit or len(hits) < wanted:
+                index.missing += len(hits) - len(existing)
+                return existing[:limit]
+            wanted *= 4  # deleted vectors must not crowd out the others
 
     @staticmethod
-    def _look(
+    def _existing(
         db: VectorTable,
         key: tuple[str, str],
         vector: Sequence[float],
-        found: list[tuple[int, float]],
+        hits: list[tuple[int, float]],
         coded: bool,
     ) -> list[tuple[int, float]]:
-        """Those of the finds that are still there; for codes, scored by their vectors."""
-        passages = [passage for passage, _ in found]
+        """The hits that still exist; those found by codes are scored by their vectors."""
+        passages = [passage for passage, _ in hits]
         if coded:
-            return cosines(db.vectors_of(key, passages), vector, len(found))
-        there = db.vectors_there(key, passages)
-        return [find for find in found if find[0] in there]
+            return cosines(db.vectors_of(key, passages), vector, len(hits))
+        existing = db.existing_vectors(key, passages)
+        return [(passage, score) for passage, score in hits if passage in existing]
 
-    def _shelf(
+    def _index(
         self, db: VectorTable, key: tuple[str, str], length: int
-    ) -> tuple[threading.Lock, Shelf]:
+    ) -> tuple[threading.Lock, VectorIndex]:
         place = (*key, length)  # a forgotten user may come back with another model of that name
         with self._lock:
-            held = self._shelves.get(place)
-            if held is None or self._is_worn(held[1]):
-                held = threading.Lock(), Shelf(coded=db.count_vectors(key) > EXACT_UP_TO)
-                self._shelves[place] = held
-            self._shelves.move_to_end(place)
-            while len(self._shelves) > 1 and self._nbytes() > self._max_bytes:
-                self._shelves.popitem(last=False)
-            return held
+            cached = self._indexes.get(place)
+            if cached is None or self._is_stale(cached[1]):
+                cached = threading.Lock(), VectorIndex(coded=db.count_vectors(key) > EXACT_UP_TO)
+                self._indexes[place] = cached
+            self._indexes.move_to_end(place)
+            while len(self._indexes) > 1 and self._nbytes() > self._max_bytes:
+                self._indexes.popitem(last=False)
+            return cached
 
     def _nbytes(self) -> int:
-        return sum(shelf.nbytes for _, shelf in self._shelves.values())
+        return sum(index.nbytes for _, index in self._indexes.values())
 
     @staticmethod
-    def _is_worn(shelf: Shelf) -> bool:
-        """Whether too much on it is gone from the store, or it outgrew its kind."""
-        outgrown = not shelf.coded and len(shelf) > 2 * EXACT_UP_TO
-        return outgrown or shelf.missing > max(100, len(shelf) // 20)
+    def _is_stale(index: VectorIndex) -> bool:
+        """Whether too many of its vectors are deleted, or it became too large to be exact."""
+        outgrown = not index.coded and len(index) > 2 * EXACT_UP_TO
+        return outgrown or index.missing > max(100, len(index) // 20)
 
     @staticmethod
-    def _catch_up(db: VectorTable, key: tuple[str, str], shelf: Shelf) -> None:
-        while rows := db.vectors_since(key, shelf.last, shelf.coded):
-            shelf.add(rows)
+    def _catch_up(db: VectorTable, key: tuple[str, str], index: VectorIndex) -> None:
+        while rows := db.vectors_since(key, index.last, index.coded):
+            index.add(rows)
 
 
 class VectorTable(Protocol):
-    """Where a shelf is filled from. A key is an owner and an embedder."""
+    """The table that an index is filled from. A key is an owner and an embedder."""
 
     def count_vectors(self, key: tuple[str, str]) -> int: ...
     def vectors_since(self, key: tuple[str, str], last: int, coded: bool) -> list[Row]:
         """Some of `(id, passage, vector or code)` after id `last`, by rising id."""
 
     def vectors_of(self, key: tuple[str, str], passages: list[int]) -> list[Row]:
-        """`(passage, vector)` of those that are still there."""
+        """`(passage, vector)` of those that still exist."""
 
-    def vectors_there(self, key: tuple[str, str], passages: list[int]) -> set[int]:
-        """Those that are still there."""
+    def existing_vectors(self, key: tuple[str, str], passages: list[int]) -> set[int]:
+        """Those that still exist."""

@@ -265,14 +265,14 @@ class MemoristSessionService(BaseSessionService):
                 if key.startswith(prefix)
             ]
             if puts:
-                self._memory.store.exchange(owner, [], puts)
+                self._memory.store.batch(owner, [], puts)
 
     def _shared(self, scope: Scope) -> dict[str, Any]:
         asked = Search(prefix=SHARED, where={"app": scope.agent}, limit=None)
         found = [
             entry.value
             for owner in self._owners(scope).values()
-            for entry in self._memory.store.exchange(owner, [asked])[0]
+            for entry in self._memory.store.batch(owner, [asked])[0]
             if isinstance(entry, Entry)
         ]
         return {value["key"]: value["value"] for value in found}

@@ -1,13 +1,472 @@
-"""PostgresStore: one database, many servers and workers."""
+"""PostgresStore: one database for many servers and workers, through a pool of connections."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
+from importlib import resources
+from typing import Any, TypeVar
+from uuid import uuid4
 
+import psycopg
+import psycopg_pool
+from psycopg import sql
+
+from memorist.errors import (
+    ConfigError,
+    MemoristError,
+    SchemaError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+)
 from memorist.records.ids import now
 from memorist.store.base import Store
-from memorist.store.postgres.engine import PostgresEngine
+from memorist.store.engine import Db, load_migrations
+from memorist.store.postgres.db import Counts, PostgresDb
+from memorist.store.rows import Row
+
+T = TypeVar("T")
+Pool = psycopg_pool.ConnectionPool[psycopg.Connection[Row]]
+
+MIGRATIONS = load_migrations(resources.files("memorist.store.postgres") / "migrations")
+ROLE = "memorist_app"
+_LOCK = 0x7265636F  # the advisory lock under which one process at a time migrates
+_PGVECTOR = "pgvector"  # the key of the last verdict on pgvector
+_DISTANCE = "SELECT ARRAY[1, 2]::real[]::vector <=> ARRAY[2, 1]::real[]::vector"
+_TRIAL_SECONDS = 2.0  # for which another process's trial of pgvector is waited for
+_TABLE_LOCK_MS = 2_000
+
+log = logging.getLogger("memorist")
+
+
+class UnsureError(Exception):
+    """The answer to a COMMIT was lost; this is what the transaction would have returned."""
+
+    def __init__(self, result: Any) -> None:
+        super().__init__()
+        self.result = result
+
+
+@dataclass
+class Counter:
+    """Counts the writes made with it, one at a time, here and in a row of the database."""
+
+    client: str
+    number: int = 0
+
+
+class PostgresEngine:
+    """Every transaction runs as a role that row-level security binds, for one owner."""
+
+    def __init__(
+        self, url: str, max_connections: int, patience_seconds: float, use_pgvector: bool
+    ) -> None:
+        self._url = url
+        self._max_connections = max_connections
+        self._patience = patience_seconds
+        self.pgvector = "off: turned off by the caller"
+        self._counters: list[Counter] = []
+        self._counts: Counts = {}
+        self._first_contact()
+        self._open_pool()
+        try:
+            self._role, self._search_path = self._patiently(self._migrate)
+            if use_pgvector:
+                self.pgvector = self._patiently(lambda: try_pgvector(self._pool))
+        except BaseException:
+            self._pool.close()
+            raise
+
+    def _first_contact(self) -> None:
+        """Fail at once, and say why, where waiting would not help."""
+        try:
+            with psycopg.connect(self._url, connect_timeout=10) as connection:
+                if connection.info.parameter_status("server_encoding") != "UTF8":
+                    raise StoreError("the database's encoding must be UTF8")
+        except psycopg.OperationalError as error:
+            if not might_pass(error):
+                raise StoreUnavailableError(f"PostgreSQL refused the connection: {error}") from None
+        except psycopg.ProgrammingError:  # it quotes the URL, and with it the password
+            raise ConfigError(
+                "this is not a PostgreSQL URL; signs such as % @ / in a password are spelled %25, "
+                "%40, %2F"
+            ) from None
+
+    def _open_pool(self) -> None:
+        self._pid = os.getpid()
+        with translated():
+            self._pool = psycopg_pool.ConnectionPool(
+                self._url,
+                min_size=1,
+                max_size=self._max_connections,
+                open=True,
+                # Short: the pool waits longer after each failure, and patience is our own.
+                timeout=min(self._patience, 1),
+                reconnect_timeout=1,
+                kwargs={"application_name": "memorist", "autocommit": True},
+            )
+
+    def read(self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False) -> T:
+        level = "ISOLATION LEVEL REPEATABLE READ" if snapshot else ""
+        return self._patiently(lambda: self._transact(owner, work, level=level))
+
+    def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
+        lock = "pg_advisory_xact_lock" if exclusive else "pg_advisory_xact_lock_shared"
+        begin = f"SELECT {lock}(hashtextextended('{owner}', 1))"
+        return self._once(lambda count: self._transact(owner, work, f"{begin}; {count}"))
+
+    def all_owners(self, work: Callable[[Db], T]) -> T:
+        begin = "SET LOCAL memorist.worker = 'on'"
+        return self._once(lambda count: self._transact("", work, f"{begin}; {count}"))
+
+    def scrub(self) -> str:
+        return (
+            "PostgreSQL keeps deleted rows until VACUUM, and its write-ahead log and backups "
+            "until they are recycled"
+        )
+
+    def check(self) -> dict[str, str]:
+        def ask() -> dict[str, str]:
+            with self._here().connection() as connection:
+                row = connection.execute(
+                    "SELECT current_database(), current_setting('server_version'),"
+                    " current_setting('synchronous_commit')"
+                ).fetchone()
+                assert row is not None
+                return {
+                    "database": row[0],
+                    "engine": f"PostgreSQL {row[1]}",
+                    "synchronous": row[2],
+                    "schema": str(_schema_version(connection)),
+                    "row-level security": f"as role {self._role}"
+                    if self._role != "none"
+                    else "as the connecting user, who is bound by it",
+                    "vectors": self.pgvector,
+                }
+
+        return self._patiently(ask)
+
+    def close(self) -> None:
+        if self._pid == os.getpid():  # a forked child must not end its parent's connections
+            self._pool.close()
+
+    def _here(self) -> Pool:
+        """The pool of this process: a forked child gets one of its own."""
+        if self._pid != os.getpid():
+            self._abandoned = self._pool  # kept, since dropping it would end what it shares
+            self._counters = []
+            self._open_pool()
+        return self._pool
+
+    def _transact(self, owner: str, work: Callable[[Db], T], begin: str = "", level: str = "") -> T:
+        """Run work as our role and for one owner, which ends with the transaction.
+
+        A write gives what it must `begin` with; where its COMMIT is in doubt, that is said.
+        """
+        with self._here().connection() as connection:
+            # In one go: a transaction of five statements should not take eight round trips.
+            # `owner` is hexadecimal and the rest is ours, so nothing needs quoting. Compiling a
+            # query takes longer than any of ours does.
+            connection.execute(
+                f"BEGIN {level}; SET LOCAL ROLE {self._role}; SET LOCAL jit = off;"
+                f" SET LOCAL search_path = {self._search_path};"
+                f" SET LOCAL memorist.owner = '{owner}'; {begin}".encode()
+            )
+            try:
+                result = work(PostgresDb(connection, self.pgvector == "pgvector", self._counts))
+            except BaseException:
+                if not connection.broken:
+                    connection.execute("ROLLBACK")
+                raise
+            try:
+                connection.execute("COMMIT")
+            except psycopg.OperationalError as error:
+                if begin:  # what was only read stays read
+                    raise UnsureError(result) from error
+            return result
+
+    def _once(self, transact: Callable[[str], T]) -> T:
+        """Run a transaction until it is done, and never do it twice.
+
+        Each write counts itself in a row that changes with it. Where the answer to a COMMIT
+        was lost, that row tells what became of it, also after a crash of the server, which
+        may give a lost transaction's number to another one.
+        """
+        self._here()  # first: a forked child must not count with its parent's counters
+        try:
+            counter = self._counters.pop()
+        except IndexError:
+            counter = self._patiently(self._new_counter)
+        counter.number += 1
+        # Numbers and UUIDs of our own making, sent along with BEGIN.
+        count = f"UPDATE memorist_writes SET number = {counter.number}, used_at = now()"  # noqa: S608
+        count += f" WHERE client = '{counter.client}'"
+        unsure: UnsureError | None = None
+
+        def attempt() -> T:
+            nonlocal unsure
+            if unsure is not None:
+                if self._is_done(counter):
+                    result: T = unsure.result
+                    return result
+                unsure = None
+            try:
+                return transact(count)
+            except UnsureError as error:
+                unsure = error
+                raise StoreUnavailableError("PostgreSQL went away during a COMMIT") from error
+
+        try:
+            return self._patiently(attempt)
+        finally:
+            if unsure is None:  # else nobody knows what it stands at
+                self._counters.append(counter)
+
+    def _new_counter(self) -> Counter:
+        counter = Counter(str(uuid4()))
+        self._aside(lambda db: db.run("add_counter", client=counter.client))
+        return counter
+
+    def _is_done(self, counter: Counter) -> bool:
+        found = self._aside(lambda db: db.rows("read_counter", client=counter.client))
+        return found == [(counter.number,)]
+
+    def _aside(self, work: Callable[[Db], T]) -> T:
+        """A transaction about counters alone, which may be repeated without harm."""
+        try:
+            return self._transact("", work, "SET LOCAL lock_timeout = '5s'")
+        except UnsureError as error:
+            raise StoreUnavailableError("PostgreSQL went away during a COMMIT") from error
+
+    def _patiently(self, attempt: Callable[[], T]) -> T:
+        """Try until it works or patience ends."""
+        deadline = time.monotonic() + self._patience
+        pause = 0.02
+        while True:
+            try:
+                with translated():
+                    return attempt()
+            except (StoreUnavailableError, StoreBusyError):
+                if time.monotonic() + pause > deadline or self._pool.closed:
+                    raise
+            time.sleep(pause)
+            pause = min(pause * 2, 0.5)
+
+    def _migrate(self) -> tuple[str, str]:
+        """Bring the schema up to date; return the role to work as, and where things are."""
+        with self._pool.connection() as connection, connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            # By name, since "$user" would be another schema for the role we work as.
+            connection.execute(f"SET LOCAL search_path = {_search_path(connection)}".encode())
+            found = _schema_version(connection)
+            known = MIGRATIONS[-1][0]
+            if found > known:
+                raise SchemaError(
+                    f"this database has schema {found}, this Memorist knows up to {known}; "
+                    "it was left untouched: pip install --upgrade memorist"
+                )
+            for version, script in MIGRATIONS[found:]:
+                connection.execute(script.encode())  # bytes: no placeholders are looked for
+                connection.execute(
+                    "INSERT INTO memorist_meta VALUES ('schema', %s)"
+                    " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                    (str(version),),
+                )
+            role = _working_role(connection, migrated=found < known)
+            return role, _search_path(connection)
+
+
+def _schema_version(connection: psycopg.Connection[Row]) -> int:
+    if connection.execute("SELECT to_regclass('memorist_meta')").fetchone() == (None,):
+        connection.execute("CREATE TABLE memorist_meta (key text PRIMARY KEY, value text NOT NULL)")
+    row = connection.execute("SELECT value FROM memorist_meta WHERE key = 'schema'").fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _working_role(connection: psycopg.Connection[Row], *, migrated: bool) -> str:
+    """A role that is neither owner nor superuser; or none, where FORCE alone must do."""
+    try:
+        with connection.transaction():
+            if migrated:
+                _grant(connection)
+            connection.execute(f"SET LOCAL ROLE {ROLE}")
+            connection.execute("RESET ROLE")
+            return ROLE
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue):
+        row = connection.execute(
+            "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+        ).fetchone()
+        if row is None or row[0]:
+            raise StoreError(
+                f"this user is above row-level security and cannot become {ROLE}; "
+                "connect as an ordinary user"
+            ) from None
+        return "none"
+
+
+def _grant(connection: psycopg.Connection[Row]) -> None:
+    """Give the role our own tables, and nothing else that may lie beside them."""
+    exists = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone()
+    if exists is None:
+        connection.execute(f"CREATE ROLE {ROLE} NOLOGIN")
+    schema = sql.Identifier(_current_schema(connection))
+    role = sql.Identifier(ROLE)
+    guarded = connection.execute(
+        "SELECT DISTINCT tablename FROM pg_policies"
+        " WHERE policyname = 'own_rows' AND schemaname = current_schema()"
+    )
+    tables = sql.SQL(", ").join(sql.Identifier(name) for (name,) in guarded.fetchall())
+    for grant in (
+        "GRANT {role} TO CURRENT_USER",
+        "GRANT USAGE ON SCHEMA {schema} TO {role}",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON {tables} TO {role}",
+        "GRANT SELECT ON memorist_meta TO {role}",
+        "GRANT SELECT, INSERT, UPDATE ON memorist_writes TO {role}",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON spending TO {role}",
+        "GRANT SELECT, INSERT, UPDATE ON api_keys TO {role}",
+        "GRANT USAGE ON SEQUENCE message_seq, view_passage_seq TO {role}",
+    ):
+        connection.execute(sql.SQL(grant).format(role=role, schema=schema, tables=tables))
+
+
+def _current_schema(connection: psycopg.Connection[Row]) -> str:
+    row = connection.execute("SELECT current_schema()").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def _search_path(connection: psycopg.Connection[Row]) -> str:
+    """Where our tables and pgvector's functions lie, whichever role asks."""
+    found = connection.execute(
+        "SELECT DISTINCT quote_ident(nspname), nspname <> current_schema() FROM pg_namespace"
+        " WHERE nspname IN (current_schema(), 'public')"
+        " OR oid IN (SELECT extnamespace FROM pg_extension WHERE extname = 'vector')"
+        " ORDER BY 2, 1"
+    ).fetchall()
+    return ", ".join(name for name, _ in found)
+
+
+def might_pass(error: psycopg.OperationalError) -> bool:
+    """Whether it is the connection or the server that failed, and trying again may help."""
+    state = error.sqlstate or ""
+    if "password" in str(error) or "does not exist" in str(error) or "translate host" in str(error):
+        return False  # libpq gives no code for what went wrong before the connection stood
+    return not state or (state[:2] in ("08", "57") and state != "57014") or state == "53300"
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Turn psycopg's errors into ours."""
+    try:
+        yield
+    except MemoristError:
+        raise
+    except psycopg.errors.DiskFull as error:
+        raise StoreFullError("the server's disk is full; nothing acknowledged was lost") from error
+    except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
+        raise StoreBusyError("the database stayed locked; try again") from error
+    except psycopg.errors.SerializationFailure as error:
+        raise StoreBusyError("another transaction was in the way; try again") from error
+    except psycopg_pool.PoolClosed as error:
+        raise StoreUnavailableError("the store is closed") from error
+    except psycopg.OperationalError as error:
+        if not might_pass(error):
+            raise StoreError(f"PostgreSQL refused: {type(error).__name__}") from error
+        raise StoreUnavailableError("PostgreSQL cannot be reached") from error
+    except psycopg.Error as error:
+        code = getattr(error, "sqlstate", None)
+        raise StoreError(f"PostgreSQL refused: {type(error).__name__} ({code})") from error
+
+
+def try_pgvector(pool: Pool) -> str:
+    """Use pgvector if it works: "pgvector", or else why vectors are searched without it.
+
+    A build for another processor crashes the server at the first distance it computes. So a trial
+    is written down before it is made, and one that did not end well is not repeated.
+    """
+    with pool.connection() as connection:
+        version = _installed(connection)
+        if version is None:
+            return "exact: pgvector is not installed"
+        known = _verdict(connection)
+    deadline = time.monotonic() + _TRIAL_SECONDS
+    while known == f"trying {version}" and time.monotonic() < deadline:
+        time.sleep(0.05)  # another process may be at it this moment
+        with pool.connection() as connection:
+            known = _verdict(connection)
+    if known == f"trying {version}":
+        return f"exact: pgvector {version} crashed the server when it was tried"
+    if known != f"works {version}":
+        with pool.connection() as connection:
+            _write_down(connection, f"trying {version}")
+        with pool.connection() as connection:
+            try:
+                connection.execute(_DISTANCE)
+            except psycopg.ProgrammingError as error:  # say, its schema is not in the search path
+                _write_down(connection, "unknown")
+                return f"exact: pgvector {version} is there and cannot be used ({error.sqlstate})"
+            _write_down(connection, f"works {version}")
+    with pool.connection() as connection:
+        _adopt(connection)
+    return "pgvector"
+
+
+def _installed(connection: psycopg.Connection[Row]) -> str | None:
+    asked = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+    row = connection.execute(asked).fetchone()
+    if row is None:
+        try:
+            with connection.transaction():
+                connection.execute("CREATE EXTENSION vector")
+        except psycopg.Error:  # not on this server, or not for this user
+            return None
+        row = connection.execute(asked).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _adopt(connection: psycopg.Connection[Row]) -> None:
+    """Change the column of vectors to pgvector's type, which saves casting each one.
+
+    All statements work with either type, so it stays as it is where we may not change it, or where
+    others keep the table locked.
+    """
+    is_ours_to_change = (
+        "SELECT a.atttypid = 'real[]'::regtype AND pg_has_role(c.relowner, 'USAGE')"
+        " FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
+        " WHERE c.oid = 'vectors'::regclass AND a.attname = 'embedding'"
+    )
+    if connection.execute(is_ours_to_change).fetchone() != (True,):
+        return
+    try:
+        with connection.transaction():
+            connection.execute(f"SET LOCAL lock_timeout = {_TABLE_LOCK_MS}")
+            connection.execute("LOCK TABLE vectors IN ACCESS EXCLUSIVE MODE")
+            if connection.execute(is_ours_to_change).fetchone() == (True,):  # still
+                connection.execute("ALTER TABLE vectors ALTER COLUMN embedding TYPE vector")
+    except psycopg.Error as error:
+        log.warning("vectors stay arrays, which are searched slower (%s)", error.sqlstate)
+
+
+def _verdict(connection: psycopg.Connection[Row]) -> str | None:
+    row = connection.execute(
+        "SELECT value FROM memorist_meta WHERE key = %s", (_PGVECTOR,)
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _write_down(connection: psycopg.Connection[Row], verdict: str) -> None:
+    connection.execute(
+        "INSERT INTO memorist_meta VALUES (%s, %s)"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (_PGVECTOR, verdict),
+    )
 
 
 class PostgresStore(Store):

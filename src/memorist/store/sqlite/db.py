@@ -18,7 +18,7 @@ from memorist.records.query import Term
 from memorist.records.text import dump_json
 from memorist.store.engine import load_queries
 from memorist.store.rows import Row
-from memorist.store.vectors import Shelves, code_of, pack_vector
+from memorist.store.vectors import VectorIndexCache, code_of, pack_vector
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
@@ -47,9 +47,9 @@ class SqliteDb:
 
     now = 0
 
-    def __init__(self, connection: apsw.Connection, shelves: Shelves) -> None:
+    def __init__(self, connection: apsw.Connection, indexes: VectorIndexCache) -> None:
         self.connection = connection
-        self._shelves = shelves
+        self._indexes = indexes
         self._counts: dict[str, tuple[float, int]] = {}
 
     def rows(self, query: str, **values: Any) -> list[Row]:
@@ -165,7 +165,7 @@ class SqliteDb:
     def nearest(
         self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
     ) -> list[tuple[int, float]]:
-        return self._shelves.search(self, (owner, embedder), vector, limit, allowed)
+        return self._indexes.search(self, (owner, embedder), vector, limit, allowed)
 
     def count_vectors(self, key: tuple[str, str]) -> int:
         return int(self.rows("count_vectors", owner=key[0], embedder=key[1])[0][0])
@@ -177,8 +177,8 @@ class SqliteDb:
     def vectors_of(self, key: tuple[str, str], passages: list[int]) -> list[Row]:
         return self.rows("vectors_of", owner=key[0], embedder=key[1], passages=passages)
 
-    def vectors_there(self, key: tuple[str, str], passages: list[int]) -> set[int]:
-        rows = self.rows("vectors_there", embedder=key[1], passages=passages)
+    def existing_vectors(self, key: tuple[str, str], passages: list[int]) -> set[int]:
+        rows = self.rows("existing_vectors", embedder=key[1], passages=passages)
         return {passage for (passage,) in rows}
 
     def vector(self, values: Sequence[float]) -> dict[str, Any]:

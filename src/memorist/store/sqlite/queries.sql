@@ -211,7 +211,7 @@ WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @seen_by_agen
     WHERE i.owner = :owner AND i.id = p.view_id AND i.expires_at <= :now))
 
 -- From the index alone: the passages asked for are one owner's, and no id is given out twice.
--- name: vectors_there
+-- name: existing_vectors
 SELECT passage FROM vectors WHERE passage IN (:passages*) AND embedder = :embedder
 
 -- name: delete_silent_speakers

@@ -1,23 +1,396 @@
-"""SqliteStore: everything in one file, nothing to run."""
+"""SqliteStore: everything in one file, through apsw: one writer at a time, readers beside it."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
+import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import Literal
+from importlib import resources
+from typing import Literal, TypeVar
+from weakref import WeakSet
 
+import apsw
+
+from memorist.errors import (
+    InvalidError,
+    SchemaError,
+    StoreBusyError,
+    StoreDamagedError,
+    StoreError,
+    StoreFullError,
+    StoreUnavailableError,
+)
 from memorist.records.ids import now
 from memorist.store.base import Store
-from memorist.store.sqlite.engine import SqliteEngine
+from memorist.store.engine import Db, load_migrations
+from memorist.store.sqlite.db import SqliteDb
+from memorist.store.vectors import EXACT_UP_TO, VectorIndexCache
+
+T = TypeVar("T")
+
+APPLICATION_ID = 0x7265636F  # "reco", so that no other program's file is taken for ours
+MIGRATIONS = load_migrations(resources.files("memorist.store.sqlite") / "migrations")
+MERGE_PAGES = 2_000
+CACHE_KIB = 32_768  # SQLite's own 2 MB makes appends slow down as the text index grows
+LEAST_MS = 50  # of patience, for another process that is writing just then
+CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is moved into the file
+
+
+class SqliteEngine:
+    """Connections to one file. The writer is shared under a lock; readers come from a pool."""
+
+    def __init__(self, path: str, durability: str, patience_seconds: float) -> None:
+        if durability not in ("full", "normal"):
+            raise StoreError('durability is "full" or "normal"')
+        self.path = path
+        self._durability = durability
+        self._patience_ms = int(patience_seconds * 1_000)
+        self._lock = threading.RLock()
+        self._pool = threading.Condition(threading.Lock())
+        self._readers: list[SqliteDb] = []
+        self._indexes = VectorIndexCache()
+        self._reading = 0
+        self._pausing = False
+        self._closed = False
+        self._writer_db: SqliteDb | None = None
+        self._db()
+        _engines.add(self)
+
+    def read(self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False) -> T:
+        if self._in_memory:
+            return self.write(owner, work)
+        with TRANSLATED:
+            reader = self._take_reader()
+            try:
+                return self._in_transaction(reader, work, "BEGIN") if snapshot else work(reader)
+            finally:
+                self._give_back(reader)
+
+    def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
+        until = time.monotonic() + self._patience_ms / 1_000
+        with self._lock, TRANSLATED:
+            writer = self._db()
+            # Those who wait here together are patient together, not one after the other.
+            left_ms = int((until - time.monotonic()) * 1_000)
+            writer.connection.set_busy_timeout(max(left_ms, LEAST_MS))
+            return self._in_transaction(writer, work, "BEGIN IMMEDIATE")
+
+    @staticmethod
+    def _in_transaction(db: SqliteDb, work: Callable[[Db], T], begin: str) -> T:
+        db.connection.execute(begin)
+        try:
+            result = work(db)
+            db.connection.execute("COMMIT")
+        except BaseException:
+            if db.connection.in_transaction:
+                db.connection.execute("ROLLBACK")
+            raise
+        return result
+
+    def all_owners(self, work: Callable[[Db], T]) -> T:
+        return self.write("", work)
+
+    def scrub(self) -> str:
+        """Merge deleted words out of the text index, rewrite the file, empty the log beside it.
+
+        Deleting is not enough, nor would secure_delete be: a page that was split keeps copies
+        of what moved away, and only VACUUM writes every page anew.
+        """
+        merge = "INSERT INTO passage_words (passage_words, rank) VALUES ('merge', ?)"
+        with self._lock, TRANSLATED:
+            writer = self._db().connection
+            pages = -MERGE_PAGES
+            while True:  # in steps, so that other processes' writers get their turn
+                before = writer.total_changes()
+                writer.execute(merge, (pages,))
+                if writer.total_changes() - before < 2:
+                    break
+                pages = MERGE_PAGES
+            writer.execute("VACUUM")
+            return "" if self._in_memory else self._truncate_wal(writer)
+
+    def backup(self, path: str) -> None:
+        """Copy all that is committed into a new file, for its owner alone; others may write on."""
+        with self._lock, TRANSLATED:
+            source = self._db().connection
+            try:
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            except FileExistsError:
+                raise InvalidError("the backup's file is there already; name a new one") from None
+            copy = apsw.Connection(path)
+            try:
+                with copy.backup("main", source, "main") as pages:
+                    pages.step()
+            except BaseException:
+                os.unlink(path)  # half of a memory is none
+                raise
+            finally:
+                copy.close()
+
+    def check(self) -> dict[str, str]:
+        with self._lock, TRANSLATED:
+            ask = self._db().connection.pragma
+            return {
+                "database": "memory" if self._in_memory else self.path,
+                "engine": f"SQLite {apsw.sqlite_lib_version()}",
+                "journal": str(ask("journal_mode")),
+                "synchronous": {1: "normal", 2: "full", 3: "extra"}[int(str(ask("synchronous")))],
+                "schema": str(ask("user_version")),
+                "integrity": str(ask("quick_check")),
+                "vectors": f"exact up to {EXACT_UP_TO:,} of a user, by their signs first beyond",
+            }
+
+    def close(self) -> None:
+        with self._lock, self._pool:
+            self._closed = True
+            self._disconnect()
+
+    def pause(self) -> None:
+        """Let go of the file until `resume`: no connection to it may cross a fork."""
+        self._lock.acquire()
+        self._pool.acquire()
+        self._pausing = True
+        while self._reading:
+            self._pool.wait()
+        if not self._in_memory:
+            self._disconnect()
+
+    def resume(self) -> None:
+        """Go on, in the parent or in the child; the next call connects anew."""
+        self._pausing = False
+        self._pool.notify_all()
+        self._pool.release()
+        self._lock.release()
+
+    @property
+    def _in_memory(self) -> bool:
+        return self.path == ":memory:"
+
+    def _db(self) -> SqliteDb:
+        """The writer, connected first if need be."""
+        if self._writer_db is None:
+            with TRANSLATED:
+                self._check_open()
+                if not self._in_memory:
+                    refuse_foreign(self.path)
+                    make_private(self.path)
+                writer = self._connect()
+                self._writer_db = SqliteDb(writer, self._indexes)
+                try:
+                    migrate(writer)
+                except BaseException:
+                    self._writer_db = None
+                    raise
+        return self._writer_db
+
+    def _disconnect(self) -> None:
+        idle, self._readers = self._readers, []
+        writer, self._writer_db = self._writer_db, None
+        with TRANSLATED:
+            for db in idle:
+                db.connection.close()
+            if writer is not None:
+                writer.connection.close()
+
+    def _take_reader(self) -> SqliteDb:
+        with self._pool:
+            while self._pausing:
+                self._pool.wait()
+            self._check_open()
+            self._reading += 1
+            if self._readers:
+                return self._readers.pop()
+        try:
+            return SqliteDb(self._connect(), self._indexes)
+        except BaseException:
+            with self._pool:
+                self._reading -= 1
+                self._pool.notify_all()  # a fork may be waiting for the last one
+            raise
+
+    def _give_back(self, reader: SqliteDb) -> None:
+        with self._pool:
+            self._reading -= 1
+            if self._closed:
+                reader.connection.close()
+            else:
+                self._readers.append(reader)
+            if self._pausing:
+                self._pool.notify_all()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailableError("the store is closed")
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(self.path)
+        connection.set_busy_timeout(self._patience_ms)
+        # Or SQLite plans a statement anew whenever a value is bound that an index might know.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        self._use_wal(connection)
+        connection.pragma("synchronous", self._durability)
+        connection.pragma("cache_size", -CACHE_KIB)
+        connection.wal_autocheckpoint(CHECKPOINT_PAGES)
+        return connection
+
+    def _use_wal(self, connection: apsw.Connection) -> None:
+        deadline = time.monotonic() + self._patience_ms / 1_000
+        while not self._in_memory and connection.pragma("journal_mode") != "wal":
+            # Turning WAL on does not wait for others by itself.
+            with contextlib.suppress(apsw.BusyError):
+                connection.pragma("journal_mode", "wal")
+                continue
+            if time.monotonic() > deadline:
+                raise StoreBusyError("another process keeps the database from switching to WAL")
+            time.sleep(0.01)
+
+    def _truncate_wal(self, writer: apsw.Connection) -> str:
+        deadline = time.monotonic() + self._patience_ms / 1_000
+        while True:
+            try:
+                writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                return ""
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    return (
+                        "a long read kept the write-ahead log from being emptied; "
+                        "it empties at the next scrub, or when the last process closes the store"
+                    )
+                time.sleep(0.01)
+
+
+def migrate(writer: apsw.Connection) -> None:
+    """Bring the schema up to date, each migration in a transaction of its own."""
+    for version, script in MIGRATIONS:
+        if int(str(writer.pragma("user_version"))) >= version:
+            continue
+        writer.execute("BEGIN IMMEDIATE")
+        try:
+            if int(str(writer.pragma("user_version"))) < version:  # nobody else did meanwhile
+                writer.execute(script)
+                writer.pragma("user_version", version)
+                writer.pragma("application_id", APPLICATION_ID)
+            writer.execute("COMMIT")
+        except BaseException:
+            if writer.in_transaction:
+                writer.execute("ROLLBACK")
+            raise
+
+
+def make_private(path: str) -> None:
+    """Make the file, and the folder it lies in, for their owner alone."""
+    os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def refuse_foreign(path: str) -> None:
+    """Raise if the file is not ours to write: another program's, or a newer Memorist's."""
+    if os.path.isdir(path):
+        raise StoreUnavailableError("the database's path is a folder; name a file in it")
+    size = os.path.getsize(path) if os.path.exists(path) else 0
+    if size == 0:
+        return
+    if size < 512:  # SQLite would take it for an empty database
+        raise StoreDamagedError("the file is damaged or is not a SQLite database")
+    try:
+        version, application, tables = look_at(path, apsw.SQLITE_OPEN_READONLY)
+    except apsw.ReadOnlyError:  # a process died in writing it: SQLite has to repair it first
+        version, application, tables = look_at(path, apsw.SQLITE_OPEN_READWRITE)
+    if tables and application != APPLICATION_ID:
+        raise StoreDamagedError("this SQLite file was not made by Memorist; choose another path")
+    known = MIGRATIONS[-1][0]
+    if version > known:
+        raise SchemaError(
+            f"this database has schema {version}, this Memorist knows up to {known}; "
+            "it was left untouched: pip install --upgrade memorist"
+        )
+
+
+def look_at(path: str, flags: int) -> tuple[int, int, int]:
+    """A file's schema version, whose it is, and how many tables it has, without a change."""
+    connection = apsw.Connection(path, flags=flags)
+    try:
+        connection.set_busy_timeout(5_000)
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        # In one statement, since another process may be making it this moment.
+        [(version, application, tables)] = connection.execute(
+            "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema)"
+            " FROM pragma_user_version, pragma_application_id"
+        )
+        return int(version), int(application), int(tables)
+    finally:
+        connection.close()
+
+
+class Translated:
+    """Turns apsw's errors into ours. A class, since it stands on the path of every call."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, apsw.Error | OSError):
+            raise translate(error) from error
+
+
+TRANSLATED = Translated()
+
+
+def translate(error: apsw.Error | OSError) -> StoreError:
+    """Our error for one of SQLite's or of the file system's. Their texts may quote values."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreBusyError(
+                "the database stayed locked by another process; "
+                "try again, or raise patience_seconds"
+            )
+        case apsw.FullError():
+            return StoreFullError("the disk is full; nothing acknowledged was lost")
+        case apsw.NotADBError() | apsw.CorruptError():
+            return StoreDamagedError("the file is damaged or is not a SQLite database")
+        case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
+            return StoreUnavailableError("the database cannot be opened for writing")
+        case apsw.ConnectionClosedError():
+            return StoreUnavailableError("the store is closed")
+        case OSError():
+            return StoreUnavailableError(f"the database's folder: {error.strerror}")
+    return StoreError(f"SQLite refused: {type(error).__name__}")
+
+
+_engines: WeakSet[SqliteEngine] = WeakSet()
+_paused: list[SqliteEngine] = []
+
+
+def _before_fork() -> None:
+    """Close all connections: neither they nor their locks may be carried into a child process."""
+    for engine in list(_engines):
+        engine.pause()
+        _paused.append(engine)
+
+
+def _after_fork() -> None:
+    while _paused:
+        _paused.pop().resume()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+    )
 
 
 class SqliteStore(Store):
     """A Store in one SQLite file, which several processes may open at once.
 
     `durability="full"`: what was acknowledged survives a power cut. `"normal"`: two to three
-    times as many writes a second, and a power cut (never a crash of the process) may take the
-    last of them, always from the end, without damage to the rest.
+    times as many writes a second, and a power cut (never a crash of the process) may lose the
+    last of them, without damage to the rest.
     """
 
     def __init__(
