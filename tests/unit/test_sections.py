@@ -79,65 +79,65 @@ def test_the_offsets_lead_to_header_body_and_end() -> None:
     assert text[c.body : c.stop] == "in c"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "#no space",
-        "    # indented",
-        "\t# indented",
-        "\\# escaped",
-        "####### seven",
-        "> # quoted",
-        "- # in a list",
-        "- a\n\n  # in a list",
-        "1. a\n\n   # in a list",
-        "- ```\n  # in a fence\n  ```",
-        "<!--\n\n# in a comment\n\n-->",
-        "<pre>\n# raw\n\n# raw\n</pre>",
-        "<div>\n# html\n</div>",
-        "text\n\n---",
-        "---",
-        "- a\n---",
-        "> a\n===",
-        "```\n# open to the end",
-        "``` \n~~~\n# a",
-        "````\n```\n# a\n```\n# b\n````",
-        "[a]: /url\n---",
-        '[a]: <u> "t"\n[b]: /u\n===',
-        "\n===\n",
-    ],
-)
-def test_what_only_looks_like_a_header_is_none(text: str) -> None:
-    assert sections(text) == []
+NO_HEADERS = [
+    "#no space",
+    "    # indented",
+    "\t# indented",
+    "\\# escaped",
+    "####### seven",
+    "> # quoted",
+    "- # in a list",
+    "- a\n\n  # in a list",
+    "1. a\n\n   # in a list",
+    "- ```\n  # in a fence\n  ```",
+    "<!--\n\n# in a comment\n\n-->",
+    "<pre>\n# raw\n\n# raw\n</pre>",
+    "<div>\n# html\n</div>",
+    "text\n\n---",
+    "---",
+    "- a\n---",
+    "> a\n===",
+    "```\n# open to the end",
+    "``` \n~~~\n# a",
+    "````\n```\n# a\n```\n# b\n````",
+    "[a]: /url\n---",
+    '[a]: <u> "t"\n[b]: /u\n===',
+    "\n===\n",
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "level", "title"),
-    [
-        ("#", 1, ""),
-        ("## ##", 2, ""),
-        ("   ### a", 3, "a"),
-        ("# a \t b # ", 1, "a b"),
-        ("# a#", 1, "a#"),
-        ("#\ta", 1, "a"),
-        ("# a \\#", 1, "a \\#"),
-        ("a\n  b\n----", 2, "a b"),
-        ("a\n=", 1, "a"),
-        ("<!-- x -->\n# a", 1, "a"),
-        ("<?\n?>\n# a", 1, "a"),
-        ("text\n# a", 1, "a"),
-        ("- x\n# a", 1, "a"),
-        ("> x\n# a", 1, "a"),
-        ("``` `\n# a", 1, "a"),
-        ("[a]: /u\nb\n===", 1, "b"),
-        ("    code\n# a", 1, "a"),
-        ("<div>\n\n# a", 1, "a"),
-        ("-\n\n  # a", 1, "a"),
-        ("~~~\n~~~~\n# a", 1, "a"),
-    ],
-)
-def test_headers_in_all_their_spellings_are_found(text: str, level: int, title: str) -> None:
-    assert outline(text) == [(level, title)]
+def test_what_only_looks_like_a_header_is_none() -> None:
+    for text in NO_HEADERS:
+        assert sections(text) == [], text
+
+
+SPELLINGS = [
+    ("#", 1, ""),
+    ("## ##", 2, ""),
+    ("   ### a", 3, "a"),
+    ("# a \t b # ", 1, "a b"),
+    ("# a#", 1, "a#"),
+    ("#\ta", 1, "a"),
+    ("# a \\#", 1, "a \\#"),
+    ("a\n  b\n----", 2, "a b"),
+    ("a\n=", 1, "a"),
+    ("<!-- x -->\n# a", 1, "a"),
+    ("<?\n?>\n# a", 1, "a"),
+    ("text\n# a", 1, "a"),
+    ("- x\n# a", 1, "a"),
+    ("> x\n# a", 1, "a"),
+    ("``` `\n# a", 1, "a"),
+    ("[a]: /u\nb\n===", 1, "b"),
+    ("    code\n# a", 1, "a"),
+    ("<div>\n\n# a", 1, "a"),
+    ("-\n\n  # a", 1, "a"),
+    ("~~~\n~~~~\n# a", 1, "a"),
+]
+
+
+def test_headers_in_all_their_spellings_are_found() -> None:
+    for text, level, title in SPELLINGS:
+        assert outline(text) == [(level, title)], text
 
 
 def test_a_section_is_found_by_its_title_its_level_or_its_path() -> None:
@@ -167,14 +167,14 @@ def test_a_header_that_no_section_has_is_refused_without_repeating_it() -> None:
         find_section(text, " ")
 
 
-@pytest.mark.parametrize("text", ["", "a", "- a", "> ```", "```\n```", "# a", "<div>", "a\r"])
-def test_a_text_is_closed_where_nothing_swallows_what_follows(text: str) -> None:
-    assert is_closed(text)
+def test_a_text_is_closed_where_nothing_swallows_what_follows() -> None:
+    for text in ["", "a", "- a", "> ```", "```\n```", "# a", "<div>", "a\r"]:
+        assert is_closed(text), text
 
 
-@pytest.mark.parametrize("text", ["```", "a\n~~~\n``` \n", "<!-- a", "<pre>", "````\n```"])
-def test_a_text_is_open_where_code_or_html_is(text: str) -> None:
-    assert not is_closed(text)
+def test_a_text_is_open_where_code_or_html_is() -> None:
+    for text in ["```", "a\n~~~\n``` \n", "<!-- a", "<pre>", "````\n```"]:
+        assert not is_closed(text), text
 
 
 @pytest.mark.parametrize(

@@ -228,7 +228,7 @@ class ContextBuilder:
     def blocks(self, entries: Sequence[LogEntry], known: Collection[str]) -> list[Block]:
         """The messages as blocks, without those whose ids are `known`."""
         rest = [entry for entry in entries if entry.message.message_id not in known]
-        return blocks_of(rest, self.counter, self.read_image)[0]
+        return blocks_of(rest, self.counter, self.read_image)
 
     def compress(
         self, assembly: Assembly, tail: Tail, known: Collection[str]

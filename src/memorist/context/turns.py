@@ -110,15 +110,14 @@ class _OpenBlock:
 
 def blocks_of(
     entries: Sequence[LogEntry], counter: TokenCounter, read_image: ReadImage | None = None
-) -> tuple[list[Block], list[str]]:
-    """Messages as blocks, oldest first, and the ids of those that cannot be sent.
+) -> list[Block]:
+    """Messages as blocks, oldest first, without empty ones, which cannot be sent.
 
-    An empty message cannot be sent. A result whose call is missing is sent as a quotation, and a
-    call without a result gets one that says so.
+    A result whose call is missing is sent as a quotation; a call without a result gets one that
+    says so.
     """
     blocks: list[_OpenBlock] = []
     waiting: dict[str, tuple[_OpenBlock, int]] = {}  # by the id of the call: where its result goes
-    unsent: list[str] = []
     counts = counter.messages([entry.message for entry in entries])  # in one go
     for message, tokens in zip((entry.message for entry in entries), counts, strict=True):
         id_, is_result = message.message_id, message.role == "tool"
@@ -126,16 +125,14 @@ def blocks_of(
             same = {"role": message.role, "content": message.content}
             blocks.append(_OpenBlock([same], [id_], tokens))
         elif (sent := to_chat_message(message, read_image)) is None:
-            unsent.append(id_)
+            continue
         elif is_result and (answers := message.answered_call_id() or "") in waiting:
             block, place = waiting.pop(answers)
             block.messages[place], block.ids[place] = sent, id_
         elif is_result and message.text.strip():  # late, or its call is in a summary
             quotation = f"{LATE_RESULT}\n{quoted(message.text)}"
             blocks.append(_OpenBlock([{"role": "user", "content": quotation}], [id_]))
-        elif is_result:
-            unsent.append(id_)
-        else:
+        elif not is_result:
             block = _OpenBlock([sent], [id_])
             blocks.append(block)
             for call in sent.get("tool_calls", ()):
@@ -143,7 +140,7 @@ def blocks_of(
                 missing = {"role": "tool", "tool_call_id": call["id"], "content": NO_RESULT}
                 block.messages.append(missing)
                 block.ids.append("")
-    return [block.close(counter) for block in blocks], unsent
+    return [block.close(counter) for block in blocks]
 
 
 def _is_plain(message: Message) -> bool:
