@@ -14,6 +14,7 @@ SECRETS = [
     ("AKIA" + "IOSFODNN7EXAMPLE", "aws key"),
     ("ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8", "github token"),
     ("xoxb-" + "123456789012-abcdefGHIJ", "slack token"),
+    ("mk_" + "0123456789abcdef_" + "aB3dE6gH9jK2mN5pQ8rT1vW4xY7zA0bC3dE6fG9hJ2k", "memorist key"),
     ("-----BEGIN RSA PRIVATE KEY-----", "private key"),
     ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N", "jwt"),
     ("postgres://app:hunter2@db.example.com/app", "url credentials"),

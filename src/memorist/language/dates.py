@@ -1,4 +1,4 @@
-"""Dates as people say them, resolved against the moment they were said."""
+"""Dates as people write them, resolved against the moment of writing."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _DAY = timedelta(days=1)
 
 
 class Span(NamedTuple):
-    """A day, week, month or year: from `start` to before `end`, in words as precise as it is.
+    """A day, week, month or year from `start` to before `end`, and its name as `text`.
 
-    `relative` if only the moment tells which one was meant; `place` is where it is said.
+    `relative` if it depends on the moment of writing; `place` is its position in the text.
     """
 
     start: datetime
@@ -33,25 +33,25 @@ class Span(NamedTuple):
 
 
 def resolve(text: str, moment: datetime, lean: int = 0) -> Span | None:
-    """The first date a text names, or None.
+    """The first date that a text names, or None.
 
-    `lean` tells which May "in May" means: below 0 the last one, above 0 the next one; at 0 nobody
-    can know, and a date without its year is left alone.
+    `lean` says which May "in May" means: below 0 the last one, above 0 the next one; at 0 a date
+    without its year is left out.
     """
     return next(iter(find_dates(text, moment, lean)), None)
 
 
 def find_dates(text: str, moment: datetime, lean: int = 0) -> list[Span]:
-    """Every date a text names, in the order they are said."""
-    said = plain(text[:_LOOK_AT_CHARS])
-    forms = (form for code in codes_of(said) for form in _forms(code))
-    found = [span for form in forms for span in _spans(form, said, moment, lean)]
-    found.sort(key=lambda span: (span.place[0], -span.place[1]))
-    kept: list[Span] = []
-    for span in found:  # the longest of those that overlap: "3 May 2020", not "May 2020"
-        if not kept or span.place[0] >= kept[-1].place[1]:
-            kept.append(span)
-    return kept
+    """Every date that a text names, in order."""
+    start = plain(text[:_LOOK_AT_CHARS])
+    forms = (form for code in codes_of(start) for form in _forms(code))
+    spans = [span for form in forms for span in _spans(form, start, moment, lean)]
+    spans.sort(key=lambda span: (span.place[0], -span.place[1]))
+    longest: list[Span] = []
+    for span in spans:  # the longest of those that overlap: "3 May 2020", not "May 2020"
+        if not longest or span.place[0] >= longest[-1].place[1]:
+            longest.append(span)
+    return longest
 
 
 def time_asked_about(question: str, now: datetime) -> tuple[datetime, datetime] | None:
@@ -65,7 +65,7 @@ def time_asked_about(question: str, now: datetime) -> tuple[datetime, datetime] 
 class _Form(NamedTuple):
     pattern: re.Pattern[str]
     means: str
-    words: Mapping[str, Mapping[str, int]]  # by the group they are found in
+    words: Mapping[str, Mapping[str, int]]  # by the group of the pattern
 
 
 def _spans(form: _Form, said: str, moment: datetime, lean: int) -> Iterator[Span]:
@@ -85,7 +85,7 @@ def _number(word: str, words: Mapping[str, int]) -> int:
 
 @cache
 def _forms(code: str) -> tuple[_Form, ...]:
-    """Every way of a language to name a date."""
+    """The ways in which a language writes dates."""
     iso = re.compile(rf"(?<![\w-]){_ISO}(?![\w-])")
     return (_Form(iso, "date", {}), *_own_forms(code))
 
@@ -118,7 +118,7 @@ _UNITS = ("day", "week", "month", "year")
 
 
 def _numbered(lines: list[str], first: int) -> dict[str, int]:
-    """Each word, or words written with `_`, with the number of its line."""
+    """Each word with the number of its line; `_` stands for a space."""
     return {
         plain(word).replace("_", " "): number
         for number, line in enumerate(lines, start=first)
@@ -159,7 +159,7 @@ def _moved(today: date, unit: int, count: int) -> _Found:
 
 
 def _weekday(means: str, said: Mapping[str, int], today: date, lean: int) -> _Found | None:
-    """ "Last Friday" is the latest one, "next Friday" next week's, "on Friday" as it leans."""
+    """ "Last Friday" is the latest one, "next Friday" next week's, "on Friday" by `lean`."""
     which = means.split()[1] if " " in means else ("", "coming", "last")[lean]
     monday = today - today.weekday() * _DAY
     if which in ("week-1", "week+0", "week+1", "next"):
@@ -193,14 +193,14 @@ def _month(means: str, said: Mapping[str, int], today: date, lean: int) -> _Foun
 
 
 def _turn(passed: bool, lean: int) -> int:
-    """How many years away the month is that a leaning speaker means."""
+    """How many years away a month without its year is."""
     if lean < 0:
         return 0 if passed else -1
     return 1 if passed else 0
 
 
 def _date(_: str, said: Mapping[str, int], today: date, lean: int) -> _Found | None:
-    """ "5 May 2020", or "5 May" of the year it leans to."""
+    """ "5 May 2020", or "5 May" of the last or next year by `lean`."""
     month = said.get("month") or said["mon"]
     if "year" in said:
         return _one_day(date(said["year"], month, said["day"]), relative=False)

@@ -10,8 +10,8 @@ from functools import cache
 from memorist.language.words import stems, stop_words
 from memorist.records.text import UNSPACED, fold
 
-ENOUGH_WORDS = 0.4  # a model may put it in words of its own, but not all of them
-ENOUGH_NAMES = 0.6  # not all: German writes every noun as if it were a name
+ENOUGH_WORDS = 0.4  # share of a memory's words; a model may use some of its own
+ENOUGH_NAMES = 0.6  # not all: German nouns look like names
 
 _EDGES = ".,;:!?()[]<>\"'"
 _LINK = re.compile(r"\S*(?:://|www\.|@\w)\S*")
@@ -32,7 +32,7 @@ _ALPHABETS = "\u0530"  # Latin, Greek and Cyrillic come before; words are shorte
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What some messages say, as far as a memory can be checked against it."""
+    """The words and numbers of some messages, which a memory is checked against."""
 
     text: str
     numbers: frozenset[str]
@@ -40,13 +40,13 @@ class Ground:
 
     @classmethod
     def of(cls, text: str) -> Ground:
-        """The ground that one text gives."""
-        known = frozenset(stems(text))
-        return cls(text.lower(), _numbers(text), known | {_root(word) for word in known})
+        """The ground of one text."""
+        words = frozenset(stems(text))
+        return cls(text.lower(), _numbers(text), words | {_root(word) for word in words})
 
     @classmethod
     def joined(cls, grounds: Iterable[Ground]) -> Ground:
-        """The ground that several give together."""
+        """The ground of several texts together."""
         every = list(grounds)
         return cls(
             "\n".join(one.text for one in every),
@@ -55,13 +55,13 @@ class Ground:
         )
 
     def share(self, words: set[str]) -> float:
-        """How many of the words it has, from 0 to 1."""
+        """The share of the words that it has, from 0 to 1."""
         found = sum(word in self.words or _root(word) in self.words for word in words)
         return found / len(words) if words else 1.0
 
 
 def is_grounded(text: str, cited: Ground, around: Ground) -> bool:
-    """Whether `text` can be said from what is `cited`; names may also come from `around` it."""
+    """Whether a text follows from the `cited` messages; names may come from those `around`."""
     dateless = _DATE.sub(" ", text)
     words = _content(dateless)
     return (
@@ -78,23 +78,23 @@ def _numbers(text: str) -> frozenset[str]:
 
 
 def _names(text: str) -> str:
-    """Words written as names, but not for beginning a sentence."""
+    """Capitalised words, except those that begin a sentence."""
     return " ".join(word for word in _INSIDE.findall(text) if word[0].isupper())
 
 
 def _content(text: str) -> set[str]:
-    """The stems that carry what a text says; of scripts without spaces, the pairs."""
-    return {word for word in stems(text) if _carries(word)} - _stop_terms()
+    """The stems of a text without stop words; of scripts without spaces, the pairs."""
+    return {word for word in stems(text) if _has_content(word)} - _stop_terms()
 
 
-def _carries(word: str) -> bool:
+def _has_content(word: str) -> bool:
     if UNSPACED.match(word):
         return len(word) > 1
     return len(word) > (2 if word < _ALPHABETS else 1) and not word.isdecimal()
 
 
 def _root(word: str) -> str:
-    """The beginning that inflected forms share; a stemmer is not at hand for every language."""
+    """The beginning that inflected forms share, for languages without a stemmer."""
     if UNSPACED.match(word):
         return word
     return word[: 5 if word < _ALPHABETS else 2]

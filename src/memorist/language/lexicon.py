@@ -45,7 +45,7 @@ _NAME = (
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A way to say something worth keeping, and the claim it makes, if it makes one."""
+    """A pattern of statements worth keeping, and the claim they make, if any."""
 
     group: str
     pattern: re.Pattern[str]
@@ -59,7 +59,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """What is known of one language."""
+    """The rules and patterns of one language."""
 
     code: str
     spaced: bool
@@ -114,7 +114,7 @@ class Language:
 
 
 def plain(text: str) -> str:
-    """The text as patterns see it: without accents and curly quotes, letter for letter."""
+    """The text as patterns expect it: without accents and curly quotes, the same length."""
     return text.translate(_PLAIN)
 
 
@@ -169,23 +169,23 @@ def codes_of(text: str) -> list[str]:
 
 
 def dates_of(code: str) -> Mapping[str, Any]:
-    """How a language names dates, and whether it parts its words."""
+    """How a language writes dates, and whether it has spaces between words."""
     written = data(code, "rules")
     return {"spaced": written.get("spaced", True), **written["dates"]}
 
 
 def category_of(text: str) -> str | None:
-    """The first category, in the order of their precedence, that a text has a keyword of."""
-    said = plain(text[:_LOOK_AT_CHARS])
-    return next((name for name in CATEGORIES if _keywords(name).search(said)), None)
+    """The first category, in order of precedence, that a text has a keyword of."""
+    start = plain(text[:_LOOK_AT_CHARS])
+    return next((name for name in CATEGORIES if _keywords(name).search(start)), None)
 
 
 def tags_of(text: str) -> tuple[str, ...]:
-    """The technologies and topics a text names, as they come."""
-    said = plain(text[:_LOOK_AT_CHARS])
+    """The technologies and topics that a text names, in order."""
+    start = plain(text[:_LOOK_AT_CHARS])
     names, pattern = _topics()
-    found = dict.fromkeys(names[str(match.lastgroup)] for match in pattern.finditer(said))
-    return tuple(found)[:_MOST_TAGS]
+    tags = dict.fromkeys(names[str(match.lastgroup)] for match in pattern.finditer(start))
+    return tuple(tags)[:_MOST_TAGS]
 
 
 @cache
@@ -194,7 +194,7 @@ def _stop_words(code: str) -> frozenset[str]:
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """A pattern. There are hundreds: in between, whoever waits for an answer gets a turn."""
+    """A compiled pattern. There are hundreds: other threads get a turn in between."""
     time.sleep(0.0001)
     return re.compile(pattern, re.IGNORECASE)
 
@@ -206,7 +206,7 @@ def _keywords(category: str) -> re.Pattern[str]:
 
 @cache
 def _topics() -> tuple[dict[str, str], re.Pattern[str]]:
-    """Each topic's name by the group it is found in, and the pattern that finds them all."""
+    """Each topic's name by its group, and one pattern for all topics."""
     names: dict[str, str] = {}
     groups: dict[str, str] = {}
     sources = {"shared": data("shared", "technologies")}
@@ -221,7 +221,7 @@ def _topics() -> tuple[dict[str, str], re.Pattern[str]]:
 
 
 def _whole(patterns: Mapping[str, str]) -> re.Pattern[str]:
-    """Patterns of many languages as one: whole words, but for Chinese, which does not part them."""
+    """One pattern for many languages: whole words, except in Chinese, which has no spaces."""
     spaced = "|".join(pattern for code, pattern in patterns.items() if code != "zh")
     letter = r"[^\W\u3400-\u9fff]"  # a Latin word may stand between Chinese ones
     whole = rf"(?<!{letter})(?=[\w.])(?:{spaced})(?!{letter})"
@@ -229,13 +229,13 @@ def _whole(patterns: Mapping[str, str]) -> re.Pattern[str]:
 
 
 def _words(words: str) -> str:
-    """A pattern for keywords: stems with any ending where they end in `*`."""
+    """A pattern for keywords; `*` stands for any ending."""
     each = (re.escape(plain(word)).replace(r"\*", r"\w*") for word in _phrases(words))
     return _any(sorted(each, key=len, reverse=True))
 
 
 def _phrases(words: str) -> list[str]:
-    """Keywords are parted by spaces; those of several words are written with `_`."""
+    """Keywords are separated by spaces; `_` stands for a space inside of one."""
     return [word.replace("_", " ") for word in words.split()]
 
 
@@ -270,24 +270,23 @@ def _slot(name: str, parts: Mapping[str, str]) -> str:
         "thing": r"(?:[\w'-]+ ){0,2}?[\w'-]+?",
         "topic": r"(?:[\w'-]+ ){0,2}?[\w'-]+?",
     }.get(name, _PHRASE)
-    # An object is an object in whatever shape it comes.
     return f"(?P<{'object' if name in ('list', 'name') else name}>{shape})"
 
 
 def _joins(words: str, space: str) -> re.Pattern[str]:
-    """What stands between the things of a list."""
+    """What separates the items of a list."""
     return re.compile(
         rf"\s*[,，、]\s*(?:(?:{words}){space})?|{space}(?:{words}){space}", re.IGNORECASE
     )
 
 
 def _names(listed: Mapping[str, str]) -> dict[str, str]:
-    """Our own name for each word."""
+    """The canonical name of each word."""
     return {plain(word).lower(): name for name, words in listed.items() for word in words.split()}
 
 
 def lines_of(text: str) -> list[str]:
-    """The patterns of a data file's entry."""
+    """The patterns of an entry: one on each line."""
     return [line for line in text.splitlines() if line]
 
 
@@ -296,10 +295,10 @@ def _any(patterns: Iterable[str]) -> str:
 
 
 def _edged(pattern: str, edge: bool) -> str:
-    """The pattern, neither beginning nor ending inside a word."""
+    """The pattern, which may not begin or end inside a word."""
     return rf"{_EDGE}(?:{pattern}){_EDGE}" if edge else pattern
 
 
 def composed(text: str) -> str:
-    """Text in the spelling patterns are written for: a letter and its mark as one."""
+    """The text in Unicode's composed form, in which the patterns are written."""
     return unicodedata.normalize("NFC", text)

@@ -1,4 +1,4 @@
-"""Secrets that must not become memories: keys, passwords, cards and accounts."""
+"""Secrets that must not become memories: API keys, passwords, card and account numbers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-# What a secret of each kind is told by, and its shape. Looking for the mark first costs next to
-# nothing; every shape is bounded, so that a long text costs no more than reading it.
+# For each kind of secret a substring that it has, and its pattern. The substring is searched for
+# first, which is fast; every pattern is bounded, so that long texts take linear time.
 _SHAPES: Mapping[str, tuple[str, str]] = {
     "private key": ("PRIVATE KEY", r"-----BEGIN (?:[A-Z]{2,10} ){0,3}PRIVATE KEY"),
     "openai key": ("sk-", r"\bsk-(?:proj-|svcacct-|or-v1-)?(?!ant-)[A-Za-z0-9_-]{20,200}"),
@@ -21,7 +21,7 @@ _SHAPES: Mapping[str, tuple[str, str]] = {
     "slack token": ("xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,200}"),
     "slack webhook": ("hooks.slack.com", r"hooks\.slack\.com/services/[A-Za-z0-9/]{20,80}"),
     "stripe key": ("_", r"\b(?:sk|rk|whsec)_(?:live|test)_[A-Za-z0-9]{16,200}"),
-    "memorist key": ("mk_", r"\brk_[0-9a-f]{16}_[A-Za-z0-9_-]{43}"),
+    "memorist key": ("mk_", r"\bmk_[0-9a-f]{16}_[A-Za-z0-9_-]{43}"),
     "huggingface token": ("hf_", r"\bhf_[A-Za-z0-9]{30,64}\b"),
     "npm token": ("npm_", r"\bnpm_[A-Za-z0-9]{36}\b"),
     "pypi token": ("pypi-", r"\bpypi-[A-Za-z0-9_-]{50,300}"),
@@ -95,18 +95,18 @@ def _has_password(text: str) -> bool:
 
 
 def _is_password(match: re.Match[str]) -> bool:
-    """Whether what follows "password" is one: not a word of the sentence, not a placeholder."""
+    """Whether the word after "password" is one, and no placeholder or word of the sentence."""
     value = match["value"].rstrip(".!?)")
     if len(value) < 3 or _NO_PASSWORD.match(value):
         return False
     if match["link"] and match["link"] in ":=：":
         return True
-    # "The password is wrong" tells nothing; digits or signs inside a word do.
+    # "The password is wrong" has none; a word with digits or punctuation inside may be one.
     return not value.isalpha() and any(map(str.isdigit, value))
 
 
 def _is_card(text: str) -> bool:
-    """Whether a number has a card's length, first digit and Luhn's checksum."""
+    """Whether a number has the length, first digit and Luhn checksum of a card."""
     if len(text) > 19:
         return False
     digits = [int(char) for char in text if char.isdigit()]
@@ -117,7 +117,7 @@ def _is_card(text: str) -> bool:
 
 
 def _is_iban(text: str) -> bool:
-    """Whether an account number has its checksum."""
+    """Whether an IBAN has the right checksum."""
     plain = text.replace(" ", "")
     if not 15 <= len(plain) <= 34:
         return False
@@ -125,7 +125,7 @@ def _is_iban(text: str) -> bool:
 
 
 def _is_random(token: str) -> bool:
-    """Whether a token looks drawn by lot: no hash or UUID, no words, letters and digits mixed."""
+    """Whether a token looks random: mixed letters and digits, no hash, UUID or words."""
     if len(token) > _MOST_CHARS or _ORDINARY.fullmatch(token):
         return False
     if not any(map(str.isdigit, token)):
@@ -134,10 +134,10 @@ def _is_random(token: str) -> bool:
         return False
     counts = Counter(token).values()
     bits = -sum(n / len(token) * math.log2(n / len(token)) for n in counts)
-    return bits >= _ENOUGH_BITS and not _reads(token)
+    return bits >= _ENOUGH_BITS and not _is_identifier(token)
 
 
-def _reads(token: str) -> bool:
-    """Whether it is made of words, as identifiers are: getUserById2, my-long-file-name-2."""
+def _is_identifier(token: str) -> bool:
+    """Whether it is made of words: getUserById2, my-long-file-name-2."""
     words = re.findall(r"[A-Z]?[a-z]{4,}|\d{1,4}(?!\d)", token)
     return sum(map(len, words)) >= len(token) * 0.6
