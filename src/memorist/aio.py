@@ -188,9 +188,11 @@ class AsyncLibrary(Wrapper[Library]):
     def scope(self) -> Scope:
         return self._wrapped.scope
 
-    def quotes(self, question: str, max_tokens: int, counter: TokenCounter) -> list[Quote]:
+    def quotes(
+        self, question: str, max_tokens: int, counter: TokenCounter, *, deadline_ms: float | None
+    ) -> list[Quote]:
         """For `AsyncMemory.context(library=…)`, which works in a thread already."""
-        return self._wrapped.quotes(question, max_tokens, counter)
+        return self._wrapped.quotes(question, max_tokens, counter, deadline_ms=deadline_ms)
 
 
 class AsyncStream:

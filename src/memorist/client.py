@@ -470,9 +470,12 @@ class RemoteLibrary(Library):
         data = self._api.call("retrieve_articles", {**library_arguments(self.scope), **body})
         return [from_plain(Retrieved, quoted["article"]) for quoted in data["found"]]
 
-    def quotes(self, question: str, max_tokens: int, counter: Any) -> Any:
+    def quotes(
+        self, question: str, max_tokens: int, counter: Any, *, deadline_ms: float | None = 50.0
+    ) -> Any:
         """What of the library bears on a question and fits, to be quoted in a context."""
-        return [found.quote for found in self.retrieve(question, window=max_tokens)]
+        articles = self.retrieve(question, window=max_tokens, deadline_ms=deadline_ms)
+        return [article.quote for article in articles]
 
 
 class Client(Memory):

@@ -57,7 +57,9 @@ def test_the_first_lines_of_the_readme(memory: Memory) -> None:
 def test_what_was_said_elsewhere_is_quoted_above_the_question(memory: Memory) -> None:
     memory.session(user="ada", agent="tutor").add("user", "My boat is called Nixe.", name="Ada L.")
     chat = memory.session(user="ada", agent="tutor", new=True)
-    context = chat.context("What is my boat called?", max_tokens=500, system="Be brief.")
+    context = chat.context(
+        "What is my boat called?", max_tokens=500, system="Be brief.", deadline_ms=None
+    )
     [(_, system), (_, question)] = said(context)
     assert system == "Be brief."
     _, _, header, quotation, empty, _, last = question.split("\n")
@@ -334,7 +336,7 @@ def test_another_users_words_are_never_there(memory: Memory) -> None:
     talk(memory, 3)
     memory.session(user="bob", agent="tutor").add("user", "sailing is my secret")
     chat = memory.session(user="bob", agent="tutor", id="his")
-    context = chat.context("What about sailing?")
+    context = chat.context("What about sailing?", deadline_ms=None)
     assert "harbours" not in str(context.messages)
     assert "my secret" in str(context.messages)
 

@@ -22,7 +22,9 @@ class Shelf:
     def __init__(self) -> None:
         self.room = 0
 
-    def quotes(self, question: str, max_tokens: int, counter: TokenCounter) -> Sequence[Quote]:
+    def quotes(
+        self, question: str, max_tokens: int, counter: TokenCounter, *, deadline_ms: float | None
+    ) -> Sequence[Quote]:
         self.room = max_tokens
         return []
 

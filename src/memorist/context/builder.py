@@ -64,7 +64,9 @@ class Compressor(Protocol):
 class ArticleSource(Protocol):
     """Where articles come from: a `Library`, or anything that quotes what fits."""
 
-    def quotes(self, question: str, max_tokens: int, counter: TokenCounter) -> Sequence[Quote]: ...
+    def quotes(
+        self, question: str, max_tokens: int, counter: TokenCounter, *, deadline_ms: float | None
+    ) -> Sequence[Quote]: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -174,7 +176,9 @@ class ContextBuilder:
         if library is None or not self.window.articles:
             return None
         return lambda room: self.attempt(
-            "articles", lambda: library.quotes(question, room, self.counter), ()
+            "articles",
+            lambda: library.quotes(question, room, self.counter, deadline_ms=self.deadline_ms),
+            (),
         )
 
     def _session_prompt(self) -> Message | None:

@@ -162,13 +162,20 @@ class Library:
         )
         return found
 
-    def quotes(self, question: str, max_tokens: int, counter: TokenCounter) -> list[Quote]:
+    def quotes(
+        self,
+        question: str,
+        max_tokens: int,
+        counter: TokenCounter,
+        *,
+        deadline_ms: float | None = RECALL_MS,
+    ) -> list[Quote]:
         """What of the shelf bears on a question and fits, to be quoted in a context."""
         from memorist.context.assemble import ARTICLES_INTRO, QUESTION_INTRO
 
         frame = counter.text(f"{ARTICLES_INTRO}\n\n{QUESTION_INTRO}\n") + JOINTS
         left = max(max_tokens - frame, 0)
-        hits = self._search(question, TOP_K, RECALL_MS) if left else {}
+        hits = self._search(question, TOP_K, deadline_ms) if left else {}
         return [it.quote for it in self._fit(hits, left, counter)]
 
     def _fit(
