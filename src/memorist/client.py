@@ -33,7 +33,10 @@ from memorist.client_json import (
     to_json,
 )
 from memorist.config import Settings
+from memorist.context.compression.compress import Compression
 from memorist.context.documents.excerpts import Retrieved
+from memorist.context.tokens import TokenCounter
+from memorist.context.window import Window
 from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnavailableError
 from memorist.lifecycle.audit import Audit
 from memorist.lifecycle.maintenance import Maintained
@@ -478,6 +481,20 @@ class RemoteLibrary(Library):
         return [article.quote for article in articles]
 
 
+class RemoteSummarizer:
+    """Has the server summarise a session, now or for the next request."""
+
+    def __init__(self, memory: Memory, window: Window) -> None:
+        self._memory, self._window = memory, window
+
+    def take_in(self, scope: Scope, *_: Any) -> Compression | None:
+        """The session's summary, extended on the server; None if it saved nothing."""
+        compress, session = self._memory.compress, scope.session or ""
+        return compress(user=scope.user, session=session, window=self._window)
+
+    ask_for = take_in
+
+
 class Client(Memory):
     """A memory on a server; `memorist.connect(url)` makes one.
 
@@ -569,6 +586,18 @@ class Client(Memory):
         else:
             scope = self.scope(user=user, agent=agent)
         return RemoteLibrary(self, self._api, scope)
+
+    def builder(self, kind: Callable[..., T], scope: Scope, window: Window, **options: Any) -> T:
+        """A context builder that runs here and reads from the server, which makes summaries."""
+        return kind(
+            store=self.store,
+            search=self.search,
+            summarizer=lambda: RemoteSummarizer(self, window),
+            scope=scope,
+            window=window,
+            counter=TokenCounter(window.counts_with()),
+            **options,
+        )
 
     def warm_up(self) -> None:
         """Connect now; the server has loaded what it needs when it started."""

@@ -50,6 +50,7 @@ from memorist.store.base import Store
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
     from memorist.context.builder import ArticleSource
     from memorist.context.compression.compress import Compression
+    from memorist.providers.chat_model import ChatModel
     from memorist.views.library import Library
     from memorist.views.notebook import Notebook
 
@@ -120,6 +121,16 @@ class Memory:
     def extraction(self) -> Extraction | None:
         """How memories are extracted; None where another process's worker does it."""
         return self._runtime.extraction
+
+    @property
+    def summary_model(self) -> ChatModel | None:
+        """The extraction model within its hourly budget, for summaries; None without one."""
+        from memorist.lifecycle.model import BudgetedModel
+
+        extraction = self.extraction
+        if extraction is None or extraction.model is None:
+            return None
+        return BudgetedModel(extraction.model, self.store, extraction)
 
     def tenant(self, name: str) -> Memory:
         """The same memory for the users of another tenant; closing either closes both."""

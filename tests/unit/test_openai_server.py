@@ -28,7 +28,7 @@ from memorist.errors import InvalidError, ProviderError
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.remote import OpenAIEmbedder
 from memorist.providers.tokenizer import tokenizer_for
-from memorist.testing.model_server import Dropped, HttpError, Limit, Mode, ModelServer, Script
+from memorist.testing.model_server import Dropped, ErrorAnswer, Limit, Mode, ModelServer, Script
 from memorist.testing.openai_errors import Like, overflow, rate_limit, server_error, wrong_key
 
 CALL: dict[str, Any] = {"name": "recall", "args": {"query": "where?"}}
@@ -215,7 +215,7 @@ def test_the_openai_package_lists_models_and_embeds(serve: Any) -> None:
 )
 @pytest.mark.parametrize("is_streaming", [False, True])
 def test_the_openai_package_raises_its_own_errors(
-    serve: Any, error: HttpError, kind: type[openai.APIStatusError], code: Any, is_streaming: bool
+    serve: Any, error: ErrorAnswer, kind: type[openai.APIStatusError], code: Any, is_streaming: bool
 ) -> None:
     client = client_of(serve([error]))
     with pytest.raises(kind) as caught:

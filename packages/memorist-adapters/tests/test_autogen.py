@@ -27,7 +27,7 @@ from autogen_core.models import (
 )
 from openai import AsyncOpenAI
 
-from memorist import InvalidError, Memory, Notebook, StoreError, StoreUnavailableError
+from memorist import Memory, Notebook, StoreError, StoreUnavailableError
 from memorist.store.sqlite.store import SqliteStore
 from memorist.testing.model_server import ModelServer
 from memorist_adapters.autogen import MemoristMemory
@@ -181,7 +181,7 @@ def test_a_query_is_answered_best_first_and_can_be_narrowed(memory: Memory) -> N
     assert found(mine, "bicycle")[0].content == "Ada rides a bicycle"
     assert found(mine, text("bicycle"), limit=1, kind="message")[0].content == "Ada rides a bicycle"
     assert len(found(mine, "Ada", limit=2)) == 2
-    with pytest.raises(InvalidError):
+    with pytest.raises(TypeError, match="colour"):
         found(mine, "Ada", colour="red")
 
 

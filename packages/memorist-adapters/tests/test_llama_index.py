@@ -21,7 +21,7 @@ from llama_index.core.chat_engine import ContextChatEngine, SimpleChatEngine
 from llama_index.core.llms.mock import MockFunctionCallingLLM, MockLLMWithChatMemoryOfLastCall
 from llama_index.core.memory import ChatMemoryBuffer
 
-from memorist import InvalidError, Memory, StoreError, Window
+from memorist import Memory, StoreError, Window
 from memorist_adapters.llama_index import MemoristMemory, MemoristRetriever
 
 
@@ -243,7 +243,7 @@ def test_the_retriever_gives_nodes_with_their_sources(memory: Memory) -> None:
     ]
     bobs = MemoristRetriever(memory, user="bob", deadline_ms=None)
     assert bobs.retrieve("umbrella") == []
-    with pytest.raises(InvalidError):
+    with pytest.raises(TypeError, match="colour"):
         MemoristRetriever(memory, user="ada", colour="red")
 
 

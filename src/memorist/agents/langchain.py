@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, Self
 
 from memorist.agents.messages import entry_of, from_langchain, is_others_summary, to_langchain
@@ -22,11 +21,10 @@ from memorist.errors import (
     ProviderError,
     StoreError,
 )
-from memorist.lifecycle.model import BudgetedModel
 from memorist.memory import Memory
 from memorist.providers.chat_model import ChatModel
 from memorist.records.documents import Summary
-from memorist.records.message import Message
+from memorist.records.message import Message, without_orphan_results
 from memorist.records.query import Filters, Hit
 from memorist.records.scope import Scope
 from memorist.views.library import Library
@@ -150,16 +148,13 @@ class MemoristChatMessageHistory(BaseChatMessageHistory):
         await in_thread(self.clear)
 
     def _read(self) -> list[Message]:
-        store, scope = self._memory.store, self._scope
-        said = store.history(scope, last=self.k)
-        if not said and self.k != 0:
-            self._remember([])  # what others wrote to the table is theirs who first name it
-            said = store.history(scope, last=self.k)
-        messages = [entry.message for entry in said]
-        if self.k is None:
-            return messages
-        # A result whose call lies before the window is refused by models.
-        return list(dropwhile(lambda message: message.role == "tool", messages))
+        log, scope = self._memory.messages, self._scope
+        entries = log.list(scope, last=self.k)
+        if not entries and self.k != 0:
+            self._remember([])  # adopts what other programs wrote to LangChain's table
+            entries = log.list(scope, last=self.k)
+        messages = [entry.message for entry in entries]
+        return messages if self.k is None else without_orphan_results(messages)
 
     def _remember(self, said: list[Message]) -> None:
         scope = self._scope
@@ -167,13 +162,12 @@ class MemoristChatMessageHistory(BaseChatMessageHistory):
 
     def _put(self, message: Message) -> None:
         """Store a message of which there may be an earlier form."""
-        store = self._memory.store
-        held = next(iter(store.find(self._scope, [message.message_id])), None)
-        if held is None:
+        entries = self._memory.messages.get(self._scope, [message.message_id])
+        if not entries:
             self._remember([message])
-        elif _words(held.message) != _words(message):
-            store.revise(self._scope, replace(message, created_at=held.message.created_at))
-            self._memory.wake()
+        elif _said(stored := entries[0].message) != _said(message):
+            revised = replace(message, created_at=stored.created_at)
+            self._memory.messages.revise(self._scope, revised)
 
 
 class MemoristRetriever(BaseRetriever):
@@ -284,7 +278,7 @@ def _document(hit: Hit) -> Document:
     return Document(id=hit.id, page_content=hit.text, metadata=metadata)
 
 
-def _words(message: Message) -> tuple[Any, ...]:
+def _said(message: Message) -> tuple[Any, ...]:
     """What a message says, without what is told about it."""
     calls = [(call.name, call.call_id, call.arguments) for call in message.tool_calls]
     return message.role, message.content, message.name, message.tool_call_id, calls, message.images
@@ -304,7 +298,7 @@ class MemoristSummarizer:
 
     def __init__(self, memory: Memory | None = None, *, window: Window | None = None) -> None:
         self._style = style_of(window or Window(), TokenCounter((window or Window()).counts_with()))
-        self._model = _model_of(memory)
+        self._model = memory.summary_model if memory is not None else None
 
     def __call__(self, messages: Sequence[BaseMessage]) -> str:
         """The summary of the messages, and of the summary before if it is among them."""
@@ -345,10 +339,3 @@ def _previous(text: str, counter: TokenCounter) -> Summary | None:
         tokens_before=tokens,
         tokens=tokens,
     )
-
-
-def _model_of(memory: Memory | None) -> ChatModel | None:
-    extraction = memory.extraction if memory is not None else None
-    if memory is None or extraction is None or extraction.model is None:
-        return None
-    return BudgetedModel(extraction.model, memory.store, extraction)

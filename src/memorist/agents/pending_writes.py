@@ -89,7 +89,7 @@ class PendingWrites:
 
     def append(self, identity: Identity, message: Message) -> None:
         """Store more of a reply that was begun."""
-        self._memory.store.append_text(self._scope(identity), message)
+        self._memory.messages.append_text(self._scope(identity), message)
 
     def _begun(self, identity: Identity, message: Message) -> bool:
         try:
@@ -98,11 +98,11 @@ class PendingWrites:
             return False
 
     def _begin_anew(self, scope: Scope, message: Message) -> None:
-        entries = self._memory.store.find(scope, [message.message_id])
+        entries = self._memory.messages.get(scope, [message.message_id])
         for stored in (entry.message for entry in entries):
             if stored.role != message.role or not stored.unfinished:
                 raise ConflictError("a message with this id is finished")
-            self._memory.store.revise(scope, message.changed(created_at=stored.created_at))
+            self._memory.messages.revise(scope, message.changed(created_at=stored.created_at))
 
     def write(self, identity: Identity) -> int:
         """Write what waits, in its order; how many messages were new."""
@@ -138,8 +138,8 @@ class PendingWrites:
         A caller without a checkpointer sends the whole conversation each time, and LangGraph
         gives each message a new id: then the messages begin as the log ends.
         """
-        store, scope = self._memory.store, self._scope(identity)
-        entries = store.find(scope, [message.message_id for message in waiting])
+        log, scope = self._memory.messages, self._scope(identity)
+        entries = log.get(scope, [message.message_id for message in waiting])
         self._finish(scope, waiting, entries)
         self._correct(scope, waiting[-1], entries)
         known = {entry.message.message_id: entry.message.message_id for entry in entries}
@@ -151,7 +151,7 @@ class PendingWrites:
         if len(unknown) < LEAST_REPEATED or identity.session is None:
             return known
         before = entries[0].seq if entries else None
-        newest = store.history(scope, last=LOOK_BACK * len(unknown), before=before)
+        newest = log.list(scope, last=LOOK_BACK * len(unknown), before=before)
         return known | _repeated(unknown, [entry.message for entry in newest])
 
     def _finish(self, scope: Scope, whole: Sequence[Message], entries: Sequence[LogEntry]) -> None:
@@ -163,10 +163,9 @@ class PendingWrites:
                 continue
             message = message.changed(created_at=begun.created_at)
             try:
-                self._memory.store.append_text(scope, message)
+                self._memory.messages.append_text(scope, message)
             except ConflictError:  # its text was changed since, or it is more than text
-                self._memory.store.revise(scope, message)
-            self._memory.wake()
+                self._memory.messages.revise(scope, message)
 
     def _correct(self, scope: Scope, question: Message, entries: Sequence[LogEntry]) -> None:
         """Revise a stored question that its writer has changed.
@@ -176,8 +175,8 @@ class PendingWrites:
         for stored in (entry.message for entry in entries):
             changed = stored.message_id == question.message_id and stored.text != question.text
             if changed and stored.role == question.role == "user":
-                self._memory.store.revise(scope, question.changed(created_at=stored.created_at))
-                self._memory.wake()
+                revised = question.changed(created_at=stored.created_at)
+                self._memory.messages.revise(scope, revised)
 
     def _remember(self, identity: Identity, messages: Sequence[Message]) -> int:
         result = self._memory.remember(

@@ -129,9 +129,9 @@ class RequestBuilder(ContextBuilder):
             summary = self._summary_of(self.prior)
         known = {entry.message.message_id: entry for entry in self._log.entries}
         ids = [self.stored_id(message.id or "") for message in messages]
-        missing, nothing = [id_ for id_ in ids if id_ not in known], list[LogEntry]()
+        missing = [id_ for id_ in ids if id_ not in known]
         if missing and self.scope.session is not None:
-            more = self.attempt("history", lambda: self.store.find(self.scope, missing), nothing)
+            more = self.entries("history", self.scope, missing)
             known |= {entry.message.message_id: entry for entry in more}
         before = self._log.entries if self.restore else ()
         self._all = join(messages, before, known, self.stored_id)

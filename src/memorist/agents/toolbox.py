@@ -14,7 +14,6 @@ from memorist.agents import tool_schema as schema
 from memorist.context.window import Window
 from memorist.errors import ConflictError, InvalidError, MessageError, ScopeError, StoreError
 from memorist.memory import Memory
-from memorist.records.fact import Fact
 from memorist.records.ids import new_id
 from memorist.records.log import Source, least_trusted
 from memorist.records.memory_item import Kind, MemoryItem
@@ -141,7 +140,7 @@ class Toolbox:
             )
         except ConflictError:
             scope = self.memory.scope(user=user, session=session)
-            if not _is_there(self.memory.store.find(scope, [message.message_id]), message):
+            if not _is_there(self.memory.messages.get(scope, [message.message_id]), message):
                 raise
             return _stored(message, session, 0)
         return _stored(message, done.session_id, done.added)
@@ -322,9 +321,7 @@ class Toolbox:
             tags=tuple(tags or ()),
             source=WRITER,
         )
-        scope = self.memory.scope(user=self._user)
-        found = self.memory.store.records(scope, [id_] if id_ else [])
-        return _kept(kind, next(iter(found), None))
+        return _kept(kind, self.memory.memories.get(id_, user=self._user) if id_ else None)
 
 
 def tool_schemas() -> list[schema.ToolSchema]:
@@ -382,8 +379,8 @@ def _recalled(hit: Hit) -> schema.RecalledItem:
     )
 
 
-def _kept(kind: Kind, item: MemoryItem | Fact | None) -> schema.StoredMemory:
-    if not isinstance(item, MemoryItem):
+def _kept(kind: Kind, item: MemoryItem | None) -> schema.StoredMemory:
+    if item is None:
         why = "it says nothing that is not known already"
         return schema.StoredMemory(
             id="",

@@ -159,13 +159,16 @@ class ContextBuilder:
         """The hits as quotations, messages in whole; notes have a part of their own."""
         wanted = [hit for hit in hits if hit.kind != "note" and hit.id not in known]
         cut = [hit.id for hit in wanted if hit.kind == "message" and may_be_a_part(hit)]
-        user, nothing = self.scope.whole_user(), list[LogEntry]()
-        entries = self.attempt("memories", lambda: self.store.find(user, cut), nothing)
+        entries = self.entries("memories", self.scope.whole_user(), cut)
         # Several sessions may have a message of one id.
         texts: dict[tuple[str | None, str], str] = {
             (entry.session_id, entry.message.message_id): entry.message.text for entry in entries
         }
         return [quote_of(hit, texts.get((hit.session_id, hit.id))) for hit in wanted]
+
+    def entries(self, what: str, scope: Scope, ids: Sequence[str]) -> Sequence[LogEntry]:
+        """The messages with these ids; none, and a note in `failed`, if they cannot be read."""
+        return self.attempt(what, lambda: self.store.find(scope, ids), list[LogEntry]())
 
     def _note(self) -> str:
         note = self.store.note(self.scope)

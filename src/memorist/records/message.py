@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from itertools import dropwhile
 from typing import Any, Self, TypeVar
 
 from memorist.errors import InvalidError, MessageError
@@ -376,3 +377,11 @@ def from_extras(role: str, text: Any, more: dict[str, Any], **known: Any) -> Mes
         unfinished=more.get("unfinished", False),
         **known,
     )
+
+
+def without_orphan_results(messages: Iterable[Message]) -> list[Message]:
+    """The messages without the tool results at their beginning, which models refuse.
+
+    The call of such a result lies before the newest messages that were asked for.
+    """
+    return list(dropwhile(lambda message: message.role == "tool", messages))

@@ -118,7 +118,7 @@ def new_question(
     """A message as a question; with an `asked_id` it may be one that was sent before."""
     message = Message("user", text, message_id=new_id() if asked_id is None else asked_id)
     scope = memory.scope(user=user)
-    for entry in memory.store.find(scope, [message.message_id]) if asked_id is not None else ():
+    for entry in memory.messages.get(scope, [message.message_id]) if asked_id is not None else ():
         chat = _chat_of(memory, scope, entry)  # the active session may be another by now
         same_agent = chat.session.scope.agent == (agent or "")
         if not same_agent or entry.message.content != text or entry.message.role != "user":
@@ -130,7 +130,7 @@ def new_question(
 
 def stored_question(memory: Memory, scope: Scope, asked_id: str) -> ChatQuestion:
     """The question that is stored under an id in the scope."""
-    entries = memory.store.find(scope, [asked_id])
+    entries = memory.messages.get(scope, [asked_id])
     if not entries:
         raise NotFoundError("asked_id names no message of this user, agent and session")
     if len(entries) > 1:
@@ -142,7 +142,7 @@ def stored_question(memory: Memory, scope: Scope, asked_id: str) -> ChatQuestion
 
 
 def _chat_of(memory: Memory, scope: Scope, entry: LogEntry) -> Chat:
-    [session] = memory.store.sessions(scope.within(session=entry.session_id))
+    [session] = memory.sessions(user=scope.user, session=entry.session_id)
     return Chat(memory, session)
 
 
@@ -151,7 +151,7 @@ def reply_state(memory: Memory, question: ChatQuestion) -> ReplyState:
     last, reply = -1, Message("assistant", "", unfinished=False)
     for first in count(0, REPLIES_PER_LOOK):
         numbers = {reply_id(question.id, first + n): first + n for n in range(REPLIES_PER_LOOK)}
-        entries = memory.store.find(question.chat.session.scope, list(numbers))
+        entries = memory.messages.get(question.chat.session.scope, list(numbers))
         for message in (entry.message for entry in entries):
             if (number := numbers[message.message_id]) > last:
                 last, reply = number, message
@@ -165,7 +165,7 @@ def reply_state(memory: Memory, question: ChatQuestion) -> ReplyState:
 def is_stored(memory: Memory, question: ChatQuestion) -> bool:
     """Whether the question can be asked again by its id."""
     try:
-        return bool(memory.store.find(question.chat.session.scope, [question.id]))
+        return bool(memory.messages.get(question.chat.session.scope, [question.id]))
     except MemoristError:
         return False
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from memorist.testing.openai_errors import HttpError
+from memorist.testing.openai_errors import ErrorAnswer
 
 
 class Replies(BaseHTTPRequestHandler):
@@ -19,7 +19,7 @@ class Replies(BaseHTTPRequestHandler):
         """Wait for as long as a byte takes; False if there is no use in going on."""
         raise NotImplementedError
 
-    def send_fault(self, error: HttpError) -> None:
+    def send_fault(self, error: ErrorAnswer) -> None:
         """An error with its status."""
         self._send_head(error.status, "application/json", error.headers)
         self._send_body(to_json(error.body), "ok")

@@ -17,7 +17,7 @@ or a function from the request's body to an answer. An answer is
     [{"name": "recall", "args": {…}}, …]       tool calls, with an "id" each if it matters
     {"role": "assistant", "content": …, …}     a message in OpenAI's own form
     {…}                                        any other dict, as the model's JSON text
-    HttpError(…)                               an error; `openai_errors` has the real ones
+    ErrorAnswer(…)                               an error; `openai_errors` has the real ones
     Dropped(answer)                            a connection that ends in the midst of the answer
     b"…"                                       the whole body of the response
 
@@ -37,7 +37,7 @@ from typing import Any, Literal, Self, get_args
 
 from memorist.testing.http_replies import Replies, from_json, to_json
 from memorist.testing.openai_errors import (
-    HttpError,
+    ErrorAnswer,
     Like,
     bad_request,
     not_found,
@@ -63,7 +63,7 @@ __all__ = [
     "HUGE_BYTES",
     "Answer",
     "Dropped",
-    "HttpError",
+    "ErrorAnswer",
     "Limit",
     "Mode",
     "ModelServer",
@@ -176,7 +176,7 @@ class ModelServer:
         """Wait so long, unless the server closes; whether it is still open."""
         return not self._closing.wait(seconds)
 
-    def _refusal(self, request: Request) -> HttpError | None:
+    def _refusal(self, request: Request) -> ErrorAnswer | None:
         """The error that the server's state or the request itself asks for."""
         body = request.body
         if "response_format" in body and not self.takes_schema:
@@ -266,7 +266,7 @@ class _Handler(Replies):
         body, mode = request.body, request.mode
         if isinstance(answer, Dropped):
             answer, mode = answer.answer, "drop"
-        if isinstance(answer, HttpError):
+        if isinstance(answer, ErrorAnswer):
             return self.send_fault(answer)
         if isinstance(answer, bytes):
             return self.send_whole(answer, mode)
@@ -284,6 +284,6 @@ def _checked(answers: Iterable[Answer]) -> list[Answer]:
     listed = list(answers)
     for answer in listed:
         inner = answer.answer if isinstance(answer, Dropped) else answer
-        if not isinstance(inner, bytes | HttpError):
+        if not isinstance(inner, bytes | ErrorAnswer):
             message_of(inner)
     return listed

@@ -10,7 +10,7 @@ Like = Literal["openai", "vllm", "vllm-0.9", "llama.cpp"]
 
 
 @dataclass(frozen=True, slots=True)
-class HttpError:
+class ErrorAnswer:
     """An answer that is an error: its status, body and headers."""
 
     status: int
@@ -18,7 +18,7 @@ class HttpError:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def wrong_key(like: Like = "openai") -> HttpError:
+def wrong_key(like: Like = "openai") -> ErrorAnswer:
     """401: the key is not known."""
     if like == "openai":
         told = (
@@ -28,20 +28,20 @@ def wrong_key(like: Like = "openai") -> HttpError:
         return _openai(401, told, "invalid_request_error", "invalid_api_key")
     if like == "llama.cpp":
         return _llama_cpp(401, "Invalid API Key", "authentication_error")
-    return HttpError(401, {"error": "Unauthorized"})
+    return ErrorAnswer(401, {"error": "Unauthorized"})
 
 
-def rate_limit(retry_after_s: float = 1, code: str = "rate_limit_exceeded") -> HttpError:
+def rate_limit(retry_after_s: float = 1, code: str = "rate_limit_exceeded") -> ErrorAnswer:
     """429, with Retry-After, as OpenAI sends it; local servers know no such limit."""
     told = (
         "Rate limit reached for requests on tokens per min (TPM): Limit 30000, Used 29980, "
         f"Requested 60. Please try again in {retry_after_s:g}s."
     )
     error = _openai(429, told, "tokens", code)
-    return HttpError(error.status, error.body, {"Retry-After": f"{retry_after_s:g}"})
+    return ErrorAnswer(error.status, error.body, {"Retry-After": f"{retry_after_s:g}"})
 
 
-def server_error(like: Like = "openai") -> HttpError:
+def server_error(like: Like = "openai") -> ErrorAnswer:
     """500: something broke on the other side."""
     if like == "openai":
         told = "The server had an error while processing your request. Sorry about that!"
@@ -51,7 +51,7 @@ def server_error(like: Like = "openai") -> HttpError:
     return _vllm(500, "EngineCore encountered an issue.", "InternalServerError", like)
 
 
-def overflow(tokens: int, max_tokens: int, like: Like = "openai") -> HttpError:
+def overflow(tokens: int, max_tokens: int, like: Like = "openai") -> ErrorAnswer:
     """400: the prompt is longer than the window; each maker says so in its own way."""
     if like == "openai":
         told = (
@@ -77,30 +77,30 @@ def overflow(tokens: int, max_tokens: int, like: Like = "openai") -> HttpError:
 
 def _openai(
     status: int, message: str, kind: str, code: str | None, param: str | None = None
-) -> HttpError:
+) -> ErrorAnswer:
     told = {"message": message, "type": kind, "param": param, "code": code}
-    return HttpError(status, {"error": told})
+    return ErrorAnswer(status, {"error": told})
 
 
-def not_found(path: str) -> HttpError:
+def not_found(path: str) -> ErrorAnswer:
     """404: no such place."""
     return _openai(404, f"Invalid URL ({path})", "invalid_request_error", None)
 
 
-def bad_request(message: str, param: str | None = None) -> HttpError:
+def bad_request(message: str, param: str | None = None) -> ErrorAnswer:
     """400: the request cannot be read."""
     return _openai(400, message, "invalid_request_error", None, param)
 
 
-def _vllm(status: int, message: str, kind: str, like: Like) -> HttpError:
+def _vllm(status: int, message: str, kind: str, like: Like) -> ErrorAnswer:
     told: dict[str, Any] = {"message": message, "type": kind, "param": None, "code": status}
     if like == "vllm-0.9":  # until then the error lay bare
-        return HttpError(status, {"object": "error", **told})
-    return HttpError(status, {"error": told})
+        return ErrorAnswer(status, {"object": "error", **told})
+    return ErrorAnswer(status, {"error": told})
 
 
 def _llama_cpp(
     status: int, message: str, kind: str, more: Mapping[str, int] | None = None
-) -> HttpError:
+) -> ErrorAnswer:
     told = {"code": status, "message": message, "type": kind, **(more or {})}
-    return HttpError(status, {"error": told})
+    return ErrorAnswer(status, {"error": told})

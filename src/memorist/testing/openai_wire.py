@@ -14,7 +14,7 @@ from typing import Any
 
 from memorist.errors import InvalidError
 from memorist.records.ids import new_id
-from memorist.testing.openai_errors import HttpError
+from memorist.testing.openai_errors import ErrorAnswer
 from memorist.testing.plain_counter import PlainCounter
 
 Json = dict[str, Any]
@@ -29,7 +29,7 @@ class Dropped:
     answer: Any
 
 
-Answer = str | bytes | Mapping[str, Any] | Sequence[Mapping[str, Any]] | HttpError | Dropped
+Answer = str | bytes | Mapping[str, Any] | Sequence[Mapping[str, Any]] | ErrorAnswer | Dropped
 
 
 def message_of(answer: Any) -> Json:

@@ -28,9 +28,10 @@ from memorist.errors import MissingExtraError, ProviderError, StoreError
 from memorist.memory import Memory
 from memorist.records.entry import Entry, Put, Search, findable
 from memorist.records.ids import new_id
+from memorist.records.log import Session as StoredSession
 from memorist.records.message import Message, ToolCallMsg
 from memorist.records.query import Hit
-from memorist.records.scope import Scope
+from memorist.records.scope import Scope, shared_scope
 
 try:
     from google.adk.errors.already_exists_error import AlreadyExistsError
@@ -115,12 +116,12 @@ class MemoristMemoryService(BaseMemoryService):
     def _add(self, scope: Scope, events: Sequence[Event]) -> None:
         said = [event for event in events if event.content and event.content.parts]
         ids = [event.id for event in said if not event.partial]
-        held = self._memory.store.find(scope.whole_user(), ids)
+        held = self._memory.messages.get(scope.whole_user(), ids)
         new = set(ids) - {entry.message.message_id for entry in held}
         _remember(self._memory, scope, [event for event in said if event.id in new])
 
     def _forget(self, app: str, user: str, id_: str) -> None:
-        if self._memory.store.find(_scope(self._memory, app, user), [id_]):
+        if self._memory.messages.get(_scope(self._memory, app, user), [id_]):
             self._memory.forget(user=user, agent=app, message=id_, scrub=False)
         else:
             self._memory.forget(user=user, agent=app, memory=id_, scrub=False)
@@ -204,24 +205,23 @@ class MemoristSessionService(BaseSessionService):
         return event
 
     def _create(self, scope: Scope, state: dict[str, Any]) -> Session:
-        store = self._memory.store
-        if store.sessions(scope):
+        if self._sessions(scope):
             raise AlreadyExistsError("there is a session with this id already")
-        store.open_session(scope)
+        self._memory.session(user=scope.user, agent=scope.agent, id=scope.session)
         if kept := _json_of(state):
             began = Message("system", structured_data={STATE: json.dumps(kept)})
-            store.append(scope, [began])
+            self._memory.remember(began, user=scope.user, agent=scope.agent, session=scope.session)
             self._share(scope, kept)
         session = self._read(scope)
         assert session is not None  # just made
         return session
 
     def _read(self, scope: Scope) -> Session | None:
-        store, state, events = self._memory.store, dict[str, Any](), list[Event]()
-        opened = store.sessions(scope)
+        state, events = dict[str, Any](), list[Event]()
+        opened = self._sessions(scope)
         if not opened:
             return None
-        for entry in store.history(scope):
+        for entry in self._memory.messages.list(scope):
             kept = entry.message.structured_data or {}
             if STATE in kept:
                 state |= json.loads(kept[STATE])
@@ -233,8 +233,11 @@ class MemoristSessionService(BaseSessionService):
         state |= self._shared(scope)
         return _session(scope, updated, state=state, events=events)
 
+    def _sessions(self, scope: Scope) -> list[StoredSession]:
+        return self._memory.sessions(user=scope.user, agent=scope.agent, session=scope.session)
+
     def _append(self, scope: Scope, events: Sequence[Event]) -> None:
-        if not self._memory.store.sessions(scope):
+        if not self._sessions(scope):
             raise SessionNotFoundError
         _remember(self._memory, scope, events)
         for event in events:
@@ -246,8 +249,8 @@ class MemoristSessionService(BaseSessionService):
 
     def _list(self, scope: Scope) -> list[Session]:
         listed = []
-        for opened in self._memory.store.sessions(scope):
-            last = self._memory.store.history(opened.scope, last=1)
+        for opened in self._sessions(scope):
+            last = self._memory.messages.list(opened.scope, last=1)
             updated = last[0].message.created_at if last else opened.created_at
             listed.append(_session(opened.scope, updated.timestamp()))
         return sorted(listed, key=lambda session: session.last_update_time)
@@ -265,21 +268,21 @@ class MemoristSessionService(BaseSessionService):
                 if key.startswith(prefix)
             ]
             if puts:
-                self._memory.store.batch(owner, [], puts)
+                self._memory.entries.batch(owner, [], puts)
 
     def _shared(self, scope: Scope) -> dict[str, Any]:
         asked = Search(prefix=SHARED, where={"app": scope.agent}, limit=None)
         found = [
             entry.value
             for owner in self._owners(scope).values()
-            for entry in self._memory.store.batch(owner, [asked])[0]
+            for entry in self._memory.entries.batch(owner, [asked])[0]
             if isinstance(entry, Entry)
         ]
         return {value["key"]: value["value"] for value in found}
 
     def _owners(self, scope: Scope) -> dict[str, Scope]:
         """Whose the shared states are: the user's own, and one that is no user's."""
-        everybody = Scope(tenant=f"{scope.tenant}/store", user="adk")
+        everybody = shared_scope(scope.tenant, "store", "adk")
         return {State.USER_PREFIX: scope.whole_user(), State.APP_PREFIX: everybody}
 
 

@@ -153,7 +153,7 @@ class MemoristMemory(AutogenMemory):
         """What was found as AutoGen has it: as it was added, if it was."""
         hits = list(hits)
         ids = [hit.id for hit in hits if hit.kind == "message"]
-        found = self._memory.store.find(self._scope, ids) if ids else []
+        found = self._memory.messages.get(self._scope, ids) if ids else []
         messages = {entry.message.message_id: entry.message for entry in found}
         return [_content(hit, messages.get(hit.id)) for hit in hits]
 

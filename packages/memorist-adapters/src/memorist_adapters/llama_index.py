@@ -15,7 +15,7 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import dropwhile, takewhile
+from itertools import takewhile
 from typing import Any, Self
 
 from memorist.aio import in_thread
@@ -24,7 +24,7 @@ from memorist.context.window import Window
 from memorist.errors import InvalidError, MessageError, MissingExtraError, ProviderError, StoreError
 from memorist.memory import Memory
 from memorist.records.entry import findable
-from memorist.records.message import Message, ToolCallMsg
+from memorist.records.message import Message, ToolCallMsg, without_orphan_results
 from memorist.records.query import Filters, Hit
 
 try:
@@ -92,7 +92,7 @@ class MemoristMemory(BaseMemory):
             return [of_wire(wire) for wire in self._context(newest, initial_token_count)]
         if input and input.strip():
             return _before(input, self._context(Message("user", input), initial_token_count))
-        shown = dropwhile(lambda message: message.role == "tool", self._said(last=LATELY))
+        shown = without_orphan_results(self._said(last=LATELY))
         return [chat_message_of(message) for message in shown]
 
     def get_all(self) -> list[ChatMessage]:

@@ -15,6 +15,7 @@ from memorist.errors import ConflictError, MessageError, MissingExtraError, Stor
 from memorist.memory import Memory
 from memorist.records.ids import new_id
 from memorist.records.message import Message, ToolCallMsg, readable
+from memorist.records.text import replace_unstorable
 
 try:
     from agents import SessionSettings, TResponseInputItem
@@ -26,7 +27,6 @@ _ROLES = {"user": "user", "assistant": "assistant", "system": "system", "develop
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _WORDS = ("text", "image_url")  # what a part says or shows
 _UNIQUE = re.compile(r"[a-z]+_\w{16,}")  # as providers number items; "__fake_id__" is on many
-_UNKEPT = re.compile("[\x00\ud800-\udfff]")  # what no store keeps
 
 Item = dict[str, Any]
 log = logging.getLogger("memorist")
@@ -91,7 +91,7 @@ class MemoristSession:
 
     def _stored(self, last: int | None) -> list[Message]:
         try:
-            found = self._memory.store.history(self._scope, last=last)
+            found = self._memory.messages.list(self._scope, last=last)
         except StoreError as error:
             self.failed = str(error)
             log.warning("the conversation goes on without its history: %s", error)
@@ -116,7 +116,7 @@ class MemoristSession:
             self._memory.remember(said, **named)  # type: ignore[arg-type]
         except ConflictError:  # an id that stands for something else already says nothing
             ids = [message.message_id for message in said]
-            found = self._memory.store.find(scope, ids)
+            found = self._memory.messages.get(scope, ids)
             taken = {entry.message.message_id: entry.message for entry in found}
             self._memory.remember([_renamed(one, taken) for one in said], **named)  # type: ignore[arg-type]
 
@@ -132,7 +132,7 @@ class MemoristSession:
         with self._lock:
             if self._waiting:
                 return self._waiting.pop()
-            newest = self._memory.store.history(self._scope, last=1)
+            newest = self._memory.messages.list(self._scope, last=1)
             for entry in newest:
                 self._memory.forget(
                     user=self._scope.user,
@@ -202,7 +202,9 @@ def _role(item: Mapping[str, Any]) -> str:
 def _lifted(content: Any) -> tuple[Any, Any]:
     """What an item says in our own form, and what is left of it: None where a word was."""
     if isinstance(content, str):
-        return _clean(content), None if _clean(content) == content else content
+        return replace_unstorable(content), None if replace_unstorable(
+            content
+        ) == content else content
     pairs = [_lifted_part(part) for part in content]
     said, rest = [part for part, _ in pairs], [part for _, part in pairs]
     is_text = len(said) == 1 and isinstance(said[0], dict) and said[0].get("type") == "text"
@@ -212,7 +214,7 @@ def _lifted(content: Any) -> tuple[Any, Any]:
 def _lifted_part(part: Any) -> tuple[Any, Any]:
     for name in _WORDS:
         if isinstance(part, dict) and isinstance(words := part.get(name), str):
-            said = _clean(words)
+            said = replace_unstorable(words)
             ours = {"url": said} if name == "image_url" else said
             rest = {**part, name: None if said == words else words}
             return {"type": name, name: ours}, rest
@@ -263,10 +265,6 @@ def _renamed(message: Message, taken: dict[str, Message]) -> Message:
     held = taken.setdefault(message.message_id, message)
     same = replace(held, created_at=message.created_at) == message
     return message if same else replace(message, message_id=new_id())
-
-
-def _clean(text: str) -> str:
-    return _UNKEPT.sub("\ufffd", text)
 
 
 def _dump(item: Item) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import dropwhile, groupby
+from itertools import groupby
 from typing import Any, TypeVar
 
 from memorist.agents.tool_schema import ToolSchema
@@ -21,7 +20,8 @@ from memorist.errors import (
     StoreError,
 )
 from memorist.memory import Memory
-from memorist.records.message import Message, ToolCallMsg, readable
+from memorist.records.message import Message, ToolCallMsg, readable, without_orphan_results
+from memorist.records.text import replace_unstorable
 from memorist_adapters.remembered import DEADLINE_MS, remembered
 
 try:
@@ -49,7 +49,6 @@ KEPT = "pydantic_ai"  # where a message keeps what Pydantic AI knows besides the
 HITS = 8
 TOOLS = tuple(name for name in NAMES if name not in ("store_session_message", "retrieve_context"))
 _ROLES = {"system-prompt": "system", "user-prompt": "user", "tool-return": "tool"}
-_UNKEPT = re.compile("[\x00\ud800-\udfff]")  # what no store keeps
 
 T = TypeVar("T")
 log = logging.getLogger("memorist")
@@ -92,17 +91,15 @@ class MemoristMemory(AbstractCapability[Any]):
 
     def messages(self) -> list[ModelMessage]:
         """The conversation so far, oldest first, as `message_history` takes it."""
-        said = self._memory.store.history(self._scope, last=self._k)
-        found = [entry.message for entry in said]
-        if self._k is not None:  # a result whose call lies before the window is refused by models
-            found = list(dropwhile(lambda message: message.role == "tool", found))
-        return _joined(found)
+        entries = self._memory.messages.list(self._scope, last=self._k)
+        messages = [entry.message for entry in entries]
+        return _joined(messages if self._k is None else without_orphan_results(messages))
 
     def add(self, messages: Iterable[ModelMessage]) -> None:
         """Store messages, as `result.new_messages()` gives them; those that are stored stay."""
         scope, made = self._scope, [messages_of(message) for message in messages]
         ids = [one.message_id for group in made for one in group]
-        held = {entry.message.message_id for entry in self._memory.store.find(scope, ids)}
+        held = {entry.message.message_id for entry in self._memory.messages.get(scope, ids)}
         # One that is there in part is there: a framework's own remarks may have come later.
         fresh = [group for group in made if not any(one.message_id in held for one in group)]
         if said := [one for group in fresh for one in group]:
@@ -198,10 +195,14 @@ def _id(*told: Any) -> str:
 def _response(message: ModelResponse, form: dict[str, Any], id_: str) -> Message:
     places = [at for at, part in enumerate(form["parts"]) if part["part_kind"] == "text"]
     texts = [form["parts"][at]["content"] for at in places]
-    words = _clean("\n".join(texts))
+    words = replace_unstorable("\n".join(texts))
     calls = [
         ToolCallMsg(
-            it.tool_call_id, it.tool_call_id, "function", it.tool_name, _clean(_arguments(it))
+            it.tool_call_id,
+            it.tool_call_id,
+            "function",
+            it.tool_name,
+            replace_unstorable(_arguments(it)),
         )
         for it in message.parts
         if isinstance(it, ToolCallPart)
@@ -220,7 +221,7 @@ def _arguments(call: ToolCallPart) -> str:
 def _request_part(form: dict[str, Any], group: str, id_: str) -> Message:
     [part] = form["parts"]
     content = part.get("content")
-    words = _clean(content if isinstance(content, str) else _words(content))
+    words = replace_unstorable(content if isinstance(content, str) else _words(content))
     is_result = part["part_kind"] in ("tool-return", "retry-prompt") and part.get("tool_name")
     role = "tool" if is_result else _ROLES.get(part["part_kind"], "system")
     parts = content if isinstance(content, list) else []
@@ -327,7 +328,3 @@ def _tool(toolbox: Toolbox, tool: ToolSchema) -> Tool[Any]:
             return f"The memory failed: {error}"
 
     return Tool.from_schema(run, tool.name, tool.description, model.model_json_schema())
-
-
-def _clean(text: str) -> str:
-    return _UNKEPT.sub("\ufffd", text)

@@ -30,7 +30,7 @@ def remembered(
         raise StoreError(f"nothing could be recalled: {', '.join(found.failed)} failed")
     shown = [hit for hit in found.hits if hit.kind != "note" and hit.text.strip()]
     hits = [hit for hit in shown if not _is_in(hit.text, said)]
-    note = memory.store.note(scope)
+    note = memory.note_versions.get(scope)
     parts = []
     if note is not None and note.text and not _is_in(note.text, said):
         parts.append(f"{NOTES_INTRO}\n{quoted(note.text)}")
