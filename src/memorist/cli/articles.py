@@ -39,7 +39,7 @@ Prune = Annotated[
     bool, typer.Option("--prune", help="Remove what is no longer in the folders it came from.")
 ]
 Ask = Annotated[str | None, typer.Option("--ask", help="Show what bears on this question.")]
-Tokens = Annotated[int, typer.Option("--tokens", "-t", help="How many the answer may take.")]
+Tokens = Annotated[int, typer.Option("--tokens", "-t", help="How many tokens to show at most.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", help="How many articles at most.")]
 Remove = Annotated[
     str | None, typer.Option("--remove", help="Remove one, by its id or the end of it.")

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from memorist.cli.options import Database, open_database
+from memorist.cli.options import LocalDatabase, open_database
 from memorist.cli.render import console
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The new file to copy into.")]
 
 
-def backup(file: File, db: Database = None) -> None:
+def backup(file: File, db: LocalDatabase = None) -> None:
     """Copy the database into a new file; others may use it meanwhile."""
     with open_database(db, "backup") as memory:
         memory.backup(file)

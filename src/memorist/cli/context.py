@@ -42,7 +42,7 @@ COLOURS = {"system": "magenta", "user": "cyan", "assistant": "green", "tool": "y
 DEFAULT = Window()
 
 MaxTokens = Annotated[
-    int, typer.Option("--max-tokens", "-t", min=1, help="How many the window takes.")
+    int, typer.Option("--max-tokens", "-t", min=1, help="The size of the model's window.")
 ]
 Model = Annotated[str, typer.Option(help="Whose tokens to count, e.g. gpt-4o.")]
 System = Annotated[

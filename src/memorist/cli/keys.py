@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from memorist.cli.options import AsJson, Database, open_database
+from memorist.cli.options import AsJson, LocalDatabase, open_database
 from memorist.cli.render import console, fields_of, print_json, remark, render, warn
 from memorist.config import Settings
 from memorist.records.api_key import ApiKey
@@ -41,7 +41,7 @@ def create(
     label: Label = "",
     expires: Expires = None,
     tenant: Tenant = None,
-    db: Database = None,
+    db: LocalDatabase = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a key for a user, or for an admin, who names the user in each request."""
@@ -54,7 +54,7 @@ def create(
 
 
 @keys.command("list")
-def list_keys(tenant: Tenant = None, db: Database = None, as_json: AsJson = False) -> None:
+def list_keys(tenant: Tenant = None, db: LocalDatabase = None, as_json: AsJson = False) -> None:
     """List the keys and their state; the keys themselves are stored nowhere."""
     with _open_keys(db, tenant) as (api_keys, home):
         found = api_keys.of(home)
@@ -74,7 +74,7 @@ def list_keys(tenant: Tenant = None, db: Database = None, as_json: AsJson = Fals
 
 
 @keys.command()
-def revoke(key_id: KeyId, tenant: Tenant = None, db: Database = None) -> None:
+def revoke(key_id: KeyId, tenant: Tenant = None, db: LocalDatabase = None) -> None:
     """End a key, at once and on every server."""
     with _open_keys(db, tenant) as (api_keys, home):
         api_keys.revoke(home, key_id)
@@ -86,7 +86,7 @@ def rotate(
     key_id: KeyId,
     grace: Grace = None,
     tenant: Tenant = None,
-    db: Database = None,
+    db: LocalDatabase = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a key like this one, which stays valid for a while."""

@@ -20,16 +20,16 @@ TEXT_CHARS = 120
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 MaxAge = Annotated[
-    float | None, typer.Option(min=0, metavar="DAYS", help="Expire what is older than so many.")
+    float | None, typer.Option(min=0, metavar="DAYS", help="Expire memories that are older.")
 ]
-MaxCount = Annotated[int | None, typer.Option(min=0, help="Keep at most so many.")]
+MaxCount = Annotated[int | None, typer.Option(min=0, help="Keep at most so many memories.")]
 Category = Annotated[str | None, typer.Option(help="Only of this category.")]
 MinImportance = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Expire what is less important.")
+    float | None, typer.Option(min=0, max=1, help="Expire memories that are less important.")
 ]
 HalfLife = Annotated[
     float | None,
-    typer.Option(min=0, metavar="DAYS", help="Importance halves while unused for so many."),
+    typer.Option(min=0, metavar="DAYS", help="Importance halves after so long unused."),
 ]
 
 

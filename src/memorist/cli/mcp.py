@@ -12,7 +12,7 @@ from rich.text import Text
 
 from memorist.cli import mcp_install
 from memorist.cli.mcp_install import CLIENTS, NAME, LocalServer, McpClient, RemoteServer
-from memorist.cli.options import Agent, Database, Yes, is_server
+from memorist.cli.options import Agent, Database, User, Yes, is_server
 from memorist.cli.render import errors
 from memorist.client import connect
 from memorist.config import Settings, default_path
@@ -28,9 +28,6 @@ Whose = Annotated[
         envvar="MEMORIST_USER",
         help="Whose memory. Without one, each call names its user.",
     ),
-]
-Owner = Annotated[
-    str | None, typer.Option("--user", "-u", help="Whose memory. Default: MEMORIST_USER, or me.")
 ]
 Which = Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {', '.join(CLIENTS)}.")]
 Url = Annotated[str | None, typer.Option("--url", help="A running server: http://…")]
@@ -62,7 +59,7 @@ def serve(
 @mcp.command()
 def install(
     client: Which,
-    user: Owner = None,
+    user: User = None,
     agent: Agent = None,
     db: Database = None,
     url: Url = None,

@@ -27,11 +27,10 @@ Agent = Annotated[str | None, typer.Option("--agent", "-a", help="With which age
 SessionId = Annotated[str | None, typer.Option("--session", "-s", help="In which session.")]
 Database = Annotated[
     str | None,
-    typer.Option(
-        "--db",
-        help="A file, a postgresql:// URL or the http:// address of a server. "
-        "Default: MEMORIST_URL.",
-    ),
+    typer.Option("--db", help="A file, a postgresql:// or a server's URL. Default: MEMORIST_URL."),
+]
+LocalDatabase = Annotated[
+    str | None, typer.Option("--db", help="A file or a postgresql:// URL. Default: MEMORIST_URL.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -39,9 +38,7 @@ Everyone = Annotated[bool, typer.Option("--everyone", help="For all users of the
 LibraryName = Annotated[
     str | None, typer.Option("--library", "-l", help="A library that all users share, by its name.")
 ]
-Deadline = Annotated[
-    float, typer.Option("--deadline", help="Milliseconds. A new process has a model to load.")
-]
+Deadline = Annotated[float, typer.Option("--deadline", help="Milliseconds for the search.")]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memorist import __version__
-from memorist.cli.options import Database, database_url
+from memorist.cli.options import LocalDatabase, database_url
 from memorist.cli.render import console
 from memorist.config import Settings
 from memorist.runtime import open_store
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from memorist.server.http.run import Address
 
 Host = Annotated[str, typer.Option(help="The address to listen on; other machines need a key.")]
-Port = Annotated[int, typer.Option(min=0, max=65_535, help="0 takes a free one.")]
-Workers = Annotated[int, typer.Option(min=1, max=64, help="How many processes.")]
+Port = Annotated[
+    int, typer.Option(min=0, max=65_535, help="The port to listen on; 0 takes a free one.")
+]
+Workers = Annotated[int, typer.Option(min=1, max=64, help="How many processes serve.")]
 Whose = Annotated[
     str | None,
     typer.Option("--user", "-u", help="Whose memory it is where no key is needed. Default: `me`."),
@@ -28,7 +30,12 @@ Auth = Annotated[
     bool | None,
     typer.Option("--auth/--no-auth", help="Require keys. Default: unless only you can connect."),
 ]
-Names = Annotated[list[str] | None, typer.Option(help="May be given several times.")]
+HostNames = Annotated[
+    list[str] | None, typer.Option(help="A host name to answer to; may be given several times.")
+]
+Origins = Annotated[
+    list[str] | None, typer.Option(help="A web origin to allow; may be given several times.")
+]
 Rate = Annotated[
     float | None, typer.Option(min=0, help="Requests a second of one caller; 0: no limit.")
 ]
@@ -39,10 +46,10 @@ def serve(
     port: Port = 7077,
     workers: Workers = 1,
     user: Whose = None,
-    db: Database = None,
+    db: LocalDatabase = None,
     auth: Auth = None,
-    allow_host: Names = None,
-    allow_origin: Names = None,
+    allow_host: HostNames = None,
+    allow_origin: Origins = None,
     rate: Rate = None,
 ) -> None:
     """Serve the memory over HTTP and MCP, with its worker, until stopped."""

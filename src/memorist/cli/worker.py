@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from memorist.cli.options import Database, database_url
+from memorist.cli.options import LocalDatabase, database_url
 from memorist.cli.render import errors, escape_controls
 from memorist.config import Settings
 from memorist.context.compression.summarizer import Summarizer
@@ -35,14 +35,16 @@ LONGEST_PAUSE = 2.0
 
 Runner = Indexer | Worker | Summarizer
 Once = Annotated[bool, typer.Option("--once", help="Do all jobs that are due, and end.")]
-Calls = Annotated[int, typer.Option(min=0, help="How often all workers may ask the model.")]
-Tokens = Annotated[int, typer.Option(min=0, help="How many tokens that may cost.")]
+Calls = Annotated[
+    int, typer.Option(min=0, help="How often all workers may ask the model in an hour.")
+]
+Tokens = Annotated[int, typer.Option(min=0, help="How many tokens that may cost in an hour.")]
 
 log = logging.getLogger("memorist")
 
 
 def worker(
-    db: Database = None,
+    db: LocalDatabase = None,
     once: Once = False,
     calls_per_hour: Calls = DEFAULT_EXTRACTION.calls_per_hour or 0,
     tokens_per_hour: Tokens = DEFAULT_EXTRACTION.tokens_per_hour or 0,
