@@ -68,8 +68,8 @@ class _Form(NamedTuple):
     words: Mapping[str, Mapping[str, int]]  # by the group of the pattern
 
 
-def _spans(form: _Form, said: str, moment: datetime, lean: int) -> Iterator[Span]:
-    for match in form.pattern.finditer(said):
+def _spans(form: _Form, text: str, moment: datetime, lean: int) -> Iterator[Span]:
+    for match in form.pattern.finditer(text):
         groups = {name: value for name, value in match.groupdict().items() if value}
         numbers = {name: _number(value, form.words.get(name, {})) for name, value in groups.items()}
         try:
@@ -139,12 +139,12 @@ def _offset(means: str, _: Mapping[str, int], today: date, lean: int) -> _Found:
     return _moved(today, _UNITS.index(unit), int(count))
 
 
-def _ago(_: str, said: Mapping[str, int], today: date, lean: int) -> _Found:
-    return _moved(today, said["unit"], -said["count"])
+def _ago(_: str, parts: Mapping[str, int], today: date, lean: int) -> _Found:
+    return _moved(today, parts["unit"], -parts["count"])
 
 
-def _ahead(_: str, said: Mapping[str, int], today: date, lean: int) -> _Found:
-    return _moved(today, said["unit"], said["count"])
+def _ahead(_: str, parts: Mapping[str, int], today: date, lean: int) -> _Found:
+    return _moved(today, parts["unit"], parts["count"])
 
 
 def _moved(today: date, unit: int, count: int) -> _Found:
@@ -158,17 +158,17 @@ def _moved(today: date, unit: int, count: int) -> _Found:
     return _one_year(today.year + count)
 
 
-def _weekday(means: str, said: Mapping[str, int], today: date, lean: int) -> _Found | None:
+def _weekday(means: str, parts: Mapping[str, int], today: date, lean: int) -> _Found | None:
     """ "Last Friday" is the latest one, "next Friday" next week's, "on Friday" by `lean`."""
     which = means.split()[1] if " " in means else ("", "coming", "last")[lean]
     monday = today - today.weekday() * _DAY
     if which in ("week-1", "week+0", "week+1", "next"):
         weeks = 1 if which == "next" else int(which[4:])
-        return _one_day(monday + (7 * weeks + said["weekday"]) * _DAY)
+        return _one_day(monday + (7 * weeks + parts["weekday"]) * _DAY)
     if which == "last":
-        return _one_day(today - ((today.weekday() - said["weekday"] - 1) % 7 + 1) * _DAY)
+        return _one_day(today - ((today.weekday() - parts["weekday"] - 1) % 7 + 1) * _DAY)
     if which == "coming":
-        return _one_day(today + ((said["weekday"] - today.weekday() - 1) % 7 + 1) * _DAY)
+        return _one_day(today + ((parts["weekday"] - today.weekday() - 1) % 7 + 1) * _DAY)
     return None
 
 
@@ -177,11 +177,11 @@ def _weekend(means: str, _: Mapping[str, int], today: date, lean: int) -> _Found
     return *_from_to(saturday, saturday + 2 * _DAY), f"weekend of {_day_text(saturday)}", True
 
 
-def _month(means: str, said: Mapping[str, int], today: date, lean: int) -> _Found | None:
+def _month(means: str, parts: Mapping[str, int], today: date, lean: int) -> _Found | None:
     """ "In May", "last May", "in May 2020", "next year in May"."""
-    month = said.get("month") or said["mon"]
-    if "year" in said:
-        return _one_month(said["year"], month, relative=False)
+    month = parts.get("month") or parts["mon"]
+    if "year" in parts:
+        return _one_month(parts["year"], month, relative=False)
     words = means.split()
     if words[-1].lstrip("+-").isdigit():
         return _one_month(today.year + int(words[-1]), month)
@@ -199,21 +199,21 @@ def _turn(passed: bool, lean: int) -> int:
     return 1 if passed else 0
 
 
-def _date(_: str, said: Mapping[str, int], today: date, lean: int) -> _Found | None:
+def _date(_: str, parts: Mapping[str, int], today: date, lean: int) -> _Found | None:
     """ "5 May 2020", or "5 May" of the last or next year by `lean`."""
-    month = said.get("month") or said["mon"]
-    if "year" in said:
-        return _one_day(date(said["year"], month, said["day"]), relative=False)
+    month = parts.get("month") or parts["mon"]
+    if "year" in parts:
+        return _one_day(date(parts["year"], month, parts["day"]), relative=False)
     if lean == 0:
         return None
-    this = date(today.year, month, said["day"])
+    this = date(today.year, month, parts["day"])
     if lean < 0:
         return _one_day(this if this <= today else this.replace(year=today.year - 1))
     return _one_day(this if this >= today else this.replace(year=today.year + 1))
 
 
-def _year(_: str, said: Mapping[str, int], today: date, lean: int) -> _Found:
-    return _one_year(said["year"], relative=False)
+def _year(_: str, parts: Mapping[str, int], today: date, lean: int) -> _Found:
+    return _one_year(parts["year"], relative=False)
 
 
 def _one_day(day: date, relative: bool = True) -> _Found:

@@ -56,8 +56,8 @@ class Ground:
 
     def share(self, words: set[str]) -> float:
         """The share of the words that it has, from 0 to 1."""
-        found = sum(word in self.words or _root(word) in self.words for word in words)
-        return found / len(words) if words else 1.0
+        grounded = sum(word in self.words or _root(word) in self.words for word in words)
+        return grounded / len(words) if words else 1.0
 
 
 def is_grounded(text: str, cited: Ground, around: Ground) -> bool:

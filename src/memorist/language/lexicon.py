@@ -128,8 +128,8 @@ def language(code: str) -> Language:
     relations = _names(written["relations"])
     parts["relation"] = _any(sorted(relations, key=len, reverse=True))
 
-    def pattern(*given: str) -> re.Pattern[str]:
-        filled = (_filled(line, parts) for lines in given for line in lines_of(lines))
+    def pattern(*entries: str) -> re.Pattern[str]:
+        filled = (_filled(line, parts) for lines in entries for line in lines_of(lines))
         return _compiled(_edged(_any(filled), spaced))
 
     cues = {name: pattern(lines) for name, lines in written["cues"].items()}

@@ -65,10 +65,10 @@ def undone(store: Store, scope: Scope, id_: str, now: datetime) -> list[Change]:
     """The changes that undo the last thing that happened to a fact, or to a memory's facts."""
     changes: list[Change] = []
     record = _record(store, scope, id_)
-    told: Sequence[MemoryItem | Fact] = facts_of(store, scope, record) or [record]
-    for one in told:
-        heirs = store.records(scope, [one.superseded_by] if one.superseded_by else [])
-        if has_ended(one) and any(heir.superseded_by for heir in heirs):
+    records: Sequence[MemoryItem | Fact] = facts_of(store, scope, record) or [record]
+    for one in records:
+        successors = store.records(scope, [one.superseded_by] if one.superseded_by else [])
+        if has_ended(one) and any(successor.superseded_by for successor in successors):
             raise ConflictError("what replaced it was replaced itself; undo that first")
         changes += undo(one, store.superseded_by(scope, one.id), now)
     return changes
@@ -79,16 +79,16 @@ def facts_of(store: Store, scope: Scope, record: MemoryItem | Fact) -> list[Fact
     if isinstance(record, Fact):
         return []
     moments = [None, record.ended_at - MOMENT] if record.ended_at else [None]
-    found = [fact for moment in moments for fact in store.facts(scope, known_at=moment)]
-    mine = {fact.id: fact for fact in found if fact.memory == record.id}
+    facts = [fact for moment in moments for fact in store.facts(scope, known_at=moment)]
+    mine = {fact.id: fact for fact in facts if fact.memory == record.id}
     return [fact for fact in mine.values() if has_ended(fact) == has_ended(record)]
 
 
 def _record(store: Store, scope: Scope, id_: str) -> MemoryItem | Fact:
-    found = store.records(scope, [id_])
-    if not found:
+    records = store.records(scope, [id_])
+    if not records:
         raise NotFoundError("no memory or fact with this id for this user")
-    return found[0]
+    return records[0]
 
 
 def neighbours_of(
@@ -108,9 +108,9 @@ def similar_memories(store: Store, home: Scope, text: str) -> list[MemoryItem]:
     words = sorted(dict.fromkeys(fold(text).split()), key=len, reverse=True)[:MOST_WORDS]
     if not words:
         return []
-    found = store.match_text(
+    hits = store.match_text(
         home, [(word,) for word in words], limit=MOST_SIMILAR, filters=_MEMORIES
     )
-    matches = store.read(home, [one.passage for one in found])
+    matches = store.read(home, [hit.passage for hit in hits])
     records = store.records(home, [match.id for match in matches])
     return [one for one in records if isinstance(one, MemoryItem)]

@@ -1,4 +1,4 @@
-"""Reads what mem0 gives out, in each of the forms that people save it in.
+"""Reads exports of mem0 in every form that people save them in.
 
 `get_all` gives `{"results": [{"id", "memory", "user_id", "created_at", …}]}`; people also save the
 bare list, several pages, one entry a line, the points of the vector store (`payload.data`), and
@@ -31,7 +31,7 @@ Entry = Mapping[str, Any]
 
 
 def read_mem0(path: Path, now: datetime, *, tenant: str = "default") -> list[MemoryItem]:
-    """The memories of a mem0 export; one that is not dated counts as made now."""
+    """The memories of a mem0 export; one without a date is dated now."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -41,20 +41,20 @@ def read_mem0(path: Path, now: datetime, *, tenant: str = "default") -> list[Mem
 
 def parse_mem0(raw: bytes, now: datetime, *, tenant: str = "default") -> list[MemoryItem]:
     """The memories in the bytes of a mem0 export."""
-    found: dict[str, MemoryItem] = {}
+    items: dict[str, MemoryItem] = {}
     for place, entry in _entries(_text(raw)):
         try:
             item = _item(entry, now, tenant, place)
         except InvalidError as error:
             raise RecordError(f"{place}: {error}") from None
-        if found.get(item.id, item) != item:
+        if items.get(item.id, item) != item:
             raise RecordError(f"{place}: its id was given to another memory before")
-        found[item.id] = item  # pages that overlap repeat an entry
-    return list(found.values())
+        items[item.id] = item  # pages that overlap repeat an entry
+    return list(items.values())
 
 
 def _text(raw: bytes) -> str:
-    """The export's text, unpacked if need be."""
+    """The text of an export, unpacked if it is a zip or gzip file."""
     try:
         if raw.startswith(b"PK"):
             with zipfile.ZipFile(io.BytesIO(raw)) as packed:
@@ -76,7 +76,7 @@ def _member(packed: zipfile.ZipFile) -> str:
 
 
 def _entries(text: str) -> Iterator[tuple[str, Entry]]:
-    """Each entry, and where it stands."""
+    """Each entry, and its place in the export for error messages."""
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines:
         raise RecordError(f"the export is empty; {_CURE}")
@@ -89,7 +89,7 @@ def _entries(text: str) -> Iterator[tuple[str, Entry]]:
 
 
 def _is_whole(line: str) -> bool:
-    """Whether a first line is JSON by itself, so that every line is."""
+    """Whether the first line is JSON by itself: then every line is."""
     try:
         return isinstance(json.loads(line), dict | list)
     except ValueError:
@@ -136,7 +136,7 @@ def _item(entry: Entry, now: datetime, tenant: str, place: str) -> MemoryItem:
             agent=_key(fields, "agent_id"),
             session=_key(fields, "run_id"),
         ),
-        text=_said(fields),
+        text=_text_of(fields),
         source="import",
         created_at=created,
         expires_at=_moment(fields, "expiration_date"),
@@ -144,7 +144,7 @@ def _item(entry: Entry, now: datetime, tenant: str, place: str) -> MemoryItem:
     )
 
 
-def _said(fields: Entry) -> str:
+def _text_of(fields: Entry) -> str:
     for key in _TEXTS:
         if (value := fields.get(key)) is not None:
             if not isinstance(value, str):

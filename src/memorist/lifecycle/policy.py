@@ -49,8 +49,8 @@ def classified(
     candidate: Candidate, *, has_tools: bool = False, policy: Policy = DEFAULT_POLICY
 ) -> Candidate:
     """The candidate with its category, importance and tags; working memory gets its end."""
-    found = classify(candidate.text, has_tools=has_tools)
-    category = candidate.category if found == "knowledge" else found
+    by_words = classify(candidate.text, has_tools=has_tools)
+    category = candidate.category if by_words == "knowledge" else by_words
     expires_at, importance = candidate.expires_at, candidate.importance
     if candidate.kind == "working" and expires_at is None:
         expires_at = candidate.said_at + policy.working_for

@@ -69,7 +69,7 @@ def reconcile(
     """The changes that a candidate makes among its neighbours."""
     if is_echo(candidate, neighbours, policy):
         return []
-    if not candidate.text:  # a fact that was given as one
+    if not candidate.text:  # a fact that was added outright
         return list(_claims(candidate, neighbours.facts, scope, now, memory=None))
     duplicate = _duplicate(candidate, neighbours.items, policy)
     if duplicate is not None:
@@ -145,8 +145,9 @@ def _reinforced(item: MemoryItem, candidate: Candidate, policy: Policy) -> Reinf
 
 
 def _item(candidate: Candidate, scope: Scope, policy: Policy) -> MemoryItem:
-    given = candidate.importance
-    importance = policy.base_importance if given is None else given
+    importance = candidate.importance
+    if importance is None:
+        importance = policy.base_importance
     return MemoryItem(
         id=derived_id("memory", candidate.sources, candidate.text),
         scope=scope,
