@@ -54,7 +54,7 @@ from memorist.namespaces import (
 from memorist.operations import OPERATIONS, make_cursor
 from memorist.providers.http import MAX_SERVER_BYTES, PAGE, Connection, NotHereError, part
 from memorist.records.change import Change
-from memorist.records.decode import from_plain
+from memorist.records.decode import from_json
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult, Summary
 from memorist.records.entry import Answer, Ask, Put
 from memorist.records.fact import Fact
@@ -310,11 +310,11 @@ class RemoteStore:
             "id": scope.session,
             "session_id": claimed,
         }
-        return from_plain(Session, self._api.call("resolve_session", body)["session"])
+        return from_json(Session, self._api.call("resolve_session", body)["session"])
 
     def active(self, scope: Scope) -> Session | None:
         data = self._get("active_session", {"user": scope.user, "agent": scope.agent})
-        return None if data is None else from_plain(Session, data)
+        return None if data is None else from_json(Session, data)
 
     def sessions(
         self, scope: Scope, *, limit: int | None = None, after: tuple[datetime, str] | None = None
@@ -355,7 +355,7 @@ class RemoteStore:
         answers = [self._get("get_message", {"message_id": id_, **where}) for id_ in message_ids]
         return [read_entry(data) for data in answers if data is not None]
 
-    def grow(self, scope: Scope, message: Message) -> None:
+    def append_text(self, scope: Scope, message: Message) -> None:
         """Send what was added to a message that is being written."""
         text, id_ = str(message.content or ""), message.message_id
         start = self._sent.get(id_, 0)
@@ -398,7 +398,7 @@ class RemoteStore:
     def note(self, scope: Scope, *, version: int | None = None) -> Note | None:
         where = {"user": scope.user, "agent": scope.agent, "version": version}
         data = self._get("get_notes", where)
-        return from_plain(Note, data) if data and data["version"] else None
+        return from_json(Note, data) if data and data["version"] else None
 
     def note_versions(self, scope: Scope) -> list[Note]:
         where = {"user": scope.user, "agent": scope.agent}
@@ -407,7 +407,7 @@ class RemoteStore:
     def write_note(self, scope: Scope, text: str, *, base_version: int) -> Note:
         where = {"user": scope.user, "agent": scope.agent}
         body = {**where, "text": text, "base_version": base_version}
-        return from_plain(Note, self._api.call("write_notes", body))
+        return from_json(Note, self._api.call("write_notes", body))
 
     def put_article(self, article: Article, chunks: Sequence[Chunk]) -> PutResult:
         body = {"title": article.title, "text": article.text, "uri": article.uri}
@@ -417,14 +417,14 @@ class RemoteStore:
     def read_articles(self, scope: Scope, ids: Sequence[str]) -> list[Article]:
         where = library_arguments(scope)
         answers = [self._get("get_article", {"article_id": id_, **where}) for id_ in ids]
-        return [from_plain(Article, data) for data in answers if data is not None]
+        return [from_json(Article, data) for data in answers if data is not None]
 
     def articles(self, scope: Scope) -> list[ArticleInfo]:
         return records(ArticleInfo)(self._api.pages("list_articles", library_arguments(scope)))
 
     def forget(self, scope: Scope, *, record_id: str) -> Forgotten:
         where = {"article_id": record_id, **library_arguments(scope)}
-        return from_plain(Forgotten, self._api.call("remove_article", where))
+        return from_json(Forgotten, self._api.call("remove_article", where))
 
     def _get(self, operation: str, arguments: Mapping[str, Any]) -> Any:
         try:
@@ -471,7 +471,7 @@ class RemoteLibrary(Library):
             "deadline_ms": deadline_ms,
         }
         data = self._api.call("retrieve_articles", {**library_arguments(self.scope), **body})
-        return [from_plain(Retrieved, quoted["article"]) for quoted in data["found"]]
+        return [from_json(Retrieved, quoted["article"]) for quoted in data["found"]]
 
     def quotes(
         self, question: str, max_tokens: int, counter: Any, *, deadline_ms: float | None = 50.0
@@ -541,7 +541,7 @@ class Client(Memory):
         for batch in batches(all_messages):
             body = {"user": user, "agent": agent, "session": session, "source": source}
             answer = self._api.call("add_messages", {**body, "messages": batch})
-            stored = from_plain(Remembered, answer)
+            stored = from_json(Remembered, answer)
             session, ids, added = stored.session_id, ids + stored.message_ids, added + stored.added
         return Remembered(session_id=session or "", message_ids=ids, added=added)
 

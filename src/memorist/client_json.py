@@ -13,7 +13,7 @@ from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import InvalidError
 from memorist.providers.images import encode_image
 from memorist.records.change import Change
-from memorist.records.decode import from_plain
+from memorist.records.decode import from_json
 from memorist.records.entry import Answer, Ask, Entry, Get, Ids, Namespaces, Put, Search
 from memorist.records.fact import Fact
 from memorist.records.log import LogEntry
@@ -31,12 +31,12 @@ LIBRARY_TENANT, STORE_TENANT = "/library", "/store"
 
 def record(kind: type[T]) -> Callable[[Any], T]:
     """Reads an answer that is one record."""
-    return lambda data: from_plain(kind, data)
+    return lambda data: from_json(kind, data)
 
 
 def records(kind: type[T]) -> Callable[[Any], list[T]]:
     """Reads the items of a list as records."""
-    return lambda items: [from_plain(kind, item) for item in items]
+    return lambda items: [from_json(kind, item) for item in items]
 
 
 def read_id(data: Any) -> str:
@@ -53,12 +53,12 @@ def read_change(name: str, data: Mapping[str, Any]) -> Change:
     """One change by its name."""
     kind: Any = {kind.__name__.lower(): kind for kind in get_args(Change)}[name]
     if "record" not in data:
-        return cast(Change, from_plain(kind, data))
+        return cast(Change, from_json(kind, data))
     fields = {key: value for key, value in data.items() if key != "record"}
     if "at" in fields:
         fields["at"] = datetime.fromisoformat(fields["at"])
     holder: Any = Fact if "predicate" in data["record"] else MemoryItem
-    return cast(Change, kind(record=from_plain(holder, data["record"]), **fields))
+    return cast(Change, kind(record=from_json(holder, data["record"]), **fields))
 
 
 def recall_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def to_json(value: Any) -> Any:
 
 def read_entry(data: dict[str, Any]) -> LogEntry:
     """A message of the log with its position."""
-    message = from_plain(Message, data["message"])
+    message = from_json(Message, data["message"])
     return LogEntry(data["seq"], data["session_id"], data["source"], message)
 
 
@@ -179,7 +179,7 @@ def operation_json(operation: Ask | Put) -> dict[str, Any]:
 def read_answer(ask: Ask, answer: list[Any]) -> Answer:
     """The answer to one read of entries."""
     if isinstance(ask, Get | Search):
-        return [from_plain(Entry, item) for item in answer]
+        return [from_json(Entry, item) for item in answer]
     return [tuple(item) for item in answer] if isinstance(ask, Namespaces) else list(answer)
 
 
@@ -212,8 +212,8 @@ def read_receipt(data: Mapping[str, Any]) -> Receipt:
         answer=data["answer"],
         counted_by=data["counted_by"],
         exact=data["exact"],
-        parts=tuple(from_plain(Part, item) for item in data["parts"]),
-        compression=None if compression is None else from_plain(Compression, compression),
+        parts=tuple(from_json(Part, item) for item in data["parts"]),
+        compression=None if compression is None else from_json(Compression, compression),
         timings_ms=data["timings_ms"],
         late=tuple(data["late"]),
         failed=data["failed"],
@@ -227,4 +227,4 @@ def read_context(answer: Mapping[str, Any]) -> Context:
 
 def read_compression(answer: Any) -> Compression | None:
     """The compression in an answer, if there was something to compress."""
-    return None if answer is None else from_plain(Compression, answer)
+    return None if answer is None else from_json(Compression, answer)

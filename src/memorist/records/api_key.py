@@ -1,4 +1,4 @@
-"""API keys: who may ask a server, and for whom; the key itself is kept nowhere."""
+"""API keys of a server; the key itself is not stored."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """What a store knows of a key: whose it is, how long it is good for, and its SHA-256.
+    """What is stored of a key: its user, how long it is valid, and its SHA-256.
 
-    A key without a user is an admin's: its holder names the user in each request. From
-    `expires_at` on it is refused; once there is a `revoked_at` it is, whatever a clock says.
+    A key without a user is an admin's, who names the user in each request. It is refused from
+    `expires_at` on, and at any time once `revoked_at` is set.
     """
 
     id: str
@@ -41,9 +41,9 @@ class ApiKey:
 
     @property
     def admin(self) -> bool:
-        """Whether it opens the memories of all users of its tenant."""
+        """Whether it gives access to all users of its tenant."""
         return self.user is None
 
     def expired(self, at: datetime) -> bool:
-        """Whether its time is over."""
+        """Whether it has expired."""
         return self.expires_at is not None and self.expires_at <= at

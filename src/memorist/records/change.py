@@ -1,4 +1,4 @@
-"""Changes: everything that can happen to what was derived, as values."""
+"""Changes: everything that can happen to memories and facts, as values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reinforce:
-    """It was said or used again: count it, add the messages that say so, raise its weight."""
+    """It was said or used again: count that, add the messages that say so, raise its importance."""
 
     id: str
     sources: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Reinforce:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supersede:
-    """A newer one takes the place of an older one, which is kept, ended and linked."""
+    """A newer record supersedes an older one, which is ended and linked to it."""
 
     old_id: str
     record: MemoryItem | Fact
@@ -57,7 +57,7 @@ class Promote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expire:
-    """Its time is over; it stays visible in the past."""
+    """It has expired; it stays visible in the past."""
 
     id: str
     reason: str = ""
@@ -70,7 +70,7 @@ class Expire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retract:
-    """It was wrong; it stays visible as something once believed. `by` is what is right instead."""
+    """It was wrong; it stays visible as once believed. `by` is the id of what is right instead."""
 
     id: str
     reason: str = ""
@@ -84,7 +84,7 @@ class Retract:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
-    """What ended, or was taken back, holds again."""
+    """What ended or was retracted holds again."""
 
     id: str
     reason: str = ""

@@ -1,4 +1,4 @@
-"""Records of plain JSON values: what a server tells, as the records that it told of."""
+"""Records from JSON: a server's answers as the records they describe."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ T = TypeVar("T")
 _DURATION = re.compile(r"(-?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?")
 
 
-def from_plain(kind: type[T], data: Any) -> T:
-    """The record of this kind that the JSON value tells of."""
+def from_json(kind: type[T], data: Any) -> T:
+    """The record of this kind that a JSON value describes."""
     try:
-        made: T = _made(kind, data)
+        record: T = _decoded(kind, data)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise RecordError(f"this is no {kind.__name__} ({type(error).__name__})") from None
-    return made
+        raise RecordError(f"this is not a {kind.__name__} ({type(error).__name__})") from None
+    return record
 
 
-def _made(kind: Any, data: Any) -> Any:
+def _decoded(kind: Any, data: Any) -> Any:
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         return _either(get_args(kind), data)
@@ -33,10 +33,10 @@ def _made(kind: Any, data: Any) -> Any:
         return _record(kind, data)
     if origin in (tuple, list, Sequence):
         inner = get_args(kind)[0]
-        return (list if origin is list else tuple)(_made(inner, item) for item in data)
+        return (list if origin is list else tuple)(_decoded(inner, item) for item in data)
     if origin in (dict, Mapping):
         inner = get_args(kind)[1]
-        return {key: _made(inner, item) for key, item in data.items()}
+        return {key: _decoded(inner, item) for key, item in data.items()}
     if kind is datetime:
         return datetime.fromisoformat(data)
     if kind is timedelta:
@@ -45,17 +45,17 @@ def _made(kind: Any, data: Any) -> Any:
 
 
 def _either(kinds: tuple[Any, ...], data: Any) -> Any:
-    """The one of several kinds that a value is of; a record, if it is an object."""
+    """A value of one of several kinds; where more than one is left, as it is."""
     if data is None and NoneType in kinds:
         return None
     rest = [kind for kind in kinds if kind is not NoneType]
-    return _made(rest[0], data) if len(rest) == 1 else data
+    return _decoded(rest[0], data) if len(rest) == 1 else data
 
 
 def _record(kind: Any, data: Mapping[str, Any]) -> Any:
     hints = _hints(kind)
-    known = {name: _made(hint, data[name]) for name, hint in hints.items() if name in data}
-    return kind(**known)
+    values = {name: _decoded(hint, data[name]) for name, hint in hints.items() if name in data}
+    return kind(**values)
 
 
 @lru_cache(maxsize=256)
@@ -66,10 +66,10 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 def _duration(text: str) -> timedelta:
     """A duration as ISO 8601 writes it."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        raise ValueError("no duration")
-    sign, days, hours, minutes, seconds = found.groups()
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError("not a duration")
+    sign, days, hours, minutes, seconds = match.groups()
     length = timedelta(
         days=int(days or 0),
         hours=int(hours or 0),

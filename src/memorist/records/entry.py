@@ -121,9 +121,9 @@ Answer = list[Entry] | list[Namespace] | list[str]
 
 def entry_id(namespace: Namespace, key: str) -> str:
     """A short id of a namespace and a key, unique to them."""
-    # A path holds no NUL, so the pair cannot be spelled in two ways.
-    said = f"{path_of(namespace)}\x00{key}".encode("utf-8", "surrogatepass")
-    return hashlib.sha256(said).hexdigest()[:32]
+    # A path contains no NUL, so no other pair gives the same text.
+    place = f"{path_of(namespace)}\x00{key}".encode("utf-8", "surrogatepass")
+    return hashlib.sha256(place).hexdigest()[:32]
 
 
 def path_of(namespace: Namespace) -> str:
@@ -140,7 +140,7 @@ def namespace_of(path: str) -> Namespace:
 
 
 def check_entry_key(key: object) -> str:
-    """Any text is a key."""
+    """Raise unless this is a text: any is allowed."""
     if not isinstance(key, str):
         raise RecordError(f"key must be a string, got {type(key).__name__}")
     return key

@@ -1,4 +1,4 @@
-"""Facts: edges of the graph, with when they were true and when we knew."""
+"""Facts: edges of the graph, with when they were true and when that was known."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Fact:
     """`subject predicate object`, true from `valid_from` to `valid_to`, known likewise.
 
     An open end is None: true until further notice, known until retracted. `ended_at` is when
-    `valid_to` was learnt, where that was later than the fact, `said_at` when it was told; `memory`
-    is the id of the memory that states it, which ends with it.
+    `valid_to` was learnt, if that was later than the fact; `said_at` is the moment of its message;
+    `memory` is the id of the memory that states it, which ends with it.
     """
 
     scope: Scope
@@ -69,7 +69,7 @@ class Fact:
 
     @property
     def topic(self) -> str:
-        """A key shared by facts with the same subject and predicate, however written."""
+        """A key that facts with the same subject and predicate share, however written."""
         return topic_of(self.subject, self.predicate)
 
     def is_about(self, thing: str) -> bool:
@@ -88,7 +88,7 @@ class Fact:
         return _within(valid_at, self.valid_from, self._end_known(known_at))
 
     def _end_known(self, known_at: datetime | None) -> datetime | None:
-        """When it ended, if that was known at the moment."""
+        """When it ended, if that was known at that moment."""
         if known_at is not None and self.ended_at is not None and known_at < self.ended_at:
             return None
         return self.valid_to
@@ -103,6 +103,6 @@ def _plain(text: str) -> str:
 
 
 def topic_of(subject: str, predicate: str) -> str:
-    """The key under which facts compete: subject and predicate, without case and spacing."""
+    """A key of subject and predicate, without case and spacing."""
     folded = "\x00".join(map(_plain, (subject, predicate)))
     return hashlib.sha256(folded.encode()).hexdigest()[:32]

@@ -12,7 +12,7 @@ from memorist.errors import InvalidError, RecordError
 PASSAGES_PER_MESSAGE = 1_048_576
 """A message's passages have the ids from this times its seq upward; the SQL spells it out."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_EXACT = 4 * 10**15  # until 2096 a float tells microseconds apart, and is twice as fast
+_EXACT = 4 * 10**15  # until 2096 a float is exact to the microsecond, and twice as fast
 _lock = threading.Lock()
 _last = 0
 
@@ -42,7 +42,7 @@ def to_micros(moment: datetime) -> int:
 
 
 def from_micros(micros: int) -> datetime:
-    """The moment `to_micros` was given, in UTC."""
+    """The moment of so many microseconds since 1970, in UTC."""
     if 0 <= micros < _EXACT:
         return datetime.fromtimestamp(micros / 1_000_000, UTC)
     return _EPOCH + timedelta(0, 0, micros)

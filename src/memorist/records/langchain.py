@@ -1,9 +1,9 @@
 """Messages in the form LangChain keeps them, `{"type": …, "data": …}`, and back.
 
-Neither side loses anything. What LangChain has no place for is JSON text under
-`additional_kwargs["memorist"]`. What we have none for (its metadata, the blocks of a text)
-is JSON text under `structured_data["langchain"]`: the fields in which LangChain's form differs
-from the one that we would make. It is used as long as it says what the message says.
+Neither side loses anything. What LangChain has no field for is JSON text under
+`additional_kwargs["memorist"]`. What we have no field for (its metadata, the blocks of a text) is
+JSON text under `structured_data["langchain"]`: the fields in which LangChain's form differs from
+the one that we would make. It is used as long as it matches the message.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TOO_DEEP = 128
 
 
 def to_stored(message: Message) -> Stored:
-    """What a table keeps: LangChain's form, and our own beside it so that nothing is lost."""
+    """The form that is stored: LangChain's, with our own beside it so that nothing is lost."""
     stored = _plain(message, None)
     if _theirs(message) and not _storable(stored):
         stored = _form(message, _TYPES[message.role], None)
@@ -44,22 +44,22 @@ def to_stored(message: Message) -> Stored:
 def to_dict(
     message: Message, encode_image: Callable[[str], str] | None = None, *, usual: bool = False
 ) -> Stored:
-    """What `message_to_dict` would give, with our own form beside it only where it is needed.
+    """What `message_to_dict` would return, with our own form beside it only where it is needed.
 
-    In the `usual` form it is without what LangChain may have said of it.
+    The `usual` form leaves out what LangChain had in another form.
     """
     kind = _TYPES[message.role]
     stored = _form(message, kind, encode_image) if usual else _plain(message, encode_image)
     if not usual and _is_bare(message):
         return stored
-    return stored if _says(stored, message) else _with_ours(stored, message)
+    return stored if _matches(stored, message) else _with_ours(stored, message)
 
 
 def from_stored(stored: Mapping[str, Any], **known: Any) -> Message:
-    """The message that a stored form holds, whoever wrote it; `known` fields are taken as told."""
+    """The message of a stored form, whoever wrote it; `known` fields are taken as given."""
     try:
         return _ours(stored, known)
-    except (KeyError, TypeError, ValueError):  # not ours, or only made to look like it
+    except (KeyError, TypeError, ValueError):  # not ours, or changed
         return _foreign(stored, known)
 
 
@@ -73,13 +73,13 @@ def _ours(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:
         return message
     if said == _said(_plain(message, None)["data"]["content"]):
         return message
-    raise ValueError("somebody has edited it")
+    raise ValueError("it was edited")
 
 
 def _foreign(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:
     clean = _clean(stored)
     data = stored.get("data") if isinstance(stored, Mapping) else None
-    if not isinstance(data, Mapping) or "type" not in stored:  # another form that one may have
+    if not isinstance(data, Mapping) or "type" not in stored:  # another serialised form
         return Message(**{**response_fields(clean), **known})
     message = _read(clean, known)
     usual = _form(message, str(stored["type"]), None)
@@ -108,7 +108,7 @@ def _read(stored: Stored, known: dict[str, Any]) -> Message:
         more = data.get("additional_kwargs") or {}
         more = {key: value for key, value in more.items() if key not in _FIELDS}
         return Message(**{**_fields(stored, data, more), **known})
-    except (AttributeError, MessageError):  # these are anybody's, in any shape: kept, not read
+    except (AttributeError, MessageError):  # additional_kwargs may have any shape: kept, not read
         return Message(**{**_fields(stored, data, {}), **known})
 
 
@@ -117,14 +117,14 @@ def _fields(stored: Stored, data: Any, more: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(message: Message, encode_image: Callable[[str], str] | None) -> Stored:
-    """LangChain's form of a message, as it was there if it comes from there."""
+    """LangChain's form of a message: the original one, if it came from there unchanged."""
     usual = _form(message, _TYPES[message.role], encode_image)
     theirs = _theirs(message)
     if not theirs:
         return usual
     kind = str(theirs.get("type", usual["type"]))
     stored = {"type": kind, "data": _form(message, kind, encode_image)["data"] | theirs}
-    if theirs.keys() <= _SILENT or _says(stored, message):
+    if theirs.keys() <= _SILENT or _matches(stored, message):
         return stored
     return usual  # the message was changed since
 
@@ -151,9 +151,9 @@ def _theirs(message: Message) -> dict[str, Any]:
 
 
 def _is_bare(message: Message) -> bool:
-    """Whether it is words and no more, of which LangChain's form surely says all.
+    """Whether it is text alone, which LangChain's form surely holds.
 
-    A conversation is sent anew at every turn, and nearly all of it is such.
+    A fast path: whole conversations are converted at every turn, and most messages are text.
     """
     more, theirs = extras(message), _theirs(message)
     said_of_it = more.get("structured_data") == {_THEIRS: _dumped(theirs)}
@@ -162,8 +162,8 @@ def _is_bare(message: Message) -> bool:
     return not more and message.role != "tool" and not UNSTORABLE.search(str(message.content))
 
 
-def _says(stored: Stored, message: Message) -> bool:
-    """Whether a stored form is read as this very message."""
+def _matches(stored: Stored, message: Message) -> bool:
+    """Whether a stored form is read as this message."""
     try:
         read = _foreign(stored, {"message_id": message.message_id})
     except (KeyError, TypeError, ValueError):
@@ -230,21 +230,21 @@ def _arguments(call: ToolCallMsg) -> dict[str, Any] | None:
 
 
 def _role(stored: Mapping[str, Any]) -> str:
-    """The role of a stored message; that of a chat message may be any word."""
+    """The role of a stored message; a chat message names its own, which may be any word."""
     kind = str(stored["type"])
     named = str(stored["data"].get("role")) if kind == "chat" else kind
     return _ROLES.get(re.sub(r"(Message)?(Chunk)?$", "", named).lower(), "user")
 
 
 def _said(content: Any) -> Any:
-    """The texts of LangChain's content. Its numbers may come back from jsonb in another form."""
+    """The texts of LangChain's content, without numbers, which jsonb may change in form."""
     if isinstance(content, str):
         return _clean(content)
     return [_clean(part.get("text") if isinstance(part, dict) else part) for part in content]
 
 
 def _same(value: Any, usual: Any) -> bool:
-    """Equality that tells 1 from True and from 1.0, as JSON does."""
+    """Whether two values are equal as JSON: 1, 1.0 and True differ."""
     if usual is False and value in (None, False):
         return True
     return value == usual and json.dumps(value, sort_keys=True) == json.dumps(usual, sort_keys=True)

@@ -17,7 +17,7 @@ from memorist.records.text import check_json, check_key, check_text, dump_json
 from memorist.records.wire import response_fields
 
 _DATA_URL = re.compile(r"data:[\w.+/-]+;base64,")
-_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}")  # bytes as text: nobody reads them
+_ENCODED = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}")  # encoded bytes, which are not text to read
 ROLES = ("user", "assistant", "system", "tool")
 _CALL_FIELDS = ("id", "call_id", "type", "name", "arguments")
 UNSET: Any = object()  # the default of parameters for which None would be a mistake
@@ -117,8 +117,8 @@ class MessageContent:
 class Message:
     """One message of a conversation, validated when it is made.
 
-    `images` holds paths, http(s) URLs or data URLs as given; see `to_wire`. `unfinished` says
-    that more was to come: the message is being streamed, or its writer did not live to end it.
+    `images` are paths, http(s) URLs or data URLs as given; see `to_wire`. `unfinished` says that
+    the message is being streamed, or that its writer died before the end.
     """
 
     role: str
@@ -164,7 +164,7 @@ class Message:
 
     @property
     def text(self) -> str:
-        """What a person would read: the content, then the calls it makes."""
+        """What a person would read: the content, then the calls."""
         if type(self.content) is str and not self.tool_calls and not self.agent_calls:
             return self.content
         parts = [readable(self.content)] if self.content else []
@@ -178,7 +178,7 @@ class Message:
         return cls(**{**response_fields(response), **overrides})
 
     def to_wire(self, encode_image: Callable[[str], str] | None = None) -> dict[str, Any]:
-        """The dict a chat model's API takes. Images stay as given unless an encoder is passed."""
+        """The dict that a chat API takes. Images stay as given unless an encoder is passed."""
         wire: dict[str, Any] = {"role": self.role, "content": self._wire_content(encode_image)}
         if self.name is not None:
             wire["name"] = self.name
@@ -208,7 +208,7 @@ class Message:
     def _wire_content(self, encode_image: Callable[[str], str] | None) -> Any:
         content = dump_json(self.content) if isinstance(self.content, dict) else self.content
         if isinstance(content, list):
-            content = check_json(content, "content")  # a copy: what readers do to it is theirs
+            content = check_json(content, "content")  # a copy, which the caller may change
         if not self.images:
             # A model's API takes null only beside tool calls.
             return "" if content is None and not self.tool_calls else content

@@ -1,4 +1,4 @@
-"""Questions and answers: what recall is asked, finds and confesses."""
+"""Questions and answers of recall."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ def _names(given: Any, field: str, known: tuple[str, ...] | None = None) -> tupl
 
 
 def check_deadline(deadline_ms: object) -> None:
-    """Refuse what is no time to wait for."""
+    """Raise unless this is a number above 0, or None."""
     if deadline_ms is not None and not (isinstance(deadline_ms, int | float) and deadline_ms > 0):
         raise InvalidError("deadline_ms must be a number above 0, or None to wait")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A question, where to look for its answer, and how long."""
+    """A question, with where and how long to search for its answer."""
 
     scope: Scope
     question: str
@@ -122,11 +122,11 @@ class Found(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A span of a message or of something derived: what ranking knows of it.
+    """A span of a message or of a derived record, with what ranking uses.
 
-    `said_at` is in microseconds since 1970; `source` is the one message that something was
-    derived from; `outdated` says that what a message tells was overtaken. A tuple of what the
-    database gives, since hundreds are made for every question.
+    `said_at` is in microseconds since 1970; `source` is the message that a record was derived
+    from, if it is only one; `outdated` says that a newer message changed what this one says. A
+    tuple of what the database returns, since hundreds are made for every question.
     """
 
     id: int
@@ -148,7 +148,7 @@ class Passage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A passage with its words and the id of the record they are from."""
+    """A passage with its text and the id of its record."""
 
     passage: int
     kind: HitKind
@@ -163,10 +163,10 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """Why something was recalled: its place in each channel, and what moved it from there.
+    """Why something was recalled.
 
-    `ranks` and `scores` are the channels' own, `parts` is what each of them and each boost
-    added to the hit's score; `start` and `stop` say which span of the record was found.
+    `ranks` and `scores` are those of each channel; `parts` is what each channel and each boost
+    added to the hit's score; `start` and `stop` are the span of the record that was found.
     """
 
     ranks: dict[str, int]
@@ -184,7 +184,7 @@ class Why:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One thing recalled, with the id of the record it comes from and its reason."""
+    """One thing recalled, with the id of its record and the reason."""
 
     kind: HitKind
     id: str
@@ -201,8 +201,8 @@ class Hit:
 class Recall:
     """What was found, how long each channel took, and which gave nothing.
 
-    `late` names the channels that were not done at the deadline, `failed` those that could
-    not do their work, with the reason. Neither keeps the others from answering.
+    `late` names the channels that were not done at the deadline, `failed` those that raised an
+    error, with the reason; the others' hits are there in either case.
     """
 
     hits: tuple[Hit, ...]
@@ -215,8 +215,8 @@ class Recall:
 class Forgotten:
     """What a `forget` removed, counted by kind.
 
-    `residue` is empty when no byte of it is left in the database's files, or when they were
-    not scrubbed. Otherwise it says where copies may remain and what removes them.
+    `residue` says where copies of it may remain in the database's files and what removes them. It
+    is empty when none remain, or when the files were not scrubbed.
     """
 
     counts: dict[str, int]

@@ -1,4 +1,4 @@
-"""Scope: whose memory it is. Every read and write carries one."""
+"""Scope: the user, agent and session that a read or write is for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memorist.errors import ScopeError
 from memorist.records.text import check_key, check_text
 
 MAX_ID_BYTES = 65_536
-ROOMS = ("library", "once", "store")  # of a tenant: what is kept there is no user's
+ROOMS = ("library", "once", "store")  # parts of a tenant that belong to no user
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +50,16 @@ class Scope:
 
 
 def check_tenant(tenant: str) -> str:
-    """Refuse a name from outside that would be a room of another tenant, such as its shelves."""
+    """Raise if a tenant's name would name a part of another tenant, such as its libraries."""
     if tenant.endswith(tuple(f"/{room}" for room in ROOMS)):
-        raise ScopeError(f"tenant must not end in /{', /'.join(ROOMS)}: these are kept apart")
+        raise ScopeError(f"tenant must not end in /{', /'.join(ROOMS)}: these names are reserved")
     return tenant
 
 
 @lru_cache(maxsize=4_096)
 def owner_of(tenant: str, user: str) -> str:
-    """The key of a user's rows: short whatever the ids are, and nobody else's."""
-    # Ids hold no NUL, so the pair cannot be spelled in two ways.
+    """The key of a user's rows: short, however long the ids, and unique to the user."""
+    # Ids contain no NUL, so no other pair gives the same text.
     return hashlib.sha256(f"{tenant}\x00{user}".encode()).hexdigest()[:32]
 
 

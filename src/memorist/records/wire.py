@@ -1,10 +1,10 @@
 """Providers' replies, read into the fields of a `Message`.
 
-Each reader only unwraps its provider's envelope; `_message` reads what was inside. What has
-no field of its own is kept in `structured_data`, as the provider sent it:
+Each reader unwraps its provider's envelope; `_message` reads the message inside. What has no field
+of its own is kept in `structured_data`, as the provider sent it:
 
     reasoning      thinking blocks, with the signatures the provider wants back
-    server_items   calls the provider ran itself, and their results: nobody has to answer them
+    server_items   calls that the provider ran itself, and their results
     call_details   by call id: what a tool call carries beyond its name and arguments
     text_details   what text blocks carry beyond their text: annotations, citations, refusals
 """
@@ -161,13 +161,13 @@ def _gemini_image(part: Fields) -> str | None:
     return f"data:{kind};base64,{data.replace('-', '+').replace('_', '/')}"
 
 
-def _message(data: Fields, *told: list[Fields]) -> Fields:
-    """Read role, content and calls; `told` are further lists of the same calls, best first."""
+def _message(data: Fields, *more_calls: list[Fields]) -> Fields:
+    """Read role, content and calls; `more_calls` are other lists of the same calls, best first."""
     role, content = data.get("role"), data.get("content")
     blocks = _blocks(content) if isinstance(content, list) else []
     if len(blocks) == 1 and _kind(blocks[0]) == "tool_result":
         return _tool_result(data | blocks[0])
-    calls = _all_calls(data, [block for block in blocks if _is_call(block)], *told)
+    calls = _all_calls(data, [block for block in blocks if _is_call(block)], *more_calls)
     kept: Fields = {}
     if isinstance(content, list):
         content, kept = _sorted([block for block in blocks if not _is_call(block)])
@@ -191,7 +191,7 @@ def _tool_result(block: Fields) -> Fields:
 
 
 def _sorted(blocks: list[Fields]) -> tuple[str | list[Fields] | None, Fields]:
-    """The content that blocks make, text alone if it can be, and what is kept beside it."""
+    """The content of some blocks, as text if possible, and what is kept beside it."""
     parts: list[Fields] = []
     kept: Fields = {"reasoning": [], "server_items": []}
     for block in blocks:
@@ -208,12 +208,12 @@ def _sorted(blocks: list[Fields]) -> tuple[str | list[Fields] | None, Fields]:
     return "".join(texts) if texts else None, kept
 
 
-def _all_calls(data: Fields, inner: list[Fields], *told: list[Fields]) -> list[Fields]:
-    """Each call once, from all places that tell of it; the model's own strings come first."""
+def _all_calls(data: Fields, inner: list[Fields], *more_calls: list[Fields]) -> list[Fields]:
+    """Each call once, from all lists that name it, those with the model's own strings first."""
     exact = [block for block in inner if _kind(block) in ("function_call", "custom_tool_call")]
     rest = [block for block in inner if block not in exact]
     calls: list[Fields] = []
-    for source in (_dicts(data.get("tool_calls"), "tool_calls"), exact, *told, rest):
+    for source in (_dicts(data.get("tool_calls"), "tool_calls"), exact, *more_calls, rest):
         known = {call["call_id"] for call in calls}
         numbered = [_call(call, position) for position, call in enumerate(source)]
         calls += [call for call in numbered if call["call_id"] not in known]
@@ -223,7 +223,7 @@ def _all_calls(data: Fields, inner: list[Fields], *told: list[Fields]) -> list[F
 
 
 def _call(call: Fields, position: int) -> Fields:
-    """A tool call in our own form, and under `more` what has no place there."""
+    """A tool call in our own form, with what has no field there under `more`."""
     kind = _kind(call)
     named = [call[key] for key in ("function", "custom") if isinstance(call.get(key), dict)]
     inner = named[0] if named else call

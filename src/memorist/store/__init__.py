@@ -1,1 +1,1 @@
-"""Where it lives: one contract, one logic, two databases."""
+"""The store: one class and one SQL logic over SQLite and PostgreSQL."""

@@ -8,6 +8,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from memorist.records.ids import PASSAGES_PER_MESSAGE
 from memorist.records.message import Message
 from memorist.records.query import Term
 from memorist.store.rows import SQL, Row
@@ -111,16 +112,18 @@ def load_queries(dialect: str, list_sql: str) -> dict[str, str]:
     `list_sql` says how the dialect writes `IN (:names*)`, with the name as `\\1`.
     """
     store = resources.files("memorist.store")
-    found = dict(SQL)
+    pieces = {**SQL, "@per_message": str(PASSAGES_PER_MESSAGE)}
     for file in (store / "queries.sql", store / dialect / "queries.sql"):
         for block in re.split(r"^-- name: ", file.read_text(), flags=re.MULTILINE)[1:]:
             name, _, body = block.partition("\n")
-            found[name.strip()] = body.strip()
+            pieces[name.strip()] = body.strip()
 
     def complete(sql: str) -> str:
-        return _LIST.sub(list_sql, _PIECE.sub(lambda piece: found[piece.group(0)], sql))
+        return _PIECE.sub(lambda piece: complete(pieces[piece[0]]), sql)
 
-    return {name: complete(complete(sql)) for name, sql in found.items() if name[0] != "@"}
+    return {
+        name: _LIST.sub(list_sql, complete(sql)) for name, sql in pieces.items() if name[0] != "@"
+    }
 
 
 def load_migrations(folder: Traversable) -> list[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""Entries in a transaction: answer what is asked, then write, then clear away what is over."""
+"""Entries in a transaction: read them, write them, and delete expired ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from memorist.store.indexing import Piece, index_pieces
 from memorist.store.rows import Row
 from memorist.store.sessions import ALL, add_owner
 
-SWEPT = 100  # at most, of what is over, with each write
+SWEPT = 100  # expired entries at most that are deleted with each write
 JOINT = "\n"
 MICROSECOND = timedelta(microseconds=1)
 
@@ -63,13 +63,13 @@ def batch(db: Db, scope: Scope, asks: Sequence[Ask], puts: Sequence[Put]) -> lis
 
 
 def refreshed(asks: Sequence[Ask], answers: Sequence[Answer]) -> list[str]:
-    """The entries that live longer because they were read."""
+    """The ids of the entries whose expiry is moved because they were read."""
     return sorted(
         {
             entry.id
-            for ask, found in zip(asks, answers, strict=True)
+            for ask, answer in zip(asks, answers, strict=True)
             if isinstance(ask, Get | Search) and ask.refresh
-            for entry in found
+            for entry in answer
             if isinstance(entry, Entry) and entry.expires_at is not None
         }
     )
@@ -88,7 +88,7 @@ def _delete(db: Db, scope: Scope, ids: list[str]) -> int:
 
 
 def _put(db: Db, scope: Scope, put: Put) -> None:
-    """Store a value; what it is found by is indexed anew where that has changed."""
+    """Store a value; its texts are indexed again if they have changed."""
     texts = [text for text in map(findable, put.texts) if text.strip()]
     text, pieces = JOINT.join(texts), _pieces(texts)
     before = one(db.rows("lock_entry", owner=scope.owner, id=put.id))
@@ -112,7 +112,7 @@ def _put(db: Db, scope: Scope, put: Put) -> None:
 
 
 def _pieces(texts: Sequence[str]) -> list[Piece]:
-    """The passages of texts that stand one after the other."""
+    """The passages of texts that are joined to one."""
     starts = accumulate((len(text) + len(JOINT) for text in texts), initial=0)
     return [
         Piece(at + start, at + stop, text[start:stop])
@@ -133,26 +133,26 @@ def _answer(db: Db, scope: Scope, ask: Ask) -> Answer:
     wanted = ALL if ask.limit is None else ask.limit
     if not ask.ranks and not ask.where:
         return [_entry(row) for row in _below(db, named, ask, wanted, ask.offset)]
-    found = _ranked(db, named, ask) if ask.ranks else []
-    missing = ask.offset + wanted - len(found)
-    if missing > 0:  # those without a rank follow
+    ranked = _ranked(db, named, ask) if ask.ranks else []
+    missing = ask.offset + wanted - len(ranked)
+    if missing > 0:  # entries without a rank follow
         others = (row for row in _below(db, named, ask) if row[0] not in ask.ranks)
-        found += islice(_passing(ask, others), missing)
+        ranked += islice(_passing(ask, others), missing)
     return [
         replace(_entry(row), score=ask.ranks.get(row[0]))
-        for row in found[ask.offset : ask.offset + wanted]
+        for row in ranked[ask.offset : ask.offset + wanted]
     ]
 
 
 def _below(
     db: Db, named: dict[str, Any], ask: Search, limit: int = ALL, offset: int = 0
 ) -> list[Row]:
-    """What stands below a prefix, newest first."""
+    """The entries below a prefix, newest first."""
     page = {"limit": limit, "offset": offset}
     if not ask.prefix:
         return db.rows("entries", **named, **page)
     path = path_of(ask.prefix)
-    # From the path itself to what follows all that begins with it and a full stop.
+    # From the path itself to the end of all paths that begin with it and a full stop.
     return db.rows("entries_below", **named, **page, path=path, inside=f"{path}.", end=f"{path}/")
 
 
@@ -164,7 +164,7 @@ def _ranked(db: Db, named: dict[str, Any], ask: Search) -> list[Row]:
 
 
 def _passing(ask: Search, rows: Iterable[Row]) -> Iterator[Row]:
-    """Those that meet the conditions, looked at one by one as they are wanted."""
+    """The rows that meet the conditions, lazily."""
     return (row for row in rows if not ask.where or passes(json.loads(row[3]), ask.where))
 
 
@@ -181,10 +181,10 @@ def _entry(row: Row) -> Entry:
 
 
 def _dump(value: Any) -> str:
-    """JSON that every database keeps: what is no text by itself is escaped, as NUL always is."""
-    said = dump_json(value)
+    """JSON that every database keeps: with lone surrogates escaped, as NUL always is."""
+    text = dump_json(value)
     try:
-        said.encode()
-    except UnicodeEncodeError:  # half a character
+        text.encode()
+    except UnicodeEncodeError:  # a lone surrogate
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return said
+    return text

@@ -1,4 +1,4 @@
-"""Forgetting in a transaction: the words, their index entries, and all derived from them."""
+"""Forgetting in a transaction: messages, their index entries, and what was derived from them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _forget_message(db: Db, scope: Scope, message_id: str) -> Counter[str]:
 
 
 def _forget_record(db: Db, scope: Scope, record_id: str) -> Counter[str]:
-    """A memory with its facts, a fact, an article or an entry; the messages they came of stay."""
+    """A memory with its facts, a fact, an article or an entry; the messages they came from stay."""
     named = {"owner": scope.owner, "id": record_id}
     if not db.rows("is_put", **named) and not db.rows("view_exists", **named):
         raise NotFoundError("no memory, fact, article or entry with this id for this user")
@@ -141,7 +141,7 @@ def _restore_superseded(
         between = left.pop(heir)
         if isinstance(between, MemoryItem):
             end = between.ended_at
-        elif between.known_to is None:  # else it never held, and what is right began as it did
+        elif between.known_to is None:  # else it was taken back, and its successor began as it did
             end = between.valid_to
         heir = between.superseded_by
     if heir is None or end is None:
@@ -172,7 +172,7 @@ def _forget_views(db: Db, owner: str, views: list[str]) -> Counter[str]:
 
 
 def _views_in(db: Db, scope: Scope, session_ids: list[str]) -> list[str]:
-    """Derived records that belong to the scope itself, whichever messages they cite."""
+    """Derived records of the scope itself, whichever messages they cite."""
     if scope.session is not None:
         rows = [
             row

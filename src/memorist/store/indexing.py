@@ -1,4 +1,4 @@
-"""Indexing in a transaction: messages and derived records become passages that can be found."""
+"""Indexing in a transaction: messages and derived records are cut into passages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memorist.store.queue import enqueue
 from memorist.store.sessions import find_by
 
 DAY = 86_400_000_000  # microseconds
-NOTHING = [(0, 0)]
+EMPTY = [(0, 0)]
 # A transcript's line: one to three capitalised words, a colon, and what was said.
 _SPOKEN = re.compile(r"([^\W\d_][\w.'’-]{0,30}(?: [^\W\d_][\w.'’-]{0,30}){0,2}): \S")
 _MONTHS = (
@@ -28,7 +28,7 @@ _MONTHS = (
 
 
 class Piece(NamedTuple):
-    """A span of a text, and the words that find it."""
+    """A span of a text, and the words it is found by."""
 
     start: int
     stop: int
@@ -45,19 +45,19 @@ def speaker_of(message: Message) -> str | None:
     return None
 
 
-def said_in(text: str) -> list[tuple[int, int]]:
-    """The spans of a message in which something is said.
+def spans_of(text: str) -> list[tuple[int, int]]:
+    """The spans of a message's passages; blank ones are left out.
 
-    One that says nothing keeps an empty span, which no search finds: what it says later, if it
-    grows or is revised, must not get the ids of what it said before.
+    An empty message has an empty span, which no search finds, so that the text it gets later does
+    not reuse ids.
     """
     spans = [(start, stop) for start, stop in passages(text) if text[start:stop].strip()]
-    return spans or NOTHING
+    return spans or EMPTY
 
 
 @lru_cache(maxsize=1_024)
 def date_words(day: int) -> str:
-    """A day since 1970 as people write it, so that its words find what was said on it."""
+    """A day since 1970 in words, which find the messages of that day."""
     moment = from_micros(day * DAY)
     return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
 
@@ -71,13 +71,13 @@ def index_messages(
     session: Any,
     first_piece: int = 0,
 ) -> None:
-    """Make messages, given with their place and moment, findable by their words."""
+    """Index messages, given with their seqs and moments, by their words."""
     rows, speakers = [], set()
     for seq, message, created_at in messages:
         speaker, text = speaker_of(message), message.text
         signals = signals_of(text) if message.role == "user" else Signals()
-        spans = said_in(text)
-        about = f"{speaker or ''} {date_words(created_at // DAY)} " if spans != NOTHING else ""
+        spans = spans_of(text)
+        about = f"{speaker or ''} {date_words(created_at // DAY)} " if spans != EMPTY else ""
         if speaker:
             speakers.add(speaker)
         for piece, (start, stop) in enumerate(spans):
@@ -105,7 +105,7 @@ def index_messages(
 
 
 def link_fact(db: Db, owner: str, fact: str, ends: Sequence[str]) -> None:
-    """Make a fact findable from the things it is about."""
+    """Link a fact to the things it is about."""
     names = {" ".join(fold(end).split())[:200] for end in ends} - {""}
     db.many("add_entity", [{"owner": owner, "fact": fact, "name": name} for name in sorted(names)])
 
@@ -113,7 +113,7 @@ def link_fact(db: Db, owner: str, fact: str, ends: Sequence[str]) -> None:
 def index_view(
     db: Db, scope: Scope, kind: str, view_id: str, text: str, created_at: datetime
 ) -> None:
-    """Make a derived record findable by its words, and queue it for its vectors."""
+    """Index a derived record by its words, and queue it for its vectors."""
     pieces = [Piece(start, stop, text[start:stop]) for start, stop in passages(text)]
     index_pieces(db, scope, kind, view_id, pieces, created_at)
 

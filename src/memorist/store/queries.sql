@@ -1,5 +1,5 @@
--- SQL that both databases understand. `:name` is a value, `IN (:names*)` a list of values,
--- `@name` a piece of SQL that each dialect spells in its own file.
+-- SQL that both databases understand. `:name` is a value, `IN (:names*)` a list of values, `@name` a
+-- piece of SQL: of this file, of a dialect's own file, or the columns of a record (rows.py).
 
 -- name: find_session
 SELECT key, agent_name, created_at FROM sessions
@@ -82,7 +82,8 @@ ORDER BY r.message, r.id
 
 -- name: delete_message_passages
 DELETE FROM passages
-WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * 1048576 AND CAST(:seq AS BIGINT) * 1048576 + 1048575
+WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * @per_message
+  AND CAST(:seq AS BIGINT) * @per_message + @per_message - 1
 
 -- name: enqueue
 INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
@@ -310,7 +311,8 @@ WHERE embedders.dimensions = 0
 
 -- name: last_piece
 SELECT max(id) FROM passages
-WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * 1048576 AND CAST(:seq AS BIGINT) * 1048576 + 1048575
+WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * @per_message
+  AND CAST(:seq AS BIGINT) * @per_message + @per_message - 1
 
 -- name: unembedded
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, NULL, NULL
@@ -328,7 +330,7 @@ p.stop_at > p.start_at
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_id, p.role, p.speaker,
   p.own, p.asks, i.importance,
   (SELECT max(b.id) FROM chat_message_history b
-   WHERE b.owner = :owner AND b.session_id = p.session_id AND b.id < p.id / 1048576),
+   WHERE b.owner = :owner AND b.session_id = p.session_id AND b.id < p.id / @per_message),
   (SELECT CASE WHEN count(*) = 1 THEN min(m.id) END FROM view_sources v
    LEFT JOIN chat_message_history m
      ON m.owner = :owner AND m.session_id = p.session_id AND m.message_id = v.message_id
@@ -338,6 +340,10 @@ FROM passages p @passage_joins
 LEFT JOIN memory_items i ON i.owner = p.owner AND i.id = p.view_id
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @passage_filter
   AND (i.expires_at IS NULL OR i.expires_at > :now)
+
+-- The ids of the passages of the message `m`.
+-- name: @of_message
+BETWEEN m.id * @per_message AND m.id * @per_message + @per_message - 1
 
 -- name: @passage_joins
 LEFT JOIN sessions s ON s.owner = p.owner AND s.key = p.session_id
@@ -353,7 +359,7 @@ LEFT JOIN sessions s ON s.owner = p.owner AND s.key = p.session_id
 
 -- name: count_passages_of_messages
 SELECT count(DISTINCT p.id), count(v.passage) FROM chat_message_history m
-JOIN passages p ON p.owner = m.owner AND p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575
+JOIN passages p ON p.owner = m.owner AND p.id @of_message
 LEFT JOIN vectors v ON v.owner = p.owner AND v.passage = p.id
 WHERE m.owner = :owner AND m.id IN (:seqs*)
 
@@ -644,7 +650,8 @@ WHERE v.owner = :owner AND v.message_id IN (:ids*)
 
 -- name: mark_outdated
 UPDATE passages SET outdated = :outdated
-WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * 1048576 AND CAST(:seq AS BIGINT) * 1048576 + 1048575
+WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * @per_message
+  AND CAST(:seq AS BIGINT) * @per_message + @per_message - 1
 
 -- name: facts_of_memory
 SELECT id FROM facts WHERE owner = :owner AND memory = :id

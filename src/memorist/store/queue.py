@@ -29,7 +29,7 @@ def enqueue(db: Db, owner: str, kind: str, first: int, last: int, *, session: An
 def claim(
     db: Db, *, kinds: Sequence[str] = (), limit: int = 1, lease_seconds: float = 60
 ) -> list[Job]:
-    """Take jobs that are due. They come back by themselves when the lease runs out."""
+    """Take jobs that are due; each is free again when its lease runs out."""
     now = db.now
     wanted = list(kinds or KINDS)
     db.run("bury_exhausted", kinds=wanted, now=now, max_attempts=MAX_ATTEMPTS)
@@ -40,7 +40,7 @@ def claim(
 
 
 def finish(db: Db, job: Job) -> None:
-    """Take a job off the queue, as part of the transaction that holds its effect."""
+    """Remove a job from the queue, in the same transaction as its effect."""
     if not db.run("finish_job", **_named(job)):
         raise LeaseLostError(f"job {job.id} is no longer this worker's; its changes were dropped")
 
@@ -55,19 +55,19 @@ def advance(db: Db, job: Job) -> None:
 
 
 def renew(db: Db, job: Job, *, lease_seconds: float = 60) -> None:
-    """Keep a job for longer."""
+    """Extend the lease of a job."""
     if not db.run("renew_job", **_named(job), until=db.now + int(lease_seconds * SECOND)):
         raise LeaseLostError(f"job {job.id} is no longer this worker's")
 
 
 def release(db: Db, job: Job) -> None:
-    """Give a job back as if it had not been taken."""
+    """Give a job back as if it had not been claimed."""
     if not db.run("release_job", **_named(job), attempts=job.attempts - 1, now=db.now):
         raise LeaseLostError(f"job {job.id} is no longer this worker's")
 
 
 def backlog(db: Db, kinds: Sequence[str] = (), *, dead: bool = False) -> int:
-    """How many jobs wait or are being worked on, or else were given up."""
+    """How many jobs wait or are being worked on or, with `dead`, were given up."""
     [(count,)] = db.rows("buried" if dead else "backlog", kinds=list(kinds or KINDS))
     return int(count)
 
@@ -80,15 +80,15 @@ def fail(db: Db, job: Job, error: str) -> None:
     """Postpone a job, or give it up when it has been tried often enough."""
     check_each("error", error)
     delay = retry_delay_seconds(job.attempts)
-    kept = db.run(
+    postponed = db.run(
         "postpone_job",
         **_named(job),
         run_at=db.now + int((delay or 0) * SECOND),
-        attempts=job.attempts,  # renewing its lease forgave crashes, not failures
+        attempts=job.attempts,  # renewing a lease resets the count of crashes, not of failures
         error=error,
         dead=int(delay is None),
     )
-    if not kept:
+    if not postponed:
         raise LeaseLostError(f"job {job.id} is no longer this worker's")
 
 

@@ -1,4 +1,4 @@
-"""Search in a transaction: match words, vectors and links, and read what was found."""
+"""Search in a transaction: match words, vectors and links; read passages; store vectors."""
 
 from __future__ import annotations
 
@@ -119,9 +119,9 @@ def match_links(
     if not names or limit <= 0 or not db.rows("any_entity", owner=scope.owner):
         return []
     rows = db.rows("linked", owner=scope.owner, names=list(names), limit=MAX_LINKED)
-    finds = [Found(passage, float(score)) for passage, score in rows]
-    kept = finds if _is_all(scope, filters) else _filtered(db, scope, filters, finds)
-    return sorted(kept, key=lambda find: (-find.score, -find.passage))[:limit]
+    hits = [Found(passage, float(score)) for passage, score in rows]
+    passing = hits if _is_all(scope, filters) else _filtered(db, scope, filters, hits)
+    return sorted(passing, key=lambda hit: (-hit.score, -hit.passage))[:limit]
 
 
 def newest(db: Db, scope: Scope, *, limit: int, filters: Filters = NO_FILTERS) -> list[int]:
@@ -147,9 +147,9 @@ def _within(
         return find(limit, None)
     if scope.session is None:
         first = find(FIRST_LOOK * limit, None)
-        kept = _filtered(db, scope, filters, first)
-        if len(kept) >= limit or (complete and len(first) < FIRST_LOOK * limit):
-            return kept[:limit]
+        passing = _filtered(db, scope, filters, first)
+        if len(passing) >= limit or (complete and len(first) < FIRST_LOOK * limit):
+            return passing[:limit]
     return find(limit, db.allowed(conditions(scope, filters)))
 
 
@@ -158,14 +158,15 @@ def _is_all(scope: Scope, filters: Filters) -> bool:
     return scope.agent is None and scope.session is None and filters == NO_FILTERS
 
 
-def _filtered(db: Db, scope: Scope, filters: Filters, finds: list[Found]) -> list[Found]:
-    ids = [find.passage for find in finds]
-    kept = {id_ for (id_,) in db.rows("passages_that_pass", **conditions(scope, filters), ids=ids)}
-    return [find for find in finds if find.passage in kept]
+def _filtered(db: Db, scope: Scope, filters: Filters, hits: list[Found]) -> list[Found]:
+    ids = [hit.passage for hit in hits]
+    rows = db.rows("passages_that_pass", **conditions(scope, filters), ids=ids)
+    passing = {id_ for (id_,) in rows}
+    return [hit for hit in hits if hit.passage in passing]
 
 
 def conditions(scope: Scope, filters: Filters) -> dict[str, Any]:
-    """The values of the filter that every narrowed search shares."""
+    """The values of the filter that all searches share."""
     return {
         **narrowed(scope),
         "any_kind": int(not filters.kinds),

@@ -24,7 +24,7 @@ def session_hash(session_id: str | None) -> str | None:
 
 
 def find_by(scope: Scope) -> dict[str, Any]:
-    """The values by which a session is looked up."""
+    """The values that a session is looked up by."""
     return {"owner": scope.owner, "session_hash": session_hash(scope.session)}
 
 

@@ -1,1 +1,1 @@
-"""The store for many machines: PostgreSQL."""
+"""The store in a PostgreSQL database, for many machines."""

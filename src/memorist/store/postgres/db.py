@@ -32,7 +32,7 @@ MAX_SYNONYMS = 8  # the nearest: each word is a search of its own, which takes .
 EVERY_POSTING = 2**31 - 1
 COUNTED_ANEW = 1_000  # up to so many records, they are counted for every question
 
-MAX_TIMES = 8  # that a word counts in one passage: more would hardly change a rank
+MAX_TIMES = 8  # occurrences of a word in a passage that count: more hardly change a rank
 MAX_COUNTS = 1_000
 _HEAD = 20  # bytes before the first element of an array on the wire
 
@@ -95,15 +95,15 @@ class PostgresDb:
     ) -> dict[Term, Ids]:
         most = EVERY_POSTING if every else MAX_POSTINGS
         words, stems = ["".join(term) for term in terms], [term_stem(term) for term in terms]
-        found: dict[Term, Ids] = {}
+        postings: dict[Term, Ids] = {}
         total = 0
         lists = self._postings(owner, words, stems, most)
         for term, ids in sorted(zip(terms, lists, strict=True), key=lambda it: len(it[1])):
             total += len(ids)
             if total > most and total > len(ids):
                 break  # the terms that are left occur nearly everywhere
-            found[term] = ids
-        return found
+            postings[term] = ids
+        return postings
 
     def rare_postings(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
         import numpy as np
@@ -118,10 +118,10 @@ class PostgresDb:
         """The passages of each word, rising."""
         named = {"words": list(words), "stems": list(stems)}
         rows: dict[int, bytes] = dict(self.rows("postings", owner=owner, **named, most=most))
-        found = [_ids(rows.get(number)) for number in range(1, len(words) + 1)]
-        for ids in found:
+        lists = [_ids(rows.get(number)) for number in range(1, len(words) + 1)]
+        for ids in lists:
             ids.sort()
-        return found
+        return lists
 
     def count_records(self, owner: str) -> int:
         count, until = self._counts.get(owner, (0, 0.0))
@@ -152,7 +152,7 @@ class PostgresDb:
             rows = self.rows(query, **named, vector=str(_floats(vector)), limit=limit)
             return [(passage, float(score)) for passage, score in rows]
         query = QUERIES["vectors" if allowed is None else "vectors_of"]
-        sent = self._connection.execute(query, named, binary=True).fetchall()  # half the bytes
+        sent = self._connection.execute(query, named, binary=True).fetchall()  # half as many bytes
         return _cosines(sent, vector, limit)
 
     def vector(self, values: Sequence[float]) -> dict[str, Any]:
@@ -169,13 +169,13 @@ def from_row(stored: Any, message_id: str, role: str, created_at: int) -> Messag
 
 
 def word_keys(owner: str, words: Sequence[str]) -> list[int]:
-    """What words are found by: a number for each, and more for one that stands there again."""
+    """A number for each occurrence of a word, made of the owner, the word and the count so far."""
     from_owner, times, keys = bytes.fromhex(owner), Counter[str](), []
     for word in words:
         times[word] += 1
         if times[word] <= MAX_TIMES:
-            said = sha256(from_owner + f"{times[word]} {word}".encode()).digest()
-            keys.append(int.from_bytes(said[:8], "big", signed=True))
+            digest = sha256(from_owner + f"{times[word]} {word}".encode()).digest()
+            keys.append(int.from_bytes(digest[:8], "big", signed=True))
     return keys
 
 
@@ -184,7 +184,7 @@ def _floats(values: Sequence[float]) -> list[float]:
 
 
 def _ids(sent: bytes | None) -> Ids:
-    """The numbers of an array as PostgreSQL sends it: a head, then each with its size."""
+    """The numbers of an array in PostgreSQL's binary form: a header, then each with its size."""
     import numpy as np
 
     if sent is None:
@@ -200,15 +200,15 @@ def _cosines(rows: Sequence[Row], vector: Sequence[float], limit: int) -> list[t
     if not rows or limit <= 0:
         return []
     sent = np.frombuffer(b"".join([row[1] for row in rows]), ">f4").reshape(len(rows), -1)
-    held = sent[:, _HEAD // 4 + 1 :: 2].astype(np.float32)  # each number follows its size
+    stored = sent[:, _HEAD // 4 + 1 :: 2].astype(np.float32)  # each number follows its size
     passages = np.array([row[0] for row in rows], np.int64)
-    scores = _units(held) @ _units(np.asarray([vector], np.float32))[0]
+    scores = _units(stored) @ _units(np.asarray([vector], np.float32))[0]
     best = np.lexsort((-passages, -scores))[:limit]
     return list(zip(passages[best].tolist(), scores[best].tolist(), strict=True))
 
 
 def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Each row with length 1, or as it is where it has none."""
+    """Each row scaled to length 1; a zero row stays zero."""
     import numpy as np
 
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -86,8 +86,8 @@ SELECT k, l.length FROM unnest(CAST(:records AS bigint[])) k, LATERAL (
   SELECT max(CASE WHEN p.stop_at = 2147483647 THEN p.start_at + 200 ELSE p.stop_at END
     - CASE WHEN p.id < 0 THEN p.start_at ELSE 0 END) AS length
   FROM passages p
-  WHERE p.owner = :owner AND p.id >= CASE WHEN k > 0 THEN k * 1048576 ELSE k END
-    AND p.id < CASE WHEN k > 0 THEN k * 1048576 + 1048576 ELSE k + 1 END) l
+  WHERE p.owner = :owner AND p.id >= CASE WHEN k > 0 THEN k * @per_message ELSE k END
+    AND p.id < CASE WHEN k > 0 THEN k * @per_message + @per_message ELSE k + 1 END) l
 WHERE l.length IS NOT NULL
 
 -- name: allowed
@@ -142,7 +142,7 @@ SELECT passage, max(score) FROM (
     JOIN @cited_messages
     CROSS JOIN LATERAL (
       SELECT id FROM passages WHERE owner = :owner AND start_at = 0
-        AND id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575
+        AND id @of_message
       ORDER BY id LIMIT 1) AS first
     WHERE k.owner = :owner AND k.id = f.fact AND k.known_to IS NULL AND k.valid_to IS NULL
     OFFSET 0) AS p

@@ -47,7 +47,7 @@ log = logging.getLogger("memorist")
 
 
 class UnsureError(Exception):
-    """The answer to a COMMIT was lost; this is what the transaction would have returned."""
+    """The answer to a COMMIT was lost; `result` is what the transaction would have returned."""
 
     def __init__(self, result: Any) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class UnsureError(Exception):
 
 @dataclass
 class Counter:
-    """Counts the writes made with it, one at a time, here and in a row of the database."""
+    """A row of `memorist_writes` that one write at a time counts in, and the count here."""
 
     client: str
     number: int = 0
@@ -85,7 +85,7 @@ class PostgresEngine:
             raise
 
     def _first_contact(self) -> None:
-        """Fail at once, and say why, where waiting would not help."""
+        """Fail at once, with the reason, where waiting would not help."""
         try:
             with psycopg.connect(self._url, connect_timeout=10) as connection:
                 if connection.info.parameter_status("server_encoding") != "UTF8":
@@ -166,14 +166,13 @@ class PostgresEngine:
         return self._pool
 
     def _transact(self, owner: str, work: Callable[[Db], T], begin: str = "", level: str = "") -> T:
-        """Run work as our role and for one owner, which ends with the transaction.
+        """Run work in a transaction, as our role and for one owner.
 
-        A write gives what it must `begin` with; where its COMMIT is in doubt, that is said.
+        A write has statements to `begin` with, and raises UnsureError if its COMMIT is in doubt.
         """
         with self._here().connection() as connection:
-            # In one go: a transaction of five statements should not take eight round trips.
-            # `owner` is hexadecimal and the rest is ours, so nothing needs quoting. Compiling a
-            # query takes longer than any of ours does.
+            # One round trip for all of them. `owner` is hexadecimal and the rest is ours: nothing
+            # needs quoting. Compiling a query would take longer than any of ours does.
             connection.execute(
                 f"BEGIN {level}; SET LOCAL ROLE {self._role}; SET LOCAL jit = off;"
                 f" SET LOCAL search_path = {self._search_path};"
@@ -193,11 +192,11 @@ class PostgresEngine:
             return result
 
     def _once(self, transact: Callable[[str], T]) -> T:
-        """Run a transaction until it is done, and never do it twice.
+        """Run a transaction until it is committed, and never commit it twice.
 
         Each write counts itself in a row that changes with it. Where the answer to a COMMIT
-        was lost, that row tells what became of it, also after a crash of the server, which
-        may give a lost transaction's number to another one.
+        was lost, that row says whether it was done. The transaction's own id would not do: a server
+        that crashed may use it again.
         """
         self._here()  # first: a forked child must not count with its parent's counters
         try:
@@ -235,18 +234,18 @@ class PostgresEngine:
         return counter
 
     def _is_done(self, counter: Counter) -> bool:
-        found = self._aside(lambda db: db.rows("read_counter", client=counter.client))
-        return found == [(counter.number,)]
+        rows = self._aside(lambda db: db.rows("read_counter", client=counter.client))
+        return rows == [(counter.number,)]
 
     def _aside(self, work: Callable[[Db], T]) -> T:
-        """A transaction about counters alone, which may be repeated without harm."""
+        """A transaction on counters alone, which may be repeated."""
         try:
             return self._transact("", work, "SET LOCAL lock_timeout = '5s'")
         except UnsureError as error:
             raise StoreUnavailableError("PostgreSQL went away during a COMMIT") from error
 
     def _patiently(self, attempt: Callable[[], T]) -> T:
-        """Try until it works or patience ends."""
+        """Try until it works or the patience runs out."""
         deadline = time.monotonic() + self._patience
         pause = 0.02
         while True:
@@ -260,26 +259,26 @@ class PostgresEngine:
             pause = min(pause * 2, 0.5)
 
     def _migrate(self) -> tuple[str, str]:
-        """Bring the schema up to date; return the role to work as, and where things are."""
+        """Bring the schema up to date; return the role to work as, and the search path."""
         with self._pool.connection() as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             # By name, since "$user" would be another schema for the role we work as.
             connection.execute(f"SET LOCAL search_path = {_search_path(connection)}".encode())
-            found = _schema_version(connection)
+            version = _schema_version(connection)
             known = MIGRATIONS[-1][0]
-            if found > known:
+            if version > known:
                 raise SchemaError(
-                    f"this database has schema {found}, this Memorist knows up to {known}; "
-                    "it was left untouched: pip install --upgrade memorist"
+                    f"this database has schema {version}, this Memorist knows up to {known}; "
+                    "it was left untouched: install a newer Memorist"
                 )
-            for version, script in MIGRATIONS[found:]:
+            for number, script in MIGRATIONS[version:]:
                 connection.execute(script.encode())  # bytes: no placeholders are looked for
                 connection.execute(
                     "INSERT INTO memorist_meta VALUES ('schema', %s)"
                     " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                    (str(version),),
+                    (str(number),),
                 )
-            role = _working_role(connection, migrated=found < known)
+            role = _working_role(connection, migrated=version < known)
             return role, _search_path(connection)
 
 
@@ -291,7 +290,7 @@ def _schema_version(connection: psycopg.Connection[Row]) -> int:
 
 
 def _working_role(connection: psycopg.Connection[Row], *, migrated: bool) -> str:
-    """A role that is neither owner nor superuser; or none, where FORCE alone must do."""
+    """The role to work as, or "none" where row-level security binds the connecting user anyway."""
     try:
         with connection.transaction():
             if migrated:
@@ -312,7 +311,7 @@ def _working_role(connection: psycopg.Connection[Row], *, migrated: bool) -> str
 
 
 def _grant(connection: psycopg.Connection[Row]) -> None:
-    """Give the role our own tables, and nothing else that may lie beside them."""
+    """Grant the role our own tables, and no others in the schema."""
     exists = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone()
     if exists is None:
         connection.execute(f"CREATE ROLE {ROLE} NOLOGIN")
@@ -343,18 +342,18 @@ def _current_schema(connection: psycopg.Connection[Row]) -> str:
 
 
 def _search_path(connection: psycopg.Connection[Row]) -> str:
-    """Where our tables and pgvector's functions lie, whichever role asks."""
-    found = connection.execute(
+    """The schemas of our tables and of pgvector's functions."""
+    schemas = connection.execute(
         "SELECT DISTINCT quote_ident(nspname), nspname <> current_schema() FROM pg_namespace"
         " WHERE nspname IN (current_schema(), 'public')"
         " OR oid IN (SELECT extnamespace FROM pg_extension WHERE extname = 'vector')"
         " ORDER BY 2, 1"
     ).fetchall()
-    return ", ".join(name for name, _ in found)
+    return ", ".join(name for name, _ in schemas)
 
 
 def might_pass(error: psycopg.OperationalError) -> bool:
-    """Whether it is the connection or the server that failed, and trying again may help."""
+    """Whether the connection or the server failed, so that trying again may help."""
     state = error.sqlstate or ""
     if "password" in str(error) or "does not exist" in str(error) or "translate host" in str(error):
         return False  # libpq gives no code for what went wrong before the connection stood

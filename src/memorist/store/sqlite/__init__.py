@@ -1,1 +1,1 @@
-"""The embedded store: one SQLite file."""
+"""The store in one SQLite file."""

@@ -32,7 +32,7 @@ QUERIES = load_queries("sqlite", r"IN (SELECT value FROM json_each(:\1))")
 
 
 def _picker(sql: str) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
-    """Picks a statement's values in the order it names them: binding by place is faster."""
+    """Picks a statement's values in the order it names them: binding by position is faster."""
     names = list(dict.fromkeys(re.findall(r":(\w+)", sql)))
     if len(names) > 1:
         return itemgetter(*names)
@@ -206,10 +206,10 @@ def _message(
 
 def all_spelled(owner: str, text: str) -> str:
     """The stems of a text, each as `spelled` returns it; faster where the text is ASCII."""
-    found = stems(text)
-    if not found or not text.isascii():
-        return " ".join([spelled(owner, word) for word in found])
-    return owner[:12] + f" {owner[:12]}".join(found)
+    words = stems(text)
+    if not words or not text.isascii():
+        return " ".join([spelled(owner, word) for word in words])
+    return owner[:12] + f" {owner[:12]}".join(words)
 
 
 def spelled(owner: str, word: str) -> str:

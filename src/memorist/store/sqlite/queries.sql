@@ -91,8 +91,8 @@ WHERE s.owner = :owner
 -- name: record_lengths
 SELECT json_group_array(coalesce((
   SELECT p.stop_at - CASE WHEN p.id < 0 THEN p.start_at ELSE 0 END FROM passages p
-  WHERE p.id BETWEEN CASE WHEN k.value > 0 THEN k.value * 1048576 ELSE k.value END
-      AND CASE WHEN k.value > 0 THEN k.value * 1048576 + 1048575 ELSE k.value END
+  WHERE p.id BETWEEN CASE WHEN k.value > 0 THEN k.value * @per_message ELSE k.value END
+      AND CASE WHEN k.value > 0 THEN k.value * @per_message + @per_message - 1 ELSE k.value END
     AND p.owner = :owner
   ORDER BY p.id DESC LIMIT 1), 0))
 FROM json_each(:records) k
@@ -100,7 +100,7 @@ FROM json_each(:records) k
 -- name: @own_passages
 (
   SELECT p.* FROM sessions s JOIN chat_message_history m ON m.session_id = s.key
-  JOIN passages p ON p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575
+  JOIN passages p ON p.id @of_message
   WHERE s.owner = :owner AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
   UNION ALL
   SELECT p.* FROM passages p WHERE p.owner = :owner AND p.view_id IS NOT NULL) p
@@ -147,14 +147,14 @@ SELECT passage, max(score) FROM (
   WHERE q.owner = :owner AND q.view_id = f.fact AND q.session_id IS NOT NULL
     AND v.owner = :owner AND v.view = f.fact
     AND m.session_id = q.session_id AND m.message_id = v.message_id
-    AND p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575 AND +p.start_at = 0
+    AND p.id @of_message AND +p.start_at = 0
   UNION ALL
   SELECT p.id, f.score * 0.8 FROM facts_found f CROSS JOIN passages q CROSS JOIN view_sources v
   CROSS JOIN sessions s CROSS JOIN chat_message_history m CROSS JOIN passages p
   WHERE q.owner = :owner AND q.view_id = f.fact AND q.session_id IS NULL
     AND v.owner = :owner AND v.view = f.fact
     AND s.owner = :owner AND m.session_id = s.key AND m.message_id = v.message_id
-    AND p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575 AND +p.start_at = 0
+    AND p.id @of_message AND +p.start_at = 0
 ) AS found
 GROUP BY passage ORDER BY 2 DESC, 1 DESC LIMIT :limit
 
@@ -196,7 +196,7 @@ SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_i
   CASE WHEN p.view_id IS NOT NULL THEN (
     SELECT i.importance FROM memory_items i WHERE i.owner = :owner AND i.id = p.view_id) END,
   (SELECT max(b.id) FROM chat_message_history b
-   WHERE b.session_id = p.session_id AND b.id < p.id / 1048576),
+   WHERE b.session_id = p.session_id AND b.id < p.id / @per_message),
   CASE WHEN p.view_id IS NOT NULL THEN (
     SELECT CASE WHEN count(*) = 1 THEN min(m.id) END FROM view_sources v
     LEFT JOIN chat_message_history m ON m.session_id = p.session_id AND m.message_id = v.message_id
@@ -217,5 +217,5 @@ SELECT passage FROM vectors WHERE passage IN (:passages*) AND embedder = :embedd
 -- name: delete_silent_speakers
 DELETE FROM speakers WHERE owner = :owner AND speaker NOT IN (
   SELECT p.speaker FROM sessions s JOIN chat_message_history m ON m.session_id = s.key
-  JOIN passages p ON p.id BETWEEN m.id * 1048576 AND m.id * 1048576 + 1048575
+  JOIN passages p ON p.id @of_message
   WHERE s.owner = :owner AND p.speaker IS NOT NULL)

@@ -31,11 +31,11 @@ from memorist.store.vectors import EXACT_UP_TO, VectorIndexCache
 
 T = TypeVar("T")
 
-APPLICATION_ID = 0x7265636F  # "reco", so that no other program's file is taken for ours
+APPLICATION_ID = 0x6D656D6F  # "memo": tells our files from those of other programs
 MIGRATIONS = load_migrations(resources.files("memorist.store.sqlite") / "migrations")
 MERGE_PAGES = 2_000
 CACHE_KIB = 32_768  # SQLite's own 2 MB makes appends slow down as the text index grows
-LEAST_MS = 50  # of patience, for another process that is writing just then
+LEAST_MS = 50  # to wait for another process that is writing
 CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is moved into the file
 
 
@@ -73,7 +73,7 @@ class SqliteEngine:
         until = time.monotonic() + self._patience_ms / 1_000
         with self._lock, TRANSLATED:
             writer = self._db()
-            # Those who wait here together are patient together, not one after the other.
+            # The time spent waiting for the lock counts as patience.
             left_ms = int((until - time.monotonic()) * 1_000)
             writer.connection.set_busy_timeout(max(left_ms, LEAST_MS))
             return self._in_transaction(writer, work, "BEGIN IMMEDIATE")
@@ -94,10 +94,10 @@ class SqliteEngine:
         return self.write("", work)
 
     def scrub(self) -> str:
-        """Merge deleted words out of the text index, rewrite the file, empty the log beside it.
+        """Merge deleted words out of the text index, rewrite the file, truncate the WAL.
 
-        Deleting is not enough, nor would secure_delete be: a page that was split keeps copies
-        of what moved away, and only VACUUM writes every page anew.
+        Neither deleting nor secure_delete is enough: a page that was split keeps copies of what
+        moved away, and only VACUUM rewrites every page.
         """
         merge = "INSERT INTO passage_words (passage_words, rank) VALUES ('merge', ?)"
         with self._lock, TRANSLATED:
@@ -113,19 +113,19 @@ class SqliteEngine:
             return "" if self._in_memory else self._truncate_wal(writer)
 
     def backup(self, path: str) -> None:
-        """Copy all that is committed into a new file, for its owner alone; others may write on."""
+        """Copy all that is committed into a new file that only its owner may read."""
         with self._lock, TRANSLATED:
             source = self._db().connection
             try:
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             except FileExistsError:
-                raise InvalidError("the backup's file is there already; name a new one") from None
+                raise InvalidError("the backup's file exists already; name a new one") from None
             copy = apsw.Connection(path)
             try:
                 with copy.backup("main", source, "main") as pages:
                     pages.step()
             except BaseException:
-                os.unlink(path)  # half of a memory is none
+                os.unlink(path)  # an incomplete backup is none
                 raise
             finally:
                 copy.close()
@@ -149,7 +149,7 @@ class SqliteEngine:
             self._disconnect()
 
     def pause(self) -> None:
-        """Let go of the file until `resume`: no connection to it may cross a fork."""
+        """Close the connections until `resume`: none may cross a fork."""
         self._lock.acquire()
         self._pool.acquire()
         self._pausing = True
@@ -159,7 +159,7 @@ class SqliteEngine:
             self._disconnect()
 
     def resume(self) -> None:
-        """Go on, in the parent or in the child; the next call connects anew."""
+        """Go on, in the parent or in the child; the next call opens a connection."""
         self._pausing = False
         self._pool.notify_all()
         self._pool.release()
@@ -228,7 +228,7 @@ class SqliteEngine:
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(self.path)
         connection.set_busy_timeout(self._patience_ms)
-        # Or SQLite plans a statement anew whenever a value is bound that an index might know.
+        # Otherwise SQLite plans a statement again whenever a bound value may change its plan.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self._use_wal(connection)
         connection.pragma("synchronous", self._durability)
@@ -239,7 +239,7 @@ class SqliteEngine:
     def _use_wal(self, connection: apsw.Connection) -> None:
         deadline = time.monotonic() + self._patience_ms / 1_000
         while not self._in_memory and connection.pragma("journal_mode") != "wal":
-            # Turning WAL on does not wait for others by itself.
+            # Switching to WAL does not wait for locks by itself.
             with contextlib.suppress(apsw.BusyError):
                 connection.pragma("journal_mode", "wal")
                 continue
@@ -281,7 +281,7 @@ def migrate(writer: apsw.Connection) -> None:
 
 
 def make_private(path: str) -> None:
-    """Make the file, and the folder it lies in, for their owner alone."""
+    """Create the file and its folder, readable by their owner only."""
     os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -298,7 +298,7 @@ def refuse_foreign(path: str) -> None:
         raise StoreDamagedError("the file is damaged or is not a SQLite database")
     try:
         version, application, tables = look_at(path, apsw.SQLITE_OPEN_READONLY)
-    except apsw.ReadOnlyError:  # a process died in writing it: SQLite has to repair it first
+    except apsw.ReadOnlyError:  # a process died while writing: SQLite has to recover the file first
         version, application, tables = look_at(path, apsw.SQLITE_OPEN_READWRITE)
     if tables and application != APPLICATION_ID:
         raise StoreDamagedError("this SQLite file was not made by Memorist; choose another path")
@@ -306,17 +306,17 @@ def refuse_foreign(path: str) -> None:
     if version > known:
         raise SchemaError(
             f"this database has schema {version}, this Memorist knows up to {known}; "
-            "it was left untouched: pip install --upgrade memorist"
+            "it was left untouched: install a newer Memorist"
         )
 
 
 def look_at(path: str, flags: int) -> tuple[int, int, int]:
-    """A file's schema version, whose it is, and how many tables it has, without a change."""
+    """A file's schema version, application id and number of tables, without changing it."""
     connection = apsw.Connection(path, flags=flags)
     try:
         connection.set_busy_timeout(5_000)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        # In one statement, since another process may be making it this moment.
+        # In one statement, since another process may be creating it at this moment.
         [(version, application, tables)] = connection.execute(
             "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema)"
             " FROM pragma_user_version, pragma_application_id"
@@ -327,7 +327,7 @@ def look_at(path: str, flags: int) -> tuple[int, int, int]:
 
 
 class Translated:
-    """Turns apsw's errors into ours. A class, since it stands on the path of every call."""
+    """Turns apsw's errors into ours. A class, which is faster than a generator on every call."""
 
     __slots__ = ()
 
@@ -343,7 +343,7 @@ TRANSLATED = Translated()
 
 
 def translate(error: apsw.Error | OSError) -> StoreError:
-    """Our error for one of SQLite's or of the file system's. Their texts may quote values."""
+    """Our error for one of SQLite or the file system, without its text, which may quote values."""
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusyError(
