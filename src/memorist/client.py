@@ -39,7 +39,7 @@ from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
 from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnavailableError
 from memorist.lifecycle.audit import Audit
-from memorist.lifecycle.maintenance import Maintained
+from memorist.lifecycle.policy import Maintained
 from memorist.memory import Memory
 from memorist.namespaces import (
     ApiKeys,

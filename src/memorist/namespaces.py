@@ -25,7 +25,7 @@ from memorist.runtime import Runtime
 
 if TYPE_CHECKING:  # the rest is imported where it is used: `import memorist` stays light
     from memorist.lifecycle.audit import Audit
-    from memorist.lifecycle.maintenance import Maintained
+    from memorist.lifecycle.policy import Maintained
 
 List = list  # the methods named `list` hide the builtin inside their classes
 
@@ -306,7 +306,7 @@ class Memories(MemoryPart):
 
     def maintain(self, *, user: str, agent: str | None = None, dry_run: bool = False) -> Maintained:
         """Expire, promote and prune by policy and retention; or only say what would be done."""
-        from memorist.lifecycle.maintenance import maintain
+        from memorist.lifecycle.policy import maintain
 
         runtime, scope = self._runtime, self._scope(user, agent)
         return maintain(self._store, scope, runtime.settings, runtime.clock(), dry_run=dry_run)

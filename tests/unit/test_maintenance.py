@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memorist.errors import InvalidError
-from memorist.lifecycle.maintenance import plan
+from memorist.lifecycle.policy import plan
 from memorist.lifecycle.settings import Extraction, Policy, Retention
 from memorist.records.change import Expire, Promote
 from memorist.records.memory_item import MemoryItem

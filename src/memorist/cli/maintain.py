@@ -12,7 +12,7 @@ from rich.text import Text
 from memorist.cli.options import AsJson, Database, Everyone, User, database_url, open_memory
 from memorist.cli.render import Columns, console, print_json, remark, short_id, table
 from memorist.config import Settings
-from memorist.lifecycle.maintenance import Maintained
+from memorist.lifecycle.policy import Maintained
 from memorist.lifecycle.settings import Extraction, Retention
 from memorist.records.change import Change, Expire
 

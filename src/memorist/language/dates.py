@@ -19,7 +19,7 @@ _PART = re.compile(r"\{([a-z_]+)\}")
 _DAY = timedelta(days=1)
 
 
-class Span(NamedTuple):
+class DateSpan(NamedTuple):
     """A day, week, month or year from `start` to before `end`, and its name as `text`.
 
     `relative` if it depends on the moment of writing; `place` is its position in the text.
@@ -32,7 +32,7 @@ class Span(NamedTuple):
     place: tuple[int, int]
 
 
-def resolve(text: str, moment: datetime, lean: int = 0) -> Span | None:
+def resolve(text: str, moment: datetime, lean: int = 0) -> DateSpan | None:
     """The first date that a text names, or None.
 
     `lean` says which May "in May" means: below 0 the last one, above 0 the next one; at 0 a date
@@ -41,13 +41,13 @@ def resolve(text: str, moment: datetime, lean: int = 0) -> Span | None:
     return next(iter(find_dates(text, moment, lean)), None)
 
 
-def find_dates(text: str, moment: datetime, lean: int = 0) -> list[Span]:
+def find_dates(text: str, moment: datetime, lean: int = 0) -> list[DateSpan]:
     """Every date that a text names, in order."""
     start = plain(text[:_LOOK_AT_CHARS])
     forms = (form for code in codes_of(start) for form in _forms(code))
     spans = [span for form in forms for span in _spans(form, start, moment, lean)]
     spans.sort(key=lambda span: (span.place[0], -span.place[1]))
-    longest: list[Span] = []
+    longest: list[DateSpan] = []
     for span in spans:  # the longest of those that overlap: "3 May 2020", not "May 2020"
         if not longest or span.place[0] >= longest[-1].place[1]:
             longest.append(span)
@@ -68,13 +68,13 @@ class _Form(NamedTuple):
     words: Mapping[str, Mapping[str, int]]  # by the group of the pattern
 
 
-def _spans(form: _Form, text: str, moment: datetime, lean: int) -> Iterator[Span]:
+def _spans(form: _Form, text: str, moment: datetime, lean: int) -> Iterator[DateSpan]:
     for match in form.pattern.finditer(text):
         groups = {name: value for name, value in match.groupdict().items() if value}
         numbers = {name: _number(value, form.words.get(name, {})) for name, value in groups.items()}
         try:
             if span := _MEANINGS[form.means.split()[0]](form.means, numbers, moment.date(), lean):
-                yield Span(*span, match.span())
+                yield DateSpan(*span, match.span())
         except (ValueError, OverflowError):  # 31 June; the year 12,000
             continue
 

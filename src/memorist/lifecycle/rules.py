@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from memorist.language.dates import Span, find_dates
+from memorist.language.dates import DateSpan, find_dates
 from memorist.language.injection import injections
 from memorist.language.lexicon import (
     Language,
@@ -103,7 +103,7 @@ class Statement(NamedTuple):
     said_at: datetime
     ahead: bool = False  # it is about the future
 
-    def dates(self, group: str) -> list[Span]:
+    def dates(self, group: str) -> list[DateSpan]:
         """The dates it names; its group of rules says whether they are past or future."""
         lean = 1 if self.ahead and group != "event" else _LEANS.get(group, 0)
         return find_dates(self.text, self.said_at, lean)
@@ -229,14 +229,14 @@ def _says_something(match: RuleMatch, statement: Statement) -> bool:
     return rule.predicate is None or bool(claims_of(match, statement))
 
 
-def _end_of_day(spans: list[Span], moment: datetime) -> datetime | None:
+def _end_of_day(spans: list[DateSpan], moment: datetime) -> datetime | None:
     """When a plan for the same day expires; None for any other plan."""
     if len(spans) != 1 or spans[0].start.date() != moment.date():
         return None
     return spans[0].end if (spans[0].end - spans[0].start).days == 1 else None
 
 
-def _dated(text: str, spans: list[Span]) -> str:
+def _dated(text: str, spans: list[DateSpan]) -> str:
     """The sentence, followed by the dates that its relative ones such as "yesterday" mean."""
     dates = dict.fromkeys(span.text for span in spans if span.relative)
     return f"{text} [{'; '.join(dates)}]" if dates else text
@@ -297,7 +297,7 @@ def _topic(match: RuleMatch, statement: Statement) -> tuple[str, str]:
 
 
 def _objects(
-    match: RuleMatch, statement: Statement, predicate: str, spans: list[Span]
+    match: RuleMatch, statement: Statement, predicate: str, spans: list[DateSpan]
 ) -> list[str]:
     """The objects of a match: the rule's own, a date, or words cut out of the sentence."""
     if match.rule.object:

@@ -24,7 +24,7 @@ from memorist.errors import (
 )
 from memorist.lifecycle.candidate import Candidate
 from memorist.lifecycle.derive import Deriver, SessionBatch
-from memorist.lifecycle.maintenance import maintain
+from memorist.lifecycle.policy import maintain
 from memorist.lifecycle.settings import Extraction
 from memorist.records.ids import now
 from memorist.records.log import Job
