@@ -21,7 +21,7 @@ settings.load_profile("default" if os.environ.get("MEMORIST_PROVE") else "steady
 
 
 LONG = (
-    "tests/server/test_fuzz",
+    "tests/server/test_raw_http",
     "tests/server/test_mcp_fuzz",
     "tests/crash/",
     "tests/conformance/",

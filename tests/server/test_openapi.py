@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 import schemathesis
@@ -19,7 +20,6 @@ from schemathesis.specs.openapi.checks import negative_data_rejection, positive_
 from memorist import Memory
 from memorist.server.auth import Guard, Keys
 from memorist.server.http.app import Limits, build_app
-from tests.server.test_fuzz import furnish
 from tests.server.test_routes_described import DOCUMENT
 from tests.support.http_server import Served, serving
 
@@ -38,6 +38,34 @@ OPERATIONS = [
     for method in methods
     for mode in (MODES[:1] if path in TAKES_NOTHING else MODES)
 ]
+
+
+def furnish(client: httpx.Client, word: str) -> dict[str, list[str]]:
+    """One of everything, and more; the ids by the names of the path's parts."""
+    ids: dict[str, list[str]] = {"session_id": ["s0", "s1"], "job_id": ["1", "2", "3"]}
+
+    def add(kind: str, path: str, **body: Any) -> None:
+        answer = client.post(path, json=body)
+        assert answer.status_code == 201, answer.text
+        told = answer.json()
+        ids.setdefault(kind, []).append(told.get("id") or told["message_ids"][0])
+
+    for number in range(6):
+        about = f"{word} number {number}"
+        add(
+            "message_id",
+            "/api/messages",
+            role="user",
+            content=f"I moved to Berlin, {about}.",
+            message_id=f"m{number}",
+            session=f"s{number % 2}",
+            unfinished=number % 2 == 0,
+        )
+        add("memory_id", "/api/memories", text=f"Likes tea, {about}.")
+        add("fact_id", "/api/facts", subject="Ada", predicate=f"likes {number}", object=about)
+        add("article_id", "/api/articles", title=about, text=f"# Returns\n\nWithin {about} days.")
+    client.put("/api/notes", json={"text": word, "base_version": 0}).raise_for_status()
+    return ids
 
 
 @pytest.fixture(scope="module")

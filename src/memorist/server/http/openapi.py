@@ -61,24 +61,24 @@ def describe(app: FastAPI) -> None:
             document = generate()
             schemas = document.setdefault("components", {}).setdefault("schemas", {})
             schemas["Problem"] = Problem.model_json_schema()
-            _drop_duration_format(schemas)
+            _correct(document)
             app.openapi_schema = document
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def _drop_duration_format(schema: Any) -> None:
-    """The format `duration` has no fractions of a second, which ours have."""
-    if isinstance(schema, dict):
-        if schema.get("format") == "duration":
-            schema.pop("format")
-            schema["examples"] = ["P12DT3H0.5S"]
-        for value in schema.values():
-            _drop_duration_format(value)
-    elif isinstance(schema, list):
-        for value in schema:
-            _drop_duration_format(value)
+def _correct(node: Any) -> None:
+    """Remove what is not OpenAPI 3.1, and a format that our durations do not keep to."""
+    if isinstance(node, dict):
+        for name in ("schema", "itemSchema"):  # FastAPI describes events as OpenAPI 3.2 does
+            node.get("text/event-stream", {}).pop(name, None)
+        if node.get("format") == "duration":  # has no fractions of a second, which ours have
+            node.pop("format")
+            node["examples"] = ["P12DT3H0.5S"]
+    for child in node.values() if isinstance(node, dict) else node:
+        if isinstance(child, dict | list):
+            _correct(child)
 
 
 def example(answer: Any, status: int = 200) -> Responses:

@@ -108,7 +108,7 @@ class CursorQuery(RequestModel):
         default=100, description="How many items at most; fewer where they are long."
     )
     cursor: str | None = Field(
-        default=None, max_length=16_384, description="`next` of the page before this one."
+        default=None, max_length=8_192, description="`next` of the page before this one."
     )
 
 

@@ -18,6 +18,7 @@ from memorist.server.http.schemas import MAX_ITEMS, RequestModel, Wait
 
 router = APIRouter(route_class=ApiRoute)
 MAX_FOUND = 10_000
+MAX_TTL_S = records.MAX_TTL.total_seconds()
 Labels = Annotated[list[str], Field(max_length=64, examples=[["ada", "likes"]])]
 
 
@@ -86,7 +87,9 @@ class PutEntry(RequestModel):
     key: str
     value: dict[str, Any] | None
     texts: list[str] = Field(default=[])
-    ttl: float | None = Field(default=None, description="Seconds until it is gone.")
+    ttl: Annotated[float, Field(ge=-MAX_TTL_S, le=MAX_TTL_S, allow_inf_nan=False)] | None = Field(
+        default=None, description="Seconds until it is gone."
+    )
 
     def put(self) -> records.Put:
         """The write as a record."""

@@ -1,0 +1,207 @@
+"""Broken HTTP over raw sockets, which schemathesis cannot send: every request is answered or
+closed, none with a failure of ours or another's words, and the server lives on.
+
+A failure names its seed: the same seed makes the same bytes again.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from memorist import Memory
+from memorist.server.auth import Keys
+from tests.support.asgi import wait_until
+
+WORD = b"zqxjword"  # in what is sent; never in an error, never in a log
+SECRET = "heliotrope-4711"  # of another user
+MAX_GROWTH_MIB = 200
+SERVE = """
+import sys
+from memorist.config import Settings
+from memorist.server.http.run import Address, serve
+settings = Settings(url=sys.argv[1], embedder="none", auth="on", rate="0", hosts="localhost")
+serve(settings, Address("127.0.0.1", 0), ready=lambda at: print(at.port, flush=True))
+"""
+TARGETS = [
+    b"POST /api/messages", b"POST /api/recall", b"GET /api/messages", b"POST /api/messages/batch",
+    b"POST /api/context", b"GET /api/facts", b"POST /api/forget", b"PUT /api/notes",
+    b"POST /mcp", b"GET /health", b"GET /web/index.html", b"DELETE /api/memories/1",
+]  # fmt: skip
+BODIES = [
+    b'{"role": "user", "content": "' + WORD + b'"}',
+    b'{"question": "' + WORD + b'", "limit": "' + WORD + b'"}',
+    b'{"' + WORD + b'": 1}',
+    b'{"messages": [{"role": "' + WORD + b'"}]}',
+    b'{"question": "\\ud800' + WORD + b'"}',
+    b'{"question": "' + WORD + b"\\u0000" + b'", "deadline_ms": NaN}',
+    b'{"jsonrpc": "2.0", "id": 1, "method": "' + WORD + b'"}',
+    b'["' + WORD + b'"]', b"null", b"", b"\xff\xfe" + WORD, b"[" * 5_000, b'{"a":' * 500,
+]  # fmt: skip
+HEADERS = [
+    b"Content-Length: -1", b"Content-Length: 5, 6", b"Content-Length: 99999999999999999999",
+    b"Transfer-Encoding: gzip, chunked", b"Transfer-Encoding: \x0bchunked", b"Expect: 100-continue",
+    b"Host: evil.example", b"Host: localhost", b"Connection: Upgrade", b"Upgrade: h2c",
+    b"Authorization: Bearer " + WORD, b"Authorization: " + WORD * 2_000, b"X-Request-Id: a\tb",
+    b"Content-Type: text/plain", b"Content-Type: application/json; charset=utf-16",
+    b"Content-Encoding: gzip", b"Origin: null", b"X: " + b"y" * 70_000, b": empty", b"no colon",
+    b" folded", b"N\x00ul: x", b"Last-Event-ID: " + WORD, b'If-Match: "' + WORD + b'"',
+    b"Range: bytes=0-" + b"9" * 50, b"Cookie: \xff\xfe", b"X-Forwarded-For: 1.2.3.4",
+]  # fmt: skip
+PATHS = [
+    b"", b"?", b"?cursor=" + WORD, b"?limit=" + b"9" * 400, b"?user=%00", b"?%ff=%fe", b"/%2e%2e/",
+    b"/..%2f..%2fetc/passwd", b"/%", b"/%zz", b"/\x00", b"#x", b"//", b"/" + WORD,
+    b"?" + b"a=1&" * 9_000,
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A server in a process of its own."""
+
+    port: int
+    process: subprocess.Popen[str]
+    log: Path
+
+    def memory_mib(self) -> float:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1_024
+
+
+@contextmanager
+def running(database: Path, log: Path) -> Iterator[Process]:
+    """The real server, which writes down all that it logs."""
+    with log.open("a") as errors:
+        command = [sys.executable, "-c", SERVE, str(database)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    try:
+        assert process.stdout is not None
+        port = process.stdout.readline().strip()
+        assert port, log.read_text()
+        server = Process(int(port), process, log)
+        wait_until(lambda: answer(server.port, b"GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n"))
+        yield server
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def answer(port: int, data: bytes, *, whole: bool = True, hang_up: bool = False) -> bytes:
+    """What comes back until the server closes; a request that is not whole is ended."""
+    received = b""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall(data)
+        if not whole:
+            connection.shutdown(socket.SHUT_WR)
+        if not hang_up:
+            while block := connection.recv(65536):
+                received += block
+    return received
+
+
+def whole_request(chance: random.Random, key: str) -> bytes:
+    """A request that is odd in its contents alone."""
+    body, target = chance.choice(BODIES), chance.choice(TARGETS)
+    headers = [
+        b"Host: localhost",
+        b"Connection: close",
+        b"Authorization: Bearer " + key.encode(),
+        b"Content-Type: application/json",
+        b"Content-Length: %d" % (0 if target.startswith((b"GET", b"DELETE")) else len(body)),
+    ]
+    return b"\r\n".join([target + b" HTTP/1.1", *headers, b"", body])
+
+
+def broken_request(chance: random.Random, key: str) -> bytes:
+    """A request that is broken in one or several ways."""
+    body = chance.choice(BODIES)
+    target = chance.choice(TARGETS) + (chance.choice(PATHS) if chance.random() < 0.4 else b"")
+    version = chance.choice([b"HTTP/1.1"] * 8 + [b"HTTP/1.0", b"HTTP/2.0", b"HTTP/1.", b""])
+    headers = [
+        b"Host: localhost",
+        b"Authorization: Bearer " + key.encode(),
+        b"Content-Type: application/json",
+    ]
+    chunked = chance.random() < 0.3
+    if chunked:
+        size = chance.choice([b"%x" % len(body)] * 4 + [b"-1", b"zz", b"f" * 20, b"5;x=" + WORD])
+        headers.append(b"Transfer-Encoding: chunked")
+        body = size + b"\r\n" + body + b"\r\n0\r\n\r\n"
+    else:
+        length = len(body) + chance.choice([0] * 8 + [-1, 1, 1_000])
+        headers.append(b"Content-Length: %d" % length)
+    for _ in range(chance.choice([0, 0, 1, 1, 2])):
+        headers.insert(chance.randrange(len(headers) + 1), chance.choice(HEADERS))
+    data = b"\r\n".join([target + b" " + version, *headers, b"", body])
+    for _ in range(chance.choice([0, 0, 0, 1, 5])):
+        at = chance.randrange(len(data))
+        data = data[:at] + bytes([chance.randrange(256)]) + data[at + chance.randrange(2) :]
+    return data[: chance.randrange(len(data))] if chance.random() < 0.1 else data
+
+
+def check(folder: Path, count: int, seed: int) -> None:
+    database = folder / "raw.db"
+    with Memory(database, embedder=None) as memory:
+        key = Keys(memory.keys).create(tenant="default", user="fuzz").text
+        memory.remember([{"role": "user", "content": SECRET}], user="cage")
+    chance, statuses = random.Random(seed), Counter[bytes]()
+    with running(database, folder / "log") as server:
+        for number in range(count):
+            if number == min(200, count // 2):
+                before_mib = server.memory_mib()
+            whole = chance.random() < 0.3
+            data = (whole_request if whole else broken_request)(chance, key)
+            hang_up = chance.random() < 0.05
+            received = answer(server.port, data, whole=whole, hang_up=hang_up)
+            found = re.findall(rb"HTTP/1\.1 (\d{3})", received)
+            statuses.update(found)
+            told = (seed, number, data[:300], received[:300])
+            assert not [status for status in found if status[:1] == b"5"], told
+            assert SECRET.encode() not in received, told
+            assert WORD not in received or found[:1] in ([b"200"], [b"201"]), told
+        assert server.process.poll() is None
+        assert httpx.get(f"http://127.0.0.1:{server.port}/ready").status_code == 200
+        assert server.memory_mib() - before_mib < MAX_GROWTH_MIB
+    logged = server.log.read_text(errors="replace")
+    assert WORD.decode() not in logged
+    assert SECRET not in logged
+    assert statuses[b"200"] + statuses[b"201"] > count / 50, statuses
+    with Memory(database, embedder=None) as memory:
+        assert memory.check()["integrity"] == "ok"
+        assert memory.history(user="cage")[0].text == SECRET
+
+
+def test_broken_requests_are_answered_and_touch_nobody_else(tmp_path: Path) -> None:
+    check(tmp_path, 1_000, seed=7)
+
+
+@pytest.mark.prove
+def test_a_hundred_thousand_broken_requests_are_answered(tmp_path: Path) -> None:
+    check(tmp_path, 100_000, seed=int.from_bytes(os.urandom(4), "big"))
+
+
+def test_an_answer_is_not_held_back(tmp_path: Path) -> None:
+    """A socket that waits for the client's receipt would take 40 ms for each."""
+    took = []
+    with (
+        running(tmp_path / "prompt.db", tmp_path / "log") as server,
+        httpx.Client(base_url=f"http://127.0.0.1:{server.port}") as client,
+    ):
+        for _ in range(20):
+            began = time.perf_counter()
+            assert client.get("/health").status_code == 200
+            took.append(time.perf_counter() - began)
+    assert min(took) < 0.03
