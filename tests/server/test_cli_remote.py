@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Callable
@@ -9,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import ClientSession
+from mcp.client.stdio import stdio_client
 from typer.testing import CliRunner, Result
 
 from memorist import ConfigError
 from memorist.cli.main import app
 from tests.support.http_server import Served
+from tests.support.mcp_servers import over_stdio, structured
 
 Run = Callable[..., Result]
 
@@ -103,6 +107,19 @@ def test_doctor_makes_its_round_trip_through_the_server(run: Run) -> None:
     assert all(f" {step} " in report for step in ("server", "queue", "recall", "forget"))
     assert "fails" not in report
     assert [message["content"] for message in read(run("history", "--json"))] == ["hello"]
+
+
+def test_an_mcp_server_on_stdio_serves_the_memory_of_a_server(served: Served) -> None:
+    key = served.key("eve")
+    stdio = over_stdio(Path(), "--user", "eve", MEMORIST_URL=served.url, MEMORIST_KEY=key)
+
+    async def talk() -> Any:
+        async with stdio_client(stdio) as streams, ClientSession(*streams) as session:
+            await session.initialize()
+            structured(await session.call_tool("remember", {"content": "I live in Berlin."}))
+            return structured(await session.call_tool("recall", {"query": "Berlin"}))
+
+    assert "I live in Berlin." in str(asyncio.run(talk()))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ _SIGNATURES = (
 
 
 def encode_image(source: str, *, max_bytes: int = MAX_BYTES) -> str:
-    """A data URL of the image at a path or URL. Only a library caller may hand this a source."""
+    """A data URL of the image at a path or URL; for sources that the application itself names."""
     if source.startswith("data:"):
         return source
     if source.startswith(("http://", "https://")):
@@ -31,7 +31,7 @@ def encode_image(source: str, *, max_bytes: int = MAX_BYTES) -> str:
 
 
 def refuse_image(source: str) -> str:
-    """For callers from the network: bytes in a data URL, and nothing else."""
+    """For sources from the network: data URLs alone, so that no path or URL is read (SSRF)."""
     if source.startswith("data:image/"):
         return source
     raise ImageError("images from the network must be data URLs; paths and URLs are not read")
@@ -41,7 +41,7 @@ def _read(path: str, max_bytes: int) -> bytes:
     if "\x00" in path:
         raise ImageError("images: a path holds a NUL character")
     try:
-        # Not to hang on a pipe that somebody left in place of the picture.
+        # Without blocking: the path may be a named pipe.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)  # not with open(): it refuses a directory and leaves it open

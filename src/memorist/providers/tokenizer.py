@@ -1,20 +1,8 @@
 """Tokenizers: how many tokens a text is, exactly and offline where we hold the vocabulary.
 
 Elsewhere it is estimated from cl100k_base, which like most vocabularies is poorer in scripts
-other than Latin than o200k_base. The margins were measured on 475 texts of 17 kinds (chat in ten
-languages, prose, code, JSON, base64, hex, numbers, emoji), each kind weighing the same:
-
-    margin  model                 under-counted texts   worst kind       mean over-count
-    110 %   Llama 3, Llama 4      0 %, 0 %              +10 %, +10 %     +52 %, +76 %
-            Qwen 2 and 3          0 %                   +10 %            +39 %
-            DeepSeek 3            1 %                    +5 %            +56 %
-    135 %   Mistral 7, Tekken     0 %, 1 %               +4 %,  +7 %     +25 %, +82 %
-            Claude 2              6 %                   -29 % (Thai)     +41 %
-
-On English and code the over-count is about the margin itself; what lifts the means is text in
-other scripts. Later Claudes publish no vocabulary; those since 4.7 are said to need up to 1.46
-times the tokens of those before, on English and German. `benchmarks/tokens.py` repeats this for
-the vocabularies that we hold.
+other than Latin than o200k_base. docs/context.md says how the margins were measured, and
+`benchmarks/tokens.py` repeats it.
 """
 
 from __future__ import annotations
@@ -96,7 +84,7 @@ class Encoding:
 
 
 class Estimate:
-    """For a model whose vocabulary we do not hold: another's count, a margin, and rounded up.
+    """For a model whose vocabulary we do not hold: another's count and a margin, rounded up.
 
     Each digit counts as a token, as it is one to Qwen, Mistral and Gemma.
     """
@@ -125,7 +113,7 @@ class Estimate:
 
 
 class ByteEstimate:
-    """Where no vocabulary can be loaded: each byte is a part of a token, by what it is."""
+    """Where no vocabulary can be loaded: each byte weighs a part of a token, by its kind."""
 
     name = "estimate:bytes"
     exact = False
@@ -143,7 +131,7 @@ class ByteEstimate:
 
 
 def longest_start(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    """A start of the text of at most `max_tokens`: all of it, or found by halving."""
+    """The longest start of the text within `max_tokens`, found by bisection."""
     fits, over = 0, len(text) + 1
     middle = len(text)
     while over - fits > 1:
@@ -212,17 +200,17 @@ def _loaded(encoding: str) -> Any:
 
 
 def _whole(text: str) -> str:
-    """The text with halves of characters replaced, each by one, as an API would."""
+    """The text with each lone surrogate replaced by U+FFFD, as an API would."""
     return _SURROGATES.sub("\ufffd", text)
 
 
 def _loose_digits(text: str) -> int:
-    """How many tokens more the digits are one by one than in groups of three."""
+    """How many more tokens the digits are one by one than in groups of three."""
     return sum(len(run) * 2 // 3 for run in _DIGITS.findall(text))
 
 
 def _weight(byte: int) -> int:
-    """The hundredth parts of a token that a byte is; see `benchmarks/tokens.py`."""
+    """The hundredths of a token that a byte weighs; see `benchmarks/tokens.py`."""
     char = chr(byte)
     if byte >= 128:
         return 45
