@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -422,9 +421,7 @@ def test_a_hung_memory_does_not_hang_the_agent(moody: tuple[Memory, Moody]) -> N
     memory, store = moody
     store.gate = threading.Event()
     agent = talker(memory, ScriptedChatModel(["Here."] * 2), patience_s=0.1)
-    began = time.monotonic()
-    result = say(agent, "Are you there?")
-    assert time.monotonic() - began < 3
+    result = say(agent, "Are you there?")  # while the store hangs
     assert result["messages"][-1].text == "Here."
     assert result["memorist"]["failed"]["store"] == "the memory did not answer in time"
     store.gate.set()

@@ -20,7 +20,7 @@ from memorist.config import Settings
 from memorist.errors import ConfigError, MissingExtraError
 from memorist.records.message import Message
 from memorist.server.auth import Guard
-from memorist.server.chat import ChatQuestion, ChatRuntime, ChatSettings, open_langchain_model
+from memorist.server.chat import ChatQuestion, ChatRuntime, ChatSettings, open_chat_model
 from memorist.server.http.app import build_app
 from memorist.testing.model_server import Dropped, ModelServer
 from tests.server.test_chat import JSON, events, read_events, say
@@ -243,12 +243,12 @@ def test_a_server_that_ends_stores_what_had_been_said(memory: Memory, server: Mo
 
 def test_a_model_is_opened_by_its_name_or_at_its_url() -> None:
     local = Settings(url=":memory:", model="qwen:7b", model_url="http://127.0.0.1:1/v1")
-    made = open_langchain_model(local)
+    made = open_chat_model(local)
     assert isinstance(made, ChatOpenAI)
     assert (made.model_name, made.openai_api_base) == ("qwen:7b", "http://127.0.0.1:1/v1")
     named = Settings(url=":memory:", model="openai:gpt-5", model_key="k1")
-    assert open_langchain_model(named).model_name == "gpt-5"  # type: ignore[union-attr]
-    assert open_langchain_model(Settings(url=":memory:")) is None
+    assert open_chat_model(named).model_name == "gpt-5"  # type: ignore[union-attr]
+    assert open_chat_model(Settings(url=":memory:")) is None
 
 
 @pytest.mark.parametrize("name", ["openai:gpt-5", "mistralai:large"])
@@ -258,7 +258,7 @@ def test_a_model_whose_package_is_missing_names_the_extra(
     for package in ("langchain_openai", "langchain.chat_models"):
         monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match=r"memorist\[chat\]"):
-        open_langchain_model(Settings(url=":memory:", model=name))
+        open_chat_model(Settings(url=":memory:", model=name))
 
 
 @pytest.mark.parametrize("name", ["gpt-5", "nobody:gpt-5", "mistralai:large", "openai:gpt-5"])
@@ -267,7 +267,7 @@ def test_a_model_that_cannot_be_opened_says_how_it_could_be(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigError) as told:
-        open_langchain_model(Settings(url=":memory:", model=name))
+        open_chat_model(Settings(url=":memory:", model=name))
     cures = {
         "gpt-5": "MEMORIST_MODEL_URL",
         "nobody:gpt-5": "nobody",

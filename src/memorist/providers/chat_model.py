@@ -68,30 +68,41 @@ def open_model(name: str, url: str = "", key: str = "") -> ChatModel:
     """
     from memorist.providers.openai_chat import OPENAI_URL, OpenAIChat
 
-    provider, _, model = name.partition(":")
-    if provider == "openai" and model:
-        return OpenAIChat(model, url=url or OPENAI_URL, key=key)
-    if url and name:
-        return OpenAIChat(name, url=url, key=key)
-    if not provider or not model:
-        raise ConfigError('a model is "provider:model", as "openai:gpt-5-mini", or has a URL')
-    return _open_with_langchain(name, provider, key)
-
-
-def _open_with_langchain(name: str, provider: str, key: str) -> ChatModel:
+    if openai_model := openai_name(name, url):
+        return OpenAIChat(openai_model, url=url or OPENAI_URL, key=key)
     from memorist.providers.langchain import LangChainChat
 
+    return LangChainChat(open_langchain_model(name, key), name=name)
+
+
+def openai_name(name: str, url: str = "") -> str | None:
+    """The model's name for a server that speaks OpenAI's format; None where LangChain opens it."""
+    provider, _, model = name.partition(":")
+    if provider == "openai" and model:
+        return model
+    if url and name:
+        return name
+    if not provider or not model:
+        raise ConfigError(
+            'MEMORIST_MODEL is "provider:model", as "openai:gpt-5-mini", or any name beside a '
+            "MEMORIST_MODEL_URL"
+        )
+    return None
+
+
+def open_langchain_model(name: str, key: str = "", *, extra: str = "agents") -> Any:
+    """The LangChain chat model "provider:model", by the package of that provider."""
     try:
         init_chat_model = import_module("langchain.chat_models").init_chat_model
     except ImportError:
-        raise MissingExtraError("agents") from None
+        raise MissingExtraError(extra) from None
     try:
-        made = init_chat_model(name, **({"api_key": key} if key else {}))
+        return init_chat_model(name, **({"api_key": key} if key else {}))
     except ImportError as error:  # it names the package to install
         raise ConfigError(f"LangChain cannot open this model: {error}") from None
     except ValueError:
-        raise ConfigError(f"LangChain knows no provider {provider!r}") from None
-    return LangChainChat(made, name=name)
+        provider = name.partition(":")[0]
+        raise ConfigError(f"LangChain knows no provider {provider!r}, or wants a key") from None
 
 
 class CallTimeout:

@@ -33,6 +33,7 @@ from memorist.errors import (
     WindowError,
 )
 from memorist.memory import Memory
+from memorist.providers.chat_model import open_langchain_model, openai_name
 from memorist.providers.images import refuse_image
 from memorist.records.ids import new_id, reply_id
 from memorist.records.log import LogEntry
@@ -189,7 +190,7 @@ class ChatRuntime:
         window = window_of(settings, chat_settings.window)
         system = system_of(settings, chat_settings.system, window)
         chat_settings = replace(chat_settings, window=window, system=system)
-        return cls(open_langchain_model(settings), chat_settings)
+        return cls(open_chat_model(settings), chat_settings)
 
     async def earlier_reply(self, memory: Memory, question: ChatQuestion) -> ReplyState:
         """What was replied to a question that is sent again; a running answer is waited for."""
@@ -342,28 +343,17 @@ def _model_failure(error: Exception) -> MemoristError:
     )
 
 
-def open_langchain_model(settings: Settings) -> Any | None:
-    """The model of MEMORIST_MODEL, _MODEL_URL and _MODEL_KEY; None where none is named.
+def open_chat_model(settings: Settings) -> Any | None:
+    """The LangChain model of MEMORIST_MODEL, _MODEL_URL and _MODEL_KEY; None where none is named.
 
     "openai:name", or any name with a URL, is asked in OpenAI's format; else LangChain opens
     "provider:name" by the package of that provider.
     """
-    provider, _, model = settings.model.partition(":")
     if not settings.model:
         return None
-    if provider == "openai" and model:
-        return _openai(model, settings)
-    if settings.model_url:
-        return _openai(settings.model, settings)
-    if not model:
-        raise ConfigError(
-            'MEMORIST_MODEL is "provider:model", as "openai:gpt-5-mini", or any name beside a '
-            "MEMORIST_MODEL_URL"
-        )
-    return _by_its_provider(settings, provider)
-
-
-def _openai(model: str, settings: Settings) -> Any:
+    model = openai_name(settings.model, settings.model_url)
+    if model is None:
+        return open_langchain_model(settings.model, settings.model_key, extra="chat")
     try:
         chat_openai = import_module("langchain_openai").ChatOpenAI
     except ImportError:
@@ -381,20 +371,6 @@ def _openai(model: str, settings: Settings) -> Any:
             f"the model cannot be opened ({type(error).__name__}); see MEMORIST_MODEL, "
             "MEMORIST_MODEL_URL and MEMORIST_MODEL_KEY"
         ) from None
-
-
-def _by_its_provider(settings: Settings, provider: str) -> Any:
-    try:
-        init_chat_model = import_module("langchain.chat_models").init_chat_model
-    except ImportError:
-        raise MissingExtraError("chat") from None
-    key = {"api_key": settings.model_key} if settings.model_key else {}
-    try:
-        return init_chat_model(settings.model, **key)
-    except ImportError as error:  # it names the package to install
-        raise ConfigError(f"LangChain cannot open this model: {error}") from None
-    except ValueError:
-        raise ConfigError(f"LangChain knows no provider {provider!r}, or wants a key") from None
 
 
 def window_of(settings: Settings, default: Window) -> Window:
