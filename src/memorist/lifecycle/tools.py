@@ -7,6 +7,8 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memorist.language.injection import injections
+from memorist.language.secrets import find_secrets
 from memorist.lifecycle.candidate import Candidate
 from memorist.records.log import LogEntry, least_trusted
 
@@ -112,10 +114,12 @@ def _object(content: Any) -> dict[str, Any]:
 
 
 def _first_line(error: Any) -> str | None:
+    """The first line of an error, unless it holds a secret or a prompt injection."""
     if not error:
         return None
     lines = str(error).strip().splitlines() if isinstance(error, str) else ["an error"]
-    return lines[0][:ERROR_CHARS] if lines else None
+    line = lines[0][:ERROR_CHARS] if lines else ""
+    return None if find_secrets(line) or injections(line) else line or None
 
 
 def _names(uses: Sequence[Use]) -> str:
