@@ -181,7 +181,7 @@ def test_a_folder_that_cannot_be_read_prunes_nothing(
 KILLED = """
 import os, signal, sys
 from memorist import Memory
-from memorist.views.library import Library, shelf
+from memorist.views.library import Library
 
 def progress(done, total, uri):
     if done == 3:
