@@ -189,21 +189,13 @@ class RemoteFacts(Facts):
     get = remote(Facts.get, "get_fact", record(Fact), id="fact_id")
     list = remote(Facts.list, "list_facts", records(Fact), pages=True)
 
-    def as_of(
-        self,
-        *,
-        user: str,
-        agent: str | None = None,
-        valid: datetime | None = None,
-        known: datetime | None = None,
-        limit: int | None = None,
-        after: tuple[datetime, str] | None = None,
-    ) -> list[Fact]:  # type: ignore[valid-type]
-        """The facts that were true at one moment, as far as was known at another."""
-        always = valid is None and known is None
-        arguments = {"user": user, "agent": agent, "valid": valid, "known": known, "always": always}
-        pages = self._api.pages("list_facts", {**arguments, "limit": limit, "after": after})
-        return records(Fact)(pages)
+    as_of = remote(
+        Facts.as_of,
+        "list_facts",
+        records(Fact),
+        prepare=lambda asked: {**asked, "always": not (asked.get("valid") or asked.get("known"))},
+        pages=True,
+    )
 
 
 class RemoteMemories(Memories):
