@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from memorist import Memory
 from tests.support.postgres import Server, start_server
 
 _numbers = itertools.count(1)
@@ -53,3 +54,10 @@ def postgres_url(vector_server: Server) -> Iterator[str]:
     url = vector_server.create_database(f"test{next(_numbers)}")
     yield url
     vector_server.drop_database(url)
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    """An empty memory without vectors, in which nothing happens in the background."""
+    with Memory(":memory:", embedder=None, extraction=None) as opened:
+        yield opened

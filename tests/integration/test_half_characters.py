@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from autogen_agentchat.messages import TextMessage
 from google.adk.events import Event
 from google.genai.types import Content, FunctionCall, Part
@@ -24,12 +22,6 @@ from tests.support.revising import NOTHING, run
 
 HALF = "gulls \ud83d and \x00 boats"
 NAMED: Any = {"user": "ada", "session": "s1"}
-
-
-@pytest.fixture
-def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, extraction=None) as memory:
-        yield memory
 
 
 def check_log(memory: Memory) -> None:

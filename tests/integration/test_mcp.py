@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,6 @@ from memorist.testing.scripted import ScriptedChatModel
 from tests.support.mcp_servers import command, environment, over_stdio, structured
 
 Talk = Callable[[ClientSession], Awaitable[None]]
-
-
-@pytest.fixture
-def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, extraction=None) as memory:
-        yield memory
 
 
 def here(memory: Memory, talk: Talk, **options: Any) -> None:

@@ -7,7 +7,7 @@ import os
 import shlex
 import signal
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,6 @@ from memorist.server.mcp.server import build_server
 from memorist.testing.scripted import ScriptedChatModel
 from tests.support.mcp_servers import over_stdio
 from tests.support.revising import NOTHING, SECRET, call, run, stored, talk
-
-
-@pytest.fixture
-def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, extraction=None) as memory:
-        yield memory
 
 
 class Hanging:

@@ -8,7 +8,7 @@ import logging
 import operator
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict
 
@@ -36,13 +36,6 @@ from memorist.errors import InvalidError
 from memorist.server.mcp.server import build_server
 from memorist.testing.scripted import ScriptedChatModel
 from tests.support.revising import NOTHING, SAYINGS, SECRET, call, run, stored, talk
-
-
-@pytest.fixture
-def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, extraction=None) as memory:
-        yield memory
-
 
 # Conversation storage
 

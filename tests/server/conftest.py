@@ -26,3 +26,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         server = Served(url, memory)
         with server.clients:
             yield server
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    """An empty memory in a file, for servers with several threads; nothing happens by itself."""
+    with Memory(tmp_path / "memory.db", embedder=None, extraction=None) as opened:
+        yield opened

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,16 +17,11 @@ from memorist.server.chat import ChatRuntime
 from memorist.server.http.app import build_app
 from memorist.testing.model_server import Dropped, ModelServer
 from tests.server.test_chat import JSON, read_events
-from tests.server.test_chat_model import answers, log, talking, until
+from tests.server.test_chat_model import answers, log, talking
 from tests.support.http_server import serving
+from tests.support.waiting import until
 
 COUNT = "one two three four five six"
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory.db", embedder=None, extraction=None) as memory:
-        yield memory
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.sqlite.store import SqliteStore
 from memorist.testing.scripted import Cut, ScriptedChatModel
+from tests.support.waiting import until
 
 
 @pytest.fixture
@@ -87,13 +87,6 @@ def made(memory: Memory, model: Any, **options: Any) -> ReactAgent:
 
 def log(memory: Memory) -> list[Message]:
     return memory.history(user="ada", session="s")
-
-
-def until(holds: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
 
 
 def test_a_reply_is_stored_while_it_is_said_and_finished_when_it_is_whole(memory: Memory) -> None:

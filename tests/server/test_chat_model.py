@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -25,14 +24,9 @@ from memorist.server.http.app import build_app
 from memorist.testing.model_server import Dropped, ModelServer
 from tests.server.test_chat import JSON, events, read_events, say
 from tests.support.http_server import serving
+from tests.support.waiting import until
 
 SECRET = "the blue whale"
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory.db", embedder=None, extraction=None) as memory:
-        yield memory
 
 
 @pytest.fixture
@@ -66,13 +60,6 @@ def answers(server: ModelServer, *given: Any) -> None:
 
 def log(memory: Memory) -> list[Message]:
     return memory.history(user="ada")
-
-
-def until(holds: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < limit
-        time.sleep(0.02)
 
 
 def test_an_answer_comes_piece_by_piece_with_what_was_recalled_and_its_receipt(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,6 @@ from tests.support.http_server import serving
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text("utf-8")
 
 
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory.db", embedder=None, extraction=None) as memory:
-        yield memory
-
-
 def chats(**given: str) -> ChatRuntime:
     environment = {f"MEMORIST_{name.upper()}": value for name, value in given.items()}
     return ChatRuntime.of(Settings.from_environment({"MEMORIST_URL": ":memory:", **environment}))
@@ -45,7 +38,7 @@ def test_the_window_and_the_prompt_can_be_set() -> None:
 
 def test_else_they_are_what_the_page_says() -> None:
     usual = chats().settings
-    assert f"{usual.window.max_tokens}, and\nno less than 4000" in PAGE
+    assert f"{usual.window.max_tokens} by default, at least 4000" in PAGE
     assert usual.system == SYSTEM
 
 

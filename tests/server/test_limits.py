@@ -39,8 +39,9 @@ from memorist.server.http.limits import (
     caller_of,
     has_credential,
 )
-from tests.support.asgi import Answer, call, hello, request, wait_until
+from tests.support.asgi import Answer, call, hello, request
 from tests.support.http_server import Served, keys_of, serving
+from tests.support.waiting import until
 
 ADA = Principal(tenant="acme", user="ada", name="k1")
 MCP = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -94,7 +95,7 @@ def test_one_users_slow_requests_leave_the_others_fast(tmp_path: Path) -> None:
             return eve.post("/api/compress", json={"session": f"s{number}"}).status_code
 
         answers = [crowd.submit(compress, number) for number in range(45)]
-        wait_until(lambda: model.waiting == MAX_CONCURRENT)
+        until(lambda: model.waiting == MAX_CONCURRENT)
         began = time.perf_counter()
         assert ada.get("/api/sessions").status_code == 200
         assert ada.get("/ready").status_code == 200
@@ -104,7 +105,7 @@ def test_one_users_slow_requests_leave_the_others_fast(tmp_path: Path) -> None:
         assert {answer.result() for answer in answers} == {200}
 
 
-def hung_up(served: Served, key: str, numbers: range, until: Callable[[], bool]) -> None:
+def hung_up(served: Served, key: str, numbers: range, done: Callable[[], bool]) -> None:
     """Ask over MCP for summaries, and disconnect as soon as something is so."""
     address = httpx.URL(served.url)
     with ExitStack() as stack:
@@ -117,7 +118,7 @@ def hung_up(served: Served, key: str, numbers: range, until: Callable[[], bool])
             head = "\r\n".join(["POST /mcp HTTP/1.1", "Host: localhost", *lines, "", ""])
             connection = socket.create_connection((address.host, address.port or 0))
             stack.enter_context(connection).sendall(head.encode() + body)
-        wait_until(until, 30)
+        until(done, 30)
 
 
 def test_who_hangs_up_has_no_room_for_more_until_the_work_is_done(tmp_path: Path) -> None:

@@ -35,12 +35,6 @@ ELSEWHERE = {"Authorization": "Bearer globex/ada"}
 
 
 @pytest.fixture
-def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, extraction=None) as memory:
-        yield memory
-
-
-@pytest.fixture
 def url(memory: Memory) -> Iterator[str]:
     with serving_here(make_app(memory)) as url:
         yield url

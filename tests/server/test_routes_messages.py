@@ -16,7 +16,7 @@ import pytest
 from memorist.namespaces import Messages
 from memorist.server.http import pagination
 from tests.server.api import Api, an_api, get, post, walk
-from tests.support.asgi import wait_until
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -233,8 +233,8 @@ def test_following_ends_when_the_reader_leaves(api: Api, monkeypatch: pytest.Mon
     ):
         lines = stream.iter_lines()  # kept: it closes the stream when it goes
         next(lines)
-        wait_until(lambda: len(polls) > 3)
-    wait_until(lambda: time.monotonic() - polls[-1] > 1)
+        until(lambda: len(polls) > 3)
+    until(lambda: time.monotonic() - polls[-1] > 1)
 
 
 def test_silence_is_filled_with_comments(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

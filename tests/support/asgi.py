@@ -15,6 +15,8 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tests.support.waiting import until
+
 Headers = Iterable[tuple[bytes, bytes]]
 LOCAL = (b"host", b"localhost")
 
@@ -95,21 +97,13 @@ def serving(app: ASGIApp, **options: Any) -> Iterator[int]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
-        wait_until(lambda: server.started)
+        until(lambda: server.started)
         yield listener.getsockname()[1]
     finally:
         server.should_exit = True
         thread.join(10)
         listener.close()
         assert not thread.is_alive()
-
-
-def wait_until(done: Any, patience_s: float = 10.0) -> None:
-    """Wait until something holds."""
-    end = time.monotonic() + patience_s
-    while not done():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.005)
 
 
 def raw(port: int, *pieces: bytes, pause_s: float = 0.0) -> bytes:

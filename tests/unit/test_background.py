@@ -17,13 +17,7 @@ from memorist.records.log import Job
 from memorist.records.scope import Scope
 from memorist.store.job_runner import BackgroundThread, JobRunner
 from memorist.store.sqlite.store import SqliteStore
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+from tests.support.waiting import until
 
 
 def idle(steps: list[int]) -> Callable[[], bool]:
@@ -40,7 +34,7 @@ def test_it_works_for_as_long_as_there_is_work_and_then_sleeps() -> None:
     left = [1] * 100
     background = BackgroundThread(lambda: bool(left and left.pop()), "testing")
     background.wake()
-    wait_until(lambda: not left)
+    until(lambda: not left)
     background.close()
     thread = background._thread
     assert thread is not None
@@ -54,7 +48,7 @@ def test_it_is_woken_from_a_long_sleep() -> None:
     time.sleep(1.0)  # by now its pauses are long
     slept = len(steps)
     background.wake()
-    wait_until(lambda: len(steps) > slept)
+    until(lambda: len(steps) > slept)
     background.close()
     assert slept < 10
 
@@ -71,7 +65,7 @@ def test_an_error_of_ours_is_told_and_the_thread_goes_on(caplog: pytest.LogCaptu
 
     background = BackgroundThread(step, "testing")
     background.wake()
-    wait_until(lambda: len(steps) >= 3)
+    until(lambda: len(steps) >= 3)
     background.close()
     assert [record.getMessage() for record in caplog.records] == [
         "testing pauses: the disk is away"
@@ -93,10 +87,10 @@ def test_a_thread_that_fell_over_is_replaced_at_the_next_call(
 
     background = BackgroundThread(step, "testing")
     background.wake()
-    wait_until(lambda: bool(fallen))
-    wait_until(lambda: not background.is_running())
+    until(lambda: bool(fallen))
+    until(lambda: not background.is_running())
     background.wake()
-    wait_until(lambda: len(steps) > 1)
+    until(lambda: len(steps) > 1)
     background.close()
     assert fallen == [ZeroDivisionError]
 
@@ -116,7 +110,7 @@ def test_it_runs_once_however_many_wake_it() -> None:
         caller.start()
     for caller in callers:
         caller.join()
-    wait_until(lambda: bool(most))
+    until(lambda: bool(most))
     background.close()
     assert all(most)
 
@@ -168,11 +162,11 @@ def test_a_forked_child_gets_a_thread_of_its_own(held: bool) -> None:
     steps: list[int] = []
     background = BackgroundThread(idle(steps), "testing")
     background.wake()
-    wait_until(lambda: bool(steps))
+    until(lambda: bool(steps))
 
     def work() -> bool:
         background.wake()
-        wait_until(lambda: os.getpid() in steps)
+        until(lambda: os.getpid() in steps)
         background.close()
         return not background.is_running()
 
@@ -186,7 +180,7 @@ def test_a_forked_child_gets_a_thread_of_its_own(held: bool) -> None:
             lock.release()
     before = len(steps)
     background.wake()
-    wait_until(lambda: len(steps) > before)
+    until(lambda: len(steps) > before)
     background.close()
 
 
@@ -195,7 +189,7 @@ def test_a_forked_child_may_close_what_its_parent_uses() -> None:
     steps: list[int] = []
     background = BackgroundThread(idle(steps), "testing")
     background.wake()
-    wait_until(lambda: bool(steps))
+    until(lambda: bool(steps))
 
     def work() -> bool:
         background.close()
@@ -205,5 +199,5 @@ def test_a_forked_child_may_close_what_its_parent_uses() -> None:
         assert in_a_fork(work) == 0
     before = len(steps)
     background.wake()
-    wait_until(lambda: len(steps) > before)
+    until(lambda: len(steps) > before)
     background.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,12 +19,6 @@ from tests.support.legal import check_anthropic, check_openai
 
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACw="
 SMALL = Window(max_tokens=1_000)
-
-
-@pytest.fixture
-def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, extraction=None) as opened:
-        yield opened
 
 
 def said(context: Context) -> list[tuple[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,12 +15,6 @@ from memorist.records.log import Job
 from memorist.runtime import MAX_COUNTERS, open_summarizer
 from memorist.testing.model_server import ModelServer
 from tests.unit.test_context import said, talk
-
-
-@pytest.fixture
-def memory() -> Iterator[Memory]:
-    with Memory(":memory:", embedder=None, extraction=None) as opened:
-        yield opened
 
 
 def test_a_message_is_quoted_as_its_own_session_has_it(memory: Memory) -> None:

@@ -6,7 +6,6 @@ import gc
 import subprocess
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,6 +14,7 @@ import pytest
 
 from memorist.recall import daemon_pool
 from memorist.recall.daemon_pool import DaemonPool, Task
+from tests.support.waiting import until
 
 SOON = 20.0  # seconds that nothing here takes, on however busy a machine
 
@@ -25,14 +25,6 @@ def gate() -> Iterator[threading.Event]:
     event = threading.Event()
     yield event
     event.set()
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Wait for what other threads are about to do."""
-    end = time.monotonic() + SOON
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 def idle(pool: DaemonPool) -> bool:

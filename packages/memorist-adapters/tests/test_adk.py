@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +32,6 @@ from memorist_adapters.adk import (
 
 ADA: dict[str, Any] = {"app_name": "tutor", "user_id": "ada"}
 BOB: dict[str, Any] = {"app_name": "tutor", "user_id": "bob"}
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "adk.db", embedder=None) as memory:
-        yield memory
 
 
 class Scripted(BaseLlm):
@@ -116,7 +110,7 @@ def test_preload_memory_puts_what_was_said_before_the_model_and_not_the_question
 def test_another_process_continues_the_conversation(memory: Memory, tmp_path: Path) -> None:
     model = Scripted(answer=lambda request: Part(text="Noted."))
     asyncio.run(say(runner(memory, model, load_memory_tool), "I am Ada.", "talk"))
-    with Memory(tmp_path / "adk.db", embedder=None) as other:
+    with Memory(tmp_path / "memory.db", embedder=None) as other:
         asyncio.run(say(runner(other, model, load_memory_tool), "Who am I?", "talk"))
     assert [part.parts[0].text for part in model.asked[-1].contents if part.parts] == [
         "I am Ada.",

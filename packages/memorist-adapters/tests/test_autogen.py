@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,12 +79,6 @@ class Client(ChatCompletionClient):
 def _role(message: LLMMessage) -> str:
     roles = {SystemMessage: "system", UserMessage: "user", AssistantMessage: "assistant"}
     return roles[type(message)]
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory.db", embedder=None) as memory:
-        yield memory
 
 
 def of(memory: Memory, user: str = "ada", **more: Any) -> MemoristMemory:

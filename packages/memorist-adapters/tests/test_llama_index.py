@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,6 @@ from llama_index.core.memory import ChatMemoryBuffer
 
 from memorist import Memory, StoreError, Window
 from memorist_adapters.llama_index import MemoristMemory, MemoristRetriever
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "llama.db", embedder=None) as memory:
-        yield memory
 
 
 def talk(memory: Memory, session: str = "talk", **named: Any) -> MemoristMemory:
@@ -76,7 +70,7 @@ def test_every_message_comes_back_as_it_was_and_can_be_recalled(
     memory: Memory, tmp_path: Path
 ) -> None:
     talk(memory).put_messages(RICH)
-    with Memory(tmp_path / "llama.db", embedder=None) as other:
+    with Memory(tmp_path / "memory.db", embedder=None) as other:
         assert talk(other).get_all() == RICH
     kept = memory.history(user="ada", session="talk")
     assert [message.role for message in kept] == [
@@ -160,7 +154,7 @@ def test_a_chat_engine_goes_on_with_the_conversation_in_another_process(
     llm = MockLLMWithChatMemoryOfLastCall(max_tokens=None, is_chat_model=True)
     engine = SimpleChatEngine.from_defaults(llm=llm, memory=talk(memory))
     engine.chat("I am Ada.")
-    with Memory(tmp_path / "llama.db", embedder=None) as other:
+    with Memory(tmp_path / "memory.db", embedder=None) as other:
         again = SimpleChatEngine.from_defaults(llm=llm, memory=talk(other))
         asyncio.run(again.achat("Who am I?"))
     assert contents(llm.last_chat_messages or [])[0] == "I am Ada."

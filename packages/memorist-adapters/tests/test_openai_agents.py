@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -90,12 +90,6 @@ ITEMS: list[Any] = [
 def weather(city: str) -> str:
     """The weather of a city."""
     return f"12 degrees and rain in {city}"
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory.db", embedder=None) as memory:
-        yield memory
 
 
 def kept(session: Session, limit: int | None = None) -> list[Any]:

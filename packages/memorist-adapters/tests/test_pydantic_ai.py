@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -75,12 +75,6 @@ TURN: list[ModelMessage] = [
     ),
     ModelResponse([TextPart("A boat and a gull.")], run_id="r1"),
 ]
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory.db", embedder=None) as memory:
-        yield memory
 
 
 def weather(city: str) -> str:
