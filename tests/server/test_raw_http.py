@@ -24,7 +24,7 @@ import pytest
 
 from memorist import Memory
 from memorist.server.auth import Keys
-from tests.support.asgi import wait_until
+from tests.support.waiting import until
 
 WORD = b"zqxjword"  # in what is sent; never in an error, never in a log
 SECRET = "heliotrope-4711"  # of another user
@@ -92,7 +92,7 @@ def running(database: Path, log: Path) -> Iterator[Process]:
         port = process.stdout.readline().strip()
         assert port, log.read_text()
         server = Process(int(port), process, log)
-        wait_until(lambda: answer(server.port, b"GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n"))
+        until(lambda: answer(server.port, b"GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n"))
         yield server
     finally:
         process.terminate()
