@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from math import log
 
@@ -76,7 +76,7 @@ def fit(candidates: Sequence[SummaryCandidate], counter: TokenCounter, max_token
     order = _ranked(candidates, costs, enough=MARGIN * max_tokens)
     room, best = float(max_tokens), ""
     for _ in range(ROUNDS):  # headings and dates cost tokens too: render, count, adjust
-        text = _told([candidates[at] for at in _taken(order, costs, room)])
+        text = _text([candidates[at] for at in _taken(order, costs, room)])
         tokens = counter.text(text)
         if tokens <= max_tokens and len(text) > len(best):
             best = text
@@ -90,11 +90,11 @@ def _least(best: Sequence[SummaryCandidate], counter: TokenCounter, max_tokens: 
     """For very small limits: fewer and fewer lines, in the end the first one cut."""
     count = len(best)
     while count:
-        text = _told(best[:count])
+        text = _text(best[:count])
         if counter.text(text) <= max_tokens:
             return text
         count //= 2
-    return counter.truncate(_told(best[:1]), max_tokens)
+    return counter.truncate(_text(best[:1]), max_tokens)
 
 
 def _taken(order: Sequence[int], costs: Sequence[int], room: float) -> list[int]:
@@ -181,29 +181,28 @@ def _ranked(candidates: Sequence[SummaryCandidate], costs: Sequence[int], enough
     return order
 
 
-def _told(taken: Sequence[SummaryCandidate]) -> str:
-    """The summary as Markdown: each part by days, and each day by speakers."""
-    came: dict[str, int] = {}
+def _text(taken: Sequence[SummaryCandidate]) -> str:
+    """The summary as Markdown: each part by days, and each day by speakers.
+
+    Statements of one message become one line, and so do all artefacts.
+    """
+    speakers: dict[str, int] = {}
     for one in taken:
-        came.setdefault(one.line.who, len(came))
-    order = sorted(taken, key=lambda one: (one.line.day, _turn(one.line, came), one.place))
+        speakers.setdefault(one.line.who, len(speakers))
+
+    def order(one: SummaryCandidate) -> tuple[str, int, int]:
+        speaker = 0 if one.line.part is Topic.CURRENT else speakers[one.line.who]
+        return one.line.day, speaker, one.place
+
     lines: dict[object, SummaryLine] = {}
-    for one in order:
-        listed = one.line.part is Topic.ARTEFACTS
-        key = listed or (one.line.part, one.line.day, one.line.who, one.place)
-        lines[key] = _with(lines[key], one.line) if key in lines else one.line
+    for one in sorted(taken, key=order):
+        line, listed = one.line, one.line.part is Topic.ARTEFACTS
+        key = listed or (line.part, line.day, line.who, one.place)
+        if before := lines.get(key):
+            text = f"{before.text}, {line.text}" if listed else joined(before.text, line.text)
+            line = before._replace(text=text)
+        lines[key] = line
     return render(lines.values())
-
-
-def _turn(line: SummaryLine, came: Mapping[str, int]) -> int:
-    return 0 if line.part is Topic.CURRENT else came[line.who]
-
-
-def _with(line: SummaryLine, more: SummaryLine) -> SummaryLine:
-    """Two statements of one message, or two artefacts, as one line."""
-    listed = line.part is Topic.ARTEFACTS
-    text = f"{line.text}, {more.text}" if listed else joined(line.text, more.text)
-    return line._replace(text=text)
 
 
 @cache
