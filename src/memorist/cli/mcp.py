@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,7 @@ import typer
 from rich.text import Text
 
 from memorist.cli import mcp_install
-from memorist.cli.mcp_install import CLIENTS, NAME, LocalServer, McpClient, RemoteServer
+from memorist.cli.mcp_install import CLIENTS, NAME, McpClient
 from memorist.cli.options import Agent, Database, User, Yes, is_server
 from memorist.cli.render import errors
 from memorist.client import connect
@@ -75,8 +74,10 @@ def install(
     mcp_client = _client(client)
     if url and (user or agent or db):
         raise typer.BadParameter("a running server has its own: give --url and --key alone")
-    server = _remote_server(url, key) if url else _local_server(user, agent, db, key)
-    entry = mcp_install.entry(mcp_client, server)
+    if url:
+        entry = mcp_install.remote_entry(mcp_client, _mcp_url(url), key or "")
+    else:
+        entry = mcp_install.local_entry(mcp_client, *_local_server(user, agent, db, key))
     shown = {mcp_install.section(mcp_client): {NAME: entry}}
     text = json.dumps(shown, indent=2, ensure_ascii=False)
     if only_print:
@@ -117,8 +118,8 @@ def _file(client: McpClient, project: bool) -> Path:
 
 def _local_server(
     user: str | None, agent: str | None, db: str | None, key: str | None
-) -> LocalServer:
-    """The server as this command line would start it, since a client has another environment."""
+) -> tuple[list[str], dict[str, str]]:
+    """The arguments and the environment of the server that this command line would start."""
     settings = Settings.from_environment()
     agent, url = agent or settings.agent, db or settings.url
     arguments = ["-m", "memorist", "mcp", "--user", user or settings.user]
@@ -136,14 +137,14 @@ def _local_server(
         environment["MEMORIST_URL"] = url
     elif url != str(default_path()):
         arguments += ["--db", str(Path(url).expanduser().absolute())]
-    return LocalServer(sys.executable, tuple(arguments), environment)
+    return arguments, environment
 
 
-def _remote_server(url: str, key: str | None) -> RemoteServer:
+def _mcp_url(url: str) -> str:
     if not is_server(url):
         raise typer.BadParameter("--url is the address of a server: http://… or https://…")
     base = url.rstrip("/")
-    return RemoteServer(base if base.endswith("/mcp") else f"{base}/mcp", key or "")
+    return base if base.endswith("/mcp") else f"{base}/mcp"
 
 
 def _say(text: str) -> None:

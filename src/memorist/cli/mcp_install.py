@@ -6,9 +6,9 @@ import json
 import os
 import re
 import shutil
+import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -21,28 +21,6 @@ NAME = "memorist"
 PRIVATE = 0o600
 _INDENT = re.compile(r"^[ \t]+(?=\")", re.MULTILINE)
 _KEY = "MEMORIST_AUTHORIZATION"  # of the helper that Claude Desktop needs; ours reads none such
-
-
-@dataclass(frozen=True, slots=True)
-class LocalServer:
-    """A server that the client starts: the Python that has Memorist, and its arguments."""
-
-    python: str
-    arguments: tuple[str, ...]
-    environment: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteServer:
-    """A running server: its address, and the key to it, if it requires one."""
-
-    url: str
-    key: str = ""
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The headers that carry the key."""
-        return {"Authorization": f"Bearer {self.key}"} if self.key else {}
 
 
 def config_file(client: McpClient, *, settings: Path, home: Path) -> Path:
@@ -67,31 +45,34 @@ def project_file(client: McpClient, folder: Path) -> Path:
     return folder / places[client]
 
 
-def entry(client: McpClient, server: LocalServer | RemoteServer) -> dict[str, Any]:
-    """The entry of a server in a client's file."""
-    if isinstance(server, RemoteServer):
-        return _by_mcp_remote(server) if client == "claude-desktop" else _remote(client, server)
+def local_entry(
+    client: McpClient, arguments: Sequence[str], environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """The entry of a server that the client starts, with the Python that runs this."""
     kind = {} if client == "claude-desktop" else {"type": "stdio"}
-    fields: dict[str, Any] = {**kind, "command": server.python, "args": list(server.arguments)}
-    return fields | ({"env": dict(server.environment)} if server.environment else {})
+    fields: dict[str, Any] = {**kind, "command": sys.executable, "args": list(arguments)}
+    return fields | ({"env": dict(environment)} if environment else {})
 
 
-def _remote(client: McpClient, server: RemoteServer) -> dict[str, Any]:
+def remote_entry(client: McpClient, url: str, key: str) -> dict[str, Any]:
+    """The entry of a running server, with the key to it if it requires one."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    if client == "claude-desktop":
+        return _by_mcp_remote(url, headers)
     kind = {} if client == "cursor" else {"type": "http"}
-    return {**kind, "url": server.url, **({"headers": server.headers} if server.key else {})}
+    return {**kind, "url": url, **({"headers": headers} if headers else {})}
 
 
-def _by_mcp_remote(server: RemoteServer) -> dict[str, Any]:
+def _by_mcp_remote(url: str, headers: Mapping[str, str]) -> dict[str, Any]:
     """Claude Desktop only lists servers that it starts: mcp-remote is one, and connects to ours."""
-    arguments = ["-y", "mcp-remote", server.url, "--transport", "http-only"]
-    if server.url.startswith("http://"):
+    arguments = ["-y", "mcp-remote", url, "--transport", "http-only"]
+    if url.startswith("http://"):
         arguments.append("--allow-http")
-    if not server.key:
+    if not headers:
         return {"command": "npx", "args": arguments}
-    # Not in the arguments: everyone on the machine may list those.
+    # The key is not in the arguments: everyone on the machine may list those.
     arguments += ["--header", f"Authorization:${{{_KEY}}}"]
-    env = {_KEY: server.headers["Authorization"]}
-    return {"command": "npx", "args": arguments, "env": env}
+    return {"command": "npx", "args": arguments, "env": {_KEY: headers["Authorization"]}}
 
 
 def section(client: McpClient) -> str:
