@@ -80,10 +80,11 @@ def test_a_scope_can_be_narrowed_to_the_agent_without_a_name() -> None:
 
 
 @pytest.mark.parametrize("field", ["user", "tenant", "agent", "session"])
-@pytest.mark.parametrize("value", [*HOSTILE_TEXTS, 3, b"ada", "x" * 65_537], ids=repr)
-def test_an_id_that_cannot_be_stored_is_refused_by_name(field: str, value: Any) -> None:
-    with pytest.raises(ScopeError, match=field):
-        Scope(**{"user": "ada", field: value})
+def test_an_id_that_cannot_be_stored_is_refused_by_name(field: str) -> None:
+    values: list[Any] = [*HOSTILE_TEXTS, 3, b"ada", "x" * 65_537]
+    for value in values:
+        with pytest.raises(ScopeError, match=field):
+            Scope(**{"user": "ada", field: value})
 
 
 def test_a_user_is_never_left_out() -> None:
@@ -150,20 +151,18 @@ def test_words_do_not_wander_between_subject_and_predicate() -> None:
     assert topic_of("Ada", "lives in") != topic_of("Ada", "works in")
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
+def test_a_fact_of_the_wrong_shape_is_refused_by_field() -> None:
+    wrong: list[tuple[str, Any]] = [
         *[(name, value) for name in ("subject", "predicate", "object") for value in ("", " \n", 3)],
         *[("confidence", value) for value in (-0.1, 1.1, float("nan"), "high", None)],
         *[(name, NAIVE) for name in ("valid_from", "valid_to", "known_from", "known_to")],
         ("sources", ("x" * 1_001,)),
         *[(name, "a\x00b") for name in ("subject", "predicate", "object", "id", "source")],
         *[(name, "a\ud83db") for name in ("subject", "id", "source", "reason", "superseded_by")],
-    ],
-)
-def test_a_fact_of_the_wrong_shape_is_refused_by_field(field: str, value: Any) -> None:
-    with pytest.raises(RecordError, match=field):
-        fact(**{field: value})
+    ]
+    for field, value in wrong:
+        with pytest.raises(RecordError, match=field):
+            fact(**{field: value})
 
 
 def test_a_fact_cannot_end_before_it_begins() -> None:
@@ -174,9 +173,8 @@ def test_a_fact_cannot_end_before_it_begins() -> None:
 # Memories and articles
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
+def test_a_memory_of_the_wrong_shape_is_refused_by_field() -> None:
+    wrong: list[tuple[str, Any]] = [
         *[("text", value) for value in (None, 3, *HOSTILE_TEXTS)],
         *[("kind", value) for value in ("", "opinion", None)],
         *[("tier", value) for value in ("", "middle", None)],
@@ -187,16 +185,15 @@ def test_a_fact_cannot_end_before_it_begins() -> None:
         *[("id", value) for value in (None, "x" * 1_001, *HOSTILE_TEXTS)],
         *[(name, text) for name in ("source", "reason") for text in HOSTILE_TEXTS],
         *[(name, NAIVE) for name in ("created_at", "used_at", "expires_at", "ended_at")],
-    ],
-)
-def test_a_memory_of_the_wrong_shape_is_refused_by_field(field: str, value: Any) -> None:
-    with pytest.raises(RecordError, match=field):
-        item(**{field: value})
+    ]
+    for field, value in wrong:
+        with pytest.raises(RecordError, match=field):
+            item(**{field: value})
 
 
-@pytest.mark.parametrize("kind", ["concept", "episode", "fact", "procedure", "working"])
-def test_the_five_kinds_of_memory_are_taken(kind: str) -> None:
-    assert item(kind=kind).kind == kind
+def test_the_five_kinds_of_memory_are_taken() -> None:
+    for kind in ("concept", "episode", "fact", "procedure", "working"):
+        assert item(kind=kind).kind == kind
 
 
 def test_a_memory_has_sensible_defaults_and_an_id_of_its_own() -> None:
@@ -206,17 +203,15 @@ def test_a_memory_has_sensible_defaults_and_an_id_of_its_own() -> None:
     assert one.id < other.id
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
+def test_an_article_of_the_wrong_shape_is_refused_by_field() -> None:
+    wrong: list[tuple[str, Any]] = [
         *[(name, value) for name in ("title", "text", "uri") for value in (None, 3, "a\x00b")],
         *[("id", value) for value in (None, "x" * 1_001)],
         ("created_at", NAIVE),
-    ],
-)
-def test_an_article_of_the_wrong_shape_is_refused_by_field(field: str, value: Any) -> None:
-    with pytest.raises(RecordError, match=field):
-        article(**{field: value})
+    ]
+    for field, value in wrong:
+        with pytest.raises(RecordError, match=field):
+            article(**{field: value})
 
 
 def test_an_article_is_known_by_what_it_says() -> None:
@@ -235,7 +230,7 @@ def test_retries_wait_longer_each_time_and_then_end() -> None:
     assert retry_delay_seconds(MAX_ATTEMPTS + 1) is None
 
 
-def test_the_source_is_what_the_door_stamped_or_else_the_role() -> None:
+def test_the_source_is_the_one_given_or_else_the_role() -> None:
     assert source_of(Message("tool", "x"), None) == "tool"
     assert source_of(Message("user", "x"), "web") == "web"
     with pytest.raises(RecordError, match="source"):
@@ -336,9 +331,9 @@ SYNTAX = ['"', '""', "*", "tea*", "^tea", "NEAR(tea berlin, 2)", "words:tea", "{
 SYNTAX += ["tea' OR 1=1 --", "tea & !berlin | (x", "<-> :*", "a\x00b", "a\ud83db", "\\", "(", "%"]
 
 
-@pytest.mark.parametrize("question", SYNTAX)
-def test_search_syntax_is_only_words(question: str) -> None:
-    assert all(re.fullmatch(r"[^\W_]+", word) for term in terms_of(question) for word in term)
+def test_search_syntax_is_only_words() -> None:
+    for question in SYNTAX:
+        assert all(re.fullmatch(r"[^\W_]+", word) for term in terms_of(question) for word in term)
 
 
 @given(st.text())

@@ -61,7 +61,7 @@ def reads(
     """A method that reads rows of one user; with `snapshot`, all its queries see the same state."""
 
     def run(store: Store, of: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        job = store.at_once(work, of, *args, **kwargs)
+        job = store._dated(work, of, *args, **kwargs)
         return store._engine.read(of.owner, job, snapshot=snapshot)
 
     return Method(work, run)
@@ -73,7 +73,7 @@ def writes(
     """A method that writes for one user; with `exclusive`, nobody else does meanwhile."""
 
     def run(store: Store, of: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        job = store.at_once(work, of, *args, **kwargs)
+        job = store._dated(work, of, *args, **kwargs)
         return store._engine.write(of.owner, job, exclusive=exclusive)
 
     return Method(work, run)
@@ -83,7 +83,7 @@ def all_owners(work: Callable[Concatenate[Db, P], T]) -> Method[P, T]:
     """A method on the jobs of all users."""
 
     def run(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return store._engine.all_owners(store.at_once(work, *args, **kwargs))
+        return store._engine.all_owners(store._dated(work, *args, **kwargs))
 
     return Method(work, run)
 
@@ -171,29 +171,29 @@ class Store:
     ) -> Appended:
         """Add messages to the log, index and queue them; those stored already are left alone."""
         try:
-            job = self.at_once(log.append, scope, messages, source)
+            job = self._dated(log.append, scope, messages, source)
             return self._engine.write(scope.owner, job)
         except log.RepeatError:  # rare, so that the common case need not look first
-            job = self.at_once(log.append_unseen, scope, messages, source)
+            job = self._dated(log.append_unseen, scope, messages, source)
             return self._engine.write(scope.owner, job)
 
     def batch(self, scope: Scope, asks: Sequence[Ask], puts: Sequence[Put] = ()) -> list[Answer]:
         """Answer questions about entries, then write entries."""
         if not puts:
-            answer = self.at_once(entries.answer, scope, asks)
+            answer = self._dated(entries.answer, scope, asks)
             answers = self._engine.read(scope.owner, answer, snapshot=True)
             if not entries.refreshed(asks, answers):
                 return answers
-        batch = self.at_once(entries.batch, scope, asks, puts)
+        batch = self._dated(entries.batch, scope, asks, puts)
         return self._engine.write(scope.owner, batch)
 
     def key(self, key_id: str) -> ApiKey | None:
         """An API key of any tenant."""
-        return self._engine.read("", self.at_once(keys.read_key, key_id))
+        return self._engine.read("", self._dated(keys.read_key, key_id))
 
     def keys(self, tenant: str) -> list[ApiKey]:
         """The API keys of a tenant, oldest first."""
-        return self._engine.read("", self.at_once(keys.list_keys, tenant))
+        return self._engine.read("", self._dated(keys.list_keys, tenant))
 
     def scrub(self) -> str:
         """Remove deleted bytes from the files; say what remains, if anything."""
@@ -207,7 +207,7 @@ class Store:
         """Close the connections; the store cannot be used any more."""
         self._engine.close()
 
-    def at_once(
+    def _dated(
         self, work: Callable[Concatenate[Db, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> Callable[[Db], T]:
         """Work for a transaction, all of it dated by this moment."""

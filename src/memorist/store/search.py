@@ -199,8 +199,8 @@ def _record(passage: int, kind: str, view: str | None) -> int | str:
 
 def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
     """The texts of passages, in the order asked; those deleted, expired or blank are left out."""
-    spans = [Span(*row) for row in db.rows("passage_spans", **narrowed(scope), ids=list(ids))]
-    by_id = {span.id: span for span in spans}
+    rows = db.rows("passage_spans", **narrowed(scope), ids=list(ids))
+    by_id = {span.id: span for span in (PassageSpan(*row) for row in rows)}
     matches = _matches(db, scope, [by_id[id_] for id_ in ids if id_ in by_id])
     return [match for match in matches if match.text.strip()]
 
@@ -289,7 +289,7 @@ def _check_dimensions(stored: int, given: int) -> None:
         )
 
 
-class Span(NamedTuple):
+class PassageSpan(NamedTuple):
     """A row of the queries that read passages: where a passage is in its message or record."""
 
     id: int
@@ -303,11 +303,11 @@ class Span(NamedTuple):
 
 
 def _texts(db: Db, scope: Scope, rows: Sequence[Row]) -> dict[int, str]:
-    matches = _matches(db, scope, [Span(*row) for row in rows])
+    matches = _matches(db, scope, [PassageSpan(*row) for row in rows])
     return {match.passage: match.text for match in matches}
 
 
-def _matches(db: Db, scope: Scope, spans: Sequence[Span]) -> list[Match]:
+def _matches(db: Db, scope: Scope, spans: Sequence[PassageSpan]) -> list[Match]:
     """The passages with their texts; those of expired records are left out."""
     seqs = sorted({span.id // PASSAGES_PER_MESSAGE for span in spans if span.id > 0})
     rows = db.rows("messages_by_seq", owner=scope.owner, seqs=seqs) if seqs else []
