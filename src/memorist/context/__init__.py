@@ -1,1 +1,1 @@
-"""What fits: tokens, sections, budgets, and the window they fill."""
+"""The context builder: tokens, windows, turns and quotations, and what fills a window."""

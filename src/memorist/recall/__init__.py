@@ -1,1 +1,1 @@
-"""How it is found: channels, one file each, and the search that runs them."""
+"""Recall: the channels that find passages, and the search that runs and ranks them."""

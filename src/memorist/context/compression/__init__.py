@@ -1,1 +1,1 @@
-"""Compression: older turns become a summary, of their own words or by a model."""
+"""Compression: older turns become a summary, extracted from their words or made by a model."""

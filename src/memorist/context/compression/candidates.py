@@ -57,27 +57,27 @@ def read(text: str) -> Phrase:
     return Phrase(text, _terms(text, words), cues_of(text, words), names, len(words))
 
 
-def weigh(said: Phrase, role: str = "user", age: float = 0.0) -> float:
+def weigh(phrase: Phrase, role: str = "user", age: float = 0.0) -> float:
     """How much a statement is worth keeping; `age` is 0 for the newest message, 1 for the oldest.
 
     A tool's words weigh little, unless they report an error.
     """
     by_role = ROLES.get(role, min(ROLES.values()))
-    if Cue.ERROR in said.cues:
+    if Cue.ERROR in phrase.cues:
         by_role = max(by_role, FAILED)
-    value = 1.0 + _definite(said, role) + sum([CUES.get(cue, 0.0) for cue in said.cues])
-    question = QUESTION if said.text.rstrip("\"'”’»)] ")[-1:] in _ASKS else 1.0
-    length = min(1.0, said.words / SHORT_WORDS)
+    value = 1.0 + _definite(phrase, role) + sum([CUES.get(cue, 0.0) for cue in phrase.cues])
+    question = QUESTION if phrase.text.rstrip("\"'”’»)] ")[-1:] in _ASKS else 1.0
+    length = min(1.0, phrase.words / SHORT_WORDS)
     return value * question * length * by_role * (1 - (1 - OLDEST) * age)
 
 
-def _definite(said: Phrase, role: str) -> float:
+def _definite(phrase: Phrase, role: str) -> float:
     """The extra weight of definite things: what users did, figures, names, quoted titles."""
     return (
-        (OWN * max(0.0, signals_of(said.text).self_reference) if role == "user" else 0.0)
-        + NAME * min(MOST_NAMES, len(said.names))
-        + (FIGURE if _FIGURE.search(said.text) else 0.0)
-        + (QUOTE if _QUOTE.search(said.text) else 0.0)
+        (OWN * max(0.0, signals_of(phrase.text).self_reference) if role == "user" else 0.0)
+        + NAME * min(MOST_NAMES, len(phrase.names))
+        + (FIGURE if _FIGURE.search(phrase.text) else 0.0)
+        + (QUOTE if _QUOTE.search(phrase.text) else 0.0)
     )
 
 
@@ -123,7 +123,7 @@ class SummaryCandidate(NamedTuple):
     """
 
     line: SummaryLine
-    said: Phrase
+    phrase: Phrase
     weight: float
     place: int
     pinned: bool = False
@@ -141,12 +141,12 @@ def known(lines: Sequence[SummaryLine], *, now: bool = False) -> Iterator[Summar
         if kept is None:
             continue
         for text in _names_in(kept) if kept.part is Topic.ARTEFACTS else clauses(kept.text):
-            said = read(plain(text))
-            if said.text:
+            phrase = read(plain(text))
+            if phrase.text:
                 pinned = line is first or kept.part is Topic.CURRENT
-                made = kept._replace(text=said.text)
+                made = kept._replace(text=phrase.text)
                 role = "assistant" if kept.part is Topic.CONCEPTS else "user"
-                yield SummaryCandidate(made, said, weigh(said, role, age=1.0), place, pinned)
+                yield SummaryCandidate(made, phrase, weigh(phrase, role, age=1.0), place, pinned)
 
 
 def _past(line: SummaryLine) -> SummaryLine | None:
@@ -169,7 +169,7 @@ def fresh(entries: Sequence[LogEntry], has_request: bool) -> Iterator[SummaryCan
 
 def still_open(candidates: Sequence[SummaryCandidate]) -> list[SummaryCandidate]:
     """The candidates without tasks that a later statement reports as done."""
-    done = [one for one in candidates if Cue.DONE in one.said.cues][-MOST_DONE:]
+    done = [one for one in candidates if Cue.DONE in one.phrase.cues][-MOST_DONE:]
     return [it for it in candidates if it.line.part is not Topic.TASKS or not _is_done(it, done)]
 
 
@@ -179,16 +179,16 @@ def key_terms(
     """A line of the names that come up often; those of the previous summary stay ahead."""
     kept = [term for line in before if _is_terms(line) for term in line.text.split(", ")]
     speakers = {part for one in candidates for part in one.line.who.split()}
-    tally = Counter(term for one in candidates if one.place >= 0 for term in _names(one.said))
+    tally = Counter(term for one in candidates if one.place >= 0 for term in _names(one.phrase))
     often = sorted((-count, term) for term, count in tally.items() if count >= OFTEN)
     new = [term for _, term in often if term not in speakers]
     terms = list(dict.fromkeys([*kept[: most * 2 // 3], *new, *kept]))[:most]
     return SummaryLine(Topic.CONCEPTS, ", ".join(terms), who=TERMS) if len(terms) > 1 else None
 
 
-def _names(said: Phrase) -> set[str]:
+def _names(phrase: Phrase) -> set[str]:
     """The capitalised words of a statement, but for its first."""
-    words = (word.strip(_MARKS) for word in said.names)
+    words = (word.strip(_MARKS) for word in phrase.names)
     return {word for word in words if len(word) > 2 and "'" not in word and "’" not in word}
 
 
@@ -219,27 +219,27 @@ def _of_message(
     for piece in clauses(_words_of(entry)):
         if len(piece) < SHORT_CHARS and piece.isascii() and pinned is None:
             continue  # "Thanks, Bob!"
-        said = read(plain(piece))
-        if not _stands_alone(said, message.role, pinned is not None):
+        phrase = read(plain(piece))
+        if not _stands_alone(phrase, message.role, pinned is not None):
             continue
-        part = _part_of(said, message.role)
+        part = _part_of(phrase, message.role)
         if pinned is Topic.REQUEST or (pinned is Topic.CURRENT and part not in STANDING):
             part = pinned
         who = name or (USER if part is Topic.CURRENT and message.role == "user" else "")
-        weight = weigh(said, message.role, age)
+        weight = weigh(phrase, message.role, age)
         yield SummaryCandidate(
-            SummaryLine(part, said.text, day, who), said, weight, place, part is pinned
+            SummaryLine(part, phrase.text, day, who), phrase, weight, place, part is pinned
         )
     for name, weight in _artefacts(entry):
-        said = Phrase(name, frozenset([name.casefold()]), frozenset(), (), 1)
-        yield SummaryCandidate(SummaryLine(Topic.ARTEFACTS, name), said, weight, place)
+        phrase = Phrase(name, frozenset([name.casefold()]), frozenset(), (), 1)
+        yield SummaryCandidate(SummaryLine(Topic.ARTEFACTS, name), phrase, weight, place)
 
 
-def _stands_alone(said: Phrase, role: str, pinned: bool) -> bool:
+def _stands_alone(phrase: Phrase, role: str, pinned: bool) -> bool:
     """Whether a statement says something alone; of tools' results, errors and the last one do."""
-    if not said.text or is_title(said.text):
+    if not phrase.text or is_title(phrase.text):
         return False
-    return pinned or (Cue.ERROR in said.cues if role == "tool" else said.words > 1)
+    return pinned or (Cue.ERROR in phrase.cues if role == "tool" else phrase.words > 1)
 
 
 def _words_of(entry: LogEntry) -> str:
@@ -256,9 +256,9 @@ def _name(name: str) -> str:
     return plain(name.replace(":", " "))[:LONGEST_NAME].rstrip()
 
 
-def _part_of(said: Phrase, role: str) -> Topic:
+def _part_of(phrase: Phrase, role: str) -> Topic:
     """The part of a summary that a statement belongs to, by its cues."""
-    cues = said.cues
+    cues = phrase.cues
     if Cue.ERROR in cues or (Cue.FIX in cues and role != "user"):
         return Topic.ERRORS
     if Cue.DECISION in cues:
@@ -285,8 +285,10 @@ def _artefacts(entry: LogEntry) -> Iterator[tuple[str, float]]:
 def _is_done(task: SummaryCandidate, done: Sequence[SummaryCandidate]) -> bool:
     """Whether a later statement reports that a task is done."""
     about = {
-        term for term in task.said.terms - cue_words() if len(term) >= TELLING or not term.isascii()
+        term
+        for term in task.phrase.terms - cue_words()
+        if len(term) >= TELLING or not term.isascii()
     }
     least = max(1, ALIKE * len(about))
-    later = (one.said.terms for one in done if one.place > task.place)
+    later = (one.phrase.terms for one in done if one.place > task.place)
     return any(len(about & terms) >= least for terms in later)

@@ -145,14 +145,14 @@ def _ranked(candidates: Sequence[SummaryCandidate], costs: Sequence[int], enough
     worth = _worth(candidates)
     covered: set[str] = set()
     briefed: set[int] = set()
-    told: set[str] = set()
+    texts: set[str] = set()
     order: list[int] = []
 
     def gain(at: int) -> float:
         one = candidates[at]
-        if one.said.text in told:
+        if one.phrase.text in texts:
             return 0.0  # word for word
-        value = sum([worth[term] for term in one.said.terms - covered])
+        value = sum([worth[term] for term in one.phrase.terms - covered])
         if value > 0:
             value += STANDING.get(one.line.part, 0.0)
         if one.line.part is Topic.USER and one.place not in briefed:
@@ -161,9 +161,9 @@ def _ranked(candidates: Sequence[SummaryCandidate], costs: Sequence[int], enough
 
     def take(at: int) -> None:
         order.append(at)
-        covered.update(candidates[at].said.terms)
+        covered.update(candidates[at].phrase.terms)
         briefed.add(candidates[at].place)
-        told.add(candidates[at].said.text)
+        texts.add(candidates[at].phrase.text)
 
     for at in [at for at, one in enumerate(candidates) if one.pinned]:
         take(at)
@@ -213,7 +213,7 @@ def _stop_terms() -> frozenset[str]:
 
 def _worth(candidates: Sequence[SummaryCandidate]) -> dict[str, float]:
     """What it is worth to mention each term: little for stop words and frequent terms."""
-    tally = Counter(term for one in candidates for term in one.said.terms)
+    tally = Counter(term for one in candidates for term in one.phrase.terms)
     total = len(candidates) + 1
     stop_terms = _stop_terms()
     return {

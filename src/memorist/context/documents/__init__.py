@@ -1,1 +1,1 @@
-"""Documents: files become text, text becomes passages, and passages what fits a window."""
+"""Documents: reading files, splitting their text into chunks, and excerpts that fit a window."""

@@ -62,19 +62,19 @@ def fit(
     """
     sources = [_Source(article, hits[article.id], counter) for article in articles]
     weights = [max(source.best.score, 0.01) for source in sources]
-    found: dict[int, Retrieved] = {}
+    excerpts: dict[int, Retrieved] = {}
     room = left
     for place, source in enumerate(sources):
         share = int(room * weights[place] / sum(weights[place:]))
         if taken := source.take(share, room):
-            found[place] = taken
+            excerpts[place] = taken
             room -= taken.tokens
-    for place, taken in found.items():
+    for place, taken in excerpts.items():
         if not taken.whole:
             room += taken.tokens
-            found[place] = sources[place].take(room, room) or taken
-            room -= found[place].tokens
-    chosen = list(found.values())
+            excerpts[place] = sources[place].take(room, room) or taken
+            room -= excerpts[place].tokens
+    chosen = list(excerpts.values())
     while chosen and counter.text("".join(map(_shown, chosen))) > left:
         chosen.pop()  # joined texts may take a token more than their sum
     return chosen
