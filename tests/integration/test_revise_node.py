@@ -119,7 +119,7 @@ def test_content_becomes_text_whatever_it_is(memory: Memory) -> None:
 def test_what_the_node_forgets_is_sent_again_to_no_harm(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(revise, "KNOWN", 2)
+    monkeypatch.setattr(revise, "MOST_KNOWN", 2)
     _, manager = run(build_server(memory), talk(4), talk(4))
     assert len(manager.named("store_session_message")) > 4
     assert len(stored(memory)) == 4

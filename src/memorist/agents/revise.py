@@ -1,10 +1,10 @@
-"""ReviseNode: the node of a LangGraph graph that keeps the conversation and thinks it over.
+"""ReviseNode: a LangGraph node that stores the conversation and makes memories of it.
 
 node = ReviseNode(McpManager(StdioServerParameters(command="memorist", args=["mcp"])), model)
 graph.add_node("revise", node.execute)
 
-It stores what was said through MCP tools, has it summarised now and then, and lets a ReAct agent
-decide what of it is worth a memory. Whatever fails, the graph goes on, and the state says what.
+It stores the messages through MCP tools, has them summarised now and then, and lets a ReAct agent
+decide what is worth a memory. Whatever fails, the graph goes on, and the state names it.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ IMPORTANCE = 0.7
 TIMEOUT_S = 30.0
 ANONYMOUS = "anonymous"
 KINDS = ("store_concept", "store_episode", "store_fact", "store_procedure", "store_working_memory")
-ROLES = {"Human": "user", "AI": "assistant", "Tool": "tool"}  # by what a class is called
-OURS = ("user_id", "session_id")  # the state knows them; no model is asked whose memory it is
-MOST_STEPS = 16  # of the agent: a model that calls tools for ever is stopped
-MOST_CHARS = 24_000  # of the conversation, the newest: what is older was thought over before
-KNOWN = 10_000  # messages that a node knows to be stored; what it forgets is sent again, to no harm
-NO_STREAM = "nostream"  # LangGraph's tag for what is not to show among the graph's own messages
+ROLES = {"Human": "user", "AI": "assistant", "Tool": "tool"}  # by the names of classes
+OF_STATE = ("user_id", "session_id")  # arguments that the state knows and no model is asked for
+MOST_STEPS = 16  # of the agent, in case its model calls tools for ever
+MOST_CHARS = 24_000  # of the newest messages: earlier runs have seen the older ones
+MOST_KNOWN = 10_000  # messages known to be stored; sending one again does no harm
+NO_STREAM = "nostream"  # LangGraph's tag for messages that the graph's streams leave out
 
 PROMPT = """You keep the long-term memory of an agent. You are given a conversation. Decide what \
 of it will still matter in later conversations, and store each such thing with the tool of its \
@@ -76,7 +76,7 @@ class ReviseState(TypedDict, total=False):
 
 @dataclass(slots=True)
 class _Revision:
-    """One run of the node: what it is about, and what has come of it so far."""
+    """One run of the node: its input, and its results so far."""
 
     session: str
     user: str
@@ -89,7 +89,7 @@ class _Revision:
     errors: list[str] = field(default_factory=list)
 
     def update(self) -> dict[str, Any]:
-        """What the state gains."""
+        """The update of the state."""
         return {
             "memory_update_triggered": bool(self.used),
             "memory_tools_used": [name for name in KINDS if name in self.used],
@@ -98,7 +98,7 @@ class _Revision:
         }
 
     def fail(self, what: str, error: BaseException | str) -> None:
-        """Note what went wrong, in words that repeat nothing of the conversation."""
+        """Note a failure, without words of the conversation."""
         why = error if isinstance(error, str) else reason_of(error)
         log.warning("the revise node goes on without: %s: %s", what, why)
         self.errors.append(f"{what}: {why}")
@@ -108,8 +108,8 @@ class ReviseNode:
     """Stores a conversation's messages, has them summarised, and makes memories of them.
 
     `mcp_manager` calls the tools of an MCP server, `model` (a LangChain chat model, or the name
-    of one) thinks; without either, its part is left out. A summary is asked for when the
-    number of messages is a multiple of `every`. No run takes longer than `timeout_s`.
+    of one) decides what to store; without either, its part is left out. The session is summarised
+    when the number of messages is a multiple of `every`. No run takes longer than `timeout_s`.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class ReviseNode:
         if len(run.messages) % self._every == 0:
             await self._summarize(run)
         if self._model is not None:
-            await self._intelligent_memory_update(run)
+            await self._analyse(run)
         return None
 
     async def _save_conversation(self, run: _Revision) -> None:
@@ -176,17 +176,17 @@ class ReviseNode:
                 continue
             told = {
                 "message_type": type(message).__name__.lower(),
-                "role": _get_message_role(message),
+                "role": _role_of(message),
                 "content": content,
                 "importance_score": self._importance,
                 "message_id": id_,
             }
-            ways = [told]
+            attempts = [told]
             if getattr(message, "id", None):  # which may stand for what it said before
-                ways.append({**told, "message_id": f"{id_}-{key[-1]}"})
-            if await self._call(run, "store_session_message", *ways):
+                attempts.append({**told, "message_id": f"{id_}-{key[-1]}"})
+            if await self._call(run, "store_session_message", *attempts):
                 self._stored[key] = None
-                while len(self._stored) > KNOWN:
+                while len(self._stored) > MOST_KNOWN:
                     self._stored.popitem(last=False)
 
     async def _summarize(self, run: _Revision) -> None:
@@ -195,14 +195,14 @@ class ReviseNode:
         except MemoristError as error:
             run.fail("summarize_session", error)
 
-    async def _intelligent_memory_update(self, run: _Revision) -> None:
-        """Let an agent think; models fail in many ways, and none of them is the graph's."""
-        [error] = await asyncio.gather(self._analyse(run), return_exceptions=True)
+    async def _analyse(self, run: _Revision) -> None:
+        """Let an agent store memories; whatever its model raises does not reach the graph."""
+        [error] = await asyncio.gather(self._run_agent(run), return_exceptions=True)
         if error is not None:
             run.fail("analysis", type(error).__name__)  # what it says may quote the prompt
 
-    async def _analyse(self, run: _Revision) -> None:
-        """Have the conversation read, and stored what is found worth it."""
+    async def _run_agent(self, run: _Revision) -> None:
+        """Have an agent read the conversation and call the tools that store memories."""
         tools = [self._as_tool(run, run.tools[name]) for name in KINDS if name in run.tools]
         if not tools:
             return run.fail("analysis", "the MCP server offers no tool to store memories with")
@@ -217,7 +217,7 @@ class ReviseNode:
         return None
 
     def _as_tool(self, run: _Revision, tool: McpTool) -> BaseTool:
-        """A tool of the server as the agent calls it, for the user of this run and no other."""
+        """A tool of the server as a LangChain tool, for the user of this run only."""
 
         async def call(**arguments: Any) -> str:
             result = await self._answer(run, tool.name, arguments)
@@ -234,15 +234,15 @@ class ReviseNode:
             handle_tool_error=True,
         )
 
-    async def _call(self, run: _Revision, name: str, *ways: Mapping[str, Any]) -> bool:
-        """Whether the tool did it, asked in one of these ways.
+    async def _call(self, run: _Revision, name: str, *attempts: Mapping[str, Any]) -> bool:
+        """Whether the tool succeeded with one of these sets of arguments.
 
-        Why it did not is in its own words, which may be the user's.
+        The text of a refusal may quote the user, so it is not noted.
         """
         if name not in run.tools:
             run.fail(name, "the MCP server does not offer it")
             return False
-        for arguments in ways:
+        for arguments in attempts:
             if not (await self._answer(run, name, arguments)).failed:
                 return True
         run.fail(name, "the tool refused")
@@ -255,13 +255,13 @@ class ReviseNode:
         told = {**arguments, "session_id": run.session, "user_id": run.user or ANONYMOUS}
         if not run.user and "user_id" not in needs:  # the server knows whose memory it is
             del told["user_id"]
-        ours = ("message_id", *OURS)
+        ours = ("message_id", *OF_STATE)
         told = {key: value for key, value in told.items() if key in takes or key not in ours}
         return await self.mcp_manager.call_tool(name, told)
 
 
 def _messages(found: Any) -> list[Any]:
-    """The messages as LangChain's, as far as they can be; those that remove others say nothing."""
+    """The messages as LangChain's where possible, without those that remove others."""
     items = found if isinstance(found, Sequence) and not isinstance(found, str) else ()
     return [it for it in map(_message, items) if not isinstance(it, RemoveMessage)]
 
@@ -275,8 +275,8 @@ def _message(item: Any) -> Any:
         return item
 
 
-def _get_message_role(message: Any) -> str:
-    """The role by the name of the message's class; what is unknown is the system's."""
+def _role_of(message: Any) -> str:
+    """The role by the name of the message's class; 'system' for an unknown one."""
     name = type(message).__name__
     return next((role for part, role in ROLES.items() if part in name), "system")
 
@@ -289,11 +289,11 @@ def _content(message: Any) -> str:
 
 
 def _ids(messages: Iterable[Any]) -> list[str]:
-    """Each message's own id; one that has none is known by its words and how often they came."""
+    """The id of each message; without one, a digest of its text and its number among equals."""
     seen: Counter[str] = Counter()
     ids = []
     for message in messages:
-        words = _digest(f"{_get_message_role(message)}\n{_content(message)}")
+        words = _digest(f"{_role_of(message)}\n{_content(message)}")
         seen[words] += 1
         ids.append(str(getattr(message, "id", None) or f"revise-{words}-{seen[words]}"))
     return ids
@@ -304,22 +304,22 @@ def _digest(text: str) -> str:
 
 
 def _shown(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model sees of a tool's arguments: not whose memory it is."""
+    """The schema of a tool's arguments without those that the state knows."""
     properties = schema.get("properties", {})
     return {
         **schema,
-        "properties": {key: value for key, value in properties.items() if key not in OURS},
-        "required": [key for key in schema.get("required", ()) if key not in OURS],
+        "properties": {key: value for key, value in properties.items() if key not in OF_STATE},
+        "required": [key for key in schema.get("required", ()) if key not in OF_STATE],
     }
 
 
 def _task(run: _Revision) -> str:
-    """The conversation, quoted, and what the user wants now."""
+    """The prompt: the conversation, quoted, and the user's current question."""
     parts: list[str] = []
     room = MOST_CHARS
     for message in reversed(run.messages):
         text = _content(message)[-room:]
-        parts.append(f"{_get_message_role(message)}:\n{quoted(text)}")
+        parts.append(f"{_role_of(message)}:\n{quoted(text)}")
         room -= len(text)
         if room <= 0:
             break
@@ -328,7 +328,7 @@ def _task(run: _Revision) -> str:
 
 
 def _stream(**told: Any) -> None:
-    """Tell whoever follows the graph; where nobody does, nothing is lost."""
+    """Write to the stream of the graph, if there is one."""
     try:
         get_stream_writer()({"memory_revision": told})
     except (RuntimeError, LookupError, AttributeError) as error:  # outside of a graph

@@ -222,28 +222,20 @@ class Toolbox:
         user, session = self.for_user(user_id)._user, self._session(session_id)
         window = replace(self.window, keep_last=0) if force_update else self.window
         made = self.memory.compress(user=user, session=session, window=window)
-        summaries = self.memory.summaries(user=user, session=session)
-        if not summaries:
-            return schema.SessionSummary(
-                session_id=session,
-                updated=False,
-                messages=0,
-                tokens=0,
-                tokens_saved=0,
-                made_by="",
-                text="",
-                why="there are not enough messages to summarise",
-            )
-        newest = summaries[0]
+        newest = next(iter(self.memory.summaries(user=user, session=session)), None)
+        if made is not None:
+            why = made.fell_back
+        else:
+            why = "nothing new is to be summarised" if newest else "there are not enough messages"
         return schema.SessionSummary(
             session_id=session,
             updated=made is not None,
-            messages=newest.messages,
-            tokens=newest.tokens,
-            tokens_saved=newest.saved,
-            made_by=newest.made_by,
-            text=newest.text,
-            why=made.fell_back if made else "nothing new is to be summarised",
+            messages=newest.messages if newest else 0,
+            tokens=newest.tokens if newest else 0,
+            tokens_saved=newest.saved if newest else 0,
+            made_by=newest.made_by if newest else "",
+            text=newest.text if newest else "",
+            why=why,
         )
 
     def manage_long_term_memory(
@@ -321,7 +313,7 @@ class Toolbox:
             tags=tuple(tags or ()),
             source=WRITER,
         )
-        return _kept(kind, self.memory.memories.get(id_, user=self._user) if id_ else None)
+        return _stored_memory(kind, self.memory.memories.get(id_, user=self._user) if id_ else None)
 
 
 def tool_schemas() -> list[schema.ToolSchema]:
@@ -379,30 +371,17 @@ def _recalled(hit: Hit) -> schema.RecalledItem:
     )
 
 
-def _kept(kind: Kind, item: MemoryItem | None) -> schema.StoredMemory:
-    if item is None:
-        why = "it says nothing that is not known already"
-        return schema.StoredMemory(
-            id="",
-            kind=kind,
-            category="",
-            importance=0.0,
-            tags=[],
-            known_since="",
-            expires_at="",
-            fact_id="",
-            why=why,
-        )
+def _stored_memory(kind: Kind, item: MemoryItem | None) -> schema.StoredMemory:
     return schema.StoredMemory(
-        id=item.id,
-        kind=item.kind,
-        category=item.category,
-        importance=item.importance,
-        tags=list(item.tags),
-        known_since=_iso(item.created_at),
-        expires_at=_iso(item.expires_at),
+        id=item.id if item else "",
+        kind=item.kind if item else kind,
+        category=item.category if item else "",
+        importance=item.importance if item else 0.0,
+        tags=list(item.tags) if item else [],
+        known_since=_iso(item.created_at if item else None),
+        expires_at=_iso(item.expires_at if item else None),
         fact_id="",
-        why="",
+        why="" if item else "it says nothing that is not known already",
     )
 
 
