@@ -98,3 +98,13 @@ def test_every_place_the_documents_link_to_is_there() -> None:
             there = document.parent / file if file else document
             assert there.exists(), f"{document.name} → {target}"
             assert not anchor or anchor in anchors(there), f"{document.name} → {target}"
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    source = ROOT / "src" / "memorist"
+    for path in re.findall(r"`([\w/]+\.py)`", text):
+        there = source / path, source / "providers" / path, ROOT / path
+        assert any(file.exists() for file in there), path
+    walks = re.findall(r"^\| (\d+) \| `([\w/.]+)`", text, flags=re.MULTILINE)
+    assert [int(number) for number, _ in walks] == [*range(1, 13), *range(1, 15)]
