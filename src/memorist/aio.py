@@ -112,6 +112,7 @@ class AsyncJobs(Wrapper[Jobs]):
 
     waiting = threaded(Jobs.waiting)
     list = threaded(Jobs.list)
+    dead = threaded(Jobs.dead)
     retry = threaded(Jobs.retry)
     catch_up = threaded(Jobs.catch_up)
     spent = threaded(Jobs.spent)

@@ -65,8 +65,8 @@ def worker(
     store = open_store(url, settings.durability)
     embedder = open_embedder(settings.embedder)
     runners: list[Runner] = [open_summarizer(store, extraction)]
-    if embedder is None:  # then extraction takes the embedding jobs too
-        runners.append(Worker(store, extraction, kinds=("embed", "vectors", "derive")))
+    if embedder is None:  # vectors stay queued for a process that has an embedder
+        runners.append(Worker(store, extraction, kinds=("embed", "derive")))
     else:
         runners += [Indexer(store, embedder), Worker(store, extraction)]
     memory = Memory(store, tenant=settings.tenant, embedder=embedder, extraction=None)
