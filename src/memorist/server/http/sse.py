@@ -1,4 +1,7 @@
-"""Server-sent events: what happens, as it happens, over a plain answer that stays open."""
+"""Server-sent events where the Accept header decides between them and one JSON response.
+
+FastAPI sends keep-alive comments for generator endpoints only; this does it for such a response.
+"""
 
 from __future__ import annotations
 
@@ -7,45 +10,34 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
-from starlette.responses import StreamingResponse
-
-HEARTBEAT_S = 15.0
-BEAT = b": still here\n\n"
+from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 
 
-class EventStream(StreamingResponse):
-    """An answer of events, which nobody on the way keeps back."""
+class EventStream(EventSourceResponse):
+    """A response of events, with a comment whenever none came for `ping_s` seconds."""
 
-    media_type = "text/event-stream"
-
-    def __init__(self, events: AsyncGenerator[bytes, None], heartbeat_s: float = HEARTBEAT_S):
+    def __init__(self, events: AsyncGenerator[bytes, None], ping_s: float) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        super().__init__(beating(events, heartbeat_s), headers=headers)
+        super().__init__(_with_pings(events, ping_s), headers=headers)
 
 
-def event(name: str, data: Any, id: int | str | None = None) -> bytes:
-    """One event as it goes over the wire; its data is JSON on one line."""
-    told = f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
-    return (told if id is None else f"id: {id}\n{told}").encode("utf-8", "replace")
+def event(name: str, data: Any) -> bytes:
+    """One event; its data is JSON on one line."""
+    return format_sse_event(event=name, data_str=json.dumps(data))
 
 
-async def beating(
-    events: AsyncGenerator[bytes, None], every_s: float = HEARTBEAT_S
-) -> AsyncIterator[bytes]:
-    """The events, and a comment where none came for so long: proxies close what is silent."""
-    coming = asyncio.ensure_future(anext(events))
+async def _with_pings(events: AsyncGenerator[bytes, None], ping_s: float) -> AsyncIterator[bytes]:
+    coming = asyncio.ensure_future(anext(events, None))
     try:
         while True:
-            done, _ = await asyncio.wait({coming}, timeout=every_s)
+            done, _ = await asyncio.wait({coming}, timeout=ping_s)
             if not done:
-                yield BEAT
-                continue
-            try:
-                piece = coming.result()
-            except StopAsyncIteration:
+                yield KEEPALIVE_COMMENT
+            elif (piece := coming.result()) is None:
                 return
-            yield piece
-            coming = asyncio.ensure_future(anext(events))
+            else:
+                yield piece
+                coming = asyncio.ensure_future(anext(events, None))
     finally:
         coming.cancel()
         await asyncio.wait({coming})
