@@ -12,8 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 from benchmarks import context
-from benchmarks.context_methods import Case, Shown, is_inside, newest, ours, top_k, unquoted
-from benchmarks.context_plot import Panel, plot
+from benchmarks.context_methods import Case, Shown, is_inside, newest, ours, top_k
 from benchmarks.dataset import Question
 
 from memorist import Memory, Message
@@ -66,11 +65,6 @@ def test_evidence_is_inside_only_with_all_of_its_words() -> None:
     assert not is_inside(ASKED, SAID, Shown(whole, frozenset({"m2"}), 9))
 
 
-def test_marks_of_quotation_are_no_words_but_those_of_the_text_are() -> None:
-    quoted = [{"role": "user", "content": "[1] user\n> My kayak is red.\n> > It is new.\nWhich?"}]
-    assert unquoted(quoted) == "[1] user\nMy kayak is red.\n> It is new.\nWhich?"
-
-
 def test_the_newest_are_taken_until_one_does_not_fit(case: Case) -> None:
     fill = newest(case)
     assert fill(1_000).ids == {"m1", "m2", "m3"}
@@ -107,23 +101,6 @@ def test_a_run_leaves_tables_figures_and_a_plot(
     assert "aim ≥ .750 at 2k: 1.000, met" in table
     assert ElementTree.parse(picture).getroot().tag.endswith("svg")
     assert picture.read_text() == (tmp_path / "context.svg").read_text()
-
-
-def test_without_data_it_says_where_to_get_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        run(monkeypatch, tmp_path, "--embedder", "none")
-    assert "Get it from https://github.com/snap-research/LoCoMo" in capsys.readouterr().err
-
-
-def test_a_plot_draws_higher_shares_higher_and_escapes_names() -> None:
-    drawn = plot([Panel("A < B", {"ours": [0.5, 1.0], "other": [0.0, 0.25]})], (1_000, 2_000))
-    circles = ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}circle")
-    low, high, _ = (float(circle.attrib["cy"]) for circle in circles)
-    assert high < low  # y grows downward
-    assert "A &lt; B" in drawn
-    assert "ours from 50% at 1k to 100% at 2k tokens" in drawn
 
 
 def run(monkeypatch: pytest.MonkeyPatch, folder: Path, *more: Any) -> None:

@@ -14,10 +14,7 @@ from benchmarks.extraction import (
     Labelled,
     Statement,
     Tally,
-    confusion_grid,
     measure,
-    mistakes,
-    quality_grid,
     read_labels,
     same_object,
     wilson,
@@ -80,12 +77,6 @@ def test_precision_recall_and_f1_follow_from_the_counts(figures: Figures) -> Non
     assert Tally(kept=6, junk=2, missed=4).f1 == pytest.approx(2 * 0.75 * 0.6 / (0.75 + 0.6))
 
 
-def test_nothing_kept_is_worth_nothing_and_breaks_nothing() -> None:
-    empty = Tally(left=5)
-    assert (empty.precision, empty.recall, empty.f1) == (0, 0, 0)
-    assert empty.intervals["precision"] == (0, 1)
-
-
 def test_the_interval_is_wilsons() -> None:
     assert wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
     assert wilson(0, 10) == pytest.approx((0, 0.2775), abs=1e-4)
@@ -130,19 +121,6 @@ def test_the_most_important_candidate_speaks_for_the_message() -> None:
     )
     assert Guess.from_candidates([minor, major]) == Guess("error_patterns", (HOME,))
     assert Guess.from_candidates([]) == Guess()
-
-
-def test_mistakes_name_what_was_kept_left_or_sorted_wrongly() -> None:
-    wrong = mistakes(LABELS, GUESSES)
-    assert [line.split()[0] for line in wrong] == ["en-2", "en-3", "de-1"]
-    assert wrong[1] == "en-3 greeting: none → solutions: what en-3 says"
-
-
-def test_tables_have_a_row_for_each_language_and_each_category(figures: Figures) -> None:
-    assert [row[0] for row in quality_grid("dev", figures).rows] == ["en", "de", "overall"]
-    grid = confusion_grid("dev", figures)
-    assert [row[0] for row in grid.rows] == [*CATEGORIES, "none"]
-    assert sum(int(cell) for row in grid.rows for cell in row[1:]) == len(LABELS)
 
 
 @pytest.mark.parametrize("split", SPLITS)

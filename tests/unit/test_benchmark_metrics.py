@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from benchmarks.asking import Answer, Retrieved
-from benchmarks.dataset import NoDataError, Question, stratified
+from benchmarks.dataset import NoDataError, Question
 from benchmarks.locomo import Locomo, repaired
 from benchmarks.longmemeval import LongMemEval, session_of
 from benchmarks.metrics import (
@@ -21,11 +21,9 @@ from benchmarks.metrics import (
     ndcg_at,
     official,
     percentiles,
-    ranks_of,
     recall_at,
     reciprocal_rank,
 )
-from benchmarks.report import Grid, short
 from benchmarks.scoring import SCHEMES, rows_of, score_full, score_locomo, score_official
 
 RANKED = ["a", "b", "c", "d", "e"]
@@ -62,10 +60,6 @@ def test_official_gain_leaves_the_first_two_ranks_whole() -> None:
     assert [official(rank) for rank in (1, 2, 4)] == [1, 1, 2]
     assert ndcg_at(10, RANKED, {"b"}, official) == 1
     assert ndcg_at(10, RANKED, {"b", "d"}, official) == pytest.approx((1 + 1 / 2) / 2)
-
-
-def test_ranks_name_what_did_not_come_too() -> None:
-    assert ranks_of(RANKED, {"d", "z"}) == {"d": 4, "z": None}
 
 
 def test_the_interval_holds_the_mean_and_is_the_same_every_time() -> None:
@@ -244,34 +238,3 @@ def test_locomo_rows_pool_four_categories_and_keep_the_adversarial_apart() -> No
     ]
     assert [row.means["R@10"] for row in rows] == [0.5, 0.5, 0]
     assert rows[0].intervals["MRR"] == (1, 1)
-
-
-def test_a_few_questions_keep_the_shares_of_their_kinds() -> None:
-    [model] = longmemeval().questions
-    kinds = ["a"] * 6 + ["b"] * 3
-    questions = [
-        Question(
-            id=str(n),
-            user="u",
-            text="",
-            kind=kind,
-            turns=model.turns,
-            user_turns=model.turns,
-            sessions=model.sessions,
-            asked_at=model.asked_at,
-        )
-        for n, kind in enumerate(kinds)
-    ]
-    assert [question.id for question in stratified(questions, 3)] == ["0", "1", "6"]
-    assert stratified(questions, None) == questions
-
-
-def test_tables_read_like_the_ones_in_papers() -> None:
-    assert [short(value) for value in (0.8014, 1.0, 0.0, -0.02)] == [
-        ".801",
-        "1.000",
-        ".000",
-        "−.020",
-    ]
-    text = Grid("T", ("q", "n"), [("all", "3")]).markdown()
-    assert text == "## T\n\n| q | n |\n| --- | ---: |\n| all | 3 |\n"

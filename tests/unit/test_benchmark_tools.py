@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
 from benchmarks.asking import Clock, ask_shuffled, fill
 from benchmarks.embedding import CachedEmbedder
 from benchmarks.locomo import Locomo
 from benchmarks.metrics import recall_at
-from benchmarks.scale import shares
-from benchmarks.scale_corpus import COMMON, Corpus, QueryEmbedder, TopicEmbedder
+from benchmarks.scale_corpus import Corpus
 
 from memorist import Memory
 from tests.unit.test_benchmark_metrics import TALK
@@ -64,40 +62,6 @@ def test_made_up_talk_is_the_same_in_every_process() -> None:
     assert texts == [Corpus().text(number) for number in range(990, 1_010)]
     assert all(8 <= len(text.split()) <= 30 for text in texts)
     assert len(set(Corpus().words)) == 8_000
-
-
-def test_small_words_are_frequent_and_the_others_rare() -> None:
-    corpus = Corpus()
-    texts = [set(text.split()) for text in corpus.texts(0, 1_000)]
-    assert sum("the" in text for text in texts) > 300
-    assert sum(corpus.words[4_000] in text for text in texts) < 20
-
-
-def test_a_question_lies_near_the_text_it_is_from() -> None:
-    corpus = Corpus()
-    embedder = TopicEmbedder(corpus)
-    matrix = embedder.embed(list(corpus.texts(0, 1_000)))
-    assert np.allclose(np.linalg.norm(matrix, axis=1), 1, atol=1e-5)
-    for number, question in corpus.questions(1_000, 10, seed=1):
-        scores = matrix @ embedder.embed_query(question)
-        assert scores[number] >= np.sort(scores)[-30]
-        assert set(question.strip("?").split()) - set(COMMON) <= set(corpus.text(number).split())
-
-
-def test_a_free_question_does_not_ask_the_real_model() -> None:
-    model = Counting()
-    embedder = QueryEmbedder(Corpus(), model)
-    paid = embedder.embed_query("what was it?")
-    embedder.is_free = True
-    assert np.array_equal(embedder.embed_query("what was it?"), paid)
-    assert model.asked == ["what was it?"]
-
-
-@pytest.mark.parametrize(("start", "stop", "users"), [(0, 450, 1), (0, 30, 10), (30, 57, 10)])
-def test_every_text_is_somebodys_once(start: int, stop: int, users: int) -> None:
-    parts = list(shares(start, stop, users))
-    assert sorted(n for _, _, numbers in parts for n in numbers) == list(range(start, stop))
-    assert all(f"u{n % users}" == user for user, _, numbers in parts for n in numbers)
 
 
 def test_a_question_set_runs_through_the_public_door(tmp_path: Path) -> None:
