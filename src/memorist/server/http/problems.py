@@ -63,11 +63,14 @@ async def refuse(error: Exception, scope: Scope, receive: Receive, send: Send) -
     await problem_response(error, request_id_of(scope))(scope, receive, send)
 
 
-def problem_response(error: Exception, request_id: str) -> Response:
+def problem_response(
+    error: Exception, request_id: str, more: Mapping[str, str] | None = None
+) -> Response:
     """The response to an error; one that is not ours is described by its status only."""
     status, code = _status_and_code(error)
     detail = str(error) if isinstance(error, MemoristError) else ""
-    return problem(status, code, detail, request_id, headers=_headers(error, status))
+    headers = _headers(error, status)
+    return problem(status, code, detail, request_id, headers=headers, more=more)
 
 
 def problem(
@@ -78,8 +81,9 @@ def problem(
     *,
     headers: Mapping[str, str] | None = None,
     fields: Sequence[Mapping[str, str]] = (),
+    more: Mapping[str, str] | None = None,
 ) -> Response:
-    """A problem document as a response."""
+    """A problem document as a response, on one line; `more` are members of its own kind."""
     document: dict[str, Any] = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -90,15 +94,17 @@ def problem(
     }
     if fields:
         document["fields"] = list(fields)
-    body = json.dumps(document, ensure_ascii=False).encode()
+    body = json.dumps({**document, **(more or {})}, ensure_ascii=False).encode()
     return Response(body, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
 
 
-async def on_error(request: Request, error: Exception) -> Response:
+async def on_error(
+    request: Request, error: Exception, more: Mapping[str, str] | None = None
+) -> Response:
     """The response to what a route raised."""
     if _status_and_code(error)[0] >= 500:
         log.warning("%s: %s", request_id_of(request.scope), type(error).__name__)
-    return problem_response(error, request_id_of(request.scope))
+    return problem_response(error, request_id_of(request.scope), more)
 
 
 async def on_invalid(request: Request, error: Exception) -> Response:

@@ -16,7 +16,6 @@ The response is a stream of server-sent events, or one JSON object where only th
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -257,17 +256,14 @@ class _ChatTurn:
                 async for name, data in events:
                     yield event(name, _json(data))
         except MemoristError as error:
-            yield event("error", json.loads(bytes((await self.problem(error)).body)))
+            yield b"event: error\ndata: " + bytes((await self.problem(error)).body) + b"\n\n"
 
     async def problem(self, error: MemoristError) -> Response:
         """An error, with the ids by which the question can be asked again, if it is stored."""
-        response = await on_error(self.request, error)
+        ids = None
         if await in_thread(is_stored, self.memory, self.question):
             ids = {"asked_id": self.question.id, "session_id": self.question.chat.id}
-            document = {**json.loads(bytes(response.body)), **ids}
-            response.body = json.dumps(document, ensure_ascii=False).encode()
-            response.headers["content-length"] = str(len(response.body))
-        return response
+        return await on_error(self.request, error, ids)
 
 
 async def _whole(events: AsyncGenerator[ChatEvent, None]) -> bytes:
