@@ -38,7 +38,7 @@ def test_ctrl_c_ends_a_server_quietly_and_no_second_one_takes_its_port(path: str
     [id_] = httpx.post(f"{server.url}/api/messages", json=begun).json()["message_ids"]
     with httpx.stream("GET", f"{server.url}/api/messages/{id_}/updates") as reading:
         lines = reading.iter_lines()
-        assert next(lines).startswith("id: ")
+        assert next(lines).startswith("event: ")
         server.signal(signal.SIGINT, group=True)
         assert "event: timeout" in list(lines)  # who reads along is not left hanging
     # As shells count: by this signal; or 0, where whoever runs the tests has it ignored.
