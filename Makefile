@@ -102,5 +102,5 @@ $(VENV)/core-ready: requirements.lock pyproject.toml $(WEIGHTS) | $(BIN)/python
 $(VENV)/dev-ready: requirements-dev.lock pyproject.toml $(WEIGHTS) | $(BIN)/python
 	$(PIP) install --require-hashes -r requirements-dev.lock
 	$(PIP) install --no-deps --force-reinstall $(WEIGHTS)
-	$(PIP) install --no-deps --no-build-isolation -e .
+	$(PIP) install --no-deps --no-build-isolation -e . -e packages/memorist-adapters
 	@touch $@ $(VENV)/core-ready

@@ -125,8 +125,8 @@ def test_blank_memories_and_notes_are_no_hits(memory: Memory) -> None:
 def test_blank_messages_of_a_store_filled_before_are_no_hits_and_take_no_place(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "said_in", passages)
-    monkeypatch.setattr(indexing, "NOTHING", None)
+    monkeypatch.setattr(indexing, "spans_of", passages)
+    monkeypatch.setattr(indexing, "EMPTY", None)
     memory.remember(["I moved to Berlin", "good night"], user="ada")
     memory.remember([Message("user", " " * (it % 3)) for it in range(12)], user="ada")
     for question in ("what is it about Berlin?", str(BLANK[0].created_at.year), ""):
