@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import datetime
-from types import TracebackType
+from types import MethodType, TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from memorist.chat import Chat, Stream
@@ -50,21 +51,19 @@ class threaded(Generic[P, T]):
     """
 
     def __init__(self, method: Callable[Concatenate[Any, P], T]) -> None:
-        self._method = method
-        self.__doc__ = method.__doc__
+        @functools.wraps(method)
+        async def call(wrapper: Wrapper[Any], *args: P.args, **named: P.kwargs) -> T:
+            synchronous: Callable[P, T] = getattr(wrapper._wrapped, method.__name__)
+            return await asyncio.to_thread(synchronous, *args, **named)
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+        self._call: Callable[..., Coroutine[Any, Any, T]] = call
 
-    def __get__(self, wrapper: Wrapper[Any], owner: type) -> Callable[P, Awaitable[T]]:
-        if wrapper is None:  # read from the class: its parameters can be inspected
-            return self._method
-        method: Callable[P, T] = getattr(wrapper._wrapped, self._name)
-
-        async def call(*args: P.args, **named: P.kwargs) -> T:
-            return await asyncio.to_thread(method, *args, **named)
-
-        return call
+    def __get__(
+        self, wrapper: Wrapper[Any] | None, owner: type
+    ) -> Callable[P, Coroutine[Any, Any, T]]:
+        if wrapper is None:
+            return self._call
+        return MethodType(self._call, wrapper)
 
 
 class Wrapper(Generic[S]):
@@ -132,6 +131,7 @@ class AsyncArticles(Wrapper[Articles]):
     get = threaded(Articles.get)
     list = threaded(Articles.list)
     remove = threaded(Articles.remove)
+    fit = threaded(Articles.fit)
 
 
 class AsyncNoteVersions(Wrapper[NoteVersions]):

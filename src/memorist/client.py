@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from types import MethodType
 from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, cast
 
 from memorist.client_json import (
+    MAX_MESSAGES,
     STORE_TENANT,
     batches,
     compress_json,
     context_json,
+    deadline_json,
     forget_json,
+    is_shared,
     library_arguments,
     message_json,
     operation_json,
@@ -28,7 +33,6 @@ from memorist.client_json import (
     recall_json,
     record,
     records,
-    shared_arguments,
     to_arguments,
     to_json,
 )
@@ -63,9 +67,8 @@ from memorist.records.log import Job, LogEntry, Session, Source
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import UNSET, Message, MessageLike, Remembered, to_messages
 from memorist.records.query import NO_FILTERS, RECALL_DEADLINE_MS, Filters, Forgotten, Recall
-from memorist.records.scope import Scope, shared_scope
+from memorist.records.scope import Scope
 from memorist.runtime import Runtime
-from memorist.views.library import DEADLINE_MS, TOP_K, WINDOW, Library
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -143,33 +146,29 @@ class remote(Generic[P, T]):
         keep: str = "",
         unavailable: Callable[[StoreUnavailableError], T] | None = None,
     ) -> None:
-        self._method, self._operation, self._read = method, operation, read
-        self._prepare, self._pages, self._id = prepare, pages, id
-        self._keep, self._unavailable = keep, unavailable
-        self._signature = inspect.signature(method)
-        self.__doc__ = method.__doc__
+        signature = inspect.signature(method)
 
-    def __get__(self, owner: Any, kind: type) -> Callable[P, T]:
-        if owner is None:
-            return cast(Callable[P, T], self._method)
-
-        def call(*args: P.args, **named: P.kwargs) -> T:
-            arguments = self._signature.bind(owner, *args, **named).arguments
-            body = self._prepare({name: arguments[name] for name in arguments if name != "self"})
-            if self._id:
-                body[self._id] = body.pop("id")
-            send = owner._api.pages if self._pages else owner._api.call
+        @functools.wraps(method)
+        def call(owner: Any, *args: P.args, **named: P.kwargs) -> T:
+            arguments = signature.bind(owner, *args, **named).arguments
+            body = prepare({name: arguments[name] for name in arguments if name != "self"})
+            if id:
+                body[id] = body.pop("id")
+            send = owner._api.pages if pages else owner._api.call
             try:
-                result = self._read(send(self._operation, body))
+                result = read(send(operation, body))
             except StoreUnavailableError as error:
-                if self._unavailable is None:
+                if unavailable is None:
                     raise
-                return self._unavailable(error)
-            if self._keep in arguments:
-                result = replace(cast(Any, result), **{self._keep: arguments[self._keep]})
+                return unavailable(error)
+            if keep in arguments:
+                result = replace(cast(Any, result), **{keep: arguments[keep]})
             return result
 
-        return call
+        self._call: Callable[..., T] = call
+
+    def __get__(self, owner: Any, kind: type) -> Callable[P, T]:
+        return self._call if owner is None else MethodType(self._call, owner)
 
 
 def empty_recall(error: StoreUnavailableError) -> Recall:
@@ -251,6 +250,10 @@ class RemoteJobs(Jobs):
             time.sleep(POLL_S)
         return 0
 
+    def dead(self) -> NoReturn:
+        """A server lists the dead jobs of a user: `list(user=…, dead=True)`."""
+        raise NotHereError("the number of all dead jobs")
+
     def spent(self) -> NoReturn:
         """The budget is the server's own."""
         raise NotHereError("the model's budget")
@@ -270,14 +273,16 @@ class RemoteEntries(Entries):
         *,
         deadline_ms: float | None = RECALL_DEADLINE_MS,
     ) -> list[Answer]:
-        """Answer the reads and then do the writes, in one transaction."""
-        body = {
-            **shared_arguments(scope, STORE_TENANT, "name"),
-            "asks": [operation_json(ask) for ask in asks],
-            "puts": [operation_json(put) for put in puts],
-            "deadline_ms": deadline_ms,
-        }
-        answers = self._api.call("batch_entries", body)["answers"]
+        """Answer the reads and then do the writes; more than 1,000 writes in several requests."""
+        whose = {"name": scope.user} if is_shared(scope, STORE_TENANT) else {"user": scope.user}
+        body = {**whose, "deadline_ms": deadline_json(deadline_ms)}
+        reads = [operation_json(ask) for ask in asks]
+        writes = [operation_json(put) for put in puts]
+        first = {**body, "asks": reads, "puts": writes[:MAX_MESSAGES]}
+        answers = self._api.call("batch_entries", first)["answers"]
+        for start in range(MAX_MESSAGES, len(writes), MAX_MESSAGES):
+            more = {**body, "puts": writes[start : start + MAX_MESSAGES]}
+            self._api.call("batch_entries", more)
         return [read_answer(ask, answer) for ask, answer in zip(asks, answers, strict=True)]
 
     def sweep(self, scope: Scope) -> int:
@@ -311,7 +316,9 @@ class RemoteStore:
     def sessions(
         self, scope: Scope, *, limit: int | None = None, after: tuple[datetime, str] | None = None
     ) -> list[Session]:
-        where = {"user": scope.user, "agent": scope.agent, "limit": limit, "after": after}
+        where: dict[str, Any] = {"user": scope.user, "agent": scope.agent}
+        if scope.session is None:
+            where |= {"limit": limit, "after": after}
         sessions = records(Session)(self._api.pages("list_sessions", where))
         return [session for session in sessions if scope.session in (None, session.id)]
 
@@ -380,8 +387,11 @@ class RemoteStore:
         return records(Message)(self._api.pages("list_revisions", place))
 
     def summary(self, scope: Scope, *, least: int | None = None) -> Summary | None:
-        summaries = [s for s in self.summaries(scope) if least is None or s.messages <= least]
-        return summaries[0] if summaries else None
+        """The newest summary, or the shortest one of at least so many tokens of messages."""
+        summaries = self.summaries(scope)
+        if least is None:
+            return summaries[0] if summaries else None
+        return next((it for it in reversed(summaries) if it.tokens_before >= least), None)
 
     def summaries(self, scope: Scope) -> list[Summary]:
         where = {"user": scope.user, "session": scope.session}
@@ -437,40 +447,36 @@ class RemoteRuntime:
         """Nothing to do: the server's own worker knows."""
 
 
-class RemoteLibrary(Library):
-    """`Library` on a server: files are read here, found and quoted there."""
+class RemoteArticles(Articles):
+    """`Articles` on a server, which finds and fits them."""
 
-    def __init__(self, memory: Memory, api: Api, scope: Scope) -> None:
-        self._memory, self._api, self.scope = memory, api, scope
+    def __init__(self, runtime: Any, tenant: str, api: Api) -> None:
+        super().__init__(runtime, tenant)
+        self._api = api
 
-    def retrieve(
+    def fit(
         self,
+        scope: Scope,
         query: str,
-        top_k: int = TOP_K,
-        reserved_tokens: int = 0,
+        max_tokens: int,
+        counter: TokenCounter,
         *,
-        window: int = WINDOW,
+        top_k: int,
+        deadline_ms: float | None,
         model: str = "",
-        deadline_ms: float | None = DEADLINE_MS,
     ) -> list[Retrieved]:
-        """The articles that bear on a question, whole or in passages, as far as they fit."""
+        """The articles that bear on a query, best first, whole or in passages that fit."""
+        if max_tokens <= 0:
+            return []
         body = {
             "query": query,
             "top_k": top_k,
-            "reserved_tokens": reserved_tokens,
-            "window": window,
+            "window": max_tokens + counter.text(query),  # the server takes the query's off again
             "model": model,
-            "deadline_ms": deadline_ms,
+            "deadline_ms": deadline_json(deadline_ms),
         }
-        data = self._api.call("retrieve_articles", {**library_arguments(self.scope), **body})
+        data = self._api.call("retrieve_articles", {**library_arguments(scope), **body})
         return [from_json(Retrieved, quoted["article"]) for quoted in data["found"]]
-
-    def quotes(
-        self, question: str, max_tokens: int, counter: Any, *, deadline_ms: float | None = 50.0
-    ) -> Any:
-        """What of the library bears on a question and fits, to be quoted in a context."""
-        articles = self.retrieve(question, window=max_tokens, deadline_ms=deadline_ms)
-        return [article.quote for article in articles]
 
 
 class RemoteSummarizer:
@@ -504,7 +510,7 @@ class Client(Memory):
         self.memories = RemoteMemories(api)
         self.jobs = RemoteJobs(api)
         self.entries = RemoteEntries(api)
-        self.articles = Articles(runtime, self.tenant_name)
+        self.articles = RemoteArticles(runtime, self.tenant_name, api)
         self.note_versions = NoteVersions(runtime, self.tenant_name)
         self.keys = ApiKeys(runtime, self.tenant_name)
 
@@ -568,16 +574,6 @@ class Client(Memory):
             after=filters.after,
             before=filters.before,
         )
-
-    def library(
-        self, name: str = "library", *, user: str | None = None, agent: str | None = None
-    ) -> Library:
-        """Articles to find and quote: shared by the tenant under a name, or a user's own."""
-        if user is None:
-            scope = shared_scope(self.tenant_name, "library", name)
-        else:
-            scope = self.scope(user=user, agent=agent)
-        return RemoteLibrary(self, self._api, scope)
 
     def builder(self, kind: Callable[..., T], scope: Scope, window: Window, **options: Any) -> T:
         """A context builder that runs here and reads from the server, which makes summaries."""

@@ -67,10 +67,15 @@ def recall_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     filters = {name: arguments[name] for name in names if arguments.get(name)}
     Filters.of(**filters)
     body = {name: value for name, value in arguments.items() if name not in names}
-    check_deadline(body.get("deadline_ms"))
-    if (body.get("deadline_ms") or 0) > MAX_DEADLINE_MS:
-        body["deadline_ms"] = None
+    if "deadline_ms" in body:
+        check_deadline(body["deadline_ms"])
+        body["deadline_ms"] = deadline_json(body["deadline_ms"])
     return {**body, **filters}
+
+
+def deadline_json(deadline_ms: float | None) -> float | None:
+    """A deadline as a request holds it: one beyond the server's own waits for all."""
+    return None if deadline_ms is None or deadline_ms > MAX_DEADLINE_MS else deadline_ms
 
 
 def context_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,6 +84,9 @@ def context_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if body.pop("read_image", encode_image) is not encode_image:
         raise InvalidError("read_image cannot be sent to a server")
     body |= question_json(body.pop("question"))
+    if "deadline_ms" in body:
+        check_deadline(body["deadline_ms"])
+        body["deadline_ms"] = deadline_json(body["deadline_ms"])
     body |= library_json(body.pop("library", None))
     body |= window_json(body.pop("window", None)) | {
         name: value for name in ("max_tokens",) if (value := body.pop(name, None)) is not None
@@ -124,14 +132,14 @@ def to_arguments(scope: Scope) -> dict[str, str | None]:
 
 def library_arguments(scope: Scope) -> dict[str, str | None]:
     """The scope of a library as a request's arguments."""
-    return shared_arguments(scope, LIBRARY_TENANT, "shelf")
-
-
-def shared_arguments(scope: Scope, ending: str, name: str) -> dict[str, str | None]:
-    """The scope of something shared by its name, or that of a user, as a request's arguments."""
-    if scope.tenant.endswith(ending):
-        return {name: scope.user}
+    if is_shared(scope, LIBRARY_TENANT):
+        return {"shelf": scope.user}
     return {"user": scope.user, "agent": scope.agent}
+
+
+def is_shared(scope: Scope, ending: str) -> bool:
+    """Whether a scope is that of something which all users of a tenant share by its name."""
+    return scope.tenant.endswith(ending)
 
 
 def library_json(library: Any) -> dict[str, Any]:

@@ -135,6 +135,7 @@ class Memory:
     def tenant(self, name: str) -> Memory:
         """The same memory for the users of another tenant; closing either closes both."""
         other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
         other._bind(self._runtime, check_tenant(str(name)))
         return other
 

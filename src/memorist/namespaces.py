@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -18,15 +19,19 @@ from memorist.records.ids import new_id
 from memorist.records.log import Job, LogEntry, least_trusted
 from memorist.records.memory_item import Kind, MemoryItem
 from memorist.records.message import UNSET, Message
-from memorist.records.query import RECALL_DEADLINE_MS, Filters, Forgotten, Query
+from memorist.records.query import RECALL_DEADLINE_MS, Filters, Forgotten, Hit, Query
 from memorist.records.scope import Scope
 from memorist.records.text import check_text
 from memorist.runtime import Runtime
 
 if TYPE_CHECKING:  # the rest is imported where it is used: `import memorist` stays light
+    from memorist.context.documents.excerpts import Retrieved
+    from memorist.context.tokens import TokenCounter
     from memorist.lifecycle.audit import Audit
     from memorist.lifecycle.policy import Maintained
 
+PASSAGES_PER_ARTICLE = 12  # looked for, for each article that is wanted
+MAX_RANKED = 10_000  # entries of a search without a limit that are ranked by its query
 List = list  # the methods named `list` hide the builtin inside their classes
 
 
@@ -193,8 +198,10 @@ class Facts(MemoryPart):
     ) -> List[Fact]:
         """The facts that hold now, in the order they were learnt; pages as in `as_of`."""
         valid = self._runtime.clock()
-        facts = self.as_of(user=user, agent=agent, valid=valid, limit=limit, after=after)
-        return [fact for fact in facts if is_about(fact, subject, predicate)]
+        if subject is None and predicate is None:
+            return self.as_of(user=user, agent=agent, valid=valid, limit=limit, after=after)
+        facts = self.as_of(user=user, agent=agent, valid=valid, after=after)
+        return [fact for fact in facts if is_about(fact, subject, predicate)][:limit]
 
     def as_of(
         self,
@@ -400,7 +407,7 @@ class Entries(MemoryPart):
             scope=scope,
             question=findable(ask.query),
             now=self._runtime.clock(),
-            limit=ask.offset + (ask.limit or 0),
+            limit=ask.offset + (MAX_RANKED if ask.limit is None else ask.limit),
             deadline_ms=deadline_ms,
             filters=Filters(kinds=("entry",), records=records),
         )
@@ -431,6 +438,37 @@ class Articles(MemoryPart):
     def remove(self, scope: Scope, id: str) -> Forgotten:
         """Remove an article; its bytes go with the next `Memory.scrub`."""
         return self._store.forget(scope, record_id=id)
+
+    def fit(
+        self,
+        scope: Scope,
+        query: str,
+        max_tokens: int,
+        counter: TokenCounter,
+        *,
+        top_k: int,
+        deadline_ms: float | None,
+        model: str = "",
+    ) -> List[Retrieved]:
+        """The articles that bear on a query, best first, whole or in passages that fit.
+
+        `counter` counts the tokens; `model` names whose they are to a server.
+        """
+        from memorist.context.documents.excerpts import fit
+
+        search = Query(
+            scope=scope,
+            question=query,
+            now=self._runtime.clock(),
+            limit=top_k * PASSAGES_PER_ARTICLE,
+            deadline_ms=deadline_ms,
+            filters=Filters(kinds=("article",)),
+        )
+        hits: defaultdict[str, List[Hit]] = defaultdict(List)
+        for hit in self._runtime.search(search).hits if max_tokens else ():
+            if hit.id in hits or len(hits) < top_k:
+                hits[hit.id].append(hit)
+        return fit(hits, self.get(scope, List(hits)), max_tokens, counter)
 
 
 class NoteVersions(MemoryPart):

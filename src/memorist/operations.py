@@ -64,7 +64,7 @@ OPERATIONS = {
     "get_article": Operation("GET", "/api/articles/{article_id}"),
     "remove_article": Operation("DELETE", "/api/articles/{article_id}"),
     "retrieve_articles": Operation("POST", "/api/articles/retrieve", True),
-    "batch_entries": Operation("POST", "/api/entries/batch", True),
+    "batch_entries": Operation("POST", "/api/entries/batch"),
     "list_keys": Operation("GET", "/api/keys"),
     "add_key": Operation("POST", "/api/keys"),
     "revoke_key": Operation("DELETE", "/api/keys/{key_id}"),
@@ -103,6 +103,8 @@ def read_cursor(cursor: str | None, *kinds: type[Any]) -> tuple[Any, ...] | None
 
 def _read_part(part: Any, kind: type[Any]) -> Any:
     value: Any = datetime.fromisoformat(part) if kind is datetime else part
+    if isinstance(value, str):
+        value.encode()  # half a character, which no list is sorted by, is a ValueError
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ValueError("another type than the list is sorted by")
     if isinstance(value, datetime) and value.tzinfo is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.store.base import PutOp
 
 import memorist
 from memorist import (
@@ -32,6 +33,7 @@ from memorist import (
 )
 from memorist.agents.langgraph import MemoristStore
 from memorist.views.knowledge import KGMemory
+from memorist.views.library import Library
 from tests.support.http_server import Served
 
 LOOK = ToolCallMsg("c1", "c1", "function", "look", '{"a": 1}')
@@ -176,6 +178,38 @@ def test_a_library_is_filled_searched_and_emptied(memory: Memory, ada: str, tmp_
     assert library.get(card.id).title == "Returns"
     library.remove(card.id)
     assert library.articles() == []
+
+
+def test_a_library_made_of_the_memory_is_searched_too(memory: Memory, ada: str) -> None:
+    library = Library(memory, user=ada)
+    library.add("Returns", "Goods may be returned on Sundays.", uri="returns")
+    [found] = library.retrieve("When may goods be returned?", 1, window=500, deadline_ms=None)
+    assert "on Sundays" in found.text
+
+
+def test_many_values_are_put_and_forgotten(memory: Memory, ada: str) -> None:
+    store = MemoristStore(memory, user=ada, deadline_ms=None)
+    store.batch([PutOp(("n",), f"k{number}", {"n": number}) for number in range(1_100)])
+    assert len(store.search(("n",), limit=2_000)) == 1_100
+    assert store.forget(("n",), scrub=False).counts == {"entries": 1_100}
+    assert store.search(("n",)) == []
+
+
+def test_a_list_narrowed_by_subject_or_session_is_cut_last(memory: Memory, ada: str) -> None:
+    for subject in ("Bob", "Ada"):
+        memory.facts.add(subject, "likes", "tea", user=ada)
+    [fact] = memory.facts.list(user=ada, subject="Ada", limit=1)
+    assert fact.subject == "Ada"
+    ids = [memory.session(user=ada, new=True).id for _ in range(2)]
+    [session] = memory.sessions(user=ada, session=ids[1], limit=1)
+    assert session.id == ids[1]
+
+
+def test_a_context_has_the_sessions_own_system_prompt(memory: Memory, ada: str) -> None:
+    chat = memory.session(user=ada, new=True)
+    chat.add("system", "You are a kind tutor.")
+    [first, *_] = chat.context("Hello?", max_tokens=500, deadline_ms=None).messages
+    assert "kind tutor" in first["content"]
 
 
 def test_facts_are_an_agents_memory(memory: Memory, ada: str) -> None:

@@ -86,6 +86,8 @@ def test_the_async_classes_have_the_same_methods_with_the_same_parameters(
             mine = inspect.signature(method).parameters
             theirs = inspect.signature(getattr(other, name)).parameters
             assert list(mine) == list(theirs), name
+    assert inspect.iscoroutinefunction(AsyncMemory.recall)
+    assert AsyncMemory.recall.__name__ == "recall"
 
 
 def test_notes_are_edited_with_await() -> None:

@@ -62,7 +62,7 @@ def test_it_rests_longer_after_each_further_timeout(
 
 def test_a_late_success_closes_it(breaker: CircuitBreaker, gate: threading.Event) -> None:
     hang(breaker, gate)
-    task = breaker.start(lambda: gate.wait(60))
+    task = breaker.start("store", lambda: gate.wait(60))
     hang(breaker, gate)
     assert breaker.is_open
     gate.set()
@@ -79,3 +79,13 @@ def test_errors_do_not_open_it(breaker: CircuitBreaker) -> None:
         assert not breaker.run("store", fail, False, failed)
         assert failed["store"] == "StoreError: the disk is full"
     assert not breaker.is_open
+
+
+def test_reads_that_work_do_not_hide_that_writes_hang(
+    breaker: CircuitBreaker, gate: threading.Event
+) -> None:
+    for _ in range(2):
+        hang(breaker, gate)
+        if not breaker.is_open:
+            assert breaker.run("recall", lambda: "hits", "", {}) == "hits"
+    assert breaker.is_open

@@ -22,8 +22,9 @@ log = logging.getLogger("memorist.agents")
 class CircuitBreaker:
     """Runs calls in threads, waits `patience_s` for each, and skips calls while the memory hangs.
 
-    Two timeouts in a row open it: calls are skipped for a second, and for twice as long after
-    each further timeout, up to half a minute. A call that succeeds, even late, closes it again.
+    Two timeouts of one kind of call, with no success of that kind between them, open it: calls
+    are skipped for a second, and for twice as long after each further timeout, up to half a
+    minute. A call of that kind that succeeds, even late, closes it again.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class CircuitBreaker:
         self._patience_s = patience_s
         self._clock = clock
         self._lock = threading.Lock()
-        self._timeouts = 0
+        self._timeouts: dict[str, int] = {}  # by kind of call: reads may work where writes hang
         self._open_until = 0.0
 
     @property
@@ -41,12 +42,12 @@ class CircuitBreaker:
         """Whether calls are skipped at the moment."""
         return self._clock() < self._open_until
 
-    def start(self, work: Callable[[], T]) -> Task[T]:
-        """Begin work whose result is taken later."""
+    def start(self, what: str, work: Callable[[], T]) -> Task[T]:
+        """Begin work of a kind whose result is taken later."""
 
         def run() -> T:
             result = work()
-            self._record_success()
+            self._record_success(what)
             return result
 
         task = Task(run)
@@ -60,10 +61,10 @@ class CircuitBreaker:
         if self.is_open:
             failed[what] = "skipped, because the memory did not answer in time before"
             return otherwise
-        task = self.start(work)
+        task = self.start(what, work)
         if not task.wait(self._patience_s):
             task.drop()
-            self._record_timeout()
+            self._record_timeout(what)
         return self.take(what, task, otherwise, failed)
 
     def take(self, what: str, task: Task[T], otherwise: T, failed: MutableMapping[str, str]) -> T:
@@ -74,14 +75,15 @@ class CircuitBreaker:
         log.warning("the agent goes on without its memory (%s): %s", what, failed[what])
         return otherwise
 
-    def _record_success(self) -> None:
+    def _record_success(self, what: str) -> None:
         with self._lock:
-            self._timeouts, self._open_until = 0, 0.0
+            if self._timeouts.pop(what, 0) >= TIMEOUTS_TO_OPEN:
+                self._open_until = 0.0
 
-    def _record_timeout(self) -> None:
+    def _record_timeout(self, what: str) -> None:
         with self._lock:
-            self._timeouts += 1
-            further = self._timeouts - TIMEOUTS_TO_OPEN
+            self._timeouts[what] = self._timeouts.get(what, 0) + 1
+            further = self._timeouts[what] - TIMEOUTS_TO_OPEN
             if further >= 0:
                 rest_s = min(FIRST_REST_S * 2 ** min(further, 16), LONGEST_REST_S)
                 self._open_until = self._clock() + rest_s

@@ -99,16 +99,17 @@ class MemoristStore(BaseStore):
     def forget(self, prefix: Namespace = (), *, scrub: bool = True) -> Forgotten:
         """Delete everything below a namespace, or all there is, and the bytes of it."""
         self.sweep_ttl()
-        asked = Search(prefix=tuple(prefix), limit=None)
-        [found] = self._memory.entries.batch(self.scope, [asked])
-        gone = [
-            Put(namespace=entry.namespace, key=entry.key, value=None)
-            for entry in found
-            if isinstance(entry, Entry)
-        ]
-        self._memory.entries.batch(self.scope, [], gone)
+        count, search = 0, Search(prefix=tuple(prefix), limit=1_000)
+        while entries := self._memory.entries.batch(self.scope, [search])[0]:
+            gone = [
+                Put(namespace=entry.namespace, key=entry.key, value=None)
+                for entry in entries
+                if isinstance(entry, Entry)
+            ]
+            self._memory.entries.batch(self.scope, [], gone)
+            count += len(gone)
         residue = self._memory.scrub() if scrub else ""
-        return Forgotten(counts={"entries": len(gone)} if gone else {}, residue=residue)
+        return Forgotten(counts={"entries": count} if count else {}, residue=residue)
 
     def _ask(self, op: Op) -> Ask | None:
         match op:

@@ -308,7 +308,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
                 self._recalls.popitem(last=False)
             text = str(question.text) if question is not None else ""
             task = self._breaker.start(
-                lambda: self._builder(ContextBuilder, identity, self._window).recall(text)
+                "recall", lambda: self._builder(ContextBuilder, identity, self._window).recall(text)
             )
             self._recalls[key] = task
             return task

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from memorist.context.documents.reading import Files, find_files, read_document
 from memorist.errors import InvalidError, MissingExtraError, NotFoundError
 from memorist.memory import Memory
 from memorist.records.documents import Article, ArticleInfo, PutResult
-from memorist.records.query import Filters, Forgotten, Hit
+from memorist.records.query import Forgotten
 from memorist.records.scope import shared_scope
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ WINDOW = 262_144  # tokens
 TOP_K = 5
 RECALL_MS = 50.0
 DEADLINE_MS = 1_000.0  # where nobody else has a part of the time
-PASSAGES = 12  # looked for, for each article that is wanted
 JOINTS = 8  # tokens that texts may take more together than alone
 
 Progress = Callable[[int, int, str], None]
@@ -148,8 +146,9 @@ class Library:
 
         counter = TokenCounter(tokenizer_for(model))
         left = max(window - reserved_tokens - counter.text(query), 0)
-        hits = self._search(query, top_k, deadline_ms) if left else {}
-        found = self._fit(hits, left, counter)
+        found = self._memory.articles.fit(
+            self.scope, query, left, counter, top_k=top_k, deadline_ms=deadline_ms, model=model
+        )
         log.info(
             "articles: window %d, reserved %d, left %d, used %d by %d articles, %d of them whole%s",
             window,
@@ -175,30 +174,10 @@ class Library:
 
         frame = counter.text(f"{ARTICLES_INTRO}\n\n{QUESTION_INTRO}\n") + JOINTS
         left = max(max_tokens - frame, 0)
-        hits = self._search(question, TOP_K, deadline_ms) if left else {}
-        return [it.quote for it in self._fit(hits, left, counter)]
-
-    def _fit(
-        self, hits: Mapping[str, Sequence[Hit]], left: int, counter: TokenCounter
-    ) -> list[Retrieved]:
-        from memorist.context.documents.excerpts import fit
-
-        return fit(hits, self._memory.articles.get(self.scope, list(hits)), left, counter)
-
-    def _search(self, query: str, top_k: int, deadline_ms: float | None) -> dict[str, list[Hit]]:
-        """The passages found, by the article they are of; the best article first."""
-        answer = self._memory.search(
-            self.scope,
-            query,
-            limit=top_k * PASSAGES,
-            deadline_ms=deadline_ms,
-            filters=Filters(kinds=("article",)),
+        found = self._memory.articles.fit(
+            self.scope, question, left, counter, top_k=TOP_K, deadline_ms=deadline_ms
         )
-        grouped: defaultdict[str, list[Hit]] = defaultdict(list)
-        for hit in answer.hits:
-            if hit.id in grouped or len(grouped) < top_k:
-                grouped[hit.id].append(hit)
-        return grouped
+        return [article.quote for article in found]
 
     def _put(self, article: Article, known: ArticleInfo | None = None) -> PutResult:
         if known and (known.title, known.digest) == (article.title, article.digest):

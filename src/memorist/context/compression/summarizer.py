@@ -17,7 +17,7 @@ from memorist.context.compression.compress import (
 from memorist.context.tokens import TokenCounter
 from memorist.context.turns import MANY
 from memorist.context.window import Window
-from memorist.errors import ConflictError, LeaseLostError
+from memorist.errors import ConflictError, LeaseLostError, StoreError
 from memorist.providers.chat_model import ChatModel
 from memorist.records.documents import Summary
 from memorist.records.log import Job, LogEntry
@@ -138,7 +138,9 @@ class Summarizer(JobRunner):
                 self._store.apply(job.scope, [], done=job)
             except LeaseLostError:
                 continue  # another process has it
-            except ConflictError as error:
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it is, the job is tried again later
                 self.fail(job, error)
 
     def _compress(

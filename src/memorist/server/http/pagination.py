@@ -62,20 +62,20 @@ def take_page(items: Iterable[T], limit: int) -> tuple[list[T], bool]:
     taken: list[T] = []
     size = 0
     for item in items:
-        size += _text_bytes(item)
+        size += text_bytes(item)
         if len(taken) == limit or (taken and size > MAX_PAGE_BYTES):
             return taken, True
         taken.append(item)
     return taken, False
 
 
-def _text_bytes(value: Any) -> int:
+def text_bytes(value: Any) -> int:
     """About how many bytes a value takes in a response: those of its texts."""
     if isinstance(value, str):
         return len(encode_basestring(value).encode("utf-8", "surrogatepass"))
     if isinstance(value, Mapping):
-        return sum(_text_bytes(name) + _text_bytes(item) for name, item in value.items())
+        return sum(text_bytes(name) + text_bytes(item) for name, item in value.items())
     if isinstance(value, list | tuple):
-        return sum(map(_text_bytes, value))
+        return sum(map(text_bytes, value))
     fields = getattr(value, "__dataclass_fields__", ())
-    return sum(_text_bytes(getattr(value, name)) for name in fields)
+    return sum(text_bytes(getattr(value, name)) for name in fields)

@@ -353,7 +353,7 @@ class ContextBody(WindowBody):
     question: Question = Field(examples=["Plan my weekend"])
     images: Images = []
     session: str | None = Field(default=None, description="The session that goes on.")
-    system: Question = Field(default="", examples=["You are a kind tutor."])
+    system: Question | None = Field(default=None, examples=["You are a kind tutor."])
     tools: list[dict[str, Any]] = Field(default=[], max_length=MAX_TOOLS)
     deadline_ms: Wait = 50.0
     library: bool = Field(default=False, description="Whether articles are quoted.")

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
+from memorist.errors import InvalidError, TooLargeError
 from memorist.records import entry as records
 from memorist.records.entry import Entry
 from memorist.records.scope import Scope, shared_scope
+from memorist.records.text import check_json, check_text
 from memorist.server.http.authentication import Caller, CurrentCaller
 from memorist.server.http.openapi import AT, example
+from memorist.server.http.pagination import MAX_PAGE_BYTES, text_bytes
 from memorist.server.http.routing import ApiRoute, operation
 from memorist.server.http.schemas import MAX_ITEMS, RequestModel, Wait
 
 router = APIRouter(route_class=ApiRoute)
 MAX_FOUND = 10_000
+MAX_SEARCHES = 32
 MAX_TTL_S = records.MAX_TTL.total_seconds()
 Labels = Annotated[list[str], Field(max_length=64, examples=[["ada", "likes"]])]
 
@@ -92,11 +96,11 @@ class PutEntry(RequestModel):
     )
 
     def put(self) -> records.Put:
-        """The write as a record."""
+        """The write as a record; half a character could be stored, but never answered with."""
         return records.Put(
             namespace=tuple(self.namespace),
-            key=self.key,
-            value=self.value,
+            key=check_text(self.key, "key", InvalidError),
+            value=check_json(self.value, "value", InvalidError),
             texts=tuple(self.texts),
             ttl=None if self.ttl is None else timedelta(seconds=self.ttl),
         )
@@ -109,11 +113,18 @@ class EntryBatchBody(RequestModel):
     """Reads and writes of one store: a shared one by its name, or a user's own."""
 
     user: str | None = Field(default=None, description="Whose; only an admin names a user.")
-    agent: str | None = None
     name: str | None = Field(default=None, description="A shared store; needs an admin's key.")
     asks: list[Read] = Field(default=[], max_length=MAX_ITEMS)
     puts: list[PutEntry] = Field(default=[], max_length=MAX_ITEMS)
     deadline_ms: Wait = 50.0
+
+    @model_validator(mode="after")
+    def bound_searches(self) -> Self:
+        """Limit what one request makes the server read while it holds its transaction."""
+        searches = [read for read in self.asks if not isinstance(read, GetEntry)]
+        if len(searches) > MAX_SEARCHES:
+            raise ValueError(f"asks has more than {MAX_SEARCHES} searches")
+        return self
 
     def scope(self, caller: Caller) -> Scope:
         """Where the entries are; a shared store is for operators."""
@@ -143,4 +154,6 @@ def batch_entries(body: EntryBatchBody, caller: CurrentCaller) -> EntryAnswers:
         [put.put() for put in body.puts],
         deadline_ms=body.deadline_ms,
     )
+    if sum(map(text_bytes, answers)) > MAX_PAGE_BYTES:
+        raise TooLargeError("the answer is too large; ask for fewer entries at once")
     return EntryAnswers(answers=answers)
