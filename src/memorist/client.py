@@ -195,6 +195,13 @@ class RemoteFacts(Facts):
         prepare=lambda asked: {**asked, "always": not (asked.get("valid") or asked.get("known"))},
         pages=True,
     )
+    history = remote(
+        Facts.history,
+        "list_facts",
+        records(Fact),
+        prepare=lambda asked: {**asked, "always": True},
+        pages=True,
+    )
 
 
 class RemoteMemories(Memories):
@@ -286,7 +293,7 @@ class RemoteEntries(Entries):
         return [read_answer(ask, answer) for ask, answer in zip(asks, answers, strict=True)]
 
     def sweep(self, scope: Scope) -> int:
-        """Nothing to do: entries whose time is over are never read, and the server sweeps them."""
+        """Nothing to do: expired entries are never read, and each write removes some."""
         return 0
 
 
@@ -301,12 +308,8 @@ class RemoteStore:
         raise NotHereError(name)
 
     def open_session(self, scope: Scope, *, claimed: str | None = None) -> Session:
-        body = {
-            "user": scope.user,
-            "agent": scope.agent,
-            "id": scope.session,
-            "session_id": claimed,
-        }
+        where = {"user": scope.user, "agent": scope.agent, "id": scope.session}
+        body = {**where, "session_id": claimed}
         return from_json(Session, self._api.call("resolve_session", body)["session"])
 
     def active(self, scope: Scope) -> Session | None:
@@ -334,17 +337,17 @@ class RemoteStore:
         """The newest `last` messages, or all of them, oldest first; read page by page."""
         if last is not None and (not isinstance(last, int) or last < 0):
             raise InvalidError("last must be a number, and not negative")
-        entries: list[LogEntry] = []
-        cursor = None
+        pages: list[list[LogEntry]] = []  # the newest first
+        count, cursor = 0, None
         where = {**to_arguments(scope), "role": role, "before": before, "after": after}
-        while last is None or len(entries) < last:
-            limit = PAGE if last is None else min(last - len(entries), PAGE)
+        while last is None or count < last:
+            limit = PAGE if last is None else min(last - count, PAGE)
             page = self._api.call("list_messages", {**where, "cursor": cursor, "limit": limit})
-            entries = [*map(read_entry, page["items"]), *entries]
-            cursor = page["next"]
+            pages.append([read_entry(item) for item in page["items"]])
+            count, cursor = count + len(pages[-1]), page["next"]
             if cursor is None:
                 break
-        return entries
+        return [entry for entries in reversed(pages) for entry in entries]
 
     def following(self, scope: Scope, *, after: int, limit: int) -> list[LogEntry]:
         return self.history(scope, after=after)[:limit]

@@ -197,10 +197,12 @@ class Facts(MemoryPart):
         after: tuple[datetime, str] | None = None,
     ) -> List[Fact]:
         """The facts that hold now, in the order they were learnt; pages as in `as_of`."""
-        valid = self._runtime.clock()
-        if subject is None and predicate is None:
-            return self.as_of(user=user, agent=agent, valid=valid, limit=limit, after=after)
-        facts = self.as_of(user=user, agent=agent, valid=valid, after=after)
+        scope, valid, topic = self._scope(user, agent), self._runtime.clock(), None
+        if subject is not None and predicate is not None:
+            topic = topic_of(subject, predicate)
+        if topic is not None or (subject is None and predicate is None):
+            return self._store.facts(scope, topic=topic, valid_at=valid, limit=limit, after=after)
+        facts = self._store.facts(scope, valid_at=valid, after=after)
         return [fact for fact in facts if is_about(fact, subject, predicate)][:limit]
 
     def as_of(
@@ -225,8 +227,7 @@ class Facts(MemoryPart):
         self, subject: str, predicate: str, *, user: str, agent: str | None = None
     ) -> List[Fact]:
         """Every fact there ever was about a subject and predicate, in the order learnt."""
-        facts = self.as_of(user=user, agent=agent)
-        return [fact for fact in facts if is_about(fact, subject, predicate)]
+        return self._store.facts(self._scope(user, agent), topic=topic_of(subject, predicate))
 
 
 class Memories(MemoryPart):

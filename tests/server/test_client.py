@@ -195,6 +195,16 @@ def test_many_values_are_put_and_forgotten(memory: Memory, ada: str) -> None:
     assert store.search(("n",)) == []
 
 
+def test_the_history_of_a_topic_has_what_held_before(memory: Memory, ada: str) -> None:
+    for city in ("Munich", "Berlin"):
+        memory.facts.add("Ada", "lives in", city, user=ada, single=True)
+    memory.facts.add("Ada", "likes", "tea", user=ada)
+    past = memory.facts.history("Ada", "lives in", user=ada)
+    assert [fact.object for fact in past] == ["Munich", "Berlin"]
+    [now] = memory.facts.list(user=ada, subject="Ada", predicate="lives in")
+    assert now.object == "Berlin"
+
+
 def test_a_list_narrowed_by_subject_or_session_is_cut_last(memory: Memory, ada: str) -> None:
     for subject in ("Bob", "Ada"):
         memory.facts.add(subject, "likes", "tea", user=ada)

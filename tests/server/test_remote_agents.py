@@ -21,6 +21,7 @@ from memorist.agents.toolbox import Toolbox
 from memorist.server.auth import Guard
 from memorist.server.http.app import Limits, build_app
 from memorist.testing.scripted import ScriptedChatModel
+from memorist_adapters.openai_agents import MemoristSession
 from tests.support.http_server import serving
 
 
@@ -108,10 +109,8 @@ def test_langgraphs_store(at_hand: Memory, remote: Memory) -> None:
 
 
 def test_an_adapter(at_hand: Memory, remote: Memory) -> None:
-    adapters = pytest.importorskip("memorist_adapters.openai_agents")
-
     async def talk() -> list[Any]:
-        session = adapters.MemoristSession(remote, user="ada", session="talk")
+        session = MemoristSession(remote, user="ada", session="talk")
         await session.add_items([{"role": "user", "content": "I live in Berlin."}])
         return list(await session.get_items())
 

@@ -254,7 +254,7 @@ def test_the_database_cuts_pages_and_no_more_is_read(
         return call
 
     monkeypatch.setattr(Memories, "list", counted(Memories.list))
-    monkeypatch.setattr(Facts, "as_of", counted(Facts.as_of))
+    monkeypatch.setattr(Facts, "list", counted(Facts.list))
     for path in ("/api/memories", "/api/facts"):
         page = get(api.admin, path, user="zoe", limit=4)
         assert (len(page["items"]), read.pop()) == (4, 5)

@@ -78,9 +78,7 @@ class Library:
 
     def add(self, title: str, text: str, uri: str = "") -> PutResult:
         """Store a text in hand, in the place of the one with the same uri, if there is one."""
-        shelved = self._put(Article(scope=self.scope, title=title, text=text, uri=uri))
-        self._memory.wake()
-        return shelved
+        return self._put(Article(scope=self.scope, title=title, text=text, uri=uri))
 
     def articles(self) -> list[ArticleInfo]:
         """What is on the shelf, by uri and title."""
@@ -121,8 +119,6 @@ class Library:
             for uri in done.duplicates[:]:
                 done.duplicates.remove(uri)
                 self._ingest(uri, files.paths[uri], None, done)
-        if done.added or done.changed:
-            self._memory.wake()
         return done
 
     def retrieve(
