@@ -25,10 +25,9 @@ from benchmarks.report import Grid, publish, short
 from memorist import Message
 from memorist.context.compression.compress import Compress, compress
 from memorist.context.tokens import TokenCounter
-from memorist.language.sentences import clauses
-from memorist.language.words import stems
+from memorist.language.text import clauses, stems
 from memorist.providers.tokenizer import tokenizer_for
-from memorist.records.log import LogEntry
+from memorist.records.message import LogEntry
 from memorist.records.scope import Scope
 
 SHARE = 10  # the summary has one of so many tokens

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memorist.language.synonyms import minilm_folder
+from memorist.language.text import minilm_folder
 
 if TYPE_CHECKING:
     from memorist.providers.embedder import Embedder, Vectors

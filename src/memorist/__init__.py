@@ -51,13 +51,16 @@ from memorist.records.change import (
 )
 from memorist.records.documents import Article, Note, Summary
 from memorist.records.fact import Fact
-from memorist.records.log import Appended, Job, LogEntry, Session
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import (
     AgentCallMsg,
+    Appended,
+    Job,
+    LogEntry,
     Message,
     MessageContent,
     Remembered,
+    Session,
     ToolCallMsg,
     extract_action_from_message,
 )

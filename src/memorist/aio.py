@@ -27,9 +27,9 @@ from memorist.namespaces import (
 )
 from memorist.providers.embedder import Embedder
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
-from memorist.records.ids import now
 from memorist.records.message import UNSET, Message
 from memorist.records.scope import Scope
+from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.views.library import Library
 from memorist.views.notebook import MAX_CHARS, Notebook

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 from memorist.context.window import Context, Window
 from memorist.errors import ConflictError, MemoristError, MessageError, NotFoundError
 from memorist.providers.images import encode_image
-from memorist.records.log import Session
-from memorist.records.message import Message
+from memorist.records.message import Message, Session
 from memorist.records.query import Names, Recall
-from memorist.records.text import check_text
+from memorist.records.values import check_text
 
 if TYPE_CHECKING:
     from memorist.context.builder import ArticleSource

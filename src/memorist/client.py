@@ -62,12 +62,21 @@ from memorist.records.decode import from_json
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult, Summary
 from memorist.records.entry import Answer, Ask, Put
 from memorist.records.fact import Fact
-from memorist.records.ids import now
-from memorist.records.log import Job, LogEntry, Session, Source
 from memorist.records.memory_item import MemoryItem
-from memorist.records.message import UNSET, Message, MessageLike, Remembered, to_messages
+from memorist.records.message import (
+    UNSET,
+    Job,
+    LogEntry,
+    Message,
+    MessageLike,
+    Remembered,
+    Session,
+    Source,
+    to_messages,
+)
 from memorist.records.query import NO_FILTERS, RECALL_DEADLINE_MS, Filters, Forgotten, Recall
 from memorist.records.scope import Scope
+from memorist.records.values import now
 from memorist.runtime import Runtime
 
 P = ParamSpec("P")

@@ -16,9 +16,8 @@ from memorist.records.change import Change
 from memorist.records.decode import from_json
 from memorist.records.entry import Answer, Ask, Entry, Get, Ids, Namespaces, Put, Search
 from memorist.records.fact import Fact
-from memorist.records.log import LogEntry
 from memorist.records.memory_item import MemoryItem
-from memorist.records.message import UNSET, Message
+from memorist.records.message import UNSET, LogEntry, Message
 from memorist.records.query import Filters, check_deadline
 from memorist.records.scope import Scope
 

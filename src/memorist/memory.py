@@ -29,9 +29,15 @@ from memorist.providers.embedder import Embedder
 from memorist.providers.images import encode_image
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
 from memorist.records.documents import Summary
-from memorist.records.ids import new_id, now
-from memorist.records.log import Session, Source
-from memorist.records.message import UNSET, Message, MessageLike, Remembered, to_messages
+from memorist.records.message import (
+    UNSET,
+    Message,
+    MessageLike,
+    Remembered,
+    Session,
+    Source,
+    to_messages,
+)
 from memorist.records.query import (
     NO_FILTERS,
     RECALL_DEADLINE_MS,
@@ -43,7 +49,7 @@ from memorist.records.query import (
     check_deadline,
 )
 from memorist.records.scope import Scope, check_tenant
-from memorist.records.text import check_text
+from memorist.records.values import check_text, new_id, now
 from memorist.runtime import Runtime, open_embedder, open_extraction, open_store
 from memorist.store.base import Store
 

@@ -15,13 +15,11 @@ from memorist.records.change import Add, Change, Reinforce, Retract, Supersede
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult
 from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
 from memorist.records.fact import Fact, topic_of
-from memorist.records.ids import new_id
-from memorist.records.log import Job, LogEntry, least_trusted
 from memorist.records.memory_item import Kind, MemoryItem
-from memorist.records.message import UNSET, Message
+from memorist.records.message import UNSET, Job, LogEntry, Message, least_trusted
 from memorist.records.query import RECALL_DEADLINE_MS, Filters, Forgotten, Hit, Query
 from memorist.records.scope import Scope
-from memorist.records.text import check_text
+from memorist.records.values import check_text, new_id
 from memorist.runtime import Runtime
 
 if TYPE_CHECKING:  # the rest is imported where it is used: `import memorist` stays light

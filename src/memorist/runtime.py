@@ -12,7 +12,7 @@ from memorist import metrics
 from memorist.config import Settings
 from memorist.context.window import Window
 from memorist.errors import ConfigError, MissingExtraError
-from memorist.language.synonyms import synonyms_of
+from memorist.language.text import synonyms_of
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.providers.embedder import Embedder
 from memorist.providers.minilm import MiniLM
@@ -20,8 +20,8 @@ from memorist.recall.channels import no_synonyms
 from memorist.recall.fusion import Ranking
 from memorist.recall.indexer import Indexer
 from memorist.recall.search import Searcher
-from memorist.records.ids import now
 from memorist.records.query import Query, Recall
+from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.job_runner import ForegroundGate, embedding_kinds, extraction_kinds
 from memorist.store.sqlite.store import SqliteStore

@@ -9,9 +9,9 @@ import pytest
 
 from memorist.errors import NotFoundError
 from memorist.records.documents import Article, Chunk
-from memorist.records.ids import new_id
 from memorist.records.query import Filters
 from memorist.records.scope import Scope
+from memorist.records.values import new_id
 from memorist.store.base import Store
 from tests.conformance.worlds import HOSTILE_USERS, ODD_TEXTS, fresh_scope, near, worded
 

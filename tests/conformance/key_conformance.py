@@ -11,9 +11,9 @@ import pytest
 
 from memorist.errors import ConflictError, InvalidError, NotFoundError
 from memorist.records.api_key import ApiKey
-from memorist.records.ids import new_id
 from memorist.records.message import Message
 from memorist.records.scope import Scope
+from memorist.records.values import new_id
 from memorist.store.base import Store
 from tests.conformance.worlds import HOSTILE_USERS, ODD_TEXTS
 

@@ -11,10 +11,10 @@ import pytest
 from memorist.errors import ConflictError, LeaseLostError, NotFoundError
 from memorist.records.change import Add, Expire, Promote, Reinforce, Restore, Retract, Supersede
 from memorist.records.fact import Fact
-from memorist.records.ids import new_id
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
+from memorist.records.values import new_id
 from memorist.store.base import Store
 from tests.conformance.worlds import fresh_scope, texts, worded
 

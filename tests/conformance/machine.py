@@ -12,11 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from memorist.errors import MemoristError
 from memorist.records.change import Add, Retract
-from memorist.records.ids import new_id
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.records.text import fold
+from memorist.records.values import fold, new_id
 from memorist.store.base import Store
 from tests.conformance.worlds import worded
 

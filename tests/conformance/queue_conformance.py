@@ -7,11 +7,10 @@ import pytest
 from memorist.errors import LeaseLostError, NotFoundError
 from memorist.records.change import Add
 from memorist.records.fact import Fact
-from memorist.records.ids import now
-from memorist.records.log import MAX_ATTEMPTS, Job
 from memorist.records.memory_item import MemoryItem
-from memorist.records.message import Message
+from memorist.records.message import MAX_ATTEMPTS, Job, Message
 from memorist.records.scope import Scope
+from memorist.records.values import now
 from memorist.store.base import Store
 from tests.conformance.worlds import fresh_scope, near, texts, worded
 

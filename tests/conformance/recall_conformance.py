@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from memorist.errors import LeaseLostError
 from memorist.records.change import Add, Retract, Supersede
 from memorist.records.fact import Fact
-from memorist.records.ids import new_id, to_micros
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
 from memorist.records.query import NO_FILTERS, Filters, Found, Synonym
 from memorist.records.scope import Scope
+from memorist.records.values import new_id, to_micros
 from memorist.store.base import Store
 from tests.conformance.queue_conformance import take
 from tests.conformance.recall_worlds import Lookup, World, searches, worlds

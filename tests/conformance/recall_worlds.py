@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from memorist.records.change import Add
 from memorist.records.fact import Fact
-from memorist.records.ids import new_id
 from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
+from memorist.records.values import new_id
 from memorist.store.base import Store
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)

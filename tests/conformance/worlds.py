@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memorist.records.ids import new_id
-from memorist.records.log import LogEntry
-from memorist.records.message import AgentCallMsg, Message, ToolCallMsg
+from memorist.records.message import AgentCallMsg, LogEntry, Message, ToolCallMsg
 from memorist.records.query import Match, Term
 from memorist.records.scope import Scope
+from memorist.records.values import new_id
 from memorist.store.base import Store
 from tests.support.hostile import HOSTILE_IDS
 

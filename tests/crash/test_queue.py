@@ -11,9 +11,9 @@ import pytest
 
 from memorist.errors import LeaseLostError
 from memorist.records.change import Add
-from memorist.records.ids import now
-from memorist.records.log import MAX_ATTEMPTS, Job
 from memorist.records.memory_item import MemoryItem
+from memorist.records.message import MAX_ATTEMPTS, Job
+from memorist.records.values import now
 from memorist.store.base import Store
 from tests.crash.evidence import SCOPE, batch, batch_ids, open_store
 from tests.crash.processes import finish, kill, read_line, start, tell

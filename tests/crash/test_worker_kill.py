@@ -18,7 +18,7 @@ import pytest
 from memorist import Message
 from memorist.lifecycle.worker import Worker
 from memorist.recall import indexer
-from memorist.records.log import MAX_ATTEMPTS
+from memorist.records.message import MAX_ATTEMPTS
 from memorist.store.base import Store
 from tests.crash.evidence import SCOPE, USER, open_store
 from tests.crash.processes import read_line, start, tell

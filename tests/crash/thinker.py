@@ -24,7 +24,7 @@ from memorist.lifecycle.policy import classify
 from memorist.lifecycle.settings import Extraction, Policy
 from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
-from memorist.records.ids import now
+from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.testing.model_server import quote_messages
 from tests.crash.evidence import open_store

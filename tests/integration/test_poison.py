@@ -18,7 +18,7 @@ import pytest
 
 from memorist import Memory, Message
 from memorist.lifecycle.settings import Extraction, Policy
-from memorist.records.ids import to_micros
+from memorist.records.values import to_micros
 from tests.support.models import WordEmbedder
 
 USERS = ("ada", "bob", "cem", "dua")

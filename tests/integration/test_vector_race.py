@@ -9,7 +9,7 @@ import pytest
 
 from memorist import Memory
 from memorist.records.change import Expire
-from memorist.records.ids import now
+from memorist.records.values import now
 from memorist.store import search
 from memorist.store.engine import Db
 from memorist.store.postgres.store import PostgresStore

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memorist.errors import ProviderError
-from memorist.records.text import fold
+from memorist.records.values import fold
 
 Vectors = NDArray[np.float32]
 

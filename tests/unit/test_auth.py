@@ -27,7 +27,7 @@ from memorist.errors import (
 )
 from memorist.language.secrets import find_secrets
 from memorist.records.api_key import ApiKey
-from memorist.records.ids import now
+from memorist.records.values import now
 from memorist.server.auth import MAX_CHARS, Guard, Keys, NewKey, Principal, build_guard
 from memorist.store.base import Store
 from memorist.store.sqlite.store import SqliteStore

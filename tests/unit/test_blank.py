@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from memorist import Memory, Message, Recall
-from memorist.language.sentences import passages
+from memorist.language.text import passages
 from memorist.records.change import Add
 from memorist.records.memory_item import MemoryItem
 from memorist.records.scope import Scope

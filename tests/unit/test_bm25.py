@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from memorist.records.ids import PASSAGES_PER_MESSAGE as PIECES
+from memorist.records.values import PASSAGES_PER_MESSAGE as PIECES
 from memorist.store import bm25
 from memorist.store.bm25 import Near, rank, records_of
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memorist.context.documents.html_text import html_to_text
 from memorist.context.documents.markdown import chunks
-from memorist.language.sentences import PASSAGE_CHARS
+from memorist.language.text import PASSAGE_CHARS
 from memorist.records.documents import Chunk
 
 LINES = st.sampled_from(

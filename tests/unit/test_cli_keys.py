@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from memorist import ConflictError, NotFoundError
 from memorist.cli.main import app
 from memorist.errors import InvalidError, UnauthorizedError
-from memorist.records.ids import now
+from memorist.records.values import now
 from memorist.server.auth import Guard, Principal
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.http_server import keys_of

@@ -21,8 +21,8 @@ from memorist.cli import options as show
 from memorist.cli.main import app
 from memorist.cli.worker import JobThreads
 from memorist.records.change import Add
-from memorist.records.ids import now
 from memorist.records.scope import Scope
+from memorist.records.values import now
 from memorist.testing.model_server import ModelServer, quote_messages
 
 ME = Scope(user="me")

@@ -17,10 +17,9 @@ from memorist.errors import InvalidError
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.documents import Summary
-from memorist.records.ids import now
-from memorist.records.log import LogEntry
-from memorist.records.message import Message
+from memorist.records.message import LogEntry, Message
 from memorist.records.scope import Scope
+from memorist.records.values import now
 from memorist.store.sqlite.store import SqliteStore
 from memorist.testing.model_server import FAILURES, ModelServer
 

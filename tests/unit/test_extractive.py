@@ -16,10 +16,9 @@ from memorist.context.compression.candidates import read, weigh
 from memorist.context.compression.extractive import extract
 from memorist.context.compression.parts import TITLES, SummaryLine, Topic, parse, plain, render
 from memorist.context.tokens import TokenCounter
-from memorist.language.sentences import clauses
+from memorist.language.text import clauses
 from memorist.providers.tokenizer import tokenizer_for
-from memorist.records.log import LogEntry
-from memorist.records.message import Message
+from memorist.records.message import LogEntry, Message
 
 COUNTER = TokenCounter(tokenizer_for("gpt-4o"))
 AT = datetime(2026, 3, 4, 10, tzinfo=UTC)

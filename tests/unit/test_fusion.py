@@ -18,8 +18,8 @@ from memorist.recall.fusion import (
     fuse,
     shares,
 )
-from memorist.records.ids import to_micros
 from memorist.records.query import Found, Passage
+from memorist.records.values import to_micros
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 NOBODY = QuestionFocus(frozenset(), "nobody")

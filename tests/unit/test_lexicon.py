@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memorist.language.lexicon import category_of, language, languages_of, tags_of
-from memorist.language.words import ALL_LANGUAGES, LANGUAGES, data
+from memorist.language.text import ALL_LANGUAGES, LANGUAGES, data
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ from memorist.context.documents.excerpts import Retrieved, fit
 from memorist.context.tokens import TokenCounter
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.documents import Article
-from memorist.records.ids import now
 from memorist.records.query import Hit, Why
 from memorist.records.scope import Scope
+from memorist.records.values import now
 from memorist.views.library import Ingested, Library
 from tests.unit.test_reading import fill, pdf
 

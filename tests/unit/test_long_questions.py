@@ -16,7 +16,7 @@ from memorist.language.questions import (
     first_and_last,
     shorten_middle,
 )
-from memorist.language.synonyms import minilm_folder
+from memorist.language.text import minilm_folder
 from memorist.providers.wordpiece import read_pieces
 from memorist.recall.channels import MAX_TERMS, names_in, terms_of
 from memorist.recall.fusion import Ranking

@@ -23,7 +23,7 @@ from memorist import (
     ToolCallMsg,
     extract_action_from_message,
 )
-from memorist.records.ids import new_id
+from memorist.records.values import new_id
 
 SECRET = "s3cr3t-of-ada"
 NAIVE = datetime(2026, 3, 1)
@@ -237,7 +237,7 @@ def test_ids_are_uuids_that_sort_by_creation() -> None:
 
 def test_ids_keep_rising_when_the_clock_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     before = new_id()
-    monkeypatch.setattr("memorist.records.ids.time.time_ns", lambda: 0)
+    monkeypatch.setattr("memorist.records.values.time.time_ns", lambda: 0)
 
     assert before < new_id() < new_id()
 

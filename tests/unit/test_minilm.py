@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from memorist import ProviderError
-from memorist.language.synonyms import minilm_folder
+from memorist.language.text import minilm_folder
 from memorist.providers.embedder import Embedder
 from memorist.providers.minilm import WIDTH, WINDOW, MiniLM
 from memorist.providers.minilm_numpy import erf

@@ -26,9 +26,8 @@ from memorist.lifecycle.model import (
 )
 from memorist.providers.chat_model import as_chat_model
 from memorist.providers.openai_chat import OpenAIChat
-from memorist.records.log import LogEntry, least_trusted
 from memorist.records.memory_item import Kind
-from memorist.records.message import Message
+from memorist.records.message import LogEntry, Message, least_trusted
 from memorist.testing.model_server import FAILURES, ModelServer
 
 MOVED = "I moved to Berlin in March. No more Munich commutes!"

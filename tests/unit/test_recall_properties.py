@@ -13,8 +13,8 @@ from memorist import Memory, Message, Recall
 from memorist.recall.daemon_pool import DaemonPool
 from memorist.recall.indexer import Indexer
 from memorist.recall.search import Searcher
-from memorist.records.ids import new_id, now
 from memorist.records.query import Filters, Query
+from memorist.records.values import new_id, now
 from memorist.store.sqlite.store import SqliteStore
 from tests.conformance.recall_worlds import Lookup, World, searches, worlds
 from tests.conformance.worlds import ODD_TEXTS

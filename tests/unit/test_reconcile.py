@@ -19,10 +19,10 @@ from memorist.lifecycle.reconcile import Neighbours, PendingChanges, reconcile, 
 from memorist.lifecycle.settings import DEFAULT_POLICY
 from memorist.records.change import Add, Change, Expire, Reinforce, Restore, Retract, Supersede
 from memorist.records.fact import Fact
-from memorist.records.ids import new_id
-from memorist.records.log import trust_of
 from memorist.records.memory_item import MemoryItem
+from memorist.records.message import trust_of
 from memorist.records.scope import Scope
+from memorist.records.values import new_id
 from memorist.store.sqlite.store import SqliteStore
 
 ADA = Scope(user="ada")

@@ -18,9 +18,9 @@ from memorist.recall import search
 from memorist.recall.daemon_pool import DaemonPool
 from memorist.recall.fusion import Ranking
 from memorist.recall.search import Searcher
-from memorist.records.ids import now
 from memorist.records.query import Query, Recall
 from memorist.records.scope import Scope
+from memorist.records.values import now
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.models import BrokenEmbedder, HungEmbedder, WordEmbedder
 

@@ -12,10 +12,10 @@ import pytest
 
 from memorist.recall.daemon_pool import DaemonPool, Task
 from memorist.recall.search import Searcher
-from memorist.records.ids import now
 from memorist.records.message import Message
 from memorist.records.query import Passage, Query
 from memorist.records.scope import Scope
+from memorist.records.values import now
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.models import HungEmbedder, WordEmbedder
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from memorist import AsyncMemory, Chat, ConflictError, Memory, Message, MessageError, NotFoundError
 from memorist.chat import Stream
-from memorist.records.ids import PASSAGES_PER_MESSAGE as PIECES
+from memorist.records.values import PASSAGES_PER_MESSAGE as PIECES
 from memorist.store.log import next_piece
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60)

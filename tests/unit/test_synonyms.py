@@ -9,9 +9,8 @@ import pytest
 
 from memorist import Memory, Ranking
 from memorist.errors import ProviderError
-from memorist.language import synonyms as synonyms_module
-from memorist.language.synonyms import synonyms_of
-from memorist.language.words import ranking_stop_words, stem
+from memorist.language import text as text_module
+from memorist.language.text import ranking_stop_words, stem, synonyms_of
 from memorist.recall.channels import MAX_SYNONYMS, synonyms_of_all, terms_of
 from memorist.records.message import Message
 from memorist.records.query import Synonym
@@ -83,10 +82,10 @@ def without_data(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def missing() -> Path:
         raise ProviderError("not installed")
 
-    monkeypatch.setattr(synonyms_module, "minilm_folder", missing)
-    synonyms_module._lines.cache_clear()
+    monkeypatch.setattr(text_module, "minilm_folder", missing)
+    text_module._synonym_lines.cache_clear()
     yield
-    synonyms_module._lines.cache_clear()
+    text_module._synonym_lines.cache_clear()
 
 
 @pytest.mark.usefixtures("without_data")

@@ -8,8 +8,7 @@ from typing import Any
 
 from memorist import Memory
 from memorist.lifecycle.tools import is_lesson, lessons
-from memorist.records.log import LogEntry
-from memorist.records.message import Message, ToolCallMsg
+from memorist.records.message import LogEntry, Message, ToolCallMsg
 
 SAID_AT = datetime(2026, 3, 1, tzinfo=UTC)
 ALL = range(99)

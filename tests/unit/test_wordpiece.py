@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from memorist.language.synonyms import minilm_folder
+from memorist.language.text import minilm_folder
 from memorist.providers.wordpiece import WordPiece, read_pieces, split
 
 # Made with Hugging Face's tokenizers 0.23.3 and the tokenizer.json of all-MiniLM-L6-v2.

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from memorist.language.words import _stem, stem, stems, term_stem
+from memorist.language.text import _stem, stem, stems, term_stem
 from memorist.recall.channels import MAX_NAMES, MAX_TERMS, names_in, terms_of
-from memorist.records.text import fold
+from memorist.records.values import fold
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from memorist import Message, ProviderError
 from memorist.errors import BadAnswerError
 from memorist.providers.chat_model import Reply
-from memorist.records.log import MAX_ATTEMPTS
+from memorist.records.message import MAX_ATTEMPTS
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.extraction import (
     ADA,

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from memorist.agents.messages import entry_of, is_others_summary, to_langchain
 from memorist.context.turns import NO_RESULT
-from memorist.records.log import LogEntry
+from memorist.records.message import LogEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,9 @@ from typing import Any
 from uuid import UUID
 
 from memorist.errors import MessageError, MissingExtraError
-from memorist.records.ids import new_id
 from memorist.records.langchain import from_stored, to_dict
-from memorist.records.log import LogEntry
-from memorist.records.message import Message
+from memorist.records.message import LogEntry, Message
+from memorist.records.values import new_id
 
 try:
     from langchain_core.messages import (

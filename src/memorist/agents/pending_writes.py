@@ -13,8 +13,7 @@ from langchain_core.messages import BaseMessage
 from memorist.agents.messages import from_langchain, is_stored_kind
 from memorist.errors import ConflictError, MessageError
 from memorist.memory import Memory
-from memorist.records.log import LogEntry
-from memorist.records.message import Message
+from memorist.records.message import LogEntry, Message
 from memorist.records.scope import Scope
 
 MOST_CONVERSATIONS = 1_000

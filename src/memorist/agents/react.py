@@ -46,8 +46,8 @@ from memorist.context.window import Receipt, Window
 from memorist.errors import InvalidError
 from memorist.memory import Memory
 from memorist.providers.images import encode_image
-from memorist.records.ids import new_id, reply_id
 from memorist.records.query import Recall
+from memorist.records.values import new_id, reply_id
 
 ERROR_CHARS = 1_000
 MOST_MESSAGES, MOST_SESSIONS = 50, 1_000  # that are kept in this process

@@ -19,7 +19,7 @@ from memorist.agents.pending_writes import Identity, PendingWrites
 from memorist.aio import in_thread
 from memorist.chat import Stream
 from memorist.records.message import Message
-from memorist.records.text import replace_unstorable
+from memorist.records.values import replace_unstorable
 
 FLUSH_SECONDS = 0.1
 

@@ -29,8 +29,7 @@ from memorist.context.turns import Tail
 from memorist.context.window import Part, Receipt, Window
 from memorist.errors import ConflictError, StoreError, WindowError
 from memorist.records.documents import Summary
-from memorist.records.log import LogEntry
-from memorist.records.message import Message
+from memorist.records.message import LogEntry, Message
 from memorist.records.query import Recall
 
 

@@ -23,7 +23,7 @@ from memorist.agents.messages import field_of
 from memorist.context.quote import quoted
 from memorist.errors import InvalidError, MemoristError, MissingExtraError
 from memorist.records.message import readable
-from memorist.records.text import replace_unstorable
+from memorist.records.values import replace_unstorable
 
 try:
     from langchain.agents import create_agent

@@ -14,12 +14,10 @@ from memorist.agents import tool_schema as schema
 from memorist.context.window import Window
 from memorist.errors import ConflictError, InvalidError, MessageError, ScopeError, StoreError
 from memorist.memory import Memory
-from memorist.records.ids import new_id
-from memorist.records.log import Source, least_trusted
 from memorist.records.memory_item import Kind, MemoryItem
-from memorist.records.message import ROLES, Message, readable
+from memorist.records.message import ROLES, Message, Source, least_trusted, readable
 from memorist.records.query import Hit
-from memorist.records.text import check_share
+from memorist.records.values import check_share, new_id
 from memorist.views.library import WINDOW, Library
 from memorist.views.notebook import Notebook
 

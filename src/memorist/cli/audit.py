@@ -23,8 +23,8 @@ from memorist.lifecycle.audit import KINDS, Audit, AuditKind, AuditSettings, Fin
 from memorist.lifecycle.audit import audit as run_audit
 from memorist.lifecycle.mem0_export import read_mem0
 from memorist.records.fact import Fact
-from memorist.records.ids import now
 from memorist.records.memory_item import MemoryItem
+from memorist.records.values import now
 
 BAR_CHARS = 20
 EXAMPLES = 2

@@ -18,7 +18,7 @@ from memorist.errors import MemoristError, ProviderError, StoreDamagedError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION
 from memorist.memory import Memory
 from memorist.providers.chat_model import open_model
-from memorist.records.ids import new_id
+from memorist.records.values import new_id
 
 SLOW_MS = {"remember": 50.0, "recall": 50.0, "history": 20.0, "forget": 50.0}
 DEADLINE_MS = 5_000.0  # long, to tell what is slow from what fails

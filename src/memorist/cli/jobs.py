@@ -9,7 +9,7 @@ from rich.text import Text
 
 from memorist.cli.options import AsJson, Database, Everyone, User, open_memory
 from memorist.cli.render import console, escape_controls, render
-from memorist.records.log import Job
+from memorist.records.message import Job
 
 Dead = Annotated[bool, typer.Option("--dead", help="Only those that were given up.")]
 Retry = Annotated[

@@ -15,7 +15,7 @@ from memorist.cli.options import AsJson, LocalDatabase, open_database
 from memorist.cli.render import console, fields_of, print_json, remark, render, warn
 from memorist.config import Settings
 from memorist.records.api_key import ApiKey
-from memorist.records.ids import now
+from memorist.records.values import now
 from memorist.server.auth import Keys, NewKey
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -17,7 +17,7 @@ from memorist.client import connect
 from memorist.config import Settings, default_path
 from memorist.errors import ConfigError
 from memorist.memory import Memory
-from memorist.records.ids import now
+from memorist.records.values import now
 
 Whose = Annotated[
     str | None,

@@ -19,8 +19,8 @@ from memorist.cli.render import (
     timestamp,
 )
 from memorist.records.change import Restore, Retract
-from memorist.records.ids import now
 from memorist.records.memory_item import MemoryItem
+from memorist.records.values import now
 
 Ended = Annotated[bool, typer.Option("--all", help="Also those that have ended, with the reason.")]
 Category = Annotated[str | None, typer.Option(help="Only of this category.")]

@@ -22,8 +22,7 @@ from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import ConflictError, InvalidError, MemoristError
 from memorist.providers.images import encode_image
 from memorist.records.documents import Note, Summary
-from memorist.records.log import LogEntry
-from memorist.records.message import Message
+from memorist.records.message import LogEntry, Message
 from memorist.records.query import Hit, Recall
 from memorist.records.scope import Scope
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from memorist.context.tokens import TokenCounter
-from memorist.language.sentences import PASSAGE_CHARS
+from memorist.language.text import PASSAGE_CHARS
 from memorist.records.query import Hit
 
 MARK = "> "

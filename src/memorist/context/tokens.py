@@ -12,7 +12,7 @@ from typing import Any
 
 from memorist.providers.tokenizer import Tokenizer
 from memorist.records.message import Message
-from memorist.records.text import dump_json
+from memorist.records.values import dump_json
 
 CACHED = 200_000
 PER_NAME = 1

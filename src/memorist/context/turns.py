@@ -9,8 +9,7 @@ from typing import Protocol
 from memorist.context.chat_format import ChatMessage, ReadImage, to_chat_message
 from memorist.context.quote import quoted
 from memorist.context.tokens import TokenCounter
-from memorist.records.log import LogEntry
-from memorist.records.message import Message
+from memorist.records.message import LogEntry, Message
 from memorist.records.scope import Scope
 
 FIRST_PAGE = 32

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from memorist.errors import InvalidError
 from memorist.providers.tokenizer import Tokenizer, tokenizer_for
 from memorist.records.query import Recall
-from memorist.records.text import check_text
+from memorist.records.values import check_text
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
     from memorist.context.chat_format import ChatMessage

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from memorist.language.words import stems, stop_words
-from memorist.records.text import UNSPACED, fold
+from memorist.language.text import stems, stop_words
+from memorist.records.values import UNSPACED, fold
 
 ENOUGH_WORDS = 0.4  # share of a memory's words; a model may use some of its own
 ENOUGH_NAMES = 0.6  # not all: German nouns look like names

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from memorist.language.words import LANGUAGES, data
+from memorist.language.text import LANGUAGES, data
 
 LOOK_AT_CHARS = 20_000
 

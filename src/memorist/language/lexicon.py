@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from memorist.language.words import LANGUAGES, data, stop_words
+from memorist.language.text import LANGUAGES, data, stop_words
 
 CATEGORIES = ("error_patterns", "code_context", "solutions", "user_preferences")
 

@@ -7,8 +7,8 @@ from collections.abc import Set
 from functools import cache
 
 from memorist.language.lexicon import languages_of, plain
-from memorist.language.words import stems, stop_words
-from memorist.records.text import fold
+from memorist.language.text import stems, stop_words
+from memorist.records.values import fold
 
 LOOK_AT_CHARS = 4_000
 NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")

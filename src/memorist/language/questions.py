@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from memorist.language.words import ranking_stop_words
+from memorist.language.text import ranking_stop_words
 
 T = TypeVar("T")
 # In bytes, since letters of most scripts cost an embedder more than those of English.

@@ -13,8 +13,8 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from memorist.language.words import ALL_LANGUAGES, data
-from memorist.records.text import UNSPACED, fold
+from memorist.language.text import ALL_LANGUAGES, data
+from memorist.records.values import UNSPACED, fold
 
 LOOK_AT_CHARS = 4_000
 _DIGIT = re.compile(r"\d")

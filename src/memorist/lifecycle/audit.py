@@ -17,7 +17,7 @@ from memorist.language.dates import resolve
 from memorist.language.injection import injections
 from memorist.language.secrets import find_secrets
 from memorist.language.signals import signals_of
-from memorist.language.words import LANGUAGES, data, negations, single_valued_predicates
+from memorist.language.text import LANGUAGES, data, negations, single_valued_predicates
 from memorist.lifecycle.audit_comparison import (
     Comparison,
     compare,
@@ -26,9 +26,8 @@ from memorist.lifecycle.audit_comparison import (
     empty_words,
 )
 from memorist.records.fact import Fact
-from memorist.records.ids import check_moment
 from memorist.records.memory_item import MemoryItem
-from memorist.records.text import check_share, fold
+from memorist.records.values import check_moment, check_share, fold
 
 AuditKind = Literal[
     "junk", "duplicate", "stale", "contradictory", "secret", "injection", "ungrounded"

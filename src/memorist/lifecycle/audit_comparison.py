@@ -16,7 +16,7 @@ from itertools import chain, combinations, islice
 from typing import NamedTuple
 
 from memorist.language.likeness import NUMBER, dice, names_differ, names_in
-from memorist.language.words import (
+from memorist.language.text import (
     LANGUAGES,
     data,
     is_single_valued,
@@ -27,7 +27,7 @@ from memorist.language.words import (
 )
 from memorist.records.fact import FIRST, Fact
 from memorist.records.memory_item import MemoryItem
-from memorist.records.text import fold
+from memorist.records.values import fold
 
 _LOOK_AT_CHARS = 2_000
 _STATEMENT_CHARS = 400

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from memorist.language.words import is_single_valued
+from memorist.language.text import is_single_valued
 from memorist.records.memory_item import Kind
 
 

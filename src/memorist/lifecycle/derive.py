@@ -16,8 +16,8 @@ from memorist.lifecycle.settings import Extraction
 from memorist.lifecycle.tools import lessons
 from memorist.records.change import Add, Change, Restore, Retract
 from memorist.records.fact import Fact
-from memorist.records.log import Job, LogEntry, is_trusted
 from memorist.records.memory_item import MemoryItem
+from memorist.records.message import Job, LogEntry, is_trusted
 from memorist.records.scope import Scope
 from memorist.store.base import Store
 from memorist.store.job_runner import ForegroundGate

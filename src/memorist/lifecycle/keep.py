@@ -15,7 +15,7 @@ from memorist.records.fact import Fact, topic_of
 from memorist.records.memory_item import MemoryItem
 from memorist.records.query import Filters
 from memorist.records.scope import Scope
-from memorist.records.text import fold
+from memorist.records.values import fold
 from memorist.store.base import Store
 
 ATTEMPTS = 10

@@ -17,10 +17,10 @@ from memorist.lifecycle.settings import DEFAULT_POLICY, Policy
 from memorist.lifecycle.tools import is_lesson
 from memorist.records.change import Add, Change, Expire, Reinforce, Restore, Retract, Supersede
 from memorist.records.fact import FIRST, Fact, topic_of
-from memorist.records.ids import new_id
-from memorist.records.log import trust_of
 from memorist.records.memory_item import MemoryItem
+from memorist.records.message import trust_of
 from memorist.records.scope import Scope
+from memorist.records.values import new_id
 
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
 

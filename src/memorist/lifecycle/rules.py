@@ -23,12 +23,10 @@ from memorist.language.lexicon import (
     tags_of,
 )
 from memorist.language.secrets import find_secrets
-from memorist.language.sentences import hide_quotes, sentences, without_pasted
-from memorist.language.words import is_single_valued
+from memorist.language.text import hide_quotes, is_single_valued, sentences, without_pasted
 from memorist.lifecycle.candidate import Candidate, Claim
-from memorist.records.log import is_trusted
 from memorist.records.memory_item import Kind
-from memorist.records.message import Message
+from memorist.records.message import Message, is_trusted
 
 MAX_MESSAGE_CHARS = 6_000
 # The groups of rules; the first that matches a sentence decides the kind of its memory.

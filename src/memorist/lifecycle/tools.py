@@ -10,7 +10,7 @@ from typing import Any
 from memorist.language.injection import injections
 from memorist.language.secrets import find_secrets
 from memorist.lifecycle.candidate import Candidate
-from memorist.records.log import LogEntry, least_trusted
+from memorist.records.message import LogEntry, least_trusted
 
 SUCCESS_IMPORTANCE = 0.7
 FAILURE_IMPORTANCE = 0.8

@@ -26,9 +26,9 @@ from memorist.lifecycle.candidate import Candidate
 from memorist.lifecycle.derive import Deriver, SessionBatch
 from memorist.lifecycle.policy import maintain
 from memorist.lifecycle.settings import Extraction
-from memorist.records.ids import now
-from memorist.records.log import Job
+from memorist.records.message import Job
 from memorist.records.scope import Scope
+from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.job_runner import ForegroundGate, JobRunner, extraction_kinds
 

@@ -36,7 +36,7 @@ from memorist.errors import (
     UnauthorizedError,
     error_of,
 )
-from memorist.records.text import check_text
+from memorist.records.values import check_text
 
 ATTEMPTS = 4
 FIRST_WAIT_S = 0.2  # doubled by each attempt

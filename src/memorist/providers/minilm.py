@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from memorist.errors import ProviderError
-from memorist.language.synonyms import minilm_folder
+from memorist.language.text import minilm_folder
 from memorist.providers.wordpiece import read_pieces
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from functools import cache
 
 from memorist.errors import ProviderError
 from memorist.language.questions import first_and_last, in_first_person, shorten_middle
-from memorist.language.words import ranking_stop_words, stem, term_stem
+from memorist.language.text import ranking_stop_words, stem, term_stem
 from memorist.providers.embedder import Embedder
 from memorist.records.query import Found, Query, Synonym, Term
-from memorist.records.text import UNSPACED, fold
+from memorist.records.values import UNSPACED, fold
 from memorist.store.base import Store
 
 NEWEST = 10  # messages that the recency channel finds

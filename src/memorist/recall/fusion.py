@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from memorist.providers.embedder import Reranker
 from memorist.recall.channels import CHANNELS
-from memorist.records.ids import to_micros
 from memorist.records.query import Found, Passage
+from memorist.records.values import to_micros
 
 DAY = 86_400_000_000  # microseconds
 BEST_OF_SESSION = 3

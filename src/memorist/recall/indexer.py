@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorist.errors import DimensionError, LeaseLostError, MemoristError, ProviderError
 from memorist.providers.embedder import Embedder
-from memorist.records.log import Job
+from memorist.records.message import Job
 from memorist.store.base import Store
 from memorist.store.job_runner import JobRunner, embedding_kinds
 

@@ -20,14 +20,14 @@ from memorist.language.questions import (
     shorten_middle,
     speakers_asked_about,
 )
-from memorist.language.words import stem
+from memorist.language.text import stem
 from memorist.providers.embedder import Embedder
 from memorist.recall import fusion
 from memorist.recall.channels import CHANNELS, Channel, ChannelInput, SynonymsOf, no_synonyms
 from memorist.recall.daemon_pool import DaemonPool, Task
 from memorist.recall.fusion import DEFAULT_RANKING, DEPTH, Period, QuestionFocus, Ranking, fuse
-from memorist.records.ids import now
 from memorist.records.query import Found, Hit, Match, Passage, Query, Recall, Why
+from memorist.records.values import now
 from memorist.store.base import Store
 
 RANKING_SECONDS = 0.008  # of the deadline that the channels leave to ranking and reading

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from memorist.errors import RecordError
-from memorist.records.ids import now
 from memorist.records.scope import Scope
-from memorist.records.text import check_key, check_moments
+from memorist.records.values import check_key, check_moments, now
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 

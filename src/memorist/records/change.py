@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from memorist.records.fact import Fact
-from memorist.records.ids import now
 from memorist.records.memory_item import MemoryItem
-from memorist.records.text import check_keys, check_moments, check_share, check_texts
+from memorist.records.values import check_keys, check_moments, check_share, check_texts, now
 
 
 @dataclass(frozen=True, slots=True)

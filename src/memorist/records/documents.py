@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from memorist.errors import RecordError
-from memorist.records.ids import new_id, now
 from memorist.records.scope import Scope
-from memorist.records.text import check_key, check_moments, check_text
+from memorist.records.values import check_key, check_moments, check_text, new_id, now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memorist.errors import InvalidError, RecordError
-from memorist.records.text import MAX_JSON_DEPTH, check_json, check_key
+from memorist.records.values import MAX_JSON_DEPTH, check_json, check_key
 
 Namespace = tuple[str, ...]
 MAX_TTL = timedelta(days=366_000)

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from memorist.errors import RecordError
-from memorist.records.ids import new_id, now
 from memorist.records.scope import Scope
-from memorist.records.text import (
+from memorist.records.values import (
     check_key,
     check_keys,
     check_moments,
     check_share,
     check_text,
     check_texts,
+    new_id,
+    now,
 )
 
 FIRST = datetime.min.replace(tzinfo=UTC)

@@ -16,7 +16,7 @@ from typing import Any
 
 from memorist.errors import MessageError
 from memorist.records.message import Message, ToolCallMsg, extras, from_extras
-from memorist.records.text import UNSTORABLE, check_json, dump_json, map_json, replace_unstorable
+from memorist.records.values import UNSTORABLE, check_json, dump_json, map_json, replace_unstorable
 from memorist.records.wire import response_fields
 
 Stored = dict[str, Any]

@@ -7,15 +7,16 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from memorist.errors import RecordError
-from memorist.records.ids import new_id, now
 from memorist.records.scope import Scope
-from memorist.records.text import (
+from memorist.records.values import (
     check_key,
     check_keys,
     check_moments,
     check_share,
     check_text,
     check_texts,
+    new_id,
+    now,
 )
 
 Kind = Literal["concept", "episode", "fact", "procedure", "working"]

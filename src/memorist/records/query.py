@@ -8,10 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, get_args
 
 from memorist.errors import InvalidError
-from memorist.records.ids import check_moment
 from memorist.records.message import ROLES
 from memorist.records.scope import Scope
-from memorist.records.text import check_key
+from memorist.records.values import check_key, check_moment
 
 HitKind = Literal["message", "memory", "fact", "note", "article", "entry"]
 Names = str | Sequence[str] | None

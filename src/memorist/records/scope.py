@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from memorist.errors import ScopeError
-from memorist.records.text import check_key, check_text
+from memorist.records.values import check_key, check_text
 
 MAX_ID_BYTES = 65_536
 ROOMS = ("library", "once", "store")  # parts of a tenant that belong to no user

@@ -19,7 +19,7 @@ from enum import Enum
 from typing import Any
 
 from memorist.errors import MessageError
-from memorist.records.text import MAX_JSON_DEPTH, check_json, check_text, dump_json, map_json
+from memorist.records.values import MAX_JSON_DEPTH, check_json, check_text, dump_json, map_json
 
 Fields = dict[str, Any]
 

@@ -28,8 +28,8 @@ from memorist.errors import (
 )
 from memorist.namespaces import ApiKeys
 from memorist.records.api_key import ApiKey
-from memorist.records.ids import now
 from memorist.records.scope import check_tenant
+from memorist.records.values import now
 
 MAX_CHARS = 8_192  # of an Authorization header
 MAX_LIFETIME = timedelta(days=36_500)

@@ -35,12 +35,10 @@ from memorist.errors import (
 from memorist.memory import Memory
 from memorist.providers.chat_model import open_langchain_model, openai_name
 from memorist.providers.images import refuse_image
-from memorist.records.ids import new_id, reply_id
-from memorist.records.log import LogEntry
-from memorist.records.message import Message
+from memorist.records.message import LogEntry, Message
 from memorist.records.query import Recall
 from memorist.records.scope import Scope
-from memorist.records.text import check_text
+from memorist.records.values import check_text, new_id, reply_id
 from memorist.views.library import Library
 
 if TYPE_CHECKING:  # LangChain is needed only where there is a model

@@ -18,10 +18,9 @@ from typing import Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, ove
 
 from memorist.records.api_key import ApiKey
 from memorist.records.entry import Answer, Ask, Put
-from memorist.records.ids import now, to_micros
-from memorist.records.log import Appended, Source
-from memorist.records.message import Message
+from memorist.records.message import Appended, Message, Source
 from memorist.records.scope import Scope
+from memorist.records.values import now, to_micros
 from memorist.store import documents, entries, forgetting, keys, log, queue, search, views
 from memorist.store import sessions as session_table
 from memorist.store.engine import Db, Engine

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from memorist.records.ids import PASSAGES_PER_MESSAGE
 from memorist.records.query import Found
+from memorist.records.values import PASSAGES_PER_MESSAGE
 
 if TYPE_CHECKING:
     import numpy as np

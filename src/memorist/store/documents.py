@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from memorist.errors import ConflictError
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult, Summary
-from memorist.records.ids import from_micros, new_id
-from memorist.records.log import Job, LogEntry
+from memorist.records.message import Job, LogEntry
 from memorist.records.scope import Scope
-from memorist.records.text import check_each, check_text
+from memorist.records.values import check_each, check_text, from_micros, new_id
 from memorist.store.engine import Db, one
 from memorist.store.indexing import Piece, index_pieces, index_view
 from memorist.store.log import following

@@ -8,9 +8,9 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from memorist.records.ids import PASSAGES_PER_MESSAGE
 from memorist.records.message import Message
 from memorist.records.query import Term
+from memorist.records.values import PASSAGES_PER_MESSAGE
 from memorist.store.rows import SQL, Row
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from itertools import accumulate, islice
 from typing import Any
 
-from memorist.language.sentences import passages
+from memorist.language.text import passages
 from memorist.records.entry import (
     Answer,
     Ask,
@@ -25,9 +25,8 @@ from memorist.records.entry import (
     passes,
     path_of,
 )
-from memorist.records.ids import from_micros
 from memorist.records.scope import Scope
-from memorist.records.text import dump_json
+from memorist.records.values import dump_json, from_micros
 from memorist.store.engine import Db, one
 from memorist.store.indexing import Piece, index_pieces
 from memorist.store.rows import Row

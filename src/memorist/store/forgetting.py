@@ -8,11 +8,10 @@ from typing import Any
 
 from memorist.errors import NotFoundError
 from memorist.records.fact import Fact
-from memorist.records.ids import to_micros
 from memorist.records.memory_item import MemoryItem
 from memorist.records.query import Forgotten
 from memorist.records.scope import Scope
-from memorist.records.text import check_each
+from memorist.records.values import check_each, to_micros
 from memorist.store.engine import Db
 from memorist.store.queue import enqueue
 from memorist.store.sessions import dated_page, narrowed

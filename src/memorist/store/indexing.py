@@ -8,12 +8,11 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from memorist.language.sentences import passages
 from memorist.language.signals import Signals, signals_of
-from memorist.records.ids import PASSAGES_PER_MESSAGE, from_micros, to_micros
+from memorist.language.text import passages
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.records.text import fold
+from memorist.records.values import PASSAGES_PER_MESSAGE, fold, from_micros, to_micros
 from memorist.store.engine import Db, one
 from memorist.store.queue import enqueue
 from memorist.store.sessions import find_by

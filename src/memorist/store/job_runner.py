@@ -21,7 +21,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 
 from memorist.errors import LeaseLostError, MemoristError
-from memorist.records.log import Job
+from memorist.records.message import Job
 from memorist.store.base import Store
 
 LONGEST_PAUSE = 15.0

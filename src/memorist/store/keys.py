@@ -7,9 +7,8 @@ from datetime import datetime
 
 from memorist.errors import ConflictError, NotFoundError
 from memorist.records.api_key import ApiKey
-from memorist.records.ids import check_moment, to_micros
 from memorist.records.scope import Scope
-from memorist.records.text import check_each
+from memorist.records.values import check_each, check_moment, to_micros
 from memorist.store.engine import Db, one
 from memorist.store.rows import API_KEY
 

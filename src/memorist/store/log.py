@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from memorist.errors import ConflictError, InvalidError, NotFoundError
-from memorist.records.ids import PASSAGES_PER_MESSAGE, to_micros
-from memorist.records.log import Appended, LogEntry, Source, source_of
-from memorist.records.message import Message
+from memorist.records.message import Appended, LogEntry, Message, Source, source_of
 from memorist.records.scope import Scope
-from memorist.records.text import check_each
+from memorist.records.values import PASSAGES_PER_MESSAGE, check_each, to_micros
 from memorist.store.engine import Db
 from memorist.store.indexing import index_messages
 from memorist.store.queue import enqueue

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from memorist.errors import LeaseLostError, NotFoundError
-from memorist.records.ids import from_micros, new_id
-from memorist.records.log import MAX_ATTEMPTS, Job, retry_delay_seconds
+from memorist.records.message import MAX_ATTEMPTS, Job, retry_delay_seconds
 from memorist.records.scope import Scope
-from memorist.records.text import check_each
+from memorist.records.values import check_each, from_micros, new_id
 from memorist.store.engine import Db, one
 from memorist.store.rows import Row
 from memorist.store.sessions import ALL, narrowed

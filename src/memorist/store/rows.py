@@ -11,9 +11,8 @@ from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 from memorist.records.api_key import ApiKey
 from memorist.records.documents import ArticleInfo, Summary
 from memorist.records.fact import Fact
-from memorist.records.ids import from_micros, to_micros
 from memorist.records.memory_item import MemoryItem
-from memorist.records.text import dump_json
+from memorist.records.values import dump_json, from_micros, to_micros
 
 R = TypeVar("R")
 Row = tuple[Any, ...]

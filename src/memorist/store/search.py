@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memorist.errors import DimensionError, RecordError
-from memorist.language.words import term_stem
-from memorist.records.ids import PASSAGES_PER_MESSAGE, from_micros, to_micros
-from memorist.records.log import Job
+from memorist.language.text import term_stem
+from memorist.records.message import Job
 from memorist.records.query import (
     NO_FILTERS,
     Filters,
@@ -20,7 +19,7 @@ from memorist.records.query import (
     Term,
 )
 from memorist.records.scope import Scope
-from memorist.records.text import check_key, fold
+from memorist.records.values import PASSAGES_PER_MESSAGE, check_key, fold, from_micros, to_micros
 from memorist.store import bm25
 from memorist.store.bm25 import Near
 from memorist.store.engine import Db, one

@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from memorist.errors import ScopeError
-from memorist.records.ids import from_micros, new_id, to_micros
-from memorist.records.log import Session
+from memorist.records.message import Session
 from memorist.records.scope import Scope
+from memorist.records.values import from_micros, new_id, to_micros
 from memorist.store.engine import Db, one
 
 ALL = 2**31 - 1  # rows: more than any list has

@@ -19,11 +19,10 @@ from memorist.records.change import (
     Supersede,
 )
 from memorist.records.fact import Fact
-from memorist.records.ids import to_micros
-from memorist.records.log import Job
 from memorist.records.memory_item import MemoryItem
+from memorist.records.message import Job
 from memorist.records.scope import Scope
-from memorist.records.text import check_each
+from memorist.records.values import check_each, to_micros
 from memorist.store.engine import Db, one
 from memorist.store.indexing import index_view, link_fact
 from memorist.store.queue import finish

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memorist.errors import InvalidError
-from memorist.records.ids import new_id
+from memorist.records.values import new_id
 from memorist.testing.openai_errors import ErrorAnswer
 from memorist.testing.plain_counter import PlainCounter
 

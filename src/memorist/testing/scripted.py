@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memorist.errors import InvalidError, MissingExtraError, ProviderError
-from memorist.records.ids import new_id
+from memorist.records.values import new_id
 from memorist.testing.plain_counter import PlainCounter
 
 try:

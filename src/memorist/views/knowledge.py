@@ -13,8 +13,7 @@ from memorist.errors import BadAnswerError, InvalidError, MessageError, NotFound
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction, Policy
 from memorist.memory import Memory
 from memorist.records.fact import Fact
-from memorist.records.log import Job
-from memorist.records.message import ROLES, Message
+from memorist.records.message import ROLES, Job, Message
 from memorist.records.query import Recall
 from memorist.views.conversation import BaseMemory, ConversationMemory, Wire
 

@@ -12,8 +12,7 @@ from memorist.context.documents.markdown import Section, find_section, is_closed
 from memorist.errors import ConflictError, InvalidError, NotFoundError
 from memorist.memory import Memory
 from memorist.records.documents import Note
-from memorist.records.ids import now
-from memorist.records.text import check_text
+from memorist.records.values import check_text, now
 
 MAX_CHARS = 64_000
 TRIES = 200  # of an edit that others are always ahead of: each of them means that one succeeded

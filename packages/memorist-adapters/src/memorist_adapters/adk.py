@@ -27,11 +27,11 @@ from memorist.aio import in_thread
 from memorist.errors import MissingExtraError, ProviderError, StoreError
 from memorist.memory import Memory
 from memorist.records.entry import Entry, Put, Search, findable
-from memorist.records.ids import new_id
-from memorist.records.log import Session as StoredSession
 from memorist.records.message import Message, ToolCallMsg
+from memorist.records.message import Session as StoredSession
 from memorist.records.query import Hit
 from memorist.records.scope import Scope, shared_scope
+from memorist.records.values import new_id
 
 try:
     from google.adk.errors.already_exists_error import AlreadyExistsError

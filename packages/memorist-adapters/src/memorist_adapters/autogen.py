@@ -11,8 +11,7 @@ from memorist.aio import in_thread
 from memorist.errors import MissingExtraError, ProviderError, StoreError
 from memorist.memory import Memory
 from memorist.records.entry import findable
-from memorist.records.log import Source
-from memorist.records.message import Message
+from memorist.records.message import Message, Source
 from memorist.records.query import Hit
 from memorist_adapters.remembered import DEADLINE_MS, remembered
 

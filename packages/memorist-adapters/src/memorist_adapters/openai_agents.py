@@ -13,9 +13,8 @@ from typing import Any, cast
 from memorist.aio import in_thread
 from memorist.errors import ConflictError, MessageError, MissingExtraError, StoreError
 from memorist.memory import Memory
-from memorist.records.ids import new_id
 from memorist.records.message import Message, ToolCallMsg, readable
-from memorist.records.text import replace_unstorable
+from memorist.records.values import new_id, replace_unstorable
 
 try:
     from agents import SessionSettings, TResponseInputItem

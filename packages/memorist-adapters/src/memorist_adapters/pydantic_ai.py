@@ -21,7 +21,7 @@ from memorist.errors import (
 )
 from memorist.memory import Memory
 from memorist.records.message import Message, ToolCallMsg, readable, without_orphan_results
-from memorist.records.text import replace_unstorable
+from memorist.records.values import replace_unstorable
 from memorist_adapters.remembered import DEADLINE_MS, remembered
 
 try:

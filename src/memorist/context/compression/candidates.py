@@ -9,11 +9,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from memorist.context.compression.parts import SummaryLine, Topic, is_title, plain
-from memorist.language.sentences import clauses, cut
 from memorist.language.signals import Cue, cue_words, cues_of, signals_of
-from memorist.records.log import LogEntry
-from memorist.records.message import readable
-from memorist.records.text import UNSPACED, fold
+from memorist.language.text import clauses, cut
+from memorist.records.message import LogEntry, readable
+from memorist.records.values import UNSPACED, fold
 
 ROLES = {"user": 1.0, "assistant": 0.5, "system": 0.3, "tool": 0.3}
 FAILED = 0.8  # the least weight of any role that reports an error

@@ -18,10 +18,9 @@ from memorist.context.tokens import TokenCounter
 from memorist.errors import BadAnswerError, InvalidError, ProviderError
 from memorist.providers.chat_model import ChatModel, Reply
 from memorist.records.documents import Summary
-from memorist.records.ids import now
-from memorist.records.log import LogEntry
+from memorist.records.message import LogEntry
 from memorist.records.scope import Scope
-from memorist.records.text import UNSEEN, json_line, shorten
+from memorist.records.values import UNSEEN, json_line, now, shorten
 
 EXTRACTIVE = "extractive"
 SHORT_TOKENS = 200  # that a summary may have even if it stands for little

@@ -19,9 +19,9 @@ from memorist.context.compression.candidates import (
 )
 from memorist.context.compression.parts import SummaryLine, Topic, joined, parse, render
 from memorist.context.tokens import TokenCounter
-from memorist.language.words import stop_words
-from memorist.records.log import LogEntry
-from memorist.records.text import fold
+from memorist.language.text import stop_words
+from memorist.records.message import LogEntry
+from memorist.records.values import fold
 
 SHARES = {Topic.REQUEST: 0.2, Topic.CURRENT: 0.2}  # of the tokens, for pinned statements
 LEAST_SHARE = 60  # tokens

@@ -20,7 +20,7 @@ from memorist.context.window import Window
 from memorist.errors import ConflictError, LeaseLostError, StoreError
 from memorist.providers.chat_model import ChatModel
 from memorist.records.documents import Summary
-from memorist.records.log import Job, LogEntry
+from memorist.records.message import Job, LogEntry
 from memorist.records.scope import Scope
 from memorist.store.base import Store
 from memorist.store.job_runner import SUMMARY_KINDS, JobRunner

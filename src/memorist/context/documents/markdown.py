@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from memorist.errors import InvalidError, NotFoundError
-from memorist.language.sentences import PASSAGE_CHARS, passages
+from memorist.language.text import PASSAGE_CHARS, passages
 from memorist.records.documents import Chunk
 
 if TYPE_CHECKING:

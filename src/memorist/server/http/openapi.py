@@ -10,9 +10,8 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from memorist.records.documents import Article, ArticleInfo, Note
 from memorist.records.fact import Fact
-from memorist.records.log import Session
 from memorist.records.memory_item import MemoryItem
-from memorist.records.message import Message, Remembered
+from memorist.records.message import Message, Remembered, Session
 from memorist.records.query import Forgotten, Hit, Recall, Why
 from memorist.records.scope import Scope
 from memorist.server.http.problems import MEDIA_TYPE

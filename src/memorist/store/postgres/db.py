@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from memorist.errors import MessageError
-from memorist.language.words import stems, term_stem
-from memorist.records.ids import from_micros
+from memorist.language.text import stems, term_stem
 from memorist.records.langchain import from_stored, to_stored
 from memorist.records.message import Message
 from memorist.records.query import Term
-from memorist.records.text import dump_json
+from memorist.records.values import dump_json, from_micros
 from memorist.store.engine import load_queries
 from memorist.store.rows import Row
 

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from memorist.language.words import stems, term_stem
-from memorist.records.ids import from_micros
+from memorist.language.text import stems, term_stem
 from memorist.records.message import AgentCallMsg, Message, ToolCallMsg, extras
 from memorist.records.query import Term
-from memorist.records.text import dump_json
+from memorist.records.values import dump_json, from_micros
 from memorist.store.engine import load_queries
 from memorist.store.rows import Row
 from memorist.store.vectors import VectorIndexCache, code_of, pack_vector

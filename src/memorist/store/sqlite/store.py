@@ -23,7 +23,7 @@ from memorist.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
-from memorist.records.ids import now
+from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations
 from memorist.store.sqlite.db import SqliteDb

@@ -13,7 +13,7 @@ from memorist.errors import InvalidError
 from memorist.providers.images import refuse_image
 from memorist.records.documents import Summary
 from memorist.records.query import Recall
-from memorist.records.text import check_json
+from memorist.records.values import check_json
 from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.openapi import AT, MESSAGE_ID, RECALL, SESSION, example, example_page
 from memorist.server.http.pagination import Page, page_of

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from memorist.lifecycle.audit import Audit, Finding
 from memorist.records.change import Expire
-from memorist.records.log import Job
+from memorist.records.message import Job
 from memorist.records.query import Forgotten
 from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.openapi import AT, FORGOTTEN, MEMORY_ID, SESSION, example, example_page

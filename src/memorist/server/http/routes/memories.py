@@ -12,9 +12,9 @@ from memorist.errors import InvalidError
 from memorist.namespaces import is_about
 from memorist.records.change import Change
 from memorist.records.fact import Fact
-from memorist.records.ids import check_moment
 from memorist.records.memory_item import MemoryItem
 from memorist.records.query import Forgotten
+from memorist.records.values import check_moment
 from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.openapi import (
     FACT,

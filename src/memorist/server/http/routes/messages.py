@@ -10,8 +10,7 @@ from pydantic import BaseModel
 
 from memorist.errors import ConflictError, NotFoundError
 from memorist.operations import make_cursor, read_cursor
-from memorist.records.log import LogEntry
-from memorist.records.message import Message, Remembered
+from memorist.records.message import LogEntry, Message, Remembered
 from memorist.records.scope import Scope
 from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.openapi import (

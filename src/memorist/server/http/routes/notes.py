@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from memorist.errors import InvalidError
 from memorist.records.documents import Note
-from memorist.records.ids import now
+from memorist.records.values import now
 from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.openapi import NOTE, example, example_page
 from memorist.server.http.pagination import Page, page_of

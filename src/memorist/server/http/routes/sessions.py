@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from memorist.errors import NotFoundError
-from memorist.records.log import Session
+from memorist.records.message import Session
 from memorist.server.http.authentication import CurrentCaller
 from memorist.server.http.openapi import SESSION, example, example_page
 from memorist.server.http.pagination import Page, keyset_page

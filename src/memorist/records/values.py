@@ -1,20 +1,26 @@
-"""Checks of what is stored, the same for every record and every store; JSON; folded text."""
+"""Values in records: ids, moments, checked text and JSON, folded text."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import threading
+import time
 import unicodedata
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memorist.errors import InvalidError, RecordError
-from memorist.records.ids import check_moment
 
 MAX_JSON_DEPTH = 64
 MAX_KEY_BYTES = 1_000
 MAX_INT_BITS = 4_096
-
+PASSAGES_PER_MESSAGE = 1_048_576
+"""A message's passages have the ids from this times its seq upward; the SQL spells it out."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EXACT = 4 * 10**15  # until 2096 a float is exact to the microsecond, and twice as fast
 # Scripts written without spaces between words: every character counts as a word.
 UNSPACED = re.compile(r"([\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
 _ACCENTS = re.compile(r"[\u0300-\u036f]")
@@ -24,6 +30,61 @@ _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in ra
 # see them at all.
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]")
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and halves of surrogate pairs
+_lock = threading.Lock()
+_last = 0
+
+
+def new_id() -> str:
+    """A UUIDv7 that sorts after every other one made by this process."""
+    global _last
+    with _lock:
+        # 48 bits of milliseconds and 12 bits below them, never going back with the clock.
+        _last = max(_last + 1, time.time_ns() // 1_000_000 << 12)
+        stamp = _last
+    head = (stamp >> 12) << 16 | 0x7000 | (stamp & 0xFFF)
+    tail = int.from_bytes(os.urandom(8), "big") & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
+    text = f"{head:016x}{tail:016x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def now() -> datetime:
+    """The time in UTC."""
+    return datetime.now(UTC)
+
+
+def to_micros(moment: datetime) -> int:
+    """Microseconds since 1970, exact."""
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def from_micros(micros: int) -> datetime:
+    """The moment of so many microseconds since 1970, in UTC."""
+    if 0 <= micros < _EXACT:
+        return datetime.fromtimestamp(micros / 1_000_000, UTC)
+    return _EPOCH + timedelta(0, 0, micros)
+
+
+def check_moment(value: object, field: str, error: type[InvalidError] = RecordError) -> datetime:
+    """Return an aware moment in UTC, or raise `error` naming `field`."""
+    if not isinstance(value, datetime):
+        raise error(f"{field} must be a datetime, got {type(value).__name__}")
+    if value.utcoffset() is None:
+        raise error(f"{field} has no time zone; use datetime.now(timezone.utc)")
+    if value.tzinfo is UTC:
+        return value
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise error(f"{field} is out of range once turned into UTC") from None
+
+
+def reply_id(question_id: str, number: int) -> str:
+    """The id of a model's nth reply to a question: a second try writes into the same place."""
+    import uuid  # here: `import memorist` stays light
+
+    namespace = uuid.UUID("0c7e6f5c-6f0e-4c0a-9d0b-52a1f6f0c3d4")
+    return str(uuid.uuid5(namespace, f"{number} {question_id}"))
 
 
 def check_text(value: object, field: str, error: type[InvalidError] = RecordError) -> str:
