@@ -14,9 +14,8 @@ import pytest
 from memorist import ProviderError
 from memorist.language.text import minilm_folder
 from memorist.providers.embedder import Embedder
-from memorist.providers.minilm import WIDTH, WINDOW, MiniLM
+from memorist.providers.minilm import WINDOW, MiniLM, read_pieces
 from memorist.providers.minilm_numpy import erf
-from memorist.providers.wordpiece import read_pieces
 
 TEXTS = [
     "",
@@ -71,15 +70,15 @@ def test_it_keeps_the_contract(minilm: MiniLM) -> None:
     embedder: Embedder = minilm
 
     assert embedder.name == "all-MiniLM-L6-v2/int8"
-    assert embedder.embed([]).shape == (0, WIDTH)
+    assert embedder.embed([]).shape == (0, MiniLM.width)
     assert embedder.embed(["a", "b"]).dtype == np.float32
-    assert embedder.embed_query("a").shape == (WIDTH,)
+    assert embedder.embed_query("a").shape == (MiniLM.width,)
 
 
 def test_every_vector_has_unit_length(minilm: MiniLM) -> None:
     vectors = minilm.embed(TEXTS)
 
-    assert vectors.shape == (len(TEXTS), WIDTH)
+    assert vectors.shape == (len(TEXTS), MiniLM.width)
     assert np.abs(np.linalg.norm(vectors, axis=1) - 1).max() < 1e-5
 
 
@@ -136,7 +135,7 @@ def test_the_end_of_a_long_text_counts(minilm: MiniLM) -> None:
 def test_a_text_of_one_word_more_than_a_window_is_no_other_text(minilm: MiniLM) -> None:
     words = ("The parrot escaped from the balcony and nobody saw it again. " * 30).split()
     pieces = read_pieces(minilm_folder())
-    counts = [len(pieces.encode(" ".join(words[:stop]), 999)) for stop in range(len(words))]
+    counts = [len(pieces.encode(" ".join(words[:stop]))) for stop in range(len(words))]
     last = max(stop for stop, count in enumerate(counts) if count <= WINDOW)
     fits, over = minilm.embed([" ".join(words[:stop]) for stop in (last, last + 1)])
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 
 import pytest
 
 from memorist.language.text import minilm_folder
-from memorist.providers.wordpiece import WordPiece, read_pieces, split
+from memorist.providers.minilm import WordPiece, read_pieces, split
 
 # Made with Hugging Face's tokenizers 0.23.3 and the tokenizer.json of all-MiniLM-L6-v2.
 GOLDEN = [
@@ -135,27 +134,20 @@ def pieces() -> WordPiece:
 def test_ids_are_those_of_the_reference_tokenizer(
     pieces: WordPiece, text: str, ids: list[int]
 ) -> None:
-    assert pieces.encode(text, sys.maxsize) == ids
-
-
-def test_at_most_the_limit_of_pieces_is_given(pieces: WordPiece) -> None:
-    whole = pieces.encode("antidisestablishmentarianism " * 3, sys.maxsize)
-
-    for limit in range(1, len(whole) + 2):
-        assert pieces.encode("antidisestablishmentarianism " * 3, limit) == whole[:limit]
+    assert pieces.encode(text) == ids
 
 
 def test_marks_written_by_a_user_are_text_and_not_marks(pieces: WordPiece) -> None:
-    assert not {pieces.start, pieces.stop} & set(pieces.encode("[CLS] [SEP]", sys.maxsize))
+    assert not {pieces.start, pieces.stop} & set(pieces.encode("[CLS] [SEP]"))
 
 
 @pytest.mark.parametrize("text", ["", " \t\n", "\x00\x07", "\u200b\ufeff"])
 def test_a_text_without_anything_to_read_has_no_pieces(pieces: WordPiece, text: str) -> None:
-    assert pieces.encode(text, sys.maxsize) == []
+    assert pieces.encode(text) == []
 
 
 def test_a_lone_surrogate_is_unknown_and_no_error(pieces: WordPiece) -> None:
-    assert pieces.encode("a \ud800 b", sys.maxsize) == [1037, pieces.unknown, 1038]
+    assert pieces.encode("a \ud800 b") == [1037, pieces.unknown, 1038]
 
 
 def test_words_signs_and_ideographs_stand_apart() -> None:
@@ -169,7 +161,7 @@ def test_threads_share_a_tokenizer(pieces: WordPiece) -> None:
 
     def work() -> None:
         for text, ids in GOLDEN:
-            if pieces.encode(text, sys.maxsize) != ids:
+            if pieces.encode(text) != ids:
                 wrong.append(text)
 
     threads = [threading.Thread(target=work) for _ in range(4)]

@@ -1,43 +1,54 @@
-"""The embedders that run on this machine, offline: MiniLM and its word vectors."""
+"""The embedders that run on this machine, offline: MiniLM, its word vectors and its tokenizer."""
 
 from __future__ import annotations
 
 import os
-import sys
+import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from memorist.errors import ProviderError
 from memorist.language.text import minilm_folder
-from memorist.providers.wordpiece import read_pieces
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from memorist.providers.embedder import Vectors
-    from memorist.providers.wordpiece import WordPiece
 
     Forward = Callable[[NDArray[np.int32]], Vectors]
 
-Model = TypeVar("Model")
-
-WIDTH = 384
 WINDOW = 254  # pieces of text; with the marks at both ends, the 256 the model was trained on
+MAX_WORD_CHARS = 100
+_IDEOGRAPHS = re.compile(
+    "([\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f"
+    "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\U0002f800-\U0002fa1f])"
+)
+_ASCII_WORD = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
 
 
-class _LocalEmbedder(Generic[Model]):
+class _LocalEmbedder:
     """An embedder whose model is a file on this machine, read with the first text."""
+
+    width: int
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._model: Model | None = None
+        self._model: Any = None
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        raise NotImplementedError
+        """The vectors of passages; all of a long text counts, not only its beginning."""
+        import numpy as np
+
+        vectors = np.empty((len(texts), self.width), np.float32)
+        for row, text in enumerate(texts):
+            vectors[row] = self._vector(text)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors
 
     def embed_query(self, text: str) -> Vectors:
         """The vector of a question."""
@@ -46,20 +57,19 @@ class _LocalEmbedder(Generic[Model]):
 
     def load(self) -> None:
         """Read the model now instead of with the first text."""
-        self._loaded()
-
-    def _loaded(self) -> Model:
         if self._model is None:
             with self._lock:
                 if self._model is None:
                     self._model = self._open(minilm_folder())
-        return self._model
 
-    def _open(self, folder: Path) -> Model:
+    def _vector(self, text: str) -> Vectors:
+        raise NotImplementedError
+
+    def _open(self, folder: Path) -> Any:
         raise NotImplementedError
 
 
-class MiniLM(_LocalEmbedder["tuple[WordPiece, Forward]"]):
+class MiniLM(_LocalEmbedder):
     """all-MiniLM-L6-v2 in 8 bits: 384 dimensions, on this machine, without a network.
 
     A text longer than the model's window is cut into windows of equal length, and its vector is
@@ -67,6 +77,7 @@ class MiniLM(_LocalEmbedder["tuple[WordPiece, Forward]"]):
     """
 
     name = "all-MiniLM-L6-v2/int8"
+    width = 384
 
     def __init__(self, *, threads: int | None = None) -> None:
         super().__init__()
@@ -76,23 +87,30 @@ class MiniLM(_LocalEmbedder["tuple[WordPiece, Forward]"]):
     def __repr__(self) -> str:
         return f"MiniLM(threads={self._threads})"
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """The vectors of passages; all of a long text counts, not only its beginning."""
+    def _vector(self, text: str) -> Vectors:
+        """The sum of the windows' vectors; a window counts by its length.
+
+        One window at a time: 8-bit roundings span all that runs together, so that a text's vector
+        would depend on its neighbours, and on a processor a batch is no faster.
+        """
         import numpy as np
 
-        if not texts:
-            return np.empty((0, WIDTH), np.float32)
-        pieces, forward = self._loaded()
-        vectors = np.empty((len(texts), WIDTH), np.float32)
-        for row, text in enumerate(texts):
-            vectors[row] = _mean(forward, list(_windows(pieces, text)))
-        return vectors
+        self.load()
+        pieces, forward = self._model
+        ids = pieces.encode(text)
+        count = -(-len(ids) // WINDOW) or 1
+        total: Vectors = np.zeros(self.width, np.float32)
+        for part in range(count):
+            inner = ids[len(ids) * part // count : len(ids) * (part + 1) // count]
+            window = [pieces.start, *inner, pieces.stop]
+            total += len(window) * forward(np.array([window], np.int32))[0]
+        return total
 
     def _open(self, folder: Path) -> tuple[WordPiece, Forward]:
         return read_pieces(folder), _open_model(folder, self._threads)
 
 
-class StaticEmbedder(_LocalEmbedder["tuple[WordPiece, NDArray[np.int8], NDArray[np.float32]]"]):
+class StaticEmbedder(_LocalEmbedder):
     """Word vectors distilled from all-MiniLM-L6-v2: far faster, and blind to word order.
 
     A text is the mean of its word pieces' vectors. For machines that import a lot: thousands of
@@ -100,22 +118,17 @@ class StaticEmbedder(_LocalEmbedder["tuple[WordPiece, NDArray[np.int8], NDArray[
     """
 
     name = "minilm-static-256/1"
+    width = 256
 
     def __repr__(self) -> str:
         return "StaticEmbedder()"
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """The vectors of passages, each the mean of all its pieces."""
-        import numpy as np
-
-        pieces, table, scale = self._loaded()
-        vectors = np.empty((len(texts), table.shape[1]), np.float32)
-        for row, text in enumerate(texts):
-            # A text without pieces counts as one unknown word.
-            ids = pieces.encode(text, sys.maxsize) or [pieces.unknown]
-            vectors[row] = scale[ids] @ table[ids]
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors
+    def _vector(self, text: str) -> Vectors:
+        self.load()
+        pieces, table, scale = self._model
+        ids = pieces.encode(text) or [pieces.unknown]
+        vector: Vectors = scale[ids] @ table[ids]
+        return vector
 
     def _open(self, folder: Path) -> tuple[WordPiece, NDArray[np.int8], NDArray[np.float32]]:
         import numpy as np
@@ -156,25 +169,74 @@ def _open_model(folder: Path, threads: int) -> Forward:
     return forward
 
 
-def _mean(forward: Forward, windows: Sequence[Sequence[int]]) -> Vectors:
-    """One vector of unit length; a window counts by its length.
+class WordPiece:
+    """The uncased tokenizer of BERT: text to the numbers of pieces in a vocabulary."""
 
-    One window at a time: 8-bit roundings span all that runs together, so that a text's vector
-    would depend on its neighbours, and on a processor a batch is no faster.
-    """
-    import numpy as np
+    def __init__(self, vocabulary: Iterable[str]) -> None:
+        pieces = {piece.rstrip("\n"): id_ for id_, piece in enumerate(vocabulary)}
+        self.start, self.stop, self.unknown = map(pieces.__getitem__, ("[CLS]", "[SEP]", "[UNK]"))
+        self._pieces = pieces
+        self._longest = max(map(len, pieces))
+        # A chat repeats its words: most are looked up, few are cut.
+        self._cut = lru_cache(maxsize=65_536)(self._cut_word)
 
-    total = np.zeros(WIDTH, np.float32)
-    for window in windows:
-        total += len(window) * forward(np.array([window], np.int32))[0]
-    vector: Vectors = total / np.linalg.norm(total)
-    return vector
+    def encode(self, text: str) -> list[int]:
+        """The pieces of a text, without the marks at its ends."""
+        return [id_ for word in split(text) for id_ in self._cut(word)]
+
+    def _cut_word(self, word: str) -> Sequence[int]:
+        """The longest known pieces from the left, or one unknown for the whole word."""
+        if len(word) > MAX_WORD_CHARS:
+            return (self.unknown,)
+        ids, start = [], 0
+        while start < len(word):
+            mark = "##" if start else ""
+            for stop in range(min(len(word), start + self._longest), start, -1):
+                id_ = self._pieces.get(mark + word[start:stop])
+                if id_ is not None:
+                    ids.append(id_)
+                    start = stop
+                    break
+            else:
+                return (self.unknown,)
+        return tuple(ids)
 
 
-def _windows(pieces: WordPiece, text: str) -> Iterator[list[int]]:
-    """Parts of equal length with their marks, so that none is too short to mean anything."""
-    ids = pieces.encode(text, sys.maxsize)
-    count = -(-len(ids) // WINDOW) or 1
-    for part in range(count):
-        inner = ids[len(ids) * part // count : len(ids) * (part + 1) // count]
-        yield [pieces.start, *inner, pieces.stop]
+def split(text: str) -> list[str]:
+    """Words and signs in lower case, without accents, ideographs apart."""
+    if not text.isprintable() or "\ufffd" in text:
+        text = "".join(map(_clean, text))
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    text = _IDEOGRAPHS.sub(r" \1 ", text)
+    words = []
+    for word in text.split():
+        plain = unicodedata.normalize("NFD", word.lower())
+        words += _split_signs(char for char in plain if unicodedata.category(char) != "Mn")
+    return words
+
+
+def _clean(char: str) -> str:
+    if char in " \t\n\r":
+        return " "
+    category = unicodedata.category(char)
+    if category in ("Cc", "Cf", "Co") or char == "\ufffd":
+        return ""
+    return " " if category == "Zs" else char
+
+
+def _split_signs(chars: Iterable[str]) -> list[str]:
+    words, word = [], ""
+    for char in chars:
+        if not char.isalnum() if char.isascii() else unicodedata.category(char)[0] == "P":
+            words += [word, char] if word else [char]
+            word = ""
+        else:
+            word += char
+    return [*words, word] if word else words
+
+
+def read_pieces(folder: Path) -> WordPiece:
+    """The tokenizer over the model's own vocabulary."""
+    with (folder / "vocab.txt").open(encoding="utf-8") as lines:
+        return WordPiece(lines)
