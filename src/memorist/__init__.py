@@ -112,29 +112,24 @@ __all__ = [
 ]
 # fmt: on
 
-_WHEN_ASKED_FOR = {
-    "AsyncChat": "memorist.aio",
-    "AsyncLibrary": "memorist.aio",
-    "AsyncMemory": "memorist.aio",
-    "AsyncNotebook": "memorist.aio",
-    "AsyncStream": "memorist.aio",
-    "BaseMemory": "memorist.views.conversation",
-    "Client": "memorist.client",
-    "connect": "memorist.client",
-    "Compression": "memorist.context.compression.compress",
-    "ConversationMemory": "memorist.views.conversation",
-    "KGMemory": "memorist.views.knowledge",
-    "Library": "memorist.views.library",
-    "MemoryManager": "memorist.views.manager",
-    "Notebook": "memorist.views.notebook",
+_IMPORTED_WHEN_USED = {
+    "memorist.aio": ("AsyncChat", "AsyncLibrary", "AsyncMemory", "AsyncNotebook", "AsyncStream"),
+    "memorist.client": ("Client", "connect"),
+    "memorist.context.compression.compress": ("Compression",),
+    "memorist.views.conversation": ("BaseMemory", "ConversationMemory"),
+    "memorist.views.knowledge": ("KGMemory",),
+    "memorist.views.library": ("Library",),
+    "memorist.views.manager": ("MemoryManager",),
+    "memorist.views.notebook": ("Notebook",),
 }
 
 
 def __getattr__(name: str) -> object:
     """Names whose modules are imported when they are first used."""
-    if name not in _WHEN_ASKED_FOR:
-        raise AttributeError(f"module 'memorist' has no attribute {name!r}")
-    from importlib import import_module
+    for module, names in _IMPORTED_WHEN_USED.items():
+        if name in names:
+            from importlib import import_module
 
-    found: object = getattr(import_module(_WHEN_ASKED_FOR[name]), name)
-    return found
+            value: object = getattr(import_module(module), name)
+            return value
+    raise AttributeError(f"module 'memorist' has no attribute {name!r}")

@@ -7,24 +7,15 @@ import functools
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import datetime
-from types import MethodType, TracebackType
+from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
+from memorist import namespaces
 from memorist.chat import Chat, Stream
 from memorist.context.quote import Quote
 from memorist.context.tokens import TokenCounter
 from memorist.lifecycle.settings import Extraction
 from memorist.memory import Memory
-from memorist.namespaces import (
-    ApiKeys,
-    Articles,
-    Entries,
-    Facts,
-    Jobs,
-    Memories,
-    Messages,
-    NoteVersions,
-)
 from memorist.providers.embedder import Embedder
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
 from memorist.records.message import UNSET, Message
@@ -73,82 +64,82 @@ class Wrapper(Generic[S]):
         self._wrapped = wrapped
 
 
-class AsyncMessages(Wrapper[Messages]):
+class AsyncMessages(Wrapper[namespaces.Messages]):
     """`Messages` for asyncio."""
 
-    get = threaded(Messages.get)
-    list = threaded(Messages.list)
-    revise = threaded(Messages.revise)
-    revisions = threaded(Messages.revisions)
-    append_text = threaded(Messages.append_text)
+    get = threaded(namespaces.Messages.get)
+    list = threaded(namespaces.Messages.list)
+    revise = threaded(namespaces.Messages.revise)
+    revisions = threaded(namespaces.Messages.revisions)
+    append_text = threaded(namespaces.Messages.append_text)
 
 
-class AsyncFacts(Wrapper[Facts]):
+class AsyncFacts(Wrapper[namespaces.Facts]):
     """`Facts` for asyncio."""
 
-    add = threaded(Facts.add)
-    change = threaded(Facts.change)
-    get = threaded(Facts.get)
-    list = threaded(Facts.list)
-    as_of = threaded(Facts.as_of)
-    history = threaded(Facts.history)
+    add = threaded(namespaces.Facts.add)
+    change = threaded(namespaces.Facts.change)
+    get = threaded(namespaces.Facts.get)
+    list = threaded(namespaces.Facts.list)
+    as_of = threaded(namespaces.Facts.as_of)
+    history = threaded(namespaces.Facts.history)
 
 
-class AsyncMemories(Wrapper[Memories]):
+class AsyncMemories(Wrapper[namespaces.Memories]):
     """`Memories` for asyncio."""
 
-    add = threaded(Memories.add)
-    list = threaded(Memories.list)
-    get = threaded(Memories.get)
-    retract = threaded(Memories.retract)
-    undo = threaded(Memories.undo)
-    maintain = threaded(Memories.maintain)
-    audit = threaded(Memories.audit)
+    add = threaded(namespaces.Memories.add)
+    list = threaded(namespaces.Memories.list)
+    get = threaded(namespaces.Memories.get)
+    retract = threaded(namespaces.Memories.retract)
+    undo = threaded(namespaces.Memories.undo)
+    maintain = threaded(namespaces.Memories.maintain)
+    audit = threaded(namespaces.Memories.audit)
 
 
-class AsyncJobs(Wrapper[Jobs]):
+class AsyncJobs(Wrapper[namespaces.Jobs]):
     """`Jobs` for asyncio."""
 
-    waiting = threaded(Jobs.waiting)
-    list = threaded(Jobs.list)
-    dead = threaded(Jobs.dead)
-    retry = threaded(Jobs.retry)
-    catch_up = threaded(Jobs.catch_up)
-    spent = threaded(Jobs.spent)
+    waiting = threaded(namespaces.Jobs.waiting)
+    list = threaded(namespaces.Jobs.list)
+    dead = threaded(namespaces.Jobs.dead)
+    retry = threaded(namespaces.Jobs.retry)
+    catch_up = threaded(namespaces.Jobs.catch_up)
+    spent = threaded(namespaces.Jobs.spent)
 
 
-class AsyncEntries(Wrapper[Entries]):
+class AsyncEntries(Wrapper[namespaces.Entries]):
     """`Entries` for asyncio."""
 
-    batch = threaded(Entries.batch)
-    sweep = threaded(Entries.sweep)
+    batch = threaded(namespaces.Entries.batch)
+    sweep = threaded(namespaces.Entries.sweep)
 
 
-class AsyncArticles(Wrapper[Articles]):
+class AsyncArticles(Wrapper[namespaces.Articles]):
     """`Articles` for asyncio."""
 
-    put = threaded(Articles.put)
-    get = threaded(Articles.get)
-    list = threaded(Articles.list)
-    remove = threaded(Articles.remove)
-    fit = threaded(Articles.fit)
+    put = threaded(namespaces.Articles.put)
+    get = threaded(namespaces.Articles.get)
+    list = threaded(namespaces.Articles.list)
+    remove = threaded(namespaces.Articles.remove)
+    fit = threaded(namespaces.Articles.fit)
 
 
-class AsyncNoteVersions(Wrapper[NoteVersions]):
+class AsyncNoteVersions(Wrapper[namespaces.NoteVersions]):
     """`NoteVersions` for asyncio."""
 
-    get = threaded(NoteVersions.get)
-    list = threaded(NoteVersions.list)
-    write = threaded(NoteVersions.write)
+    get = threaded(namespaces.NoteVersions.get)
+    list = threaded(namespaces.NoteVersions.list)
+    write = threaded(namespaces.NoteVersions.write)
 
 
-class AsyncApiKeys(Wrapper[ApiKeys]):
+class AsyncApiKeys(Wrapper[namespaces.ApiKeys]):
     """`ApiKeys` for asyncio."""
 
-    put = threaded(ApiKeys.put)
-    get = threaded(ApiKeys.get)
-    list = threaded(ApiKeys.list)
-    revoke = threaded(ApiKeys.revoke)
+    put = threaded(namespaces.ApiKeys.put)
+    get = threaded(namespaces.ApiKeys.get)
+    list = threaded(namespaces.ApiKeys.list)
+    revoke = threaded(namespaces.ApiKeys.revoke)
 
 
 class AsyncNotebook(Wrapper[Notebook]):
@@ -227,18 +218,14 @@ class AsyncStream:
         self._stream = await in_thread(self._begin)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         await in_thread(self._stream.__exit__, kind, error, trace)
 
 
 class AsyncChat(Wrapper[Chat]):
     """`Chat` for asyncio."""
 
+    add = threaded(Chat.add)
     remember = threaded(Chat.remember)
     history = threaded(Chat.history)
     recall = threaded(Chat.recall)
@@ -249,10 +236,6 @@ class AsyncChat(Wrapper[Chat]):
         super().__init__(chat)
         self.session = chat.session
         self.id = chat.id
-
-    async def add(self, role: str, content: Any = None, **fields: Any) -> str:
-        """Store one message durably and return its id; `fields` are those of `Message`."""
-        return await in_thread(self._wrapped.add, role, content, **fields)
 
     def stream(
         self,
@@ -379,10 +362,5 @@ class AsyncMemory(Wrapper[Memory]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()

@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from memorist.context.window import Context, Window
 from memorist.errors import ConflictError, MemoristError, MessageError, NotFoundError
 from memorist.providers.images import encode_image
-from memorist.records.message import Message, Session
+from memorist.records.message import Content, Message, Session
 from memorist.records.query import Names, Recall
-from memorist.records.values import check_text
+from memorist.records.values import check_text, new_id, now
 
 if TYPE_CHECKING:
     from memorist.context.builder import ArticleSource
@@ -35,9 +34,36 @@ class Chat:
     def id(self) -> str:
         return self.session.id
 
-    def add(self, role: str, content: Any = None, **fields: Any) -> str:
-        """Store one message durably and return its id; `fields` are those of `Message`."""
-        return self.remember(Message(role, content, **fields))
+    def add(
+        self,
+        role: str,
+        content: Content = None,
+        *,
+        message_id: str | None = None,
+        name: str | None = None,
+        tool_calls: Sequence[Any] = (),
+        agent_calls: Sequence[Any] = (),
+        structured_data: dict[str, Any] | None = None,
+        images: Sequence[str] = (),
+        tool_call_id: str | None = None,
+        created_at: datetime | None = None,
+        unfinished: bool = False,
+    ) -> str:
+        """Store one message durably and return its id; see `Message`. Calls may be dicts."""
+        message = Message(
+            role,
+            content,
+            message_id=new_id() if message_id is None else message_id,
+            name=name,
+            tool_calls=tool_calls,
+            agent_calls=agent_calls,
+            structured_data=structured_data,
+            images=images,
+            tool_call_id=tool_call_id,
+            created_at=created_at or now(),
+            unfinished=unfinished,
+        )
+        return self.remember(message)
 
     def remember(self, message: Message) -> str:
         """Store one message durably and return its id."""
@@ -212,12 +238,7 @@ class Stream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             if self.message.unfinished:
                 self.finish()

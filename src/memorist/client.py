@@ -45,16 +45,7 @@ from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnava
 from memorist.lifecycle.audit import Audit
 from memorist.lifecycle.policy import Maintained
 from memorist.memory import Memory
-from memorist.namespaces import (
-    ApiKeys,
-    Articles,
-    Entries,
-    Facts,
-    Jobs,
-    Memories,
-    Messages,
-    NoteVersions,
-)
+from memorist.namespaces import Articles, Entries, Facts, Jobs, Memories
 from memorist.operations import OPERATIONS, make_cursor
 from memorist.providers.http import MAX_SERVER_BYTES, PAGE, Connection, NotHereError, part
 from memorist.records.change import Change
@@ -135,6 +126,12 @@ class Api:
                 return
 
 
+def api_of(owner: Any) -> Api:
+    """The API that a remote memory, or a part of one, speaks to."""
+    api: Api = owner._runtime.api
+    return api
+
+
 class remote(Generic[P, T]):
     """A method that sends its arguments to an operation and reads the answer with `read`.
 
@@ -163,7 +160,7 @@ class remote(Generic[P, T]):
             body = prepare({name: arguments[name] for name in arguments if name != "self"})
             if id:
                 body[id] = body.pop("id")
-            send = owner._api.pages if pages else owner._api.call
+            send = api_of(owner).pages if pages else api_of(owner).call
             try:
                 result = read(send(operation, body))
             except StoreUnavailableError as error:
@@ -189,9 +186,6 @@ def empty_recall(error: StoreUnavailableError) -> Recall:
 class RemoteFacts(Facts):
     """`Facts` on a server."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
-
     add = remote(Facts.add, "add_fact", read_id)
     change = remote(Facts.change, "change_fact", read_id, id="fact_id")
     get = remote(Facts.get, "get_fact", record(Fact), id="fact_id")
@@ -216,9 +210,6 @@ class RemoteFacts(Facts):
 class RemoteMemories(Memories):
     """`Memories` on a server."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
-
     add = remote(Memories.add, "add_memory", read_id)
     list = remote(Memories.list, "list_memories", records(MemoryItem), pages=True)
     get = remote(Memories.get, "get_memory", record(MemoryItem), id="memory_id")
@@ -242,16 +233,13 @@ class RemoteMemories(Memories):
     def _either(self, verb: str, id_: str, arguments: Mapping[str, Any]) -> Any:
         """Do something to a memory, or else to the fact with this id."""
         try:
-            return self._api.call(f"{verb}_memory", {"memory_id": id_, **arguments})
+            return api_of(self).call(f"{verb}_memory", {"memory_id": id_, **arguments})
         except NotFoundError:
-            return self._api.call(f"{verb}_fact", {"fact_id": id_, **arguments})
+            return api_of(self).call(f"{verb}_fact", {"fact_id": id_, **arguments})
 
 
 class RemoteJobs(Jobs):
     """`Jobs` on a server; an admin's key sees those of everybody."""
-
-    def __init__(self, api: Api) -> None:
-        self._api = api
 
     waiting = remote(Jobs.waiting, "count_waiting", lambda data: dict(data["waiting"]))
     list = remote(Jobs.list, "list_jobs", records(Job), pages=True)
@@ -278,9 +266,6 @@ class RemoteJobs(Jobs):
 class RemoteEntries(Entries):
     """`Entries` on a server; a store that a tenant shares needs an admin's key."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
-
     def batch(
         self,
         scope: Scope,
@@ -295,10 +280,10 @@ class RemoteEntries(Entries):
         reads = [operation_json(ask) for ask in asks]
         writes = [operation_json(put) for put in puts]
         first = {**body, "asks": reads, "puts": writes[:MAX_MESSAGES]}
-        answers = self._api.call("batch_entries", first)["answers"]
+        answers = api_of(self).call("batch_entries", first)["answers"]
         for start in range(MAX_MESSAGES, len(writes), MAX_MESSAGES):
             more = {**body, "puts": writes[start : start + MAX_MESSAGES]}
-            self._api.call("batch_entries", more)
+            api_of(self).call("batch_entries", more)
         return [read_answer(ask, answer) for ask, answer in zip(asks, answers, strict=True)]
 
     def sweep(self, scope: Scope) -> int:
@@ -451,6 +436,7 @@ class RemoteRuntime:
     """What the namespaces run on where the server does the work."""
 
     def __init__(self, api: Api) -> None:
+        self.api = api
         self.store = RemoteStore(api)
         self.clock = now
         self.embedder = self.extraction = None  # the server's own
@@ -461,10 +447,6 @@ class RemoteRuntime:
 
 class RemoteArticles(Articles):
     """`Articles` on a server, which finds and fits them."""
-
-    def __init__(self, runtime: Any, tenant: str, api: Api) -> None:
-        super().__init__(runtime, tenant)
-        self._api = api
 
     def fit(
         self,
@@ -487,7 +469,7 @@ class RemoteArticles(Articles):
             "model": model,
             "deadline_ms": deadline_json(deadline_ms),
         }
-        data = self._api.call("retrieve_articles", {**library_arguments(scope), **body})
+        data = api_of(self).call("retrieve_articles", {**library_arguments(scope), **body})
         return [from_json(Retrieved, quoted["article"]) for quoted in data["found"]]
 
 
@@ -513,18 +495,16 @@ class Client(Memory):
     """
 
     def __init__(self, url: str, *, key: str = "", timeout_s: float = TIMEOUT_S) -> None:
-        self._api = api = Api(Connection(url, key, timeout_s=timeout_s, max_bytes=MAX_SERVER_BYTES))
-        self.tenant_name = "default"
-        runtime: Any = RemoteRuntime(api)
-        self._runtime = cast(Runtime, runtime)
-        self.messages = Messages(runtime, self.tenant_name)
-        self.facts = RemoteFacts(api)
-        self.memories = RemoteMemories(api)
-        self.jobs = RemoteJobs(api)
-        self.entries = RemoteEntries(api)
-        self.articles = RemoteArticles(runtime, self.tenant_name, api)
-        self.note_versions = NoteVersions(runtime, self.tenant_name)
-        self.keys = ApiKeys(runtime, self.tenant_name)
+        api = Api(Connection(url, key, timeout_s=timeout_s, max_bytes=MAX_SERVER_BYTES))
+        self._bind(cast(Runtime, RemoteRuntime(api)), "default")
+
+    def _bind(self, runtime: Runtime, tenant: str) -> None:
+        super()._bind(runtime, tenant)
+        self.facts = RemoteFacts(runtime, tenant)
+        self.memories = RemoteMemories(runtime, tenant)
+        self.jobs = RemoteJobs(runtime, tenant)
+        self.entries = RemoteEntries(runtime, tenant)
+        self.articles = RemoteArticles(runtime, tenant)
 
     def tenant(self, name: str) -> Memory:
         """The server knows the tenant by the key."""
@@ -550,7 +530,7 @@ class Client(Memory):
             session = self.session(user=user, agent=agent, id=session).id
         for batch in batches(all_messages):
             body = {"user": user, "agent": agent, "session": session, "source": source}
-            answer = self._api.call("add_messages", {**body, "messages": batch})
+            answer = api_of(self).call("add_messages", {**body, "messages": batch})
             stored = from_json(Remembered, answer)
             session, ids, added = stored.session_id, ids + stored.message_ids, added + stored.added
         return Remembered(session_id=session or "", message_ids=ids, added=added)
@@ -601,8 +581,8 @@ class Client(Memory):
 
     def warm_up(self) -> None:
         """Connect now; the server has loaded what it needs when it started."""
-        self._api.call("health", {})
+        api_of(self).call("health", {})
 
     def close(self) -> None:
         """Close the connections; the server goes on."""
-        self._api.connection.close()
+        api_of(self).connection.close()

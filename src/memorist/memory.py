@@ -7,24 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from memorist import namespaces
 from memorist.chat import Chat
 from memorist.config import Settings
 from memorist.context.window import Context, Window
 from memorist.errors import ConfigError, InvalidError
 from memorist.lifecycle.settings import Extraction
-from memorist.namespaces import (
-    ApiKeys,
-    Articles,
-    Entries,
-    Facts,
-    Jobs,
-    Memories,
-    Messages,
-    NoteVersions,
-)
 from memorist.providers.embedder import Embedder
 from memorist.providers.images import encode_image
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
@@ -50,7 +40,7 @@ from memorist.records.query import (
 )
 from memorist.records.scope import Scope, check_tenant
 from memorist.records.values import check_text, new_id, now
-from memorist.runtime import Runtime, open_embedder, open_extraction, open_store
+from memorist.runtime import Runtime, open_embedder, open_extraction, open_store, summary_model
 from memorist.store.base import Store
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
@@ -104,14 +94,14 @@ class Memory:
     def _bind(self, runtime: Runtime, tenant: str) -> None:
         self._runtime = runtime
         self.tenant_name = tenant
-        self.messages = Messages(runtime, tenant)
-        self.facts = Facts(runtime, tenant)
-        self.memories = Memories(runtime, tenant)
-        self.jobs = Jobs(runtime, tenant)
-        self.entries = Entries(runtime, tenant)
-        self.articles = Articles(runtime, tenant)
-        self.note_versions = NoteVersions(runtime, tenant)
-        self.keys = ApiKeys(runtime, tenant)
+        self.messages = namespaces.Messages(runtime, tenant)
+        self.facts = namespaces.Facts(runtime, tenant)
+        self.memories = namespaces.Memories(runtime, tenant)
+        self.jobs = namespaces.Jobs(runtime, tenant)
+        self.entries = namespaces.Entries(runtime, tenant)
+        self.articles = namespaces.Articles(runtime, tenant)
+        self.note_versions = namespaces.NoteVersions(runtime, tenant)
+        self.keys = namespaces.ApiKeys(runtime, tenant)
 
     @property
     def store(self) -> Store:
@@ -131,12 +121,7 @@ class Memory:
     @property
     def summary_model(self) -> ChatModel | None:
         """The extraction model within its hourly budget, for summaries; None without one."""
-        from memorist.lifecycle.model import BudgetedModel
-
-        extraction = self.extraction
-        if extraction is None or extraction.model is None:
-            return None
-        return BudgetedModel(extraction.model, self.store, extraction)
+        return summary_model(self.store, self.extraction)
 
     def tenant(self, name: str) -> Memory:
         """The same memory for the users of another tenant; closing either closes both."""
@@ -467,12 +452,7 @@ class Memory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

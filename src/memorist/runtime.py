@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
     from memorist.context.compression.summarizer import Summarizer
     from memorist.context.tokens import TokenCounter
     from memorist.lifecycle.worker import Worker
+    from memorist.providers.chat_model import ChatModel
 
 MAX_COUNTERS = 16
 
@@ -113,7 +114,11 @@ class Runtime:
 
     def waiting(self) -> dict[str, int]:
         """How many jobs of each kind wait or run, of all users."""
-        return waiting(self.store, self.embedder)
+        vectors = ("vectors",) if self.embedder is None else embedding_kinds(self.embedder.name)[1:]
+        kinds = {name: (name,) for name in ("embed", "vectors", "derive", "summarize")}
+        return {
+            name: self.store.backlog(names) for name, names in {**kinds, "vectors": vectors}.items()
+        }
 
     def catch_up(self, timeout_s: float | None) -> int:
         """Wait until the queue is empty or the time is over; return how many jobs are left."""
@@ -185,29 +190,23 @@ def open_embedder(name: str) -> Embedder | None:
     return MiniLM() if name == "minilm" else None
 
 
-def waiting(store: Store, embedder: Embedder | None = None) -> dict[str, int]:
-    """How many jobs of each kind wait or run, of all users."""
-    vectors = ("vectors",) if embedder is None else embedding_kinds(embedder.name)[1:]
-    kinds = {
-        "embed": ("embed",),
-        "vectors": vectors,
-        "derive": ("derive",),
-        "summarize": ("summarize",),
-    }
-    return {name: store.backlog(names) for name, names in kinds.items()}
-
-
 def open_summarizer(store: Store, extraction: Extraction | None) -> Summarizer:
     """Makes summaries, with the extraction model within its budget, or without one."""
     from memorist.context.compression.compress import Compress
     from memorist.context.compression.summarizer import Summarizer, style_of
     from memorist.context.tokens import TokenCounter
-    from memorist.lifecycle.model import BudgetedModel
 
-    model = extraction.model if extraction is not None else None
+    model = summary_model(store, extraction)
     window = Window(model=model.name if model is not None else "")
     style = style_of(window, TokenCounter(window.counts_with()))
-    if extraction is None or model is None:
-        return Summarizer(store, style)
-    settings = Compress(timeout_s=extraction.timeout_s)
-    return Summarizer(store, style, BudgetedModel(model, store, extraction), settings)
+    settings = Compress(timeout_s=(extraction or DEFAULT_EXTRACTION).timeout_s)
+    return Summarizer(store, style, model, settings)
+
+
+def summary_model(store: Store, extraction: Extraction | None) -> ChatModel | None:
+    """The extraction model within its hourly budget, for summaries; None without one."""
+    from memorist.lifecycle.model import BudgetedModel
+
+    if extraction is None or extraction.model is None:
+        return None
+    return BudgetedModel(extraction.model, store, extraction)

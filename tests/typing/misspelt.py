@@ -17,6 +17,7 @@ def misspelt(m: Memory) -> None:
     m.facts.add("Ada", "likes", "tea", user="a", singel=True)  # type: ignore[call-arg]  # pyright: ignore
     m.memories.add("Ada likes tea", user="ada", catgory="x")  # type: ignore[call-arg]  # pyright: ignore
     m.jobs.lst(user="ada")  # type: ignore[attr-defined]  # pyright: ignore
+    m.session(user="ada").add("user", "Hi", nmae="Ada")  # type: ignore[call-arg]  # pyright: ignore
     m.session(user="ada").contxt("Plan")  # type: ignore[attr-defined]  # pyright: ignore
     m.context("Plan", user="ada", max_token=100)  # type: ignore[call-arg]  # pyright: ignore
     memorist.connect("http://127.0.0.1:7077", kee="mk_")  # type: ignore[call-arg]  # pyright: ignore
