@@ -99,13 +99,12 @@ class Api:
     def call(self, operation: str, arguments: Mapping[str, Any]) -> Any:
         """The server's answer; arguments go into the path, the query or the body."""
         method, path, repeatable = OPERATIONS[operation]
-        rest = {name: value for name, value in arguments.items() if value is not UNSET}
-        for name in list(rest):
+        body = {name: to_json(value) for name, value in arguments.items() if value is not UNSET}
+        for name in list(body):
             if f"{{{name}}}" in path:
-                path = path.replace(f"{{{name}}}", part(str(rest.pop(name))))
+                path = path.replace(f"{{{name}}}", part(str(body.pop(name))))
         if method in ("GET", "DELETE"):
-            return self.connection.call(method, path, query=rest)
-        body = {name: to_json(value) for name, value in rest.items()}
+            return self.connection.call(method, path, query=body)
         timeout_s = None
         if operation == "recall" and (deadline := body.get("deadline_ms", RECALL_DEADLINE_MS)):
             timeout_s = deadline / 1_000 + GRACE_S

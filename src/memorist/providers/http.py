@@ -14,15 +14,12 @@ import math
 import re
 import selectors
 import ssl
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from email.message import Message as Headers
 from email.utils import parsedate_to_datetime
-from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 
 from memorist.errors import (
@@ -46,7 +43,7 @@ MAX_SERVER_BYTES = 256_000_000
 CHUNK_BYTES = 65_536
 MAX_IDLE = 32  # connections that are kept open
 PAGE = 500
-NO_JSON = object()
+_NO_JSON = object()
 _NETWORK_ERRORS = (OSError, http.client.HTTPException)
 
 # Model servers
@@ -62,7 +59,6 @@ _CURES = {
 
 # Memorist servers
 _SAFE_METHODS = {"GET", "PUT", "DELETE"}
-_BUSY = {429, 503}
 _GATEWAY = {502, 503, 504}  # what a proxy answers when the server behind it is away
 
 T = TypeVar("T")
@@ -91,20 +87,12 @@ class NotHereError(ConfigError, AttributeError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
-    """A whole answer."""
+class HttpAnswer(NamedTuple):
+    """A whole answer; its JSON is None where the server sends no content."""
 
     status: int
-    headers: Headers
-    data: bytes
-
-    def json(self) -> Any:
-        """The parsed body, or NO_JSON."""
-        try:
-            return json.loads(self.data)
-        except (ValueError, RecursionError):
-            return NO_JSON
+    json: Any
+    retry_after_s: float | None
 
 
 class HttpPool:
@@ -118,14 +106,13 @@ class HttpPool:
         self, url: str, key: str = "", *, timeout_s: float = 30.0, max_bytes: int | None = None
     ) -> None:
         self._idle: list[http.client.HTTPConnection] = []
-        self._lock = threading.Lock()
         parts = _split_url(url)
         if not (key.isascii() and key.isprintable()):
             raise ConfigError("the API key holds characters that no HTTP header can carry")
         self.url = f"{parts.scheme}://{parts.netloc}"
         self._path = parts.path + (f"?{parts.query}" if parts.query else "")
         self._address = parts.hostname or "", parts.port
-        self._secure = parts.scheme == "https"
+        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
         self._proxy = _proxy_of(parts)
         self._timeout_s = timeout_s
         self._max_bytes = max_bytes
@@ -141,31 +128,33 @@ class HttpPool:
         headers = dict(self._headers)
         if body is not None:
             headers["Content-Type"] = "application/json"
-        if self._proxy is not None and not self._secure:
+        if self._proxy is not None and self._tls is None:
             target = self.url + target
             headers |= _proxy_headers(self._proxy)
-        connection, reused = self._take()
+        connection = self._connection()
         connection.timeout = max(ends_at - time.monotonic(), 0.001)
         if connection.sock is not None:
             connection.sock.settimeout(connection.timeout)
         try:
             connection.request(method, target, body, headers)
             reply = connection.getresponse()
-            answer = HttpAnswer(reply.status, reply.headers, self._read(reply, ends_at))
-        except BaseException as error:  # also an interrupt: the rest would answer the next request
+            data = self._read(reply, ends_at)
+        except BaseException:  # also an interrupt: the rest would answer the next request
             connection.close()
-            if reused and isinstance(error, _NETWORK_ERRORS):
-                self.close()  # the server may have closed the other connections with this one
+            self.close()  # the server may have closed the other connections with this one
             raise
-        self._give_back(connection, reusable=not reply.will_close)
-        return answer
+        if reply.will_close or len(self._idle) >= MAX_IDLE:
+            connection.close()
+        else:
+            self._idle.append(connection)
+        value = None if reply.status == 204 else _parse(data)
+        return HttpAnswer(reply.status, value, retry_after(reply.headers))
 
     def close(self) -> None:
         """Close the idle connections."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
     __del__ = close
 
@@ -188,37 +177,23 @@ class HttpPool:
         finally:
             reply.close()  # else Python 3.11 refuses the next request on this connection
 
-    def _take(self) -> tuple[http.client.HTTPConnection, bool]:
-        """An open connection, or a new one, and whether it was used before."""
-        while self._idle:
-            with suppress(IndexError):  # another thread took the last one
+    def _connection(self) -> http.client.HTTPConnection:
+        """An idle connection that is still open, or a new one."""
+        with suppress(IndexError):
+            while True:
                 connection = self._idle.pop()
                 if not _is_closed(connection):
-                    return connection, True
+                    return connection
                 connection.close()
-        return self._new_connection(), False
-
-    def _give_back(self, connection: http.client.HTTPConnection, *, reusable: bool) -> None:
-        with self._lock:
-            if reusable and len(self._idle) < MAX_IDLE:
-                self._idle.append(connection)
-                return
-        connection.close()
-
-    def _new_connection(self) -> http.client.HTTPConnection:
         host, port = self._address
         if self._proxy is not None:
             host, port = self._proxy.hostname or "", self._proxy.port or 80
-        if not self._secure:
+        if self._tls is None:
             return http.client.HTTPConnection(host, port)
-        connection = http.client.HTTPSConnection(host, port, context=self._tls)
+        secure = http.client.HTTPSConnection(host, port, context=self._tls)
         if self._proxy is not None:
-            connection.set_tunnel(*self._address, headers=_proxy_headers(self._proxy))
-        return connection
-
-    @cached_property
-    def _tls(self) -> ssl.SSLContext:
-        return ssl.create_default_context()
+            secure.set_tunnel(*self._address, headers=_proxy_headers(self._proxy))
+        return secure
 
 
 class Endpoint(HttpPool):
@@ -233,38 +208,33 @@ class Endpoint(HttpPool):
     ) -> object:
         """The server's answer; transient failures are retried, others raise ProviderError."""
         data = json.dumps(body).encode()
-        times = f"{attempts} times" if attempts > 1 else "once"
+        failed = f"{self} failed, asked {f'{attempts} times' if attempts > 1 else 'once'}"
 
         def attempt() -> object:
-            ends_at = time.monotonic() + (timeout_s or self._timeout_s)
             try:
-                answer = self.send("POST", self._path, data, ends_at)
+                ends_at = time.monotonic() + (timeout_s or self._timeout_s)
+                status, answer, wait_s = self.send("POST", self._path, data, ends_at)
+            except BrokenAnswerError as error:
+                raise TransientError(ProviderError(f"{failed}: {error}")) from None
             except _NETWORK_ERRORS as error:
                 reason = f"{type(error).__name__}; is it running?"
-                if isinstance(error, BrokenAnswerError):
-                    reason = str(error)
-                failure = ProviderError(f"{self} failed, asked {times}: {reason}")
-                raise TransientError(failure) from None
-            if not 200 <= answer.status < 300:
-                raise self._refusal(answer, times)
-            if (value := answer.json()) is NO_JSON:
+                raise TransientError(ProviderError(f"{failed}: {reason}")) from None
+            if 200 <= status < 300 and answer is not _NO_JSON:
+                return answer
+            code = _provider_code(answer)
+            reason = f"HTTP {status}" + (f" ({code})" if code else "")
+            if status in _TRANSIENT and code not in _PERMANENT_CODES:
+                text = f"{failed}: {reason}"
+                failure = ProviderError(text, status=status, retry_after_s=wait_s)
+                raise TransientError(failure, wait_s)
+            if 200 <= status < 300:
                 raise ProviderError(f"{self} answered with no JSON: check base_url")
-            return value
+            cure = _CURES.get(status, "see the server's log")
+            if status < 400:
+                cure = "it points elsewhere; give base_url the final address"
+            raise ProviderError(f"{self} refused with {reason}: {cure}", status=status)
 
         return _retry(attempt, attempts)
-
-    def _refusal(self, answer: HttpAnswer, times: str) -> Exception:
-        code = _provider_code(answer.json())
-        reason = f"HTTP {answer.status}" + (f" ({code})" if code else "")
-        if answer.status in _TRANSIENT and code not in _PERMANENT_CODES:
-            wait_s = retry_after(answer.headers)
-            text = f"{self} failed, asked {times}: {reason}"
-            failure = ProviderError(text, status=answer.status, retry_after_s=wait_s)
-            return TransientError(failure, wait_s)
-        cure = _CURES.get(answer.status, "see the server's log")
-        if answer.status < 400:
-            cure = "it points elsewhere; give base_url the final address"
-        return ProviderError(f"{self} refused with {reason}: {cure}", status=answer.status)
 
 
 class Connection(HttpPool):
@@ -299,7 +269,13 @@ class Connection(HttpPool):
                 reason = type(error).__name__
                 away = StoreUnavailableError(f"{self} does not answer ({reason}); is it running?")
                 raise (TransientError(away) if repeatable else away) from None
-            return _value_of(answer, repeatable=repeatable)
+            if answer.status < 300 and answer.json is not _NO_JSON:
+                return answer.json
+            failure = _server_error(answer)
+            busy = answer.status == 503 or _is_gateway(answer)
+            if answer.status == 429 or (busy and repeatable):
+                raise TransientError(failure, answer.retry_after_s)
+            raise failure
 
         return _retry(attempt, ATTEMPTS, ends_at)
 
@@ -378,6 +354,13 @@ def _is_closed(connection: http.client.HTTPConnection) -> bool:
         return bool(selector.select(0))
 
 
+def _parse(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return _NO_JSON
+
+
 def _provider_code(body: Any) -> str:
     """The provider's own code of an error, unless it could be a sentence that quotes a text."""
     try:
@@ -388,45 +371,33 @@ def _provider_code(body: Any) -> str:
 
 
 def _query_string(query: Mapping[str, Any]) -> str:
-    fields = {
-        name: check_text(_query_value(value), name, InvalidError)
-        for name, value in query.items()
-        if value is not None
-    }
+    fields = {}
+    for name, value in query.items():
+        if value is not None:
+            text = value if isinstance(value, str) else json.dumps(value)
+            fields[name] = check_text(text, name, InvalidError)
     return f"?{urlencode(fields)}" if fields else ""
 
 
-def _query_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+def _is_gateway(answer: HttpAnswer) -> bool:
+    """Whether a proxy answered in place of the server, which would name the error's code."""
+    named = isinstance(answer.json, dict) and "code" in answer.json
+    return answer.status in _GATEWAY and not named
 
 
-def _value_of(answer: HttpAnswer, *, repeatable: bool) -> Any:
-    """What a Memorist server answered, or the error that it raised."""
-    value = answer.json() if answer.data else None
-    if answer.status < 300 and value is not NO_JSON:
-        return value
-    problem = value if isinstance(value, dict) else {}
-    wait_s = retry_after(answer.headers)
-    error = _server_error(answer.status, problem, wait_s)
-    busy = answer.status in _BUSY or (answer.status in _GATEWAY and "code" not in problem)
-    if busy and (repeatable or answer.status == 429):
-        raise TransientError(error, wait_s)
-    raise error
-
-
-def _server_error(status: int, problem: Mapping[str, Any], wait_s: float | None) -> MemoristError:
-    if status < 400:
-        return ConfigError(
-            f"there is no Memorist at this address, or it redirects elsewhere (HTTP {status})"
-        )
-    if status in _GATEWAY and "code" not in problem:
-        return StoreUnavailableError(f"the server is away (HTTP {status})")
+def _server_error(answer: HttpAnswer) -> MemoristError:
+    """The error that a Memorist server raised."""
+    reason = f"HTTP {answer.status}"
+    if answer.status < 400:
+        text = "there is no Memorist at this address, or it redirects elsewhere"
+        return ConfigError(f"{text} ({reason})")
+    if _is_gateway(answer):
+        return StoreUnavailableError(f"the server is away ({reason})")
+    problem = answer.json if isinstance(answer.json, dict) else {}
     error = error_of(str(problem.get("code", "")))
-    detail = str(problem.get("detail") or f"the server answered with HTTP {status}")
+    detail = str(problem.get("detail") or f"the server answered with {reason}")
     if error is RateLimitedError:
-        return RateLimitedError(detail, retry_after_s=wait_s or 1.0)
+        return RateLimitedError(detail, retry_after_s=answer.retry_after_s or 1.0)
     if error is UnauthorizedError:
         detail += "; in Python set MEMORIST_KEY, or use memorist.Client(url, key=…)"
     return MemoristError(detail) if error is MissingExtraError else error(detail)
