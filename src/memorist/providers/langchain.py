@@ -6,7 +6,7 @@ No error or representation repeats theirs, which may quote a text or show a key.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memorist.errors import BadAnswerError, InvalidError, ProviderError
@@ -40,22 +40,18 @@ class LangChainEmbedder(CheckedEmbedder):
 
     def embed_query(self, text: str) -> Vectors:
         """The vector of a question."""
-        try:
-            row = self._embeddings.embed_query(text)
-        except Exception as error:  # noqa: BLE001 - whatever its own libraries raise
-            raise self._failure(error) from None
-        vector: Vectors = self._check([row], 1, self.name)[0]
+        vector: Vectors = self._ask(lambda: [self._embeddings.embed_query(text)], 1)[0]
         return vector
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
-        try:
-            rows = self._embeddings.embed_documents(list(texts))
-        except Exception as error:  # noqa: BLE001 - whatever its own libraries raise
-            raise self._failure(error) from None
-        return self._check(rows, len(texts), self.name)
+        return self._ask(lambda: self._embeddings.embed_documents(list(texts)), len(texts))
 
-    def _failure(self, error: Exception) -> ProviderError:
-        return ProviderError(_failure_text(self.name, error, self._embeddings))
+    def _ask(self, call: Callable[[], list[list[float]]], count: int) -> Vectors:
+        try:
+            rows = call()
+        except Exception as error:  # noqa: BLE001 - whatever its own libraries raise
+            raise ProviderError(_failure_text(self.name, error, self._embeddings)) from None
+        return self._check(rows, count, self.name)
 
 
 class LangChainChat:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memorist.errors import ProviderError
-from memorist.providers.embedder import CheckedEmbedder, embed_in_windows
+from memorist.providers.embedder import CheckedEmbedder
 from memorist.providers.http import ATTEMPTS, Endpoint
 
 if TYPE_CHECKING:
@@ -18,9 +18,10 @@ BLANK = "."  # servers refuse an empty text
 
 
 class _RemoteEmbedder(CheckedEmbedder):
-    """What both servers have in common: windows and batches."""
+    """What both servers have in common: windows of long texts, sent in batches."""
 
     _endpoint: Endpoint
+    _fields: dict[str, object]  # of every request
     _window_chars: int
 
     def __repr__(self) -> str:
@@ -32,22 +33,27 @@ class _RemoteEmbedder(CheckedEmbedder):
         return vector
 
     def _embed(self, texts: Sequence[str], attempts: int = ATTEMPTS) -> Vectors:
+        """The vectors of texts of any length: the mean of their windows, weighted by length."""
         import numpy as np
 
-        def ask(batch: list[str]) -> Vectors:
-            answer = self._endpoint.post(self._body(batch), attempts=attempts)
-            return self._check(self._rows(answer), len(batch), repr(self._endpoint))
+        windows, owners = [], []
+        for owner, text in enumerate(texts):
+            for window in _windows(text if text.strip() else BLANK, self._window_chars):
+                windows.append(window)
+                owners.append(owner)
+        vectors = np.concatenate([self._ask(batch, attempts) for batch in _batches(windows)])
+        if len(windows) == len(texts):
+            return vectors
+        sums = np.zeros((len(texts), vectors.shape[1]), np.float32)
+        np.add.at(sums, owners, vectors * np.array([[len(it)] for it in windows], np.float32))
+        means: Vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+        return means
 
-        def embed_all(parts: list[str]) -> Vectors:
-            return np.concatenate([ask(batch) for batch in _batches(parts)])
+    def _ask(self, batch: list[str], attempts: int) -> Vectors:
+        answer = self._endpoint.post({**self._fields, "input": batch}, attempts=attempts)
+        return self._check(self._rows(answer), len(batch), repr(self._endpoint))
 
-        filled = [text if text.strip() else BLANK for text in texts]
-        return embed_in_windows(filled, self._window_chars, embed_all)
-
-    def _body(self, batch: list[str]) -> dict[str, object]:
-        raise NotImplementedError
-
-    def _rows(self, answer: object) -> object:
+    def _rows(self, answer: Any) -> object:
         raise NotImplementedError
 
 
@@ -67,25 +73,20 @@ class OpenAIEmbedder(_RemoteEmbedder):
         self.name = f"openai/{model}" + (f"/{dimensions}" if dimensions else "")
         url = f"{base_url.rstrip('/')}/embeddings"
         self._endpoint = Endpoint(url, api_key, timeout_s=timeout_s)
-        self._model = model
-        self._dimensions = self._width = dimensions
+        self._fields = {"model": model} | ({"dimensions": dimensions} if dimensions else {})
+        self._width = dimensions
         self._window_chars = window_chars
 
-    def _body(self, batch: list[str]) -> dict[str, object]:
-        size = {"dimensions": self._dimensions} if self._dimensions else {}
-        return {"model": self._model, "input": batch, **size}
-
-    def _rows(self, answer: object) -> object:
+    def _rows(self, answer: Any) -> object:
         """The vectors in the order of the texts; servers may finish them in another."""
         try:
-            items = answer["data"]  # type: ignore[index]  # garbage raises what is caught
-            places = [item.get("index", place) for place, item in enumerate(items)]
-            if sorted(places) != list(range(len(places))):
-                raise ProviderError(f"{self._endpoint} numbered its vectors wrongly")
-            rows = {place: item["embedding"] for place, item in zip(places, items, strict=True)}
-            return [rows[place] for place in range(len(places))]
+            items = answer["data"]
+            rows = {item.get("index", n): item["embedding"] for n, item in enumerate(items)}
         except (KeyError, TypeError, AttributeError):
             raise ProviderError(f"{self._endpoint} answered without data and embeddings") from None
+        if set(rows) != set(range(len(items))):
+            raise ProviderError(f"{self._endpoint} numbered its vectors wrongly")
+        return [rows[place] for place in range(len(items))]
 
 
 class OllamaEmbedder(_RemoteEmbedder):
@@ -101,17 +102,21 @@ class OllamaEmbedder(_RemoteEmbedder):
     ) -> None:
         self.name = f"ollama/{model}"
         self._endpoint = Endpoint(f"{base_url.rstrip('/')}/api/embed", timeout_s=timeout_s)
-        self._model = model
+        self._fields = {"model": model}
         self._window_chars = window_chars
 
-    def _body(self, batch: list[str]) -> dict[str, object]:
-        return {"model": self._model, "input": batch}
-
-    def _rows(self, answer: object) -> object:
+    def _rows(self, answer: Any) -> object:
         try:
-            return answer["embeddings"]  # type: ignore[index]  # garbage raises what is caught
+            return answer["embeddings"]
         except (KeyError, TypeError):
             raise ProviderError(f"{self._endpoint} answered without embeddings") from None
+
+
+def _windows(text: str, size: int) -> Iterator[str]:
+    """Parts of equal length, none longer than `size`; together they are the text."""
+    count = -(-len(text) // size)
+    for part in range(count):
+        yield text[len(text) * part // count : len(text) * (part + 1) // count]
 
 
 def _batches(texts: list[str]) -> Iterator[list[str]]:
