@@ -12,8 +12,8 @@ from functools import partial
 
 import pytest
 
-from memorist.recall import daemon_pool
-from memorist.recall.daemon_pool import DaemonPool, Task
+from memorist.providers import daemon_pool
+from memorist.providers.daemon_pool import DaemonPool, Task
 from tests.support.waiting import until
 
 SOON = 20.0  # seconds that nothing here takes, on however busy a machine
@@ -203,7 +203,7 @@ def test_a_thread_that_was_idle_for_long_goes_by_itself(monkeypatch: pytest.Monk
 
 FORK = """
 import os
-from memorist.recall.daemon_pool import DaemonPool, Task
+from memorist.providers.daemon_pool import DaemonPool, Task
 
 def done(pool, work):
     task = Task(work)
@@ -228,7 +228,7 @@ def test_a_pool_works_in_a_forked_child_and_goes_on_in_its_parent() -> None:
 
 
 def test_a_pool_does_not_keep_the_process_from_ending() -> None:
-    hang = "import threading; from memorist.recall.daemon_pool import *; c = DaemonPool(); "
+    hang = "import threading; from memorist.providers.daemon_pool import *; c = DaemonPool(); "
     hang += "c.start(Task(threading.Event().wait)); print('ended')"
     command = [sys.executable, "-c", hang]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from memorist import Memory, Message, Recall
-from memorist.recall.daemon_pool import DaemonPool
+from memorist.providers.daemon_pool import DaemonPool
 from memorist.recall.indexer import Indexer
 from memorist.recall.search import Searcher
 from memorist.records.query import Filters, Query

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from memorist import InvalidError, Memory, Message, ProviderError, StoreError
+from memorist.providers.daemon_pool import DaemonPool
 from memorist.providers.embedder import Embedder
 from memorist.recall import search
-from memorist.recall.daemon_pool import DaemonPool
 from memorist.recall.fusion import Ranking
 from memorist.recall.search import Searcher
 from memorist.records.query import Query, Recall

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from memorist.recall.daemon_pool import DaemonPool, Task
+from memorist.providers.daemon_pool import DaemonPool, Task
 from memorist.recall.search import Searcher
 from memorist.records.message import Message
 from memorist.records.query import Passage, Query

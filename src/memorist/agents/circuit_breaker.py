@@ -9,7 +9,7 @@ from collections.abc import Callable, MutableMapping
 from typing import TypeVar
 
 from memorist.errors import MemoristError
-from memorist.recall.daemon_pool import DaemonPool, Task
+from memorist.providers.daemon_pool import DaemonPool, Task
 
 PATIENCE_S = 10.0
 TIMEOUTS_TO_OPEN = 2  # in a row: a single slow call proves nothing

@@ -50,8 +50,8 @@ from memorist.aio import in_thread
 from memorist.context.builder import DEADLINE_MS, ArticleSource, ContextBuilder
 from memorist.context.window import Receipt, Window
 from memorist.memory import Memory
+from memorist.providers.daemon_pool import Task
 from memorist.providers.images import encode_image
-from memorist.recall.daemon_pool import Task
 from memorist.records.query import Recall
 
 MOST_RECALLS = 256

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextvars
-import queue
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, TypeVar, cast
 
 from memorist.errors import ConfigError, InvalidError, MissingExtraError, ProviderError
+from memorist.providers.daemon_pool import DaemonPool, Task
 
 BYTES_PER_TOKEN = 4  # bytes, not characters: other scripts than Latin cost more
 MAX_ABANDONED = 8
@@ -115,33 +114,21 @@ class CallTimeout:
 
     def __init__(self, who: str) -> None:
         self._who = who
-        self._slots = threading.BoundedSemaphore(MAX_ABANDONED)
+        self._pool = DaemonPool(MAX_ABANDONED)
 
     def run(self, work: Callable[[], T], timeout_s: float) -> T:
         """What `work` returns or the ProviderError it raises; another one when time is up."""
-        if not self._slots.acquire(blocking=False):
+        if self._pool.is_full():
             raise ProviderError(f"{self._who} is still busy with {MAX_ABANDONED} calls")
-        done: queue.SimpleQueue[tuple[Any, ProviderError | None]] = queue.SimpleQueue()
         context = contextvars.copy_context()  # so that a host's tracing finds its parent
-        threading.Thread(target=context.run, args=(self._call, work, done), daemon=True).start()
-        try:
-            result, error = done.get(timeout=timeout_s)
-        except queue.Empty:
-            raise ProviderError(f"{self._who} gave no answer in {timeout_s:g} s") from None
-        if error is not None:
-            raise error
-        return cast(T, result)
-
-    def _call(self, work: Callable[[], T], done: queue.SimpleQueue[Any]) -> None:
-        unexpected = ProviderError(f"{self._who} failed unexpectedly; see the log")
-        outcome: tuple[Any, ProviderError | None] = (None, unexpected)
-        try:
-            outcome = (work(), None)
-        except ProviderError as failure:
-            outcome = (None, failure)
-        finally:
-            self._slots.release()
-            done.put(outcome)
+        task = Task(lambda: context.run(work))
+        self._pool.start(task)
+        if not task.wait(timeout_s):
+            task.drop()
+            raise ProviderError(f"{self._who} gave no answer in {timeout_s:g} s")
+        if task.error is None or isinstance(task.error, ProviderError):
+            return task.result()
+        raise ProviderError(f"{self._who} failed unexpectedly ({type(task.error).__name__})")
 
 
 def estimate_tokens_of(text: str) -> int:
@@ -153,26 +140,22 @@ def make_reply(
     text: str, messages: Sequence[Mapping[str, str]], input_tokens: object, output_tokens: object
 ) -> Reply:
     """A reply with the tokens that the provider counted, or an estimate where it gave none."""
-    if _is_count(input_tokens) and _is_count(output_tokens):
-        return Reply(text, cast(int, input_tokens), cast(int, output_tokens))
+    if (
+        type(input_tokens) is int
+        and type(output_tokens) is int
+        and min(input_tokens, output_tokens) >= 0
+        and max(input_tokens, output_tokens) < 2**40
+    ):
+        return Reply(text, input_tokens, output_tokens)
     asked = sum(estimate_tokens_of(message["content"]) for message in messages)
     return Reply(text, asked, estimate_tokens_of(text), estimated=True)
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**40
-
-
 def content_text(content: object) -> str:
     """The text of a message's content, given as text or in parts; reasoning is left out."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    return "".join(part if isinstance(part, str) else _part_text(part) for part in parts)
-
-
-def _part_text(part: object) -> str:
-    if not isinstance(part, Mapping) or part.get("type") != "text":
-        return ""
-    text = part.get("text")
-    return text if isinstance(text, str) else ""
+    parts: list[Any] = content if isinstance(content, list) else [content]
+    texts = [
+        part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else part
+        for part in parts
+    ]
+    return "".join(text for text in texts if isinstance(text, str))

@@ -21,10 +21,10 @@ from memorist.language.questions import (
     speakers_asked_about,
 )
 from memorist.language.text import stem
+from memorist.providers.daemon_pool import DaemonPool, Task
 from memorist.providers.embedder import Embedder
 from memorist.recall import fusion
 from memorist.recall.channels import CHANNELS, Channel, ChannelInput, SynonymsOf, no_synonyms
-from memorist.recall.daemon_pool import DaemonPool, Task
 from memorist.recall.fusion import DEFAULT_RANKING, DEPTH, Period, QuestionFocus, Ranking, fuse
 from memorist.records.query import Found, Hit, Match, Passage, Query, Recall, Why
 from memorist.records.values import now

@@ -127,6 +127,10 @@ class DaemonPool:
         """Whether a thread is at work in this process."""
         return self._pid == os.getpid() and self._threads > max(self._free, 0)
 
+    def is_full(self) -> bool:
+        """Whether a task that is started now would have to wait for a thread."""
+        return self._pid == os.getpid() and self._free <= 0 and self._threads >= self._size
+
     @property
     def waiting(self) -> int:
         """How many sequences of tasks wait for a thread."""
