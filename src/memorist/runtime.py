@@ -23,7 +23,7 @@ from memorist.recall.search import Searcher
 from memorist.records.query import Query, Recall
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.job_runner import ForegroundGate, embedding_kinds, extraction_kinds
+from memorist.store.jobs import ForegroundGate, embedding_kinds, extraction_kinds
 from memorist.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
@@ -75,11 +75,8 @@ class Runtime:
         with self._gate:
             recall = self._searcher.search(query)
         if self.worker is not None and recall.hits:
-            ids = {
-                kind: [hit.id for hit in recall.hits if hit.kind == kind]
-                for kind in ("memory", "message")
-            }
-            self.worker.used(query.scope.whole_user(), ids["memory"], ids["message"])
+            self.worker.recalled.append((query.scope.whole_user(), recall.hits))
+            self.worker.start()
         return recall
 
     def summarizer(self) -> Summarizer:

@@ -15,9 +15,19 @@ import pytest
 from memorist import Message, StoreError
 from memorist.records.message import Job
 from memorist.records.scope import Scope
-from memorist.store.job_runner import BackgroundThread, JobRunner
+from memorist.store.jobs import JobRunner
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.waiting import until
+
+
+class Runner(JobRunner):
+    """A runner whose steps are a function's."""
+
+    name = "testing"
+
+    def __init__(self, step: Callable[[], bool]) -> None:
+        super().__init__(SqliteStore(":memory:"), ())
+        self.step = step  # type: ignore[method-assign]
 
 
 def idle(steps: list[int]) -> Callable[[], bool]:
@@ -32,7 +42,7 @@ def idle(steps: list[int]) -> Callable[[], bool]:
 
 def test_it_works_for_as_long_as_there_is_work_and_then_sleeps() -> None:
     left = [1] * 100
-    background = BackgroundThread(lambda: bool(left and left.pop()), "testing")
+    background = Runner(lambda: bool(left and left.pop()))
     background.wake()
     until(lambda: not left)
     background.close()
@@ -43,7 +53,7 @@ def test_it_works_for_as_long_as_there_is_work_and_then_sleeps() -> None:
 
 def test_it_is_woken_from_a_long_sleep() -> None:
     steps: list[int] = []
-    background = BackgroundThread(idle(steps), "testing")
+    background = Runner(idle(steps))
     background.wake()
     time.sleep(1.0)  # by now its pauses are long
     slept = len(steps)
@@ -63,7 +73,7 @@ def test_an_error_of_ours_is_told_and_the_thread_goes_on(caplog: pytest.LogCaptu
             raise StoreError("the disk is away")
         return False
 
-    background = BackgroundThread(step, "testing")
+    background = Runner(step)
     background.wake()
     until(lambda: len(steps) >= 3)
     background.close()
@@ -85,7 +95,7 @@ def test_a_thread_that_fell_over_is_replaced_at_the_next_call(
             raise ZeroDivisionError
         return False
 
-    background = BackgroundThread(step, "testing")
+    background = Runner(step)
     background.wake()
     until(lambda: bool(fallen))
     until(lambda: not background.is_running())
@@ -104,7 +114,7 @@ def test_it_runs_once_however_many_wake_it() -> None:
         inside.release()
         return False
 
-    background = BackgroundThread(step, "testing")
+    background = Runner(step)
     callers = [threading.Thread(target=background.wake) for _ in range(50)]
     for caller in callers:
         caller.start()
@@ -117,7 +127,7 @@ def test_it_runs_once_however_many_wake_it() -> None:
 
 def test_after_close_nothing_wakes_it() -> None:
     steps: list[int] = []
-    background = BackgroundThread(idle(steps), "testing")
+    background = Runner(idle(steps))
     background.close()
     background.wake()
     assert background._thread is None
@@ -160,7 +170,7 @@ def in_a_fork(work: Callable[[], bool]) -> int:
 @pytest.mark.parametrize("held", [False, True])
 def test_a_forked_child_gets_a_thread_of_its_own(held: bool) -> None:
     steps: list[int] = []
-    background = BackgroundThread(idle(steps), "testing")
+    background = Runner(idle(steps))
     background.wake()
     until(lambda: bool(steps))
 
@@ -187,7 +197,7 @@ def test_a_forked_child_gets_a_thread_of_its_own(held: bool) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_may_close_what_its_parent_uses() -> None:
     steps: list[int] = []
-    background = BackgroundThread(idle(steps), "testing")
+    background = Runner(idle(steps))
     background.wake()
     until(lambda: bool(steps))
 

@@ -19,10 +19,11 @@ from typer.testing import CliRunner, Result
 from memorist import Fact, InvalidError, Memory, MemoryItem, NotFoundError, SqliteStore
 from memorist.cli import options as show
 from memorist.cli.main import app
-from memorist.cli.worker import JobThreads
+from memorist.cli.worker import work
 from memorist.records.change import Add
 from memorist.records.scope import Scope
 from memorist.records.values import now
+from memorist.store.jobs import JobRunner
 from memorist.testing.model_server import ModelServer, quote_messages
 
 ME = Scope(user="me")
@@ -417,28 +418,19 @@ def test_a_signal_ends_the_worker_after_the_job_at_hand(
     assert [(job.lease, job.attempts, job.dead) for job in left] == [(None, 0, False)] * 2
 
 
-class Broken:
-    """A helper with a bug."""
+class Broken(JobRunner):
+    """A runner with a bug."""
 
     def step(self) -> bool:
         raise ZeroDivisionError
 
-    def stop(self) -> None:
-        """There is nothing to end."""
-
-    close = stop
-
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_shift_whose_helper_has_a_bug_is_broken_and_ends() -> None:
-    broken: Any = Broken()
-    threads = JobThreads([broken])
-    for thread in threads._threads:
-        thread.join(5)
-    threads.close()
+def test_the_worker_ends_when_a_runner_has_a_bug(memory: Memory) -> None:
+    broken = Broken(memory.store, ("embed",))
 
-    assert threads.broken
-    assert not threads.idle
+    assert not work([broken], lambda: None, signals=[], once=True)
+    assert broken.stopped
 
 
 def test_doctor_tells_of_the_backlog_by_kind_and_of_what_was_given_up(

@@ -217,7 +217,7 @@ def test_an_indexer_stopped_half_way_is_continued_and_nothing_is_embedded_twice(
     store.append(ADA, [Message("user", f"message {number}") for number in range(500)])
     embedder = Stopping(after=2)
     embedder.indexer = Indexer(store, embedder)
-    embedder.indexer._thread.run()
+    embedder.indexer.run()
     assert embedder.batches == 3
     assert left(store, embedder) == 500 - len(embedder.seen) > 0
     clock.skip(Indexer.lease_seconds + 1)

@@ -18,7 +18,7 @@ from memorist.lifecycle.settings import Policy
 from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
 from memorist.records.message import Job
-from memorist.store import job_runner as leases
+from memorist.store import jobs as leases
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.extraction import (
     ADA,
@@ -125,7 +125,7 @@ def test_close_returns_soon_and_gives_back_what_is_not_done(
     say(store, "I play the viola.", scope=ADA.within(session="other"))
     worker.wake()
     assert model.reached.wait(10)
-    thread = worker._thread._thread
+    thread = worker._thread
     assert thread is not None
     monkeypatch.setattr(thread, "join", lambda timeout: None)  # seconds nobody needs to wait
     worker.close()
@@ -151,7 +151,7 @@ def test_a_store_that_is_closed_beneath_a_worker_ends_quietly(
     store.close()
     worker.stop()
     model.let_go.set()
-    thread = worker._thread._thread
+    thread = worker._thread
     assert thread is not None
     thread.join(10)
     assert not thread.is_alive()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
-import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -17,7 +16,6 @@ from rich.text import Text
 from memorist.cli.options import LocalDatabase, database_url
 from memorist.cli.render import errors, escape_controls
 from memorist.config import Settings
-from memorist.context.compression.summarizer import Summarizer
 from memorist.errors import MemoristError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.lifecycle.worker import Worker
@@ -26,14 +24,13 @@ from memorist.namespaces import Jobs
 from memorist.providers.chat_model import open_model
 from memorist.recall.indexer import Indexer
 from memorist.runtime import open_embedder, open_store, open_summarizer
+from memorist.store.jobs import JobRunner
 
 POLL_SECONDS = 0.1  # between two looks at the signals
 REPORT_SECONDS = 5.0  # between two lines about the queue
 COUNT_SECONDS = 60.0  # between two counts of dead jobs, which cost more
-FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 2.0
 
-Runner = Indexer | Worker | Summarizer
 Once = Annotated[bool, typer.Option("--once", help="Do all jobs that are due, and end.")]
 Calls = Annotated[
     int, typer.Option(min=0, help="How often all workers may ask the model in an hour.")
@@ -64,7 +61,7 @@ def worker(
     )
     store = open_store(url, settings.durability)
     embedder = open_embedder(settings.embedder)
-    runners: list[Runner] = [open_summarizer(store, extraction)]
+    runners: list[JobRunner] = [open_summarizer(store, extraction)]
     if embedder is None:  # vectors stay queued for a process that has an embedder
         runners.append(Worker(store, extraction, kinds=("embed", "derive")))
     else:
@@ -74,72 +71,39 @@ def worker(
         makers = (settings.model or "rules", settings.embedder)
         log.info("the worker starts; memories by %s, vectors by %s", *makers)
         report = QueueReport(memory.jobs, extraction)
-        threads = JobThreads(runners)
-        with contextlib.closing(threads), report:
-            while not (signals or threads.broken or (once and threads.idle)):
-                report.show()
-                time.sleep(POLL_SECONDS)
-            if signals:
-                log.info("the worker ends after the current job")
+        with report:
+            finished = work(runners, report.show, signals, once=once)
         log.info("the worker has ended; %s", report.line())
-    if threads.broken:
+    if not finished:
         raise typer.Exit(1)
 
 
-class JobThreads:
-    """A thread for each job runner, until closed."""
-
-    def __init__(self, runners: Sequence[Runner]) -> None:
-        self.broken = False  # whether a thread died of an unexpected error
-        self._runners = runners
-        self._closing = threading.Event()
-        self._last_work = object()
-        self._idle_since: dict[Runner, object] = {}
-        self._threads = [
-            threading.Thread(target=self._run, args=(runner,), daemon=True) for runner in runners
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    @property
-    def idle(self) -> bool:
-        """Whether no runner finds a job, having looked after the last one that any of them did."""
-        return all(self._idle_since.get(runner) is self._last_work for runner in self._runners)
-
-    def close(self) -> None:
-        """End after the current jobs; the others that were taken are given back."""
-        self._closing.set()
-        for runner in self._runners:
+def work(
+    runners: Sequence[JobRunner], show: Callable[[], None], signals: Sequence[int], *, once: bool
+) -> bool:
+    """Run the runners until a signal or, with `once`, until all are idle; False if one crashed."""
+    for runner in runners:
+        runner.longest_pause = LONGEST_PAUSE  # other processes queue jobs and wake nobody here
+        runner.start()
+    try:
+        while not signals and not (once and _all_idle(runners)):
+            if not all(runner.is_running() for runner in runners):
+                return False
+            show()
+            time.sleep(POLL_SECONDS)
+        if signals:
+            log.info("the worker ends after the current job")
+        return True
+    finally:
+        for runner in runners:
             runner.stop()
-        for thread in self._threads:
-            thread.join()
-        for runner in self._runners:
-            runner.close()
+        for runner in runners:
+            runner.close(wait_s=None)
 
-    def _run(self, runner: Runner) -> None:
-        pause = FIRST_PAUSE
-        try:
-            while not self._closing.is_set():
-                if self._step(runner):
-                    pause = FIRST_PAUSE
-                else:
-                    self._closing.wait(pause)
-                    pause = min(pause * 2, LONGEST_PAUSE)
-        finally:
-            self.broken |= not self._closing.is_set()
 
-    def _step(self, runner: Runner) -> bool:
-        before = self._last_work
-        try:
-            worked = runner.step()
-        except MemoristError as error:
-            log.warning("paused: %s", error)
-            worked = False
-        if worked:
-            self._last_work = object()
-        else:
-            self._idle_since[runner] = before
-        return worked
+def _all_idle(runners: Sequence[JobRunner]) -> bool:
+    """Whether no runner finds a job, having looked after the last one that any of them did."""
+    return min(it.idle_at for it in runners) > max(it.worked_at for it in runners)
 
 
 class QueueReport:
@@ -147,7 +111,7 @@ class QueueReport:
 
     def __init__(self, jobs: Jobs, extraction: Extraction) -> None:
         self._jobs = jobs
-        self._thinking = extraction
+        self._extraction = extraction
         self._live = errors.status("") if errors.is_terminal else None
         self._shown_at = self._counted_at = float("-inf")
         self._shown = ""
@@ -170,14 +134,14 @@ class QueueReport:
             waiting = self._jobs.waiting()
             if time.monotonic() - self._counted_at > COUNT_SECONDS:
                 self._counted_at, self._dead = time.monotonic(), self._jobs.dead()
-            spent = self._spent() if self._thinking.model else ""
+            spent = self._spent() if self._extraction.model else ""
         except MemoristError as error:
             return f"the store does not answer: {error}"
         kinds = ", ".join(f"{kind} {count}" for kind, count in waiting.items())
         return f"waiting: {kinds}; dead: {self._dead}{spent}"
 
     def _spent(self) -> str:
-        (calls, tokens), limits = self._jobs.spent(), self._thinking
+        (calls, tokens), limits = self._jobs.spent(), self._extraction
         return (
             f"; this hour: {calls:,} of {limits.calls_per_hour:,} calls, "
             f"{tokens:,} of {limits.tokens_per_hour:,} tokens"

@@ -20,7 +20,7 @@ from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Job, LogEntry, is_trusted
 from memorist.records.scope import Scope
 from memorist.store.base import Store
-from memorist.store.job_runner import ForegroundGate
+from memorist.store.jobs import ForegroundGate
 
 CONTEXT = 20  # messages before those of the jobs that are read too
 MAX_MESSAGES = 50  # in one call of the model, and

@@ -6,10 +6,9 @@ import contextlib
 import itertools
 import logging
 import random
-import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from memorist import metrics
@@ -27,10 +26,11 @@ from memorist.lifecycle.derive import Deriver, SessionBatch
 from memorist.lifecycle.policy import maintain
 from memorist.lifecycle.settings import Extraction
 from memorist.records.message import Job
+from memorist.records.query import Hit
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.job_runner import ForegroundGate, JobRunner, extraction_kinds
+from memorist.store.jobs import EXIT_SECONDS, ForegroundGate, JobRunner, extraction_kinds
 
 ATTEMPTS = 20  # to apply changes while other processes change the same user's memories
 BACKOFF_SECONDS = 0.01  # longer with each attempt
@@ -66,23 +66,14 @@ class Worker(JobRunner):
         self._clock = clock
         self._deriver = Deriver(store, extraction, clock, gate)
         self._next_pause = FIRST_PAUSE
-        self._used: dict[Scope, tuple[set[str], set[str]]] = {}
-        self._used_lock = threading.Lock()
+        self.recalled: deque[tuple[Scope, Sequence[Hit]]] = deque()  # uses to note with a step
         self._changes_since_maintenance: Counter[Scope] = Counter()
         self._due_for_maintenance: set[Scope] = set()
 
-    def close(self) -> None:
-        super().close()
+    def close(self, wait_s: float | None = EXIT_SECONDS) -> None:
+        super().close(wait_s)
         with contextlib.suppress(MemoristError):  # the store may be away
             self._note_uses()
-
-    def used(self, scope: Scope, memories: Iterable[str], messages: Iterable[str]) -> None:
-        """Note with the next step that memories were recalled, or messages they came from."""
-        with self._used_lock:
-            memory_ids, message_ids = self._used.setdefault(scope, (set(), set()))
-            memory_ids.update(memories)
-            message_ids.update(messages)
-        self.start()
 
     def before_step(self) -> None:
         self._note_uses()
@@ -184,11 +175,16 @@ class Worker(JobRunner):
                 self._due_for_maintenance.add(batch.home)
 
     def _note_uses(self) -> None:
-        with self._used_lock:
-            used, self._used = self._used, {}
-        for scope, (memory_ids, message_ids) in used.items():
-            if recalled := memory_ids.union(self._store.derived(scope, sorted(message_ids))):
-                self._store.touch(scope, sorted(recalled))
+        """Note that memories were used: those recalled, and those made of recalled messages."""
+        used: dict[Scope, set[tuple[str, str]]] = defaultdict(set)
+        while self.recalled:
+            scope, hits = self.recalled.popleft()
+            used[scope].update((hit.kind, hit.id) for hit in hits)
+        for scope, ids in used.items():
+            messages = sorted(id_ for kind, id_ in ids if kind == "message")
+            memories = {id_ for kind, id_ in ids if kind == "memory"}
+            if memories := memories.union(self._store.derived(scope, messages)):
+                self._store.touch(scope, sorted(memories))
 
     def _pause_model(self, error: ProviderError) -> None:
         """Ask the model ever more rarely while it does not answer, or may not be asked."""

@@ -13,7 +13,7 @@ from memorist.errors import DimensionError, LeaseLostError, MemoristError, Provi
 from memorist.providers.embedder import Embedder
 from memorist.records.message import Job
 from memorist.store.base import Store
-from memorist.store.job_runner import JobRunner, embedding_kinds
+from memorist.store.jobs import JobRunner, embedding_kinds
 
 if TYPE_CHECKING:
     from memorist.providers.embedder import Vectors

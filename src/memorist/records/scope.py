@@ -35,6 +35,15 @@ class Scope:
             _check_id(self.session, "session")
         object.__setattr__(self, "owner", owner_of(self.tenant, self.user))
 
+    def columns(self) -> dict[str, str | None]:
+        """The values that the store finds the rows of this scope by."""
+        return {
+            "owner": self.owner,
+            "agent": self.agent,
+            "session_id": self.session,
+            "session_hash": None if self.session is None else session_hash(self.session),
+        }
+
     def within(self, *, agent: str | None = None, session: str | None = None) -> Scope:
         """The same user, narrowed further."""
         return Scope(
@@ -61,6 +70,12 @@ def owner_of(tenant: str, user: str) -> str:
     """The key of a user's rows: short, however long the ids, and unique to the user."""
     # Ids contain no NUL, so no other pair gives the same text.
     return hashlib.sha256(f"{tenant}\x00{user}".encode()).hexdigest()[:32]
+
+
+@lru_cache(maxsize=4_096)
+def session_hash(session_id: str) -> str:
+    """A short key for a session id of any length."""
+    return hashlib.sha256(session_id.encode()).hexdigest()[:32]
 
 
 def _check_id(value: object, field_name: str) -> None:

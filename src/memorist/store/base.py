@@ -21,8 +21,7 @@ from memorist.records.entry import Answer, Ask, Put
 from memorist.records.message import Appended, Message, Source
 from memorist.records.scope import Scope
 from memorist.records.values import now, to_micros
-from memorist.store import documents, entries, forgetting, keys, log, queue, search, views
-from memorist.store import sessions as session_table
+from memorist.store import documents, entries, forgetting, jobs, keys, log, search, views
 from memorist.store.engine import Db, Engine
 
 P = ParamSpec("P")
@@ -103,9 +102,9 @@ class Store:
     append_text = writes(log.append_text)
 
     # Sessions
-    open_session = writes(session_table.open_session)
-    active = reads(session_table.active)
-    sessions = reads(session_table.list_sessions)
+    open_session = writes(log.open_session)
+    active = reads(log.active)
+    sessions = reads(log.list_sessions)
 
     # Memories and facts
     apply = writes(views.apply)
@@ -146,16 +145,16 @@ class Store:
     prepare = writes(search.prepare)
 
     # The queue
-    claim = all_owners(queue.claim)
-    renew = writes(queue.renew)
-    release = writes(queue.release)
-    fail = writes(queue.fail)
-    backlog = all_owners(queue.backlog)
-    jobs = reads(queue.list_jobs)
-    retry = writes(queue.retry)
-    users = all_owners(queue.users)
-    spend = all_owners(queue.spend)
-    spent = all_owners(queue.spent)
+    claim = all_owners(jobs.claim)
+    renew = writes(jobs.renew)
+    release = writes(jobs.release)
+    fail = writes(jobs.fail)
+    backlog = all_owners(jobs.backlog)
+    retry = writes(jobs.retry)
+    users = all_owners(jobs.users)
+    spend = all_owners(jobs.spend)
+    spent = all_owners(jobs.spent)
+    jobs = reads(jobs.list_jobs)
 
     # API keys
     put_key = all_owners(keys.put_key)

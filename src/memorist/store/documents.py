@@ -10,12 +10,11 @@ from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutRes
 from memorist.records.message import Job, LogEntry
 from memorist.records.scope import Scope
 from memorist.records.values import check_each, check_text, from_micros, new_id
-from memorist.store.engine import Db, one
+from memorist.store.engine import Db
 from memorist.store.indexing import Piece, index_pieces, index_view
-from memorist.store.log import following
-from memorist.store.queue import enqueue, finish
-from memorist.store.rows import ARTICLE, SUMMARY
-from memorist.store.sessions import ALL, add_owner, ensure_session, find_by, narrowed
+from memorist.store.jobs import enqueue, finish
+from memorist.store.log import add_owner, ensure_session, following
+from memorist.store.rows import ALL, ARTICLE, SUMMARY
 
 MAX_TITLE = 1_000  # characters of a title that each chunk of its article is found by
 LAST_VERSION = 2**31 - 1
@@ -78,21 +77,21 @@ def _notes(db: Db, scope: Scope, query: str, page: dict[str, int]) -> list[Note]
 def summary(db: Db, scope: Scope, *, least: int | None = None) -> Summary | None:
     """The summary of the most messages; with `least`, of the fewest that take so many tokens."""
     if least is None:
-        row = one(db.rows("summaries", **narrowed(scope), limit=1))
+        row = db.row("summaries", **scope.columns(), limit=1)
     else:
-        row = one(db.rows("least_summary", **narrowed(scope), least=least))
+        row = db.row("least_summary", **scope.columns(), least=least)
     return None if row is None else SUMMARY.record(row, scope=scope)
 
 
 def summaries(db: Db, scope: Scope) -> list[Summary]:
     """Every summary of the session, newest first."""
-    rows = db.rows("summaries", **narrowed(scope), limit=ALL)
+    rows = db.rows("summaries", **scope.columns(), limit=ALL)
     return [SUMMARY.record(row, scope=scope) for row in rows]
 
 
 def queue_summary(db: Db, scope: Scope, last_seq: int) -> None:
     """Queue a summary of the session up to a message, unless one is queued."""
-    row = one(db.rows("find_session", **find_by(scope)))
+    row = db.row("find_session", **scope.columns())
     if row is not None:
         key, _, _ = row
         if not db.rows("summary_is_queued", owner=scope.owner, session=key, last=last_seq):
@@ -116,7 +115,7 @@ def write_summary(
 def _last_seq_of(db: Db, scope: Scope, summary: str | None) -> int:
     if summary is None:
         return 0
-    row = one(db.rows("last_seq_of_summary", **narrowed(scope), id=summary))
+    row = db.row("last_seq_of_summary", **scope.columns(), id=summary)
     if row is None:
         raise ConflictError("the summary that this one extends is gone; read the newest again")
     return int(row[0])
@@ -157,11 +156,11 @@ def put_article(db: Db, article: Article, chunks: Sequence[Chunk]) -> PutResult:
     """
     scope = article.scope
     place = {"owner": scope.owner, "agent": scope.agent or ""}
-    row = one(db.rows("article_by_uri", **place, uri_hash=_uri_hash(article)))
+    row = db.row("article_by_uri", **place, uri_hash=_uri_hash(article))
     old = None if row is None else ARTICLE.record(row)
     if old is not None and (old.digest, old.title) == (article.digest, article.title):
         return PutResult(old.id, "unchanged")
-    row = one(db.rows("article_by_digest", **place, digest=article.digest))
+    row = db.row("article_by_digest", **place, digest=article.digest)
     twin = None if row is None else ARTICLE.record(row)
     if twin is not None and (old is None or twin.id != old.id):
         if old is not None:  # its text is not in use any more

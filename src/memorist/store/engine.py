@@ -25,6 +25,9 @@ class Db(Protocol):
     now: int
 
     def rows(self, query: str, **values: Any) -> list[Row]: ...
+    def row(self, query: str, **values: Any) -> Row | None:
+        """The first row, if there is one."""
+
     def run(self, query: str, **values: Any) -> int:
         """Run a change and return how many rows it touched."""
 
@@ -95,11 +98,6 @@ class Engine(Protocol):
 
     def check(self) -> dict[str, str]: ...
     def close(self) -> None: ...
-
-
-def one(rows: list[Row]) -> Row | None:
-    """The only row, if there is one."""
-    return rows[0] if rows else None
 
 
 _LIST = re.compile(r"IN \(:(\w+)\*\)")

@@ -27,10 +27,10 @@ from memorist.records.entry import (
 )
 from memorist.records.scope import Scope
 from memorist.records.values import dump_json, from_micros
-from memorist.store.engine import Db, one
+from memorist.store.engine import Db
 from memorist.store.indexing import Piece, index_pieces
-from memorist.store.rows import Row
-from memorist.store.sessions import ALL, add_owner
+from memorist.store.log import add_owner
+from memorist.store.rows import ALL, Row
 
 SWEPT = 100  # expired entries at most that are deleted with each write
 JOINT = "\n"
@@ -90,7 +90,7 @@ def _put(db: Db, scope: Scope, put: Put) -> None:
     """Store a value; its texts are indexed again if they have changed."""
     texts = [text for text in map(findable, put.texts) if text.strip()]
     text, pieces = JOINT.join(texts), _pieces(texts)
-    before = one(db.rows("lock_entry", owner=scope.owner, id=put.id))
+    before = db.row("lock_entry", owner=scope.owner, id=put.id)
     ttl = None if put.ttl is None else put.ttl // MICROSECOND
     db.run(
         "put_entry",

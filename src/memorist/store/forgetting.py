@@ -13,8 +13,8 @@ from memorist.records.query import Forgotten
 from memorist.records.scope import Scope
 from memorist.records.values import check_each, to_micros
 from memorist.store.engine import Db
-from memorist.store.queue import enqueue
-from memorist.store.sessions import dated_page, narrowed
+from memorist.store.jobs import enqueue
+from memorist.store.rows import dated_page
 from memorist.store.views import records, restore
 
 
@@ -44,7 +44,7 @@ def forget(
 
 def _forget_all(db: Db, scope: Scope) -> Counter[str]:
     gone: Counter[str] = Counter()
-    sessions = db.rows("sessions_in_scope", **narrowed(scope), **dated_page(None, None))
+    sessions = db.rows("sessions_in_scope", **scope.columns(), **dated_page(None, None))
     keys = [key for key, *_ in sessions]
     ids = [id_ for _, id_, *_ in sessions]
     messages = db.rows("messages_in_sessions", owner=scope.owner, sessions=keys) if keys else []
@@ -62,7 +62,7 @@ def _forget_all(db: Db, scope: Scope) -> Counter[str]:
 
 
 def _forget_message(db: Db, scope: Scope, message_id: str) -> Counter[str]:
-    rows = db.rows("messages_by_id", **narrowed(scope), ids=[message_id])
+    rows = db.rows("messages_by_id", **scope.columns(), ids=[message_id])
     if not rows:
         raise NotFoundError("no message with this id in this scope")
     return _forget_some(db, scope, [(seq, message_id) for seq, *_ in rows])
@@ -78,9 +78,8 @@ def _forget_record(db: Db, scope: Scope, record_id: str) -> Counter[str]:
 
 
 def _forget_source(db: Db, scope: Scope, source: str) -> Counter[str]:
-    messages = db.rows("messages_of_source", **narrowed(scope), source=source)
-    named = {"owner": scope.owner, "agent": scope.agent, "session_id": scope.session}
-    views = [view for (view,) in db.rows("views_of_source", **named, source=source)]
+    messages = db.rows("messages_of_source", **scope.columns(), source=source)
+    views = [view for (view,) in db.rows("views_of_source", **scope.columns(), source=source)]
     return _forget_some(db, scope, messages, also=views)
 
 

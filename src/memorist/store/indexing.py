@@ -13,9 +13,8 @@ from memorist.language.text import passages
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, fold, from_micros, to_micros
-from memorist.store.engine import Db, one
-from memorist.store.queue import enqueue
-from memorist.store.sessions import find_by
+from memorist.store.engine import Db
+from memorist.store.jobs import enqueue
 
 DAY = 86_400_000_000  # microseconds
 EMPTY = [(0, 0)]
@@ -124,7 +123,7 @@ def index_pieces(
     pieces = [piece for piece in pieces if piece.words.strip()]
     if not pieces:
         return
-    session = scope.session and one(db.rows("find_session", **find_by(scope)))
+    session = scope.session and db.row("find_session", **scope.columns())
     shared = {
         "owner": scope.owner,
         "kind": kind,

@@ -9,7 +9,7 @@ from memorist.errors import ConflictError, NotFoundError
 from memorist.records.api_key import ApiKey
 from memorist.records.scope import Scope
 from memorist.records.values import check_each, check_moment, to_micros
-from memorist.store.engine import Db, one
+from memorist.store.engine import Db
 from memorist.store.rows import API_KEY
 
 
@@ -23,7 +23,7 @@ def put_key(db: Db, key: ApiKey) -> None:
 def read_key(db: Db, key_id: str) -> ApiKey | None:
     """A key of any tenant."""
     check_each("key_id", key_id)
-    row = one(db.rows("key", id=key_id))
+    row = db.row("key", id=key_id)
     return None if row is None else API_KEY.record(row)
 
 

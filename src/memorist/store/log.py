@@ -1,23 +1,114 @@
-"""The log in a transaction: append messages, read them, change them."""
+"""The log in a transaction: sessions and their messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
-from memorist.errors import ConflictError, InvalidError, NotFoundError
-from memorist.records.message import Appended, LogEntry, Message, Source, source_of
+from memorist.errors import ConflictError, InvalidError, NotFoundError, ScopeError
+from memorist.records.message import Appended, LogEntry, Message, Session, Source, source_of
 from memorist.records.scope import Scope
-from memorist.records.values import PASSAGES_PER_MESSAGE, check_each, to_micros
+from memorist.records.values import PASSAGES_PER_MESSAGE, check_each, from_micros, new_id, to_micros
 from memorist.store.engine import Db
 from memorist.store.indexing import index_messages
-from memorist.store.queue import enqueue
-from memorist.store.rows import Row
-from memorist.store.sessions import ensure_session, narrowed, resolve_session
+from memorist.store.jobs import enqueue
+from memorist.store.rows import Row, dated_page
 
 END = 2**62
 MOST_IN_JOB = 100  # messages
+
+
+def add_owner(db: Db, scope: Scope) -> None:
+    """Note that this user exists, unless that is known."""
+    db.run("add_owner", owner=scope.owner, tenant=scope.tenant, user_id=scope.user, now=db.now)
+
+
+def ensure_session(db: Db, scope: Scope) -> tuple[Any, str, int]:
+    """Lock the session that `scope` names, creating it if need be: key, agent, created_at."""
+    assert scope.session is not None  # callers resolve it first
+    columns = scope.columns()
+    row = db.row("lock_session", **columns)
+    if row is None:
+        add_owner(db, scope)
+        db.rows("create_session", **{**columns, "agent": scope.agent or ""}, now=db.now)
+        row = db.row("lock_session", **columns)
+        assert row is not None  # just made, and only `forget` removes it
+    key, agent, created_at, *_ = row
+    if scope.agent is not None and scope.agent != agent:
+        raise ScopeError("this session belongs to another agent of the same user")
+    return key, agent, created_at
+
+
+def resolve_session(db: Db, scope: Scope) -> Scope:
+    """The scope with a session: the named one, else the active one, else a new one."""
+    if scope.session is not None:
+        return scope
+    active = _active(db, scope)
+    if active is None:
+        return open_session(db, scope).scope
+    return scope.within(session=active)
+
+
+def open_session(db: Db, scope: Scope, *, claimed: str | None = None) -> Session:
+    """The named session, else the claimed one if it is this user's, the active one, a new one."""
+    chosen = scope.session
+    if chosen is None:
+        chosen = _if_theirs(db, scope, claimed)
+    if chosen is None:
+        chosen = _active(db, scope)
+    if chosen is None:
+        chosen = new_id()
+    _, agent, created_at = ensure_session(db, scope.within(session=chosen))
+    db.run(
+        "activate_session",
+        owner=scope.owner,
+        user_id=scope.user,
+        agent=agent,
+        session_id=chosen,
+        now=db.now,
+    )
+    home = Scope(user=scope.user, tenant=scope.tenant, agent=agent, session=chosen)
+    return Session(scope=home, created_at=from_micros(created_at))
+
+
+def active(db: Db, scope: Scope) -> Session | None:
+    """The active session with this agent, if there is one."""
+    chosen = _active(db, scope)
+    sessions = [] if chosen is None else list_sessions(db, scope.within(session=chosen))
+    return sessions[0] if sessions else None
+
+
+def list_sessions(
+    db: Db, scope: Scope, *, limit: int | None = None, after: tuple[datetime, str] | None = None
+) -> list[Session]:
+    """The sessions in the scope, oldest first; `after` is a session's `created_at` and id."""
+    rows = db.rows("sessions_in_scope", **scope.columns(), **dated_page(limit, after))
+    return [
+        Session(
+            scope=Scope(user=scope.user, tenant=scope.tenant, agent=agent, session=session_id),
+            created_at=from_micros(created_at),
+        )
+        for _, session_id, agent, created_at in rows
+    ]
+
+
+def _if_theirs(db: Db, scope: Scope, claimed: str | None) -> str | None:
+    try:
+        wanted = None if claimed is None else scope.within(session=claimed)
+    except ScopeError:  # it comes from a browser and may be anything
+        wanted = None
+    row = None if wanted is None else db.row("find_session", **wanted.columns())
+    if row is None:
+        return None
+    _, agent, _ = row
+    return claimed if agent == (scope.agent or "") else None
+
+
+def _active(db: Db, scope: Scope) -> str | None:
+    row = db.row("active_session", owner=scope.owner, agent=scope.agent or "")
+    return None if row is None else str(row[0])
 
 
 class RepeatError(Exception):
@@ -71,22 +162,22 @@ def history(
         "after": -1 if after is None else min(after, END),
     }
     if scope.session is not None and role is None:
-        rows = db.rows("session_history", **narrowed(scope), **bounds)
+        rows = db.rows("session_history", **scope.columns(), **bounds)
         return _entries(db, reversed(rows), scope.session)
-    rows = db.rows("history", **narrowed(scope), role=role, **bounds)
+    rows = db.rows("history", **scope.columns(), role=role, **bounds)
     return _entries(db, reversed(rows))
 
 
 def following(db: Db, scope: Scope, *, after: int, limit: int) -> list[LogEntry]:
     """The messages of a session after a seq, oldest first."""
-    rows = db.rows("following", **narrowed(scope), after=after, limit=limit)
+    rows = db.rows("following", **scope.columns(), after=after, limit=limit)
     return _entries(db, rows, scope.session or "")
 
 
 def find(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
     """The messages with these ids in the scope, in log order."""
     check_each("message_id", *message_ids)
-    return _entries(db, db.rows("messages_by_id", **narrowed(scope), ids=list(message_ids)))
+    return _entries(db, db.rows("messages_by_id", **scope.columns(), ids=list(message_ids)))
 
 
 def revise(db: Db, scope: Scope, message: Message) -> None:
@@ -123,7 +214,7 @@ def revisions(db: Db, scope: Scope, message_id: str) -> list[Message]:
     check_each("message_id", message_id)
     if not find(db, scope, [message_id]):
         raise NotFoundError("no message with this id in this scope")
-    rows = db.rows("revisions", **narrowed(scope), message_id=message_id)
+    rows = db.rows("revisions", **scope.columns(), message_id=message_id)
     return [db.unpack(row) for row in rows]
 
 

@@ -90,6 +90,20 @@ SQL = {
 """Pieces of the named queries: `@fact` is the columns of facts, `@fact_values` their values."""
 
 
+ALL = 2**31 - 1  # rows: more than any list has
+FIRST_MOMENT = -(2**62)  # before any that can be stored
+
+
+def dated_page(limit: int | None, after: tuple[datetime, str] | None) -> dict[str, Any]:
+    """The values that cut a page of a list that is ordered by a moment and an id."""
+    moment, id_ = (None, "") if after is None else after
+    return {
+        "limit": ALL if limit is None else limit,
+        "after_at": FIRST_MOMENT if moment is None else to_micros(moment),
+        "after_id": id_,
+    }
+
+
 def micros(moment: datetime | None) -> int | None:
     """A moment as it is stored."""
     return None if moment is None else to_micros(moment)

@@ -22,10 +22,9 @@ from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, check_key, fold, from_micros, to_micros
 from memorist.store import bm25
 from memorist.store.bm25 import Near
-from memorist.store.engine import Db, one
-from memorist.store.queue import advance
+from memorist.store.engine import Db
+from memorist.store.jobs import advance
 from memorist.store.rows import Row
-from memorist.store.sessions import narrowed
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
@@ -167,7 +166,7 @@ def _filtered(db: Db, scope: Scope, filters: Filters, hits: list[Found]) -> list
 def conditions(scope: Scope, filters: Filters) -> dict[str, Any]:
     """The values of the filter that all searches share."""
     return {
-        **narrowed(scope),
+        **scope.columns(),
         "any_kind": int(not filters.kinds),
         "kinds": list(filters.kinds),
         "any_role": int(not filters.roles),
@@ -185,7 +184,7 @@ def conditions(scope: Scope, filters: Filters) -> dict[str, Any]:
 
 def passages(db: Db, scope: Scope, ids: Sequence[int]) -> list[Passage]:
     """What ranking needs of passages; those deleted, expired or empty are left out."""
-    rows = db.rows("passages_by_id", **narrowed(scope), ids=list(ids), now=db.now)
+    rows = db.rows("passages_by_id", **scope.columns(), ids=list(ids), now=db.now)
     return [Passage(id_, kind, _record(id_, kind, view), *rest) for id_, kind, view, *rest in rows]
 
 
@@ -198,7 +197,7 @@ def _record(passage: int, kind: str, view: str | None) -> int | str:
 
 def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
     """The texts of passages, in the order asked; those deleted, expired or blank are left out."""
-    rows = db.rows("passage_spans", **narrowed(scope), ids=list(ids))
+    rows = db.rows("passage_spans", **scope.columns(), ids=list(ids))
     by_id = {span.id: span for span in (PassageSpan(*row) for row in rows)}
     matches = _matches(db, scope, [by_id[id_] for id_ in ids if id_ in by_id])
     return [match for match in matches if match.text.strip()]
@@ -215,14 +214,14 @@ def waiting(db: Db, job: Job, embedder: str, *, limit: int) -> dict[int, str]:
     if last > 0:
         first, last = first * PASSAGES_PER_MESSAGE, (last + 1) * PASSAGES_PER_MESSAGE - 1
     span = {"owner": job.scope.owner, "session_hash": None, "first": first, "last": last}
-    named = {**narrowed(job.scope), **span, "embedder": embedder}
+    named = {**job.scope.columns(), **span, "embedder": embedder}
     rows = db.rows("waiting", **named, limit=limit, now=db.now)
     return _texts(db, job.scope, rows)
 
 
 def unembedded(db: Db, scope: Scope, embedder: str, *, limit: int) -> dict[int, str]:
     """Passages that have no vector of this embedder yet, with their texts."""
-    rows = db.rows("unembedded", **narrowed(scope), embedder=embedder, limit=limit)
+    rows = db.rows("unembedded", **scope.columns(), embedder=embedder, limit=limit)
     return _texts(db, scope, rows)
 
 
@@ -276,7 +275,7 @@ def put_vectors(
 
 def _dimensions(db: Db, scope: Scope, embedder: str) -> int:
     """How long this embedder's vectors of this user are; 0 if there are none."""
-    row = one(db.rows("dimensions", owner=scope.owner, embedder=embedder))
+    row = db.row("dimensions", owner=scope.owner, embedder=embedder)
     return 0 if row is None else int(row[0])
 
 

@@ -23,11 +23,11 @@ from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Job
 from memorist.records.scope import Scope
 from memorist.records.values import check_each, to_micros
-from memorist.store.engine import Db, one
+from memorist.store.engine import Db
 from memorist.store.indexing import index_view, link_fact
-from memorist.store.queue import finish
-from memorist.store.rows import FACT, MEMORY_ITEM, Row, micros
-from memorist.store.sessions import add_owner, dated_page
+from memorist.store.jobs import finish
+from memorist.store.log import add_owner
+from memorist.store.rows import FACT, MEMORY_ITEM, Row, dated_page, micros
 
 
 def apply(
@@ -52,7 +52,7 @@ def apply(
 
 def version(db: Db, scope: Scope) -> int:
     """How often this user's views have changed."""
-    row = one(db.rows("views_version", owner=scope.owner))
+    row = db.row("views_version", owner=scope.owner)
     return int(row[0]) if row else 0
 
 
@@ -69,7 +69,7 @@ def items(
     `after` is the `created_at` and id of the last memory of the page before.
     """
     page = dated_page(limit, after)
-    rows = db.rows("items", **_named(scope), **page, current=int(current), now=db.now)
+    rows = db.rows("items", **scope.columns(), **page, current=int(current), now=db.now)
     return _items(db, scope, rows)
 
 
@@ -112,7 +112,7 @@ def facts(
     """
     moments = {"valid_at": micros(valid_at), "known_at": micros(known_at)}
     page = dated_page(limit, after)
-    return _facts(db, scope, db.rows("facts", **_named(scope), **page, **moments, topic=topic))
+    return _facts(db, scope, db.rows("facts", **scope.columns(), **page, **moments, topic=topic))
 
 
 def touch(db: Db, scope: Scope, ids: Sequence[str]) -> None:
@@ -222,7 +222,7 @@ def _mark(db: Db, owner: str, fact: str, *, outdated: bool) -> None:
 
 
 def _kind_of(db: Db, owner: str, id_: str) -> str:
-    row = one(db.rows("view_exists", owner=owner, id=id_))
+    row = db.row("view_exists", owner=owner, id=id_)
     if row is None:
         raise NotFoundError("no such memory or fact in this scope")
     return str(row[0])
@@ -230,10 +230,6 @@ def _kind_of(db: Db, owner: str, id_: str) -> str:
 
 def _cite(db: Db, owner: str, view: str, sources: Sequence[str]) -> None:
     db.many("add_source", [{"owner": owner, "view": view, "message_id": id_} for id_ in sources])
-
-
-def _named(scope: Scope) -> dict[str, Any]:
-    return {"owner": scope.owner, "agent": scope.agent, "session_id": scope.session}
 
 
 def _home_columns(scope: Scope) -> dict[str, Any]:

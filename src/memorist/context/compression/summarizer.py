@@ -23,7 +23,7 @@ from memorist.records.documents import Summary
 from memorist.records.message import Job, LogEntry
 from memorist.records.scope import Scope
 from memorist.store.base import Store
-from memorist.store.job_runner import SUMMARY_KINDS, JobRunner
+from memorist.store.jobs import SUMMARY_KINDS, JobRunner
 
 CHUNK = MANY  # messages that are summarised at once
 

@@ -59,6 +59,9 @@ class PostgresDb:
     def rows(self, query: str, **values: Any) -> list[Row]:
         return self._connection.execute(QUERIES[query], values).fetchall()
 
+    def row(self, query: str, **values: Any) -> Row | None:
+        return self._connection.execute(QUERIES[query], values).fetchone()
+
     def run(self, query: str, **values: Any) -> int:
         return self._connection.execute(QUERIES[query], values).rowcount
 

@@ -54,6 +54,10 @@ class SqliteDb:
     def rows(self, query: str, **values: Any) -> list[Row]:
         return self._run(query, values).fetchall()
 
+    def row(self, query: str, **values: Any) -> Row | None:
+        rows = self._run(query, values).fetchall()  # all: else the statement would stay open
+        return rows[0] if rows else None
+
     def run(self, query: str, **values: Any) -> int:
         self._run(query, values)
         return self.connection.changes()

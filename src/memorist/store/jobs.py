@@ -1,0 +1,412 @@
+"""Background jobs: the queue, in a transaction, and the loop of those who work on it.
+
+The runners, and the kinds of jobs that they do:
+
+    Indexer      embed, vectors, vectors:<embedder>
+    Worker       derive, which follows embed; without an embedder embed and vectors, too
+    Summarizer   summarize
+
+Any number of processes may run them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from memorist.errors import LeaseLostError, MemoristError, NotFoundError
+from memorist.records.message import MAX_ATTEMPTS, Job, retry_delay_seconds
+from memorist.records.scope import Scope
+from memorist.records.values import check_each, from_micros, new_id
+from memorist.store.engine import Db
+from memorist.store.rows import ALL, Row
+
+if TYPE_CHECKING:
+    from memorist.store.base import Store
+
+SECOND = 1_000_000  # microseconds
+HOUR = 3_600 * SECOND
+KINDS = ("embed", "vectors", "derive", "summarize")
+SUMMARY_KINDS = ("summarize",)
+FOLLOWING = {"embed": "derive"}  # a message is embedded, then memories are extracted from it
+EXIT_SECONDS = 5.0  # for which the end waits for a step that was begun
+GATE_SECONDS = 0.1  # for which background work waits for a request
+GATHER_SECONDS = 0.05  # what is stored together is worked on together, and writers go first
+LONGEST_RENEWAL = 3_600.0  # seconds: a runner that hangs must not keep its jobs for ever
+
+log = logging.getLogger("memorist")
+
+
+def embedding_kinds(embedder_name: str) -> tuple[str, ...]:
+    """The kinds of jobs that an embedder does."""
+    return ("embed", "vectors", f"vectors:{embedder_name}")
+
+
+def extraction_kinds(*, has_embedder: bool) -> tuple[str, ...]:
+    """The kinds of jobs that extraction does; without an embedder, it does not wait for one."""
+    return ("derive",) if has_embedder else ("embed", "vectors", "derive")
+
+
+def enqueue(db: Db, owner: str, kind: str, first: int, last: int, *, session: Any = None) -> None:
+    """Queue work on messages, or, by numbers below zero, on passages of derived records."""
+    span = {"first_seq": first, "last_seq": last}
+    db.run("enqueue", owner=owner, kind=kind, session=session, **span, now=db.now)
+
+
+def claim(
+    db: Db, *, kinds: Sequence[str] = (), limit: int = 1, lease_seconds: float = 60
+) -> list[Job]:
+    """Take jobs that are due; each is free again when its lease runs out."""
+    now = db.now
+    wanted = list(kinds or KINDS)
+    db.run("bury_exhausted", kinds=wanted, now=now, max_attempts=MAX_ATTEMPTS)
+    until = now + int(lease_seconds * SECOND)
+    named = {"kinds": wanted, "lease": new_id(), "now": now, "until": until, "limit": limit}
+    taken = db.rows("take_jobs", **named)
+    return [_job(row) for row in db.rows("jobs_by_id", ids=[id_ for (id_,) in taken])]
+
+
+def finish(db: Db, job: Job) -> None:
+    """Remove a job from the queue, in the same transaction as its effect."""
+    _update(db, "finish_job", job)
+
+
+def advance(db: Db, job: Job) -> None:
+    """Pass a job on to the next stage of the pipeline, or finish it after the last one."""
+    following = FOLLOWING.get(job.kind)
+    if following is None:
+        finish(db, job)
+    else:
+        _update(db, "advance_job", job, kind=following, now=db.now)
+
+
+def renew(db: Db, job: Job, *, lease_seconds: float = 60) -> None:
+    """Extend the lease of a job."""
+    _update(db, "renew_job", job, until=db.now + int(lease_seconds * SECOND))
+
+
+def release(db: Db, job: Job) -> None:
+    """Give a job back as if it had not been claimed."""
+    _update(db, "release_job", job, attempts=job.attempts - 1, now=db.now)
+
+
+def backlog(db: Db, kinds: Sequence[str] = (), *, dead: bool = False) -> int:
+    """How many jobs wait or are being worked on or, with `dead`, were given up."""
+    [(count,)] = db.rows("buried" if dead else "backlog", kinds=list(kinds or KINDS))
+    return int(count)
+
+
+def fail(db: Db, job: Job, error: str) -> None:
+    """Postpone a job, or give it up when it has been tried often enough."""
+    check_each("error", error)
+    delay = retry_delay_seconds(job.attempts)
+    _update(
+        db,
+        "postpone_job",
+        job,
+        run_at=db.now + int((delay or 0) * SECOND),
+        attempts=job.attempts,  # renewing a lease resets the count of crashes, not of failures
+        error=error,
+        dead=int(delay is None),
+    )
+
+
+def _update(db: Db, query: str, job: Job, **values: Any) -> None:
+    """Change a job that this worker still has the lease of."""
+    if not db.run(query, owner=job.scope.owner, id=job.id, lease=job.lease, **values):
+        raise LeaseLostError(f"job {job.id} is no longer this worker's; its changes were dropped")
+
+
+def list_jobs(
+    db: Db,
+    scope: Scope,
+    *,
+    dead: bool | None = None,
+    limit: int | None = None,
+    after: int | None = None,
+) -> list[Job]:
+    """The jobs in the scope by rising id: waiting, dead, or both; `after` is a job's id."""
+    wanted = None if dead is None else int(dead)
+    page = {"limit": ALL if limit is None else limit, "after": 0 if after is None else after}
+    return [_job(row) for row in db.rows("jobs_in_scope", **scope.columns(), **page, dead=wanted)]
+
+
+def retry(db: Db, scope: Scope, job_id: int) -> None:
+    """Put a dead job back into the queue."""
+    if not db.run("revive_job", owner=scope.owner, id=job_id, now=db.now):
+        raise NotFoundError(f"no dead job {job_id} in this scope")
+
+
+def _job(row: Row) -> Job:
+    id_, kind, tenant, user, agent, session, first, last, attempts, run_at, lease, error, dead = row
+    return Job(
+        id=id_,
+        kind=kind,
+        scope=Scope(user=user, tenant=tenant, agent=agent, session=session),
+        first_seq=first,
+        last_seq=last,
+        attempts=attempts,
+        run_at=from_micros(run_at),
+        lease=lease,
+        error=error,
+        dead=bool(dead),
+    )
+
+
+def users(db: Db, *, after: Scope | None = None, limit: int = 1_000) -> list[Scope]:
+    """The users of all tenants, in an order of their own; `after` is the last one of a page."""
+    last = "0" * 32 if after is None else after.owner
+    rows = db.rows("users", after=last, limit=limit)
+    return [Scope(tenant=tenant, user=user) for tenant, user in rows]
+
+
+def spend(
+    db: Db, *, calls: int, tokens: int, max_calls: int | None = None, max_tokens: int | None = None
+) -> bool:
+    """Count what a model costs in this hour; where it exceeds a limit, count nothing: False."""
+    hour = db.now // HOUR
+    if not db.rows("spent", hour=hour):
+        db.run("close_hours", hour=hour)
+        db.run("open_hour", hour=hour)
+    cost = {"hour": hour, "calls": calls, "tokens": tokens}
+    return bool(db.run("spend", **cost, max_calls=max_calls, max_tokens=max_tokens))
+
+
+def spent(db: Db) -> tuple[int, int]:
+    """The calls and tokens of this hour."""
+    row = db.row("spent", hour=db.now // HOUR)
+    return (0, 0) if row is None else (int(row[0]), int(row[1]))
+
+
+class JobRunner:
+    """Takes jobs of some kinds from the queue and does them, in a thread or step by step.
+
+    A subclass does them in `do`, in groups that `group` makes of what was taken at once. Leases
+    are renewed meanwhile; jobs that were taken and not begun are given back.
+    """
+
+    name = "jobs"
+    batch_size = 32
+    lease_seconds = 45.0  # renewed: the jobs of a process that died are free in a minute
+    longest_pause = 15.0  # seconds between two looks at an empty queue
+
+    def __init__(self, store: Store, kinds: Sequence[str]) -> None:
+        self.kinds = tuple(kinds)
+        self.stopped = False
+        self.worked_at = self.idle_at = float("-inf")  # the end of a step, the start of an idle one
+        self._store = store
+        self._paused_until = 0.0
+        self.reset()
+        _runners.add(self)
+
+    def reset(self) -> None:
+        """Begin anew, without a thread and without jobs, as a forked child does."""
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._woken = threading.Event()
+        self._taken: Sequence[Job] = ()
+
+    def do(self, jobs: Sequence[Job]) -> None:
+        """Do a group of jobs: each is finished, failed or released afterwards."""
+        raise NotImplementedError
+
+    def group(self, jobs: Sequence[Job]) -> list[list[Job]]:
+        """Which jobs are done together; by default each alone."""
+        return [[job] for job in jobs]
+
+    def before_step(self) -> None:
+        """What is done before jobs are taken."""
+
+    def after_step(self, jobs: Sequence[Job]) -> None:
+        """What is done after the jobs of a step."""
+
+    def wake(self) -> None:
+        """Look for jobs now."""
+        self.start()
+        self._woken.set()
+
+    def start(self) -> None:
+        """Start the thread if it does not run."""
+        if self.is_running():
+            return
+        with self._lock:
+            if not self.stopped and not self.is_running():
+                name = f"memorist-{self.name}"
+                self._thread = threading.Thread(target=self.run, name=name, daemon=True)
+                self._thread.start()
+
+    def is_running(self) -> bool:
+        """Whether the thread lives."""
+        thread = self._thread
+        return thread is not None and thread.is_alive()
+
+    def stop(self) -> None:
+        """Begin no other job; those that were taken and not begun are given back."""
+        self.stopped = True
+        self._woken.set()
+
+    def join(self, wait_s: float | None) -> None:
+        """Wait for the step at hand."""
+        with self._lock:  # a thread that is just being started is waited for too
+            thread = self._thread
+        if thread is not None:
+            thread.join(wait_s)
+
+    def close(self, wait_s: float | None = EXIT_SECONDS) -> None:
+        """Stop after the job at hand, or without it if it takes long; the rest stays queued."""
+        self.stop()
+        self.join(wait_s)
+        with contextlib.suppress(MemoristError):  # the store may be away
+            self.release(self._taken)
+
+    def catch_up(self, timeout_s: float | None = None) -> int:
+        """Wait until no job is left, for at most so long; return how many are."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        self.wake()
+        while left := self._store.backlog(self.kinds):
+            if self.stopped or (deadline is not None and time.monotonic() >= deadline):
+                return left
+            time.sleep(0.05)
+        return 0
+
+    def run(self) -> None:
+        """Step until it is stopped: at once while there are jobs, else ever more rarely."""
+        pause = GATHER_SECONDS
+        while not self.stopped:
+            began = time.monotonic()
+            try:
+                worked = self.step()
+            except MemoristError as error:
+                if not self.stopped:
+                    log.warning("%s pauses: %s", self.name, error)
+                worked = False
+            if worked:
+                self.worked_at, pause = time.monotonic(), GATHER_SECONDS
+                continue
+            self.idle_at, pause = began, min(pause * 2, self.longest_pause)
+            if self._woken.wait(pause):
+                self._woken.clear()
+                pause = GATHER_SECONDS
+                time.sleep(pause)
+
+    def step(self) -> bool:
+        """Take some jobs and do them; return whether there were any."""
+        self.before_step()
+        if self.paused:
+            return False
+        jobs = self._store.claim(
+            kinds=self.kinds, limit=self.batch_size, lease_seconds=self.lease_seconds
+        )
+        groups = self.group(jobs)
+        self._taken = jobs
+        with renewing(self._store, jobs, self.lease_seconds):
+            try:
+                while groups and not self.stopped and not self.paused:
+                    self.do(groups[0])
+                    groups.pop(0)
+            finally:
+                self._taken = ()
+                for group in groups:
+                    self.release(group)
+        self.after_step(jobs)
+        return bool(jobs)
+
+    def release(self, jobs: Sequence[Job]) -> None:
+        """Give jobs back as if they had not been taken."""
+        for job in jobs:
+            with contextlib.suppress(LeaseLostError):
+                self._store.release(job)
+
+    def fail(self, job: Job, error: Exception) -> None:
+        """Have a job tried again later, or given up when it was tried often enough."""
+        with contextlib.suppress(LeaseLostError):
+            self._store.fail(job, str(error))
+
+    @property
+    def paused(self) -> bool:
+        return time.monotonic() < self._paused_until
+
+    def pause(self, seconds: float) -> None:
+        """Take no jobs for a while."""
+        self._paused_until = time.monotonic() + seconds
+
+
+@contextlib.contextmanager
+def renewing(store: Store, jobs: Sequence[Job], lease_seconds: float) -> Iterator[None]:
+    """Renew the leases of jobs while the block lasts; those that are done are left alone."""
+    over = threading.Event()
+
+    def renew() -> None:
+        for _ in range(int(3 * LONGEST_RENEWAL / lease_seconds)):
+            if over.wait(lease_seconds / 3):
+                return
+            for job in jobs:
+                with contextlib.suppress(MemoristError):  # done by now, or the store is away
+                    store.renew(job, lease_seconds=lease_seconds)
+
+    if jobs:
+        threading.Thread(target=renew, name="memorist-leases", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+class ForegroundGate:
+    """Lets background work wait while a request is answered.
+
+    Python runs one thread at a time and is slow to switch. A request holds the gate as a context;
+    background work calls `wait` between two pieces of work.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests = 0
+        self._free = threading.Event()
+        self._free.set()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._requests += 1
+            self._free.clear()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._requests -= 1
+            if not self._requests:
+                self._free.set()
+
+    def wait(self) -> None:
+        """Wait until no request is being answered, but not for long."""
+        self._free.wait(GATE_SECONDS)
+
+
+_runners: weakref.WeakSet[JobRunner] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Stop before Python does: a thread that it stops inside native code aborts the process."""
+    deadline = time.monotonic() + EXIT_SECONDS
+    runners = list(_runners)
+    for runner in runners:
+        runner.stop()
+    for runner in runners:
+        runner.join(max(deadline - time.monotonic(), 0))
+
+
+def _reset_all() -> None:
+    """A forked child has no threads, and locks that they may have held."""
+    for runner in list(_runners):
+        runner.reset()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
+    os.register_at_fork(after_in_child=_reset_all)
