@@ -7,10 +7,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from langchain_core.messages import BaseMessage
+from langgraph.config import get_config
 
-from memorist.agents.messages import from_langchain, is_stored_kind
+from memorist.agents.messages import field_of, from_langchain, is_stored_kind
 from memorist.errors import ConflictError, MessageError
 from memorist.memory import Memory
 from memorist.records.message import LogEntry, Message
@@ -30,6 +32,31 @@ class Identity:
     user: str
     agent: str | None = None
     session: str | None = None
+
+
+NOBODY = Identity("")
+
+
+def identity_of_run(runtime: Any, fixed: Identity = NOBODY) -> Identity:
+    """Who a run is for: `fixed`, then the run's context, then its configuration.
+
+    The user is empty where none of them names one.
+    """
+    context, config = getattr(runtime, "context", None), getattr(runtime, "config", None)
+    try:
+        configured = (config or get_config()).get("configurable")
+    except RuntimeError:  # outside of a run
+        configured = None
+
+    def look(*names: str) -> str | None:
+        values = [field_of(place, name) for name in names for place in (context, configured)]
+        return next((str(value) for value in values if value), None)
+
+    return Identity(
+        fixed.user or look("user_id") or "",
+        fixed.agent or look("agent_id"),
+        fixed.session or look("session_id", "thread_id"),
+    )
 
 
 @dataclass(slots=True)

@@ -3,8 +3,8 @@
     agent = ReactAgent("openai:gpt-5", memory, user="ada", tools=[search])
     print(agent.process_message("Where did I leave my bike?").message)
 
-LangChain's `create_agent` with `MemoristMiddleware`, and an answer that says what the memory gave
-and cost. Whatever fails of the memory, the agent answers, and `warnings` say so.
+LangChain's `create_agent` with `MemoristMiddleware`, and a response that reports what the memory
+gave and cost. If the memory fails, the agent still answers, and `warnings` say so.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from operator import itemgetter
 from typing import Any
 
@@ -23,58 +24,54 @@ from memorist.errors import MissingExtraError
 
 try:
     from langchain.agents import create_agent
-    from langchain.agents.middleware import ToolErrorMiddleware
-    from langchain.agents.middleware.types import (
-        AgentMiddleware,
-        ExtendedModelResponse,
-        ModelRequest,
-        ModelResponse,
-    )
+    from langchain.agents.middleware import AgentMiddleware, ToolCallRequest, ToolErrorMiddleware
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
-    from langgraph.prebuilt.tool_node import ToolCallRequest
-    from langgraph.types import Command
+    from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 except ImportError as error:
     raise MissingExtraError("agents") from error
 
 from memorist.agents.circuit_breaker import PATIENCE_S
 from memorist.agents.messages import tool_messages
-from memorist.agents.middleware import MemoristMiddleware
-from memorist.agents.request_builder import BuiltRequest
+from memorist.agents.middleware import (
+    AsyncToolHandler,
+    MemoristMiddleware,
+    MemoryRun,
+    ToolAnswer,
+    ToolHandler,
+)
 from memorist.context.builder import DEADLINE_MS, ArticleSource
 from memorist.context.window import Receipt, Window
 from memorist.errors import InvalidError
 from memorist.memory import Memory
 from memorist.providers.images import encode_image
 from memorist.records.query import Recall
-from memorist.records.values import new_id, reply_id
+from memorist.records.values import new_id
 
 ERROR_CHARS = 1_000
 MOST_MESSAGES, MOST_SESSIONS = 50, 1_000  # that are kept in this process
 MODES = ["messages", "custom", "values"]
 NO_MEMORY = "memory: there is none; the agent answers without"
-ToolAnswer = ToolMessage | Command[Any]
 
 log = logging.getLogger("memorist.agents")
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What was recalled for the question; part of a stream where `stream_recall` asks for it."""
+    """What was recalled for the question; streamed with `stream_recall` only."""
 
     recall: Recall
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of what the model says."""
+    """A piece of the model's reply."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """A tool is at work."""
+    """A tool was called."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -82,7 +79,7 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered, or how it failed."""
+    """What a tool returned, or how it failed."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -95,10 +92,10 @@ class ToolResult:
 class Response:
     """The agent's answer, and what it took.
 
-    `receipt` says what the last request to the model held, in tokens; it is None where the memory
-    failed. `recalled` are the ids of the memories in it. `warnings` name what of the memory failed
-    or was late, without user content. `message_id` and `asked_id` are the ids of the answer and
-    of the question in the log.
+    `receipt` lists the tokens of the last request to the model; it is None if the memory failed.
+    `recalled` are the ids of the memories in it. `warnings` name what of the memory failed or was
+    late, without user content. `message_id` and `asked_id` are the ids of the answer and of the
+    question in the log.
     """
 
     message: str
@@ -112,45 +109,24 @@ class Response:
 
 
 Event = Recalled | Token | ToolStarted | ToolResult | Response
-"""What a stream gives, and at its end the response."""
+"""What a stream yields; the last one is the response."""
 
 
 @dataclass(slots=True)
-class AgentRun:
-    """The context of one run: whose it is, and what it leaves behind.
+class AgentRun(MemoryRun):
+    """The context of one run, with the results of its tools by round and position in it."""
 
-    Where `next_reply` is a number, replies that are stored while they stream get ids derived from
-    the question's id and that number.
-    """
-
-    user_id: str
-    agent_id: str | None
-    session_id: str | None
-    asked_id: str = field(default_factory=new_id)
-    receipt: Receipt | None = None
-    stream_recall: bool = False
-    next_reply: int | None = None
-    named: set[str] = field(default_factory=set)
     rounds: dict[str, int] = field(default_factory=dict)
     results: list[tuple[tuple[int, int], ToolResult]] = field(default_factory=list)
-
-    def name_reply(self) -> str:
-        """The id of the next reply."""
-        number = self.next_reply or 0
-        id_ = reply_id(self.asked_id, number)
-        self.next_reply = number + 1
-        self.named.add(id_)
-        return id_
 
 
 class ReactAgent:
     """An agent with a memory.
 
-    `model` is a LangChain chat model or its name. Without a `memory` it answers all the same.
-    Without a `user` each call names one. `window` is how much the model takes in; `larger_model`
-    is asked where that is too little. `middleware` is your own; with `stream_recall`, streams tell
-    what was recalled. The other options are those of `MemoristMiddleware`. `graph` is the graph
-    that `create_agent` made.
+    `model` is a LangChain chat model or its name. With `memory=None` the agent answers without
+    one. Without a `user` each call names one. `middleware` is your own, after the memory's; with
+    `stream_recall`, streams begin with a `Recalled`. The other options are those of
+    `MemoristMiddleware`. `graph` is the graph that `create_agent` made.
     """
 
     def __init__(
@@ -184,7 +160,7 @@ class ReactAgent:
         if memory is None:
             log.warning("%s", NO_MEMORY)
         else:
-            remembering = _RunMiddleware(
+            remembering = MemoristMiddleware(
                 memory,
                 window=window,
                 larger_model=larger_model,
@@ -232,10 +208,10 @@ class ReactAgent:
         asked_id: str | None = None,
         next_reply: int | None = None,
     ) -> Iterator[Event]:
-        """The model's words piece by piece and the events of tools; at the end the response.
+        """The model's reply piece by piece and the events of tools; at the end the response.
 
-        `asked_id` is the message's id in the log, by which it may be asked again. `next_reply`
-        is then how many replies are whole: one that broke off is said anew in its place.
+        `asked_id` is the message's id in the log, to ask it again. `next_reply` is then the number
+        of replies that are complete: one that broke off is replaced.
         """
         run = self._run(session_id, user, agent, asked_id, next_reply)
         state = dict[str, Any]()
@@ -294,10 +270,20 @@ class ReactAgent:
         return {"messages": [*earlier, HumanMessage(text, id=run.asked_id)]}
 
     def _response(self, state: Mapping[str, Any], run: AgentRun) -> Response:
-        report = state.get("memorist")
+        messages, report = state["messages"], state.get("memorist")
         has_failed = report is None or report.get("failed")
-        self._fallback.keep(run, state["messages"] if has_failed else ())
-        return _response(state["messages"], report, run)
+        self._fallback.keep(run, messages if has_failed else ())
+        replies = [message for message in messages if isinstance(message, AIMessage)]
+        return Response(
+            message=str(replies[-1].text) if replies else "",
+            tool_results=tuple(result for _, result in sorted(run.results, key=itemgetter(0))),
+            session_id=(report or {}).get("session") or run.session_id,
+            receipt=run.receipt,
+            recalled=run.receipt.part("memories").ids if run.receipt else (),
+            warnings=_warnings(report),
+            message_id=replies[-1].id if replies else None,
+            asked_id=run.asked_id,
+        )
 
 
 class FallbackHistory:
@@ -308,64 +294,35 @@ class FallbackHistory:
         self._lock = threading.Lock()
 
     def messages(self, run: AgentRun) -> list[BaseMessage]:
-        """What the log may not have of the run's conversation."""
+        """The messages of the run's conversation that the log may not have."""
         with self._lock:
-            return self._messages.get(_conversation(run), [])
+            return self._messages.get((run.user_id, run.agent_id, run.session_id), [])
 
     def keep(self, run: AgentRun, messages: Sequence[BaseMessage]) -> None:
-        """Keep the newest, from a message of the user's on; without any, the log has them all."""
-        last = messages[-MOST_MESSAGES:]
-        first = next((at for at, it in enumerate(last) if isinstance(it, HumanMessage)), len(last))
+        """Keep the newest messages, from one of the user's on; none if the log has them all."""
+        newest = messages[-MOST_MESSAGES:]
+        kept = list(dropwhile(lambda message: not isinstance(message, HumanMessage), newest))
+        conversation = (run.user_id, run.agent_id, run.session_id)
         with self._lock:
-            self._messages.pop(_conversation(run), None)
-            if first < len(last):
-                self._messages[_conversation(run)] = list(last[first:])
+            self._messages.pop(conversation, None)
+            if kept:
+                self._messages[conversation] = kept
             while len(self._messages) > MOST_SESSIONS:
                 self._messages.popitem(last=False)
 
 
-def _conversation(run: AgentRun) -> tuple[str | None, ...]:
-    return run.user_id, run.agent_id, run.session_id
-
-
-class _RunMiddleware(MemoristMiddleware):
-    """The middleware, which leaves the receipt of each run with that run."""
-
-    def build(self, request: ModelRequest[Any]) -> BuiltRequest:
-        built = super().build(request)
-        run = request.runtime.context
-        if isinstance(run, AgentRun) and run.stream_recall and built.recall is not None:
-            run.stream_recall = False  # once for each question
-            request.runtime.stream_writer(Recalled(built.recall))
-        return built
-
-    def reply_namer(self, request: ModelRequest[Any]) -> Callable[[], str] | None:
-        run = request.runtime.context
-        is_named = isinstance(run, AgentRun) and run.next_reply is not None
-        return run.name_reply if is_named else None
-
-    def answered(
-        self, built: BuiltRequest, response: ModelResponse[Any]
-    ) -> ExtendedModelResponse[Any]:
-        if isinstance(run := built.request.runtime.context, AgentRun):
-            run.receipt = built.receipt
-        return super().answered(built, response)
-
-
 class _ToolEvents(ToolErrorMiddleware[Any, Any]):
-    """Streams the start and end of tools; one that raises answers the model with its error."""
+    """Streams the start and end of tools; an exception becomes an error text for the model."""
 
     def __init__(self) -> None:
         super().__init__(lambda error, _: f"{type(error).__name__}: {error}"[:ERROR_CHARS])
 
-    def wrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolAnswer]
-    ) -> ToolAnswer:
+    def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolAnswer:
         began = _started(request)
         return _ended(request, super().wrap_tool_call(request, handler), began)
 
     async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
+        self, request: ToolCallRequest, handler: AsyncToolHandler
     ) -> ToolAnswer:
         began = _started(request)
         return _ended(request, await super().awrap_tool_call(request, handler), began)
@@ -381,13 +338,8 @@ def _ended(request: ToolCallRequest, answer: ToolAnswer, began: float) -> ToolAn
     call, run = request.tool_call, request.runtime.context
     took_ms = round((time.perf_counter() - began) * 1_000, 3)
     message = next(iter(tool_messages(answer)), None)  # None if it only changed the state
-    result = ToolResult(
-        name=call["name"],
-        arguments=call["args"],
-        result=str(message.text) if message else "",
-        success=message is None or message.status != "error",
-        duration_ms=took_ms,
-    )
+    text, success = (str(message.text), message.status != "error") if message else ("", True)
+    result = ToolResult(call["name"], call["args"], text, success, took_ms)
     request.runtime.stream_writer(result)
     if isinstance(run, AgentRun):
         run.results.append((_position(run, request), result))
@@ -395,7 +347,7 @@ def _ended(request: ToolCallRequest, answer: ToolAnswer, began: float) -> ToolAn
 
 
 def _position(run: AgentRun, request: ToolCallRequest) -> tuple[int, int]:
-    """Which call of which round it is: those of one round run at the same time."""
+    """The round of a call, and its position in it: those of one round run at the same time."""
     calling = [it for it in request.state["messages"] if isinstance(it, AIMessage)][-1]
     ids = [call["id"] for call in calling.tool_calls]
     number = run.rounds.setdefault(calling.id or "", len(run.rounds))
@@ -403,30 +355,15 @@ def _position(run: AgentRun, request: ToolCallRequest) -> tuple[int, int]:
 
 
 def _event(mode: str, data: Any, run: AgentRun) -> Event | None:
-    """The event of what LangGraph streams; what models say inside of tools is left out."""
+    """The event for what LangGraph streams; None for the replies of models inside of tools."""
     if mode == "custom":
-        return data if isinstance(data, Recalled | ToolStarted | ToolResult) else None
+        event = Recalled(data) if isinstance(data, Recall) else data
+        return event if isinstance(event, Recalled | ToolStarted | ToolResult) else None
     message, metadata = data
     is_reply = isinstance(message, AIMessage) and metadata.get("langgraph_node") == "model"
     if message.id in run.named:  # LangGraph streams it once more, as it has got another id
         return None
     return Token(str(message.text)) if is_reply and message.text else None
-
-
-def _response(
-    messages: Sequence[BaseMessage], report: Mapping[str, Any] | None, run: AgentRun
-) -> Response:
-    replies = [message for message in messages if isinstance(message, AIMessage)]
-    return Response(
-        message=str(replies[-1].text) if replies else "",
-        tool_results=tuple(result for _, result in sorted(run.results, key=itemgetter(0))),
-        session_id=(report or {}).get("session") or run.session_id,
-        receipt=run.receipt,
-        recalled=run.receipt.part("memories").ids if run.receipt else (),
-        warnings=_warnings(report),
-        message_id=replies[-1].id if replies else None,
-        asked_id=run.asked_id,
-    )
 
 
 def _warnings(report: Mapping[str, Any] | None) -> tuple[str, ...]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from langchain.agents.middleware.types import ModelRequest, ModelResponse
+from langchain.agents.middleware import ModelResponse
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
 from memorist.agents.circuit_breaker import CircuitBreaker
 from memorist.agents.pending_writes import Identity, PendingWrites
+from memorist.agents.request_builder import Request
 from memorist.aio import in_thread
 from memorist.chat import Stream
 from memorist.records.message import Message
@@ -23,30 +25,30 @@ from memorist.records.values import replace_unstorable
 
 FLUSH_SECONDS = 0.1
 
+Reply = ModelResponse[Any]
+ModelHandler = Callable[[Request], Reply]
+AsyncModelHandler = Callable[[Request], Awaitable[Reply]]
+
 
 @dataclass(slots=True)
 class _PartialReply:
-    """The pieces of a reply so far, and how many of them were taken to be stored."""
+    """The pieces of a reply that are not stored yet, and the stream that stores them."""
 
     id: str
-    pieces: list[str] = field(default_factory=list)
-    taken: int = 0
+    pieces: deque[str] = field(default_factory=deque)
     stream: Stream | None = None
     failed: bool = False
 
     def take(self) -> str:
-        """The text that came since the last time."""
-        upto = len(self.pieces)
-        text = "".join(self.pieces[self.taken : upto])
-        self.taken = upto
-        return text
+        """The text that came since the last time; more may come meanwhile."""
+        return "".join(self.pieces.popleft() for _ in range(len(self.pieces)))
 
 
 class ReplyRecorder(BaseCallbackHandler):
     """Stores the reply to one request bit by bit, as an unfinished message.
 
-    `PendingWrites` finishes it when the whole is there. Where storing fails, it stops trying, and
-    the reply is stored at its end as any other. `next_id` names replies; else the model does.
+    `PendingWrites` replaces it by the whole reply. After a failure it stops, and the reply is
+    stored at its end as any other. `next_id` makes the ids of replies; by default the model does.
     """
 
     # Called in line with the stream, before the caller gets a token, as callers may leave at any
@@ -70,28 +72,22 @@ class ReplyRecorder(BaseCallbackHandler):
         self._is_over = False
         self._lock = threading.Lock()
 
-    def ask(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelResponse[Any]:
+    def ask(self, request: Request, handler: ModelHandler) -> Reply:
         """The model's response, whose reply is stored as it comes."""
         try:
             response = handler(self._listening(request))
         except BaseException:
-            self._abandon()
+            self._end(abandoned=True)
             raise
         self._end()
         return self._renamed(response)
 
-    async def aask(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
+    async def aask(self, request: Request, handler: AsyncModelHandler) -> Reply:
         """`ask`, for asyncio."""
         try:
             response = await handler(self._listening(request))
         except BaseException:  # also where the caller has gone
-            await in_thread(self._abandon)
+            await in_thread(self._end, abandoned=True)
             raise
         if self._replies:
             await in_thread(self._end)
@@ -127,15 +123,11 @@ class ReplyRecorder(BaseCallbackHandler):
             if not self._is_over:
                 self._store(at_once=False)
 
-    def _abandon(self) -> None:
-        """Store what has come; it stays unfinished."""
+    def _end(self, *, abandoned: bool = False) -> None:
+        """Stop, after what is being stored; an abandoned reply is stored as far as it came."""
         with self._lock:
-            self._store(at_once=True)
-        self._end()
-
-    def _end(self) -> None:
-        """Stop; the lock waits for what is being stored."""
-        with self._lock:
+            if abandoned:
+                self._store(at_once=True)
             self._is_over = True
 
     def _store(self, *, at_once: bool) -> None:
@@ -161,7 +153,7 @@ class ReplyRecorder(BaseCallbackHandler):
         self._breaker.run("store", work, None, failed)
         return not failed
 
-    def _listening(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+    def _listening(self, request: Request) -> Request:
         """The request with this recorder among the callbacks of its model."""
         model = request.model
         if not isinstance(model, BaseChatModel):
@@ -174,7 +166,7 @@ class ReplyRecorder(BaseCallbackHandler):
             callbacks = [*(callbacks or ()), self]
         return request.override(model=model.model_copy(update={"callbacks": callbacks}))
 
-    def _renamed(self, response: ModelResponse[Any]) -> ModelResponse[Any]:
+    def _renamed(self, response: Reply) -> Reply:
         """The response with each reply under the id that it is stored by."""
         return replace(response, result=[self._with_stored_id(it) for it in response.result])
 
@@ -182,9 +174,9 @@ class ReplyRecorder(BaseCallbackHandler):
         run_id = self._runs.get(message.id or "")
         if run_id is None:
             return message
-        id_, reply = message.id, self._replies.get(run_id)
-        if self._next_id is not None:
-            id_ = reply.id if reply is not None else self._next_id()
-        elif reply is not None and reply.stream is not None:
+        reply, id_ = self._replies.get(run_id), message.id
+        if reply is None:
+            id_ = self._next_id() if self._next_id is not None else id_
+        elif self._next_id is not None or reply.stream is not None:
             id_ = reply.id
         return message if id_ == message.id else message.model_copy(update={"id": id_})

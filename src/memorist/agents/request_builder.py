@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from langchain.agents.middleware.types import ModelRequest
+from langchain.agents.middleware import ModelRequest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
@@ -32,6 +32,8 @@ from memorist.records.documents import Summary
 from memorist.records.message import LogEntry, Message
 from memorist.records.query import Recall
 
+Request = ModelRequest[Any]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltRequest:
@@ -41,7 +43,7 @@ class BuiltRequest:
     that a stored summary covers. `moved`: why another model is asked.
     """
 
-    request: ModelRequest[Any]
+    request: Request
     receipt: Receipt | None = None
     recall: Recall | None = None
     summary: str = ""
@@ -71,7 +73,7 @@ class RequestBuilder(ContextBuilder):
     _recall: Recall = field(default_factory=lambda: Recall(hits=()))
     _unstored: bool = False
 
-    def build(self, request: ModelRequest[Any]) -> BuiltRequest:
+    def build(self, request: Request) -> BuiltRequest:
         """The request with what is remembered, in no more tokens than the window holds."""
         window, own = self.window, request.system_message
         assembly = self._gathered(request)
@@ -103,7 +105,7 @@ class RequestBuilder(ContextBuilder):
             tight=not fits or len(draft.blocks) < len(draft.inputs.blocks),
         )
 
-    def _gathered(self, request: ModelRequest[Any]) -> Assembly:
+    def _gathered(self, request: Request) -> Assembly:
         """Everything but the earlier messages; the window shrinks by the newest round of calls."""
         messages, own = request.messages, request.system_message
         at = asked_at(messages)
@@ -294,7 +296,7 @@ def _placed(part: Any, note: str) -> Any:
     return part
 
 
-def schemas_of(request: ModelRequest[Any]) -> list[dict[str, Any]]:
+def schemas_of(request: Request) -> list[dict[str, Any]]:
     """The schemas that are sent with a request: of its tools and of its response format."""
     specs = getattr(request.response_format, "schema_specs", None)
     if specs is None:

@@ -1,32 +1,26 @@
-"""The toolbox: what an agent may do with its memory, for every framework's tools.
-
-Plain functions of plain values, with the words a model reads about them.
-"""
+"""Toolbox: the memory tools of an agent as plain methods, with the texts that a model reads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, get_args
+from typing import Annotated, Literal, TypedDict
 
-from memorist.agents import tool_schema as schema
+from memorist.agents.tool_schema import ToolSchema, schema_of
 from memorist.context.window import Window
 from memorist.errors import ConflictError, InvalidError, MessageError, ScopeError, StoreError
 from memorist.memory import Memory
-from memorist.records.memory_item import Kind, MemoryItem
+from memorist.records.memory_item import Kind
 from memorist.records.message import ROLES, Message, Source, least_trusted, readable
-from memorist.records.query import Hit
 from memorist.records.values import check_share, new_id
 from memorist.views.library import WINDOW, Library
 from memorist.views.notebook import Notebook
 
 DEADLINE_MS = 1_000.0  # a model that asks outright can wait longer than a reply can
-IMPORTANCE = 0.7
 MOST_HITS, MOST_ARTICLES, MOST_TAGS = 200, 100, 1_000
 LONGEST_QUESTION = 200_000  # characters: more of them take a second or more to count
 LONGEST_SAID = 8 * 1024 * 1024  # characters, as many as a request may bring
-WRITER: Source = "assistant"  # whose words they are that a model stores
+WRITER: Source = "assistant"  # the source of what a model stores
 READING = ("recall", "retrieve_context")
 NAMES = (
     "recall",
@@ -43,16 +37,106 @@ NAMES = (
 )
 _ROLES = {"human": "user", "ai": "assistant", "function": "tool", "developer": "system"}
 
+Question = Annotated[str, "What you want to know: a question or keywords."]
+Limit = Annotated[int, "How many results at most."]
+Content = Annotated[str, "What to keep, as one statement that is clear by itself."]
+Importance = Annotated[float, "How much it matters, from 0 to 1."]
+Tags = Annotated[list[str] | None, "Words to find it by."]
+SessionId = Annotated[str, "The id of the conversation."]
+UserId = Annotated[str, "Whose memory it is."]
+Role = Annotated[str, "Who said it: user, assistant, system or tool."]
+Verbatim = Annotated[str, "What was said, word for word."]
+MessageType = Annotated[str | None, "What the sender calls this kind of message."]
+MessageId = Annotated[str | None, "Its own id: a message sent twice is stored once."]
+Force = Annotated[bool, "Summarise the newest messages too, which else stay as they are."]
+Operation = Annotated[
+    Literal[
+        "read",
+        "overwrite",
+        "append",
+        "prepend",
+        "delete_section_by_header",
+        "replace_section_by_header",
+        "delete_all_notes",
+    ],
+    "What to do with the notes.",
+]
+NoteText = Annotated[str | None, "The Markdown to write; not for read and the deletions."]
+Header = Annotated[str | None, "The header of the section to replace or delete, as in `## Plans`."]
+Reserved = Annotated[int, "Tokens that the conversation takes of the window already."]
+Subject = Annotated[str | None, "Whom or what the fact is about; with predicate and object."]
+Predicate = Annotated[str | None, "What is said of the subject, as in `lives in`."]
+Object = Annotated[str | None, "What completes it, as in `Berlin`."]
+
+
+class RecalledItem(TypedDict):
+    """Something remembered, and why it was found."""
+
+    id: str
+    kind: str
+    text: str
+    when: str
+    why: str
+    role: str
+    session_id: str
+
+
+class RememberedMessage(TypedDict):
+    """Where a message is; `stored` is false if it was there already."""
+
+    message_id: str
+    session_id: str
+    stored: bool
+
+
+class StoredMemory(TypedDict):
+    """A memory as it is kept; without an id it was not, and `why` tells the reason."""
+
+    id: str
+    kind: str
+    category: str
+    importance: float
+    tags: list[str]
+    known_since: str
+    expires_at: str
+    fact_id: str
+    why: str
+
+
+class SessionSummary(TypedDict):
+    """The summary of a session; `updated` says whether it is new."""
+
+    session_id: str
+    updated: bool
+    messages: int
+    tokens: int
+    tokens_saved: int
+    made_by: str
+    text: str
+    why: str
+
+
+class CitedArticle(TypedDict):
+    """An article or a part of one, and where it stands."""
+
+    id: str
+    title: str
+    citation: str
+    text: str
+    whole: bool
+    tokens: int
+    why: str
+
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """What an agent may do with the memory of its user.
+    """The memory tools of an agent, for one user or for many.
 
         box = Toolbox(memory, user="ada", agent="tutor")
         box.store_fact("Ada speaks German.", subject="Ada", predicate="speaks", object="German")
         print(box.recall("which languages?")[0]["text"])
 
-    Without a user it is for many: `for_user` gives each their own. With one, it refuses others.
+    A toolbox with a user refuses other users; without one, `for_user` makes each user's own.
     """
 
     memory: Memory
@@ -63,14 +147,16 @@ class Toolbox:
     window: Window = field(default_factory=lambda: Window(max_tokens=WINDOW))
 
     def for_user(self, user_id: str | None) -> Toolbox:
-        """The same for one user; a toolbox that has a user refuses any other."""
-        if not user_id and self.user is None:
-            raise ScopeError("no user is named; give user_id")
-        if self.user is not None and user_id and user_id != self.user:
+        """The toolbox of one user; one that has a user already refuses any other."""
+        if self.user is None:
+            if not user_id:
+                raise ScopeError("no user is named; give user_id")
+            return replace(self, user=user_id)
+        if user_id and user_id != self.user:
             raise ScopeError("this toolbox is for another user; leave user_id out")
-        return self if self.user is not None else replace(self, user=user_id)
+        return self
 
-    def recall(self, query: schema.Question, limit: schema.Limit = 10) -> list[schema.RecalledItem]:
+    def recall(self, query: Question, limit: Limit = 10) -> list[RecalledItem]:
         """Search the memory of past conversations: messages, facts, memories and notes.
 
         Use it before you answer anything that was or may have been talked about before. Each
@@ -84,36 +170,37 @@ class Toolbox:
         if not found.hits and (silent := [*found.late, *found.failed]):
             # An empty list would say that nothing is known.
             raise StoreError(f"the memory could not be searched in time: {', '.join(silent)}")
-        return [_recalled(hit) for hit in found.hits]
+        return [
+            RecalledItem(
+                id=hit.id,
+                kind=hit.kind,
+                text=hit.text,
+                when=_iso(hit.created_at),
+                why=str(hit.why),
+                role=hit.speaker or hit.role or "",
+                session_id=hit.session_id or "",
+            )
+            for hit in found.hits
+        ]
 
-    def remember(
-        self, content: schema.Verbatim, role: schema.Role = "user"
-    ) -> schema.RememberedMessage:
+    def remember(self, content: Verbatim, role: Role = "user") -> RememberedMessage:
         """Store something that was said in this conversation, word for word, for good.
 
         What is worth keeping of it is found out in the background.
         """
         check_length(content, LONGEST_SAID, "content")
-        message = Message(_role(role), content)
-        done = self.memory.remember(
-            message,
-            user=self._user,
-            agent=self.agent,
-            session=self.session,
-            source=_source(least_trusted((message.role, WRITER))),
-        )
-        return _stored(message, done.session_id, done.added)
+        return self._remember(Message(_role(role), content), self._user, self.session, WRITER)
 
     def store_session_message(
         self,
-        session_id: schema.SessionId,
-        user_id: schema.UserId,
-        role: schema.Role,
-        content: schema.Verbatim,
-        importance_score: schema.Importance = IMPORTANCE,
-        message_type: schema.MessageType = None,
-        message_id: schema.MessageId = None,
-    ) -> schema.RememberedMessage:
+        session_id: SessionId,
+        user_id: UserId,
+        role: Role,
+        content: Verbatim,
+        importance_score: Importance = 0.7,
+        message_type: MessageType = None,
+        message_id: MessageId = None,
+    ) -> RememberedMessage:
         """Store one message of a conversation, word for word.
 
         With a message_id it may be sent again: it is stored once.
@@ -128,48 +215,29 @@ class Toolbox:
             structured_data={**data, "message_type": message_type} if message_type else data,
         )
         user, session = self.for_user(user_id)._user, self._session(session_id)
-        try:
-            done = self.memory.remember(
-                message,
-                user=user,
-                agent=self.agent,
-                session=session,
-                source=_source(least_trusted((message.role, "user"))),
-            )
-        except ConflictError:
-            scope = self.memory.scope(user=user, session=session)
-            if not _is_there(self.memory.messages.get(scope, [message.message_id]), message):
-                raise
-            return _stored(message, session, 0)
-        return _stored(message, done.session_id, done.added)
+        return self._remember(message, user, session, "user")
 
     def store_concept(
-        self,
-        content: schema.Content,
-        importance: schema.Importance = IMPORTANCE,
-        tags: schema.Tags = None,
-    ) -> schema.StoredMemory:
+        self, content: Content, importance: Importance = 0.7, tags: Tags = None
+    ) -> StoredMemory:
         """Keep a concept: what something is or means, a definition, how things hang together."""
         return self._keep("concept", content, importance, tags)
 
     def store_episode(
-        self,
-        content: schema.Content,
-        importance: schema.Importance = IMPORTANCE,
-        tags: schema.Tags = None,
-    ) -> schema.StoredMemory:
+        self, content: Content, importance: Importance = 0.7, tags: Tags = None
+    ) -> StoredMemory:
         """Keep an episode: something that happened, with whom, where and when."""
         return self._keep("episode", content, importance, tags)
 
     def store_fact(
         self,
-        content: schema.Content,
-        importance: schema.Importance = IMPORTANCE,
-        tags: schema.Tags = None,
-        subject: schema.Subject = None,
-        predicate: schema.Predicate = None,
-        object: schema.Object = None,
-    ) -> schema.StoredMemory:
+        content: Content,
+        importance: Importance = 0.7,
+        tags: Tags = None,
+        subject: Subject = None,
+        predicate: Predicate = None,
+        object: Object = None,
+    ) -> StoredMemory:
         """Keep a fact: something that is so, as a statement.
 
         With subject, predicate and object it also becomes a link between the two; an older one
@@ -190,29 +258,20 @@ class Toolbox:
         return kept
 
     def store_procedure(
-        self,
-        content: schema.Content,
-        importance: schema.Importance = IMPORTANCE,
-        tags: schema.Tags = None,
-    ) -> schema.StoredMemory:
+        self, content: Content, importance: Importance = 0.7, tags: Tags = None
+    ) -> StoredMemory:
         """Keep a procedure: how something is done, step by step."""
         return self._keep("procedure", content, importance, tags)
 
     def store_working_memory(
-        self,
-        content: schema.Content,
-        importance: schema.Importance = IMPORTANCE,
-        tags: schema.Tags = None,
-    ) -> schema.StoredMemory:
+        self, content: Content, importance: Importance = 0.7, tags: Tags = None
+    ) -> StoredMemory:
         """Keep something for now: what matters to the task at hand, and expires after it."""
         return self._keep("working", content, importance, tags)
 
     def summarize_session(
-        self,
-        session_id: schema.SessionId,
-        user_id: schema.UserId,
-        force_update: schema.Force = False,
-    ) -> schema.SessionSummary:
+        self, session_id: SessionId, user_id: UserId, force_update: Force = False
+    ) -> SessionSummary:
         """Summarise the older messages of a conversation, if there are new ones among them.
 
         The messages themselves stay. Without new ones, you get the summary as it is.
@@ -225,7 +284,7 @@ class Toolbox:
             why = made.fell_back
         else:
             why = "nothing new is to be summarised" if newest else "there are not enough messages"
-        return schema.SessionSummary(
+        return SessionSummary(
             session_id=session,
             updated=made is not None,
             messages=newest.messages if newest else 0,
@@ -237,10 +296,7 @@ class Toolbox:
         )
 
     def manage_long_term_memory(
-        self,
-        operation: schema.Operation = "read",
-        content: schema.NoteText = None,
-        section_header: schema.Header = None,
+        self, operation: Operation = "read", content: NoteText = None, section_header: Header = None
     ) -> str:
         """Read or edit your notes about the user: one Markdown text, kept over conversations.
 
@@ -252,8 +308,8 @@ class Toolbox:
         return notes.manage(operation, content, section_header)
 
     def retrieve_context(
-        self, query: schema.Question, top_k: schema.Limit = 5, reserved_tokens: schema.Reserved = 0
-    ) -> list[schema.CitedArticle]:
+        self, query: Question, top_k: Limit = 5, reserved_tokens: Reserved = 0
+    ) -> list[CitedArticle]:
         """Look a question up in the articles on the shelf, as far as they fit the window.
 
         Cite what you use of them by its citation.
@@ -264,7 +320,7 @@ class Toolbox:
             query, top_k, reserved_tokens, window=self.window.budget, model=self.window.model
         )
         return [
-            schema.CitedArticle(
+            CitedArticle(
                 id=it.id,
                 title=it.title,
                 citation=it.citation,
@@ -292,9 +348,28 @@ class Toolbox:
             raise ScopeError("no user is named; give user_id")
         return self.user
 
+    def _remember(
+        self, message: Message, user: str, session: str | None, writer: Source
+    ) -> RememberedMessage:
+        """Store a message, trusted no more than its writer; one that is there is left as it is."""
+        source, id_ = least_trusted((message.role, writer)), message.message_id
+        try:
+            done = self.memory.remember(
+                message, user=user, agent=self.agent, session=session, source=source
+            )
+        except ConflictError:
+            scope = self.memory.scope(user=user, session=session)
+            entries = self.memory.messages.get(scope, [id_])
+            if session is None or not any(_is_same(entry.message, message) for entry in entries):
+                raise
+            return RememberedMessage(message_id=id_, session_id=session, stored=False)
+        return RememberedMessage(
+            message_id=id_, session_id=done.session_id, stored=bool(done.added)
+        )
+
     def _keep(
         self, kind: Kind, content: str, importance: float, tags: list[str] | None
-    ) -> schema.StoredMemory:
+    ) -> StoredMemory:
         check_share(importance, "importance")
         check_length(content, LONGEST_QUESTION, "content")
         if not isinstance(tags, list | tuple | None):
@@ -311,16 +386,27 @@ class Toolbox:
             tags=tuple(tags or ()),
             source=WRITER,
         )
-        return _stored_memory(kind, self.memory.memories.get(id_, user=self._user) if id_ else None)
+        item = self.memory.memories.get(id_, user=self._user) if id_ else None
+        return StoredMemory(
+            id=id_,
+            kind=item.kind if item else kind,
+            category=item.category if item else "",
+            importance=item.importance if item else 0.0,
+            tags=list(item.tags) if item else [],
+            known_since=_iso(item.created_at if item else None),
+            expires_at=_iso(item.expires_at if item else None),
+            fact_id="",
+            why="" if item else "it says nothing that is not known already",
+        )
 
 
-def tool_schemas() -> list[schema.ToolSchema]:
+def tool_schemas() -> list[ToolSchema]:
     """The schemas of all tools of the toolbox."""
-    return [schema.schema_of(getattr(Toolbox, name), reads=name in READING) for name in NAMES]
+    return [schema_of(getattr(Toolbox, name), reads=name in READING) for name in NAMES]
 
 
 def check_length(text: str | None, most: int, name: str) -> None:
-    """What is no text at all is told of where it is used."""
+    """Raise if a text is too long; what is no text at all is refused where it is used."""
     if isinstance(text, str) and len(text) > most:
         raise InvalidError(f"{name} has {len(text)} characters; it may have {most} at most")
 
@@ -337,50 +423,10 @@ def _role(role: str) -> str:
     return known
 
 
-def _source(name: str) -> Source:
-    return next(one for one in get_args(Source) if one == name)
-
-
-def _stored(message: Message, session_id: str, added: int) -> schema.RememberedMessage:
-    return schema.RememberedMessage(
-        message_id=message.message_id, session_id=session_id, stored=bool(added)
-    )
-
-
-def _is_there(found: Sequence[Any], message: Message) -> bool:
-    """Whether another door stored the same words under the same id, and told more of them."""
-    for entry in found:
-        held = entry.message
-        words = (held.content or "", str(held.content), readable(held.content), held.text)
-        if held.role == message.role and message.content in words:
-            return True
-    return False
-
-
-def _recalled(hit: Hit) -> schema.RecalledItem:
-    return schema.RecalledItem(
-        id=hit.id,
-        kind=hit.kind,
-        text=hit.text,
-        when=_iso(hit.created_at),
-        why=str(hit.why),
-        role=hit.speaker or hit.role or "",
-        session_id=hit.session_id or "",
-    )
-
-
-def _stored_memory(kind: Kind, item: MemoryItem | None) -> schema.StoredMemory:
-    return schema.StoredMemory(
-        id=item.id if item else "",
-        kind=item.kind if item else kind,
-        category=item.category if item else "",
-        importance=item.importance if item else 0.0,
-        tags=list(item.tags) if item else [],
-        known_since=_iso(item.created_at if item else None),
-        expires_at=_iso(item.expires_at if item else None),
-        fact_id="",
-        why="" if item else "it says nothing that is not known already",
-    )
+def _is_same(stored: Message, message: Message) -> bool:
+    """Whether a stored message has the role and the text of this one, in whatever form."""
+    texts = (stored.content or "", str(stored.content), readable(stored.content), stored.text)
+    return stored.role == message.role and message.content in texts
 
 
 def _iso(moment: datetime | None) -> str:

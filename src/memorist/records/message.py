@@ -473,7 +473,7 @@ def is_trusted(source: str) -> bool:
     return source in ("user", "assistant", "system")
 
 
-def least_trusted(sources: Iterable[str]) -> str:
+def least_trusted(sources: Iterable[str]) -> Source:
     """The least trusted of some sources."""
     return _BY_TRUST[min(map(trust_of, sources), default=0)]
 

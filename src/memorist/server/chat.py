@@ -15,8 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memorist.agents.overflow import is_overflow
-from memorist.agents.tool_schema import Limit, Question, RecalledItem
-from memorist.agents.toolbox import Toolbox
+from memorist.agents.toolbox import Limit, Question, RecalledItem, Toolbox
 from memorist.aio import in_thread
 from memorist.chat import Chat
 from memorist.config import Settings
