@@ -26,7 +26,7 @@ from benchmarks.scale_corpus import Corpus, TopicEmbedder
 from benchmarks.scale_probe import TENANT, Figures, Probe, measure, user_of
 from benchmarks.scale_report import grids_of
 from memorist import Fact, Memory, Message, Scope, SqliteStore
-from memorist.records.change import Add
+from memorist.records.memories import Add
 
 SIZES = (1_000, 10_000, 100_000)
 MILLION = 1_000_000

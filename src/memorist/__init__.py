@@ -39,19 +39,19 @@ from memorist.providers.embedder import Embedder, Reranker
 from memorist.providers.minilm import MiniLM
 from memorist.providers.tokenizer import Tokenizer
 from memorist.recall.fusion import Ranking
-from memorist.records.change import (
+from memorist.records.documents import Article, Note, Summary
+from memorist.records.memories import (
     Add,
     Change,
     Expire,
+    Fact,
+    MemoryItem,
     Promote,
     Reinforce,
     Restore,
     Retract,
     Supersede,
 )
-from memorist.records.documents import Article, Note, Summary
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
 from memorist.records.message import (
     AgentCallMsg,
     Appended,

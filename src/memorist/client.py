@@ -48,12 +48,10 @@ from memorist.memory import Memory
 from memorist.namespaces import Articles, Entries, Facts, Jobs, Memories
 from memorist.operations import OPERATIONS, make_cursor
 from memorist.providers.http import MAX_SERVER_BYTES, PAGE, Connection, NotHereError, part
-from memorist.records.change import Change
 from memorist.records.decode import from_json
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult, Summary
 from memorist.records.entry import Answer, Ask, Put
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Change, Fact, MemoryItem
 from memorist.records.message import (
     UNSET,
     Job,

@@ -12,11 +12,9 @@ from memorist.context.compression.compress import Compression
 from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import InvalidError
 from memorist.providers.images import encode_image
-from memorist.records.change import Change
 from memorist.records.decode import from_json
 from memorist.records.entry import Answer, Ask, Entry, Get, Ids, Namespaces, Put, Search
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Change, Fact, MemoryItem
 from memorist.records.message import UNSET, LogEntry, Message
 from memorist.records.query import Filters, check_deadline
 from memorist.records.scope import Scope

@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING
 from memorist.errors import InvalidError, NotFoundError
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.records.api_key import ApiKey
-from memorist.records.change import Add, Change, Reinforce, Retract, Supersede
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult
 from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
-from memorist.records.fact import Fact, topic_of
-from memorist.records.memory_item import Kind, MemoryItem
+from memorist.records.memories import (
+    Add,
+    Change,
+    Fact,
+    Kind,
+    MemoryItem,
+    Reinforce,
+    Retract,
+    Supersede,
+    topic_of,
+)
 from memorist.records.message import UNSET, Job, LogEntry, Message, least_trusted
 from memorist.records.query import RECALL_DEADLINE_MS, Filters, Forgotten, Hit, Query
 from memorist.records.scope import Scope

@@ -9,9 +9,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memorist.errors import ConflictError, LeaseLostError, NotFoundError
-from memorist.records.change import Add, Expire, Promote, Reinforce, Restore, Retract, Supersede
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import (
+    Add,
+    Expire,
+    Fact,
+    MemoryItem,
+    Promote,
+    Reinforce,
+    Restore,
+    Retract,
+    Supersede,
+)
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.records.values import new_id

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from memorist.errors import MemoristError
-from memorist.records.change import Add, Retract
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, MemoryItem, Retract
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.records.values import fold, new_id

@@ -7,10 +7,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any
 
-from memorist.records.change import Add, Expire, Retract
 from memorist.records.documents import Article, Chunk
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, Expire, Fact, MemoryItem, Retract
 from memorist.records.message import Message
 from memorist.store.base import Store
 from tests.conformance.worlds import fresh_scope

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memorist.errors import LeaseLostError, NotFoundError
-from memorist.records.change import Add
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, Fact, MemoryItem
 from memorist.records.message import MAX_ATTEMPTS, Job, Message
 from memorist.records.scope import Scope
 from memorist.records.values import now

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from memorist.errors import LeaseLostError
-from memorist.records.change import Add, Retract, Supersede
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, Fact, MemoryItem, Retract, Supersede
 from memorist.records.message import Message
 from memorist.records.query import NO_FILTERS, Filters, Found, Synonym
 from memorist.records.scope import Scope

@@ -8,9 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from memorist.records.change import Add
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, Fact, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.records.values import new_id

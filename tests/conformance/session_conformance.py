@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memorist.errors import NotFoundError, ScopeError
-from memorist.records.change import Add, Expire
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, Expire, Fact, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store

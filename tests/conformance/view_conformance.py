@@ -7,9 +7,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memorist.errors import ConflictError, DimensionError, NotFoundError, RecordError
-from memorist.records.change import Add, Expire, Promote, Reinforce, Retract, Supersede
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import (
+    Add,
+    Expire,
+    Fact,
+    MemoryItem,
+    Promote,
+    Reinforce,
+    Retract,
+    Supersede,
+)
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store

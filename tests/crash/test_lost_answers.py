@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from memorist.records.change import Add, Reinforce
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, MemoryItem, Reinforce
 from memorist.store.base import Store
 from tests.crash.evidence import SCOPE, batch, check_store, open_store
 from tests.crash.proxy import Proxy

@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from memorist.errors import LeaseLostError
-from memorist.records.change import Add
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, MemoryItem
 from memorist.records.message import MAX_ATTEMPTS, Job
 from memorist.records.values import now
 from memorist.store.base import Store

@@ -13,8 +13,7 @@ import sys
 import time
 
 from memorist.errors import LeaseLostError
-from memorist.records.change import Add
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, MemoryItem
 from memorist.records.message import Job
 from memorist.store.base import Store
 from tests.crash.evidence import SCOPE, open_store

@@ -18,9 +18,7 @@ import psycopg
 import pytest
 
 from memorist.errors import StoreError
-from memorist.records.change import Add
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, Fact, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store

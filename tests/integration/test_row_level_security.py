@@ -10,11 +10,9 @@ import psycopg
 import pytest
 
 from memorist.errors import ConfigError, StoreError, StoreUnavailableError
-from memorist.records.change import Add
 from memorist.records.documents import Article, Chunk, Summary
 from memorist.records.entry import Put
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, Fact, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.postgres.db import word_keys

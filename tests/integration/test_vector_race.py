@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from memorist import Memory
-from memorist.records.change import Expire
+from memorist.records.memories import Expire
 from memorist.records.values import now
 from memorist.store import search
 from memorist.store.engine import Db

@@ -14,8 +14,7 @@ from memorist.errors import RecordError
 from memorist.lifecycle.audit import KINDS, Audit, AuditKind, AuditSettings, audit, junk_family
 from memorist.lifecycle.audit_comparison import Comparison, compare
 from memorist.lifecycle.mem0_export import read_mem0
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Fact, MemoryItem
 from memorist.records.scope import Scope
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

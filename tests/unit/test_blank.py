@@ -8,8 +8,7 @@ import pytest
 
 from memorist import Memory, Message, Recall
 from memorist.language.text import passages
-from memorist.records.change import Add
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, MemoryItem
 from memorist.records.scope import Scope
 from memorist.store import indexing
 from tests.support.models import WordEmbedder

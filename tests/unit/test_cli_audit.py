@@ -9,9 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from memorist.cli.main import app
-from memorist.records.change import Add
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, Fact, MemoryItem
 from memorist.records.scope import Scope
 from memorist.store.sqlite.store import SqliteStore
 

@@ -20,7 +20,7 @@ from memorist import Fact, InvalidError, Memory, MemoryItem, NotFoundError, Sqli
 from memorist.cli import options as show
 from memorist.cli.main import app
 from memorist.cli.worker import work
-from memorist.records.change import Add
+from memorist.records.memories import Add
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.store.jobs import JobRunner

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from memorist import InvalidError, Memory, Message
-from memorist.records.change import Add, Retract, Supersede
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, Fact, MemoryItem, Retract, Supersede
 from memorist.records.query import Filters, Recall
 from memorist.records.scope import Scope
 from memorist.store.sqlite.store import SqliteStore

@@ -15,9 +15,7 @@ import pytest
 
 from memorist import Memory, Message, ProviderError
 from memorist.recall.indexer import PASSAGES, Indexer
-from memorist.records.change import Add, Expire
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, Expire, Fact, MemoryItem
 from memorist.records.message import MAX_ATTEMPTS
 from memorist.records.scope import Scope
 from memorist.store.sqlite.store import SqliteStore

@@ -9,7 +9,7 @@ import pytest
 from memorist.language.injection import injections
 from memorist.lifecycle.audit import audit
 from memorist.lifecycle.rules import extract
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 

@@ -11,8 +11,7 @@ import pytest
 from memorist.errors import InvalidError
 from memorist.lifecycle.policy import plan
 from memorist.lifecycle.settings import Extraction, Policy, Retention
-from memorist.records.change import Expire, Promote
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Expire, MemoryItem, Promote
 from memorist.records.scope import Scope
 from tests.support.lives import DAY, NEW_YEAR, Life, Lives
 

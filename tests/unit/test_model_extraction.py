@@ -26,7 +26,7 @@ from memorist.lifecycle.model import (
 )
 from memorist.providers.chat_model import as_chat_model
 from memorist.providers.openai_chat import OpenAIChat
-from memorist.records.memory_item import Kind
+from memorist.records.memories import Kind
 from memorist.records.message import LogEntry, Message, least_trusted
 from memorist.testing.model_server import FAILURES, ModelServer
 

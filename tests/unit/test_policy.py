@@ -19,7 +19,7 @@ from memorist.lifecycle.policy import (
     surplus,
 )
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 

@@ -17,9 +17,17 @@ from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.keep import keep, neighbours_of
 from memorist.lifecycle.reconcile import Neighbours, PendingChanges, reconcile, undo
 from memorist.lifecycle.settings import DEFAULT_POLICY
-from memorist.records.change import Add, Change, Expire, Reinforce, Restore, Retract, Supersede
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import (
+    Add,
+    Change,
+    Expire,
+    Fact,
+    MemoryItem,
+    Reinforce,
+    Restore,
+    Retract,
+    Supersede,
+)
 from memorist.records.message import trust_of
 from memorist.records.scope import Scope
 from memorist.records.values import new_id

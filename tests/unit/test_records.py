@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memorist import Article, Fact, InvalidError, MemoryItem, RecordError, Scope, ScopeError
 from memorist.language.text import PASSAGE_CHARS, passages
 from memorist.recall.channels import MAX_TERMS, terms_of
-from memorist.records.fact import topic_of
+from memorist.records.memories import topic_of
 from memorist.records.message import MAX_ATTEMPTS, Message, retry_delay_seconds, source_of
 from memorist.records.values import fold
 from tests.support.hostile import HOSTILE_IDS

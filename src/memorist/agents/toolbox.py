@@ -10,7 +10,7 @@ from memorist.agents.tool_schema import ToolSchema, schema_of
 from memorist.context.window import Window
 from memorist.errors import ConflictError, InvalidError, MessageError, ScopeError, StoreError
 from memorist.memory import Memory
-from memorist.records.memory_item import Kind
+from memorist.records.memories import Kind
 from memorist.records.message import ROLES, Message, Source, least_trusted, readable
 from memorist.records.values import check_share, new_id
 from memorist.views.library import WINDOW, Library

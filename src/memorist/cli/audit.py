@@ -22,8 +22,7 @@ from memorist.cli.render import (
 from memorist.lifecycle.audit import KINDS, Audit, AuditKind, AuditSettings, Finding
 from memorist.lifecycle.audit import audit as run_audit
 from memorist.lifecycle.mem0_export import read_mem0
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Fact, MemoryItem
 from memorist.records.values import now
 
 BAR_CHARS = 20

@@ -14,7 +14,7 @@ from memorist.cli.render import Columns, console, print_json, remark, short_id, 
 from memorist.config import Settings
 from memorist.lifecycle.policy import Maintained
 from memorist.lifecycle.settings import Extraction, Retention
-from memorist.records.change import Change, Expire
+from memorist.records.memories import Change, Expire
 
 TEXT_CHARS = 120
 

@@ -18,8 +18,7 @@ from memorist.cli.render import (
     short_id,
     timestamp,
 )
-from memorist.records.change import Restore, Retract
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import MemoryItem, Restore, Retract
 from memorist.records.values import now
 
 Ended = Annotated[bool, typer.Option("--all", help="Also those that have ended, with the reason.")]

@@ -25,8 +25,7 @@ from memorist.lifecycle.audit_comparison import (
     contradicting_statements,
     empty_words,
 )
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Fact, MemoryItem
 from memorist.records.values import check_moment, check_share, fold
 
 AuditKind = Literal[

@@ -25,8 +25,7 @@ from memorist.language.text import (
     stems,
     stop_words,
 )
-from memorist.records.fact import FIRST, Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import FIRST, Fact, MemoryItem
 from memorist.records.values import fold
 
 _LOOK_AT_CHARS = 2_000

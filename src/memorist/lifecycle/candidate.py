@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memorist.language.text import is_single_valued
-from memorist.records.memory_item import Kind
+from memorist.records.memories import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

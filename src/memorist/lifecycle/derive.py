@@ -14,9 +14,7 @@ from memorist.lifecycle.reconcile import Neighbours, PendingChanges, reconcile
 from memorist.lifecycle.rules import extract
 from memorist.lifecycle.settings import Extraction
 from memorist.lifecycle.tools import lessons
-from memorist.records.change import Add, Change, Restore, Retract
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Add, Change, Fact, MemoryItem, Restore, Retract
 from memorist.records.message import Job, LogEntry, is_trusted
 from memorist.records.scope import Scope
 from memorist.store.base import Store

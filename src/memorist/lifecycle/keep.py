@@ -10,9 +10,7 @@ from memorist.errors import ConflictError, NotFoundError
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.reconcile import Neighbours, has_ended, reconcile, undo
 from memorist.lifecycle.settings import Policy
-from memorist.records.change import Change
-from memorist.records.fact import Fact, topic_of
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Change, Fact, MemoryItem, topic_of
 from memorist.records.query import Filters
 from memorist.records.scope import Scope
 from memorist.records.values import fold

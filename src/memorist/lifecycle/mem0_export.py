@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from memorist.errors import InvalidError, RecordError
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import MemoryItem
 from memorist.records.scope import Scope
 
 _LISTS = ("results", "memories", "points", "result", "data", "items")

@@ -20,7 +20,7 @@ from memorist.language.secrets import find_secrets
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.settings import Extraction
 from memorist.providers.chat_model import ChatModel, Reply, estimate_tokens_of
-from memorist.records.memory_item import Kind
+from memorist.records.memories import Kind
 from memorist.records.message import LogEntry, is_trusted, least_trusted
 from memorist.records.values import UNSEEN, check_text, fold, json_line, shorten
 from memorist.store.base import Store

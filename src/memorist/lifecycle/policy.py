@@ -14,8 +14,7 @@ from memorist.language.lexicon import category_of, tags_of
 from memorist.language.secrets import find_secrets
 from memorist.lifecycle.candidate import Candidate
 from memorist.lifecycle.settings import DEFAULT_POLICY, Extraction, Policy
-from memorist.records.change import Expire, Promote
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Expire, MemoryItem, Promote
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store

@@ -15,9 +15,19 @@ from memorist.language.likeness import alike, contains
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy
 from memorist.lifecycle.tools import is_lesson
-from memorist.records.change import Add, Change, Expire, Reinforce, Restore, Retract, Supersede
-from memorist.records.fact import FIRST, Fact, topic_of
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import (
+    FIRST,
+    Add,
+    Change,
+    Expire,
+    Fact,
+    MemoryItem,
+    Reinforce,
+    Restore,
+    Retract,
+    Supersede,
+    topic_of,
+)
 from memorist.records.message import trust_of
 from memorist.records.scope import Scope
 from memorist.records.values import new_id

@@ -25,7 +25,7 @@ from memorist.language.lexicon import (
 from memorist.language.secrets import find_secrets
 from memorist.language.text import hide_quotes, is_single_valued, sentences, without_pasted
 from memorist.lifecycle.candidate import Candidate, Claim
-from memorist.records.memory_item import Kind
+from memorist.records.memories import Kind
 from memorist.records.message import Message, is_trusted
 
 MAX_MESSAGE_CHARS = 6_000

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from memorist.errors import InvalidError
 from memorist.providers.chat_model import ChatModel
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import MemoryItem
 
 BOOSTS: Mapping[str, float] = {
     "error_patterns": 0.3,

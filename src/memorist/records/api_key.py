@@ -8,35 +8,33 @@ from datetime import datetime
 
 from memorist.errors import RecordError
 from memorist.records.scope import Scope
-from memorist.records.values import check_key, check_moments, now
+from memorist.records.values import Checked, Key, now
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApiKey:
+class ApiKey(Checked):
     """What is stored of a key: its user, how long it is valid, and its SHA-256.
 
     A key without a user is an admin's, who names the user in each request. It is refused from
     `expires_at` on, and at any time once `revoked_at` is set.
     """
 
-    id: str
+    id: Key
     tenant: str
     user: str | None
     digest: str = field(repr=False)
-    label: str = ""
+    label: Key = ""
     created_at: datetime = field(default_factory=now)
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        check_key(self.id, "id")
-        check_key(self.label, "label")
         Scope(tenant=self.tenant, user="" if self.user is None else self.user)
-        if not isinstance(self.digest, str) or not _DIGEST.fullmatch(self.digest):
+        Checked.__post_init__(self)
+        if not _DIGEST.fullmatch(self.digest):
             raise RecordError("digest must be a SHA-256 in hexadecimal")
-        check_moments(self, "created_at", "expires_at", "revoked_at")
 
     @property
     def admin(self) -> bool:

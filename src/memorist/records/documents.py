@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from memorist.errors import RecordError
 from memorist.records.scope import Scope
-from memorist.records.values import check_key, check_moments, check_text, new_id, now
+from memorist.records.values import Checked, Key, new_id, now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Checked):
     """A text in place of the first `messages` of a session, the last of which has `last_seq`.
 
     It extends the summary with the id `previous`, if there is one. `tokens_before` is what those
@@ -36,21 +36,18 @@ class Summary:
     text: str
     last_seq: int
     messages: int
-    made_by: str
+    made_by: Key
     tokens_before: int
     tokens: int
     previous: str | None = None
     asked: bool = False
-    id: str = field(default_factory=new_id)
+    id: Key = field(default_factory=new_id)
     created_at: datetime = field(default_factory=now)
 
     def __post_init__(self) -> None:
         if self.scope.session is None:
             raise RecordError("a summary is of a session; name it in the scope")
-        check_text(self.text, "text")
-        check_key(self.made_by, "made_by")
-        check_key(self.id, "id")
-        check_moments(self, "created_at")
+        Checked.__post_init__(self)
 
     @property
     def saved(self) -> int:
@@ -59,24 +56,20 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Article:
+class Article(Checked):
     """A document that an agent may quote from; its uri says where it came from."""
 
     scope: Scope
     title: str
     text: str
     uri: str = ""
-    id: str = field(default_factory=new_id)
+    id: Key = field(default_factory=new_id)
     created_at: datetime = field(default_factory=now)
 
     def __post_init__(self) -> None:
         if self.scope.session is not None:
             raise RecordError("an article belongs to a user or an agent, not to a session")
-        check_text(self.title, "title")
-        check_text(self.text, "text")
-        check_text(self.uri, "uri")
-        check_key(self.id, "id")
-        check_moments(self, "created_at")
+        Checked.__post_init__(self)
 
     @property
     def owner(self) -> str:

@@ -10,7 +10,9 @@ import time
 import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from functools import cache, partial
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from memorist.errors import InvalidError, RecordError
 
@@ -178,33 +180,65 @@ def map_json(
     return value
 
 
-def check_share(value: float, field_name: str) -> None:
-    """Raise unless `value` lies between 0 and 1."""
+def check_share(value: float, field: str) -> float:
+    """Return `value` if it lies between 0 and 1."""
     if not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise RecordError(f"{field_name} must be a number from 0 to 1")
+        raise RecordError(f"{field} must be a number from 0 to 1")
+    return value
 
 
-def check_keys(record: object, *names: str) -> None:
-    """Turn the named fields of a frozen record into tuples of keys."""
-    for name in names:
-        values = getattr(record, name)
-        if not isinstance(values, list | tuple):
-            raise RecordError(f"{name} must be a list, got {type(values).__name__}")
-        object.__setattr__(record, name, tuple(check_key(value, name) for value in values))
+def _check_keys(values: object, field: str) -> tuple[str, ...]:
+    if not isinstance(values, list | tuple):
+        raise RecordError(f"{field} must be a list, got {type(values).__name__}")
+    return tuple(check_key(value, field) for value in values)
 
 
-def check_texts(record: object, *names: str) -> None:
-    """Raise unless the named fields are text that every store keeps, or None."""
-    for name in names:
-        if (value := getattr(record, name)) is not None:
-            check_text(value, name)
+Key = Annotated[str, check_key]
+"""The type of a short text that records are looked up by."""
+_CHECKS: Mapping[Any, Callable[..., Any]] = {
+    str: check_text,
+    Key: check_key,
+    datetime: check_moment,
+    float: check_share,
+    tuple[str, ...]: _check_keys,
+}
 
 
-def check_moments(record: object, *names: str) -> None:
-    """Turn the named fields of a frozen record into UTC; None stays None."""
-    for name in names:
-        if (value := getattr(record, name)) is not None:
-            object.__setattr__(record, name, check_moment(value, name))
+class Checked:
+    """A frozen record that is checked when it is made, each field by its type.
+
+    Text and keys are those every store keeps, floats lie between 0 and 1, a `Literal` has one of
+    its values; moments are turned into UTC, lists of keys into tuples.
+    """
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        kind: Any = type(self)
+        for name, check, optional in _checks_of(kind):
+            value = getattr(self, name)
+            if not (optional and value is None) and (checked := check(value, name)) is not value:
+                object.__setattr__(self, name, checked)
+
+
+@cache
+def _checks_of(kind: Any) -> list[tuple[str, Callable[..., Any], bool]]:
+    checks = []
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        optional = NoneType in get_args(hint)
+        hint = get_args(hint)[0] if optional else hint
+        check = _CHECKS.get(hint)
+        if get_origin(hint) is Literal:
+            check = partial(_check_choice, choices=get_args(hint))
+        if check:
+            checks.append((name, check, optional))
+    return checks
+
+
+def _check_choice(value: object, field: str, choices: tuple[str, ...]) -> object:
+    if value not in choices:
+        raise RecordError(f"{field} must be one of {', '.join(choices)}")
+    return value
 
 
 def dump_json(value: Any) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memorist.errors import NotFoundError
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Fact, MemoryItem
 from memorist.records.query import Forgotten
 from memorist.records.scope import Scope
 from memorist.records.values import check_each, to_micros

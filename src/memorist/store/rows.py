@@ -10,8 +10,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from memorist.records.api_key import ApiKey
 from memorist.records.documents import ArticleInfo, Summary
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Fact, MemoryItem
 from memorist.records.values import dump_json, from_micros, to_micros
 
 R = TypeVar("R")

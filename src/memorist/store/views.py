@@ -8,18 +8,18 @@ from datetime import datetime
 from typing import Any
 
 from memorist.errors import ConflictError, NotFoundError, RecordError
-from memorist.records.change import (
+from memorist.records.memories import (
     Add,
     Change,
     Expire,
+    Fact,
+    MemoryItem,
     Promote,
     Reinforce,
     Restore,
     Retract,
     Supersede,
 )
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
 from memorist.records.message import Job
 from memorist.records.scope import Scope
 from memorist.records.values import check_each, to_micros

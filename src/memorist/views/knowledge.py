@@ -12,7 +12,7 @@ from typing import Any
 from memorist.errors import BadAnswerError, InvalidError, MessageError, NotFoundError, ProviderError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction, Policy
 from memorist.memory import Memory
-from memorist.records.fact import Fact
+from memorist.records.memories import Fact
 from memorist.records.message import ROLES, Job, Message
 from memorist.records.query import Recall
 from memorist.views.conversation import BaseMemory, ConversationMemory, Wire

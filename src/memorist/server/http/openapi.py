@@ -9,8 +9,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel, Field, TypeAdapter
 
 from memorist.records.documents import Article, ArticleInfo, Note
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Fact, MemoryItem
 from memorist.records.message import Message, Remembered, Session
 from memorist.records.query import Forgotten, Hit, Recall, Why
 from memorist.records.scope import Scope

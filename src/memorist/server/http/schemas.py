@@ -15,7 +15,7 @@ from memorist.agents.toolbox import LONGEST_QUESTION
 from memorist.context.window import SUMMARY_PREFIX, Window
 from memorist.errors import InvalidError
 from memorist.providers.images import refuse_image
-from memorist.records.memory_item import Kind
+from memorist.records.memories import Kind
 from memorist.records.message import Message, Source
 from memorist.server.http.media_guard import check_content, check_structured_data
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel
 
 from memorist.lifecycle.audit import Audit, Finding
-from memorist.records.change import Expire
+from memorist.records.memories import Expire
 from memorist.records.message import Job
 from memorist.records.query import Forgotten
 from memorist.server.http.authentication import CurrentCaller

@@ -10,9 +10,7 @@ from pydantic import BaseModel
 
 from memorist.errors import InvalidError
 from memorist.namespaces import is_about
-from memorist.records.change import Change
-from memorist.records.fact import Fact
-from memorist.records.memory_item import MemoryItem
+from memorist.records.memories import Change, Fact, MemoryItem
 from memorist.records.query import Forgotten
 from memorist.records.values import check_moment
 from memorist.server.http.authentication import CurrentCaller

@@ -337,7 +337,7 @@ CREATE TABLE memorist_writes (
   used_at timestamptz NOT NULL
 );
 
--- As `fold` in records/text.py, for messages that other programs insert.
+-- As `fold` in records/values.py, for messages that other programs insert.
 CREATE FUNCTION folded(said text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
   SELECT regexp_replace(regexp_replace(replace(normalize(regexp_replace(
     normalize(lower(said), NFKD), '[\u0300-\u036f]', '', 'g'), NFC), 'ß', 'ss'),

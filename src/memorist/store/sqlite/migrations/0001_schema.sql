@@ -60,7 +60,7 @@ CREATE TABLE message_revisions (
 CREATE INDEX revisions_by_message ON message_revisions (message, id);
 
 -- What search works on: a span of a message or of a derived record. A message's passages have the
--- ids from 1048576 times its own upward (records/ids.py); those of derived records are negative.
+-- ids from 1048576 times its own upward (records/values.py); those of derived records are negative.
 -- `own` and `asks` are language/signals.py's; `outdated` says that a newer message changed what
 -- this one says, or that it was taken back.
 CREATE TABLE passages (
@@ -141,7 +141,7 @@ CREATE TABLE memory_items (
   PRIMARY KEY (owner, id)
 ) WITHOUT ROWID;
 
--- `memory` is the id of the memory that states the fact; records/fact.py explains the moments.
+-- `memory` is the id of the memory that states the fact; records/memories.py explains the moments.
 CREATE TABLE facts (
   owner TEXT NOT NULL,
   id TEXT NOT NULL,

@@ -1,4 +1,4 @@
-"""Facts: edges of the graph, with when they were true and when that was known."""
+"""Memories and facts, which are derived from messages, and the changes that can happen to them."""
 
 from __future__ import annotations
 
@@ -6,25 +6,42 @@ import hashlib
 import unicodedata
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Literal
 
 from memorist.errors import RecordError
 from memorist.records.scope import Scope
-from memorist.records.values import (
-    check_key,
-    check_keys,
-    check_moments,
-    check_share,
-    check_text,
-    check_texts,
-    new_id,
-    now,
-)
+from memorist.records.values import Checked, Key, new_id, now
 
+Kind = Literal["concept", "episode", "fact", "procedure", "working"]
+Tier = Literal["short", "long"]
 FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class MemoryItem(Checked):
+    """A memory; `sources` are the ids of the messages it came from."""
+
+    scope: Scope
+    text: str
+    kind: Kind = "fact"
+    category: Key = "knowledge"
+    importance: float = 0.5
+    tags: tuple[str, ...] = ()
+    tier: Tier = "short"
+    source: str = "user"
+    sources: tuple[str, ...] = ()
+    id: Key = field(default_factory=new_id)
+    created_at: datetime = field(default_factory=now)
+    uses: int = 0
+    used_at: datetime | None = None
+    expires_at: datetime | None = None
+    ended_at: datetime | None = None
+    superseded_by: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact(Checked):
     """`subject predicate object`, true from `valid_from` to `valid_to`, known likewise.
 
     An open end is None: true until further notice, known until retracted. `ended_at` is when
@@ -43,7 +60,7 @@ class Fact:
     confidence: float = 1.0
     source: str = "user"
     sources: tuple[str, ...] = ()
-    id: str = field(default_factory=new_id)
+    id: Key = field(default_factory=new_id)
     superseded_by: str | None = None
     reason: str | None = None
     ended_at: datetime | None = None
@@ -51,16 +68,10 @@ class Fact:
     memory: str | None = None
 
     def __post_init__(self) -> None:
+        Checked.__post_init__(self)
         for name in ("subject", "predicate", "object"):
-            if not check_text(getattr(self, name), name).strip():
+            if not getattr(self, name).strip():
                 raise RecordError(f"{name} is empty")
-        check_key(self.id, "id")
-        check_share(self.confidence, "confidence")
-        check_keys(self, "sources")
-        check_texts(self, "source", "superseded_by", "reason", "memory")
-        check_moments(
-            self, "valid_from", "valid_to", "known_from", "known_to", "ended_at", "said_at"
-        )
         if self.valid_from and self.valid_to and self.valid_to < self.valid_from:
             raise RecordError("valid_to lies before valid_from")
 
@@ -107,3 +118,67 @@ def topic_of(subject: str, predicate: str) -> str:
     """A key of subject and predicate, without case and spacing."""
     folded = "\x00".join(map(_plain, (subject, predicate)))
     return hashlib.sha256(folded.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """A new memory or fact."""
+
+    record: MemoryItem | Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reinforce(Checked):
+    """It was said or used again: count that, add the messages that say so, raise its importance."""
+
+    id: str
+    sources: tuple[str, ...] = ()
+    importance: float | None = None
+    at: datetime = field(default_factory=now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supersede(Checked):
+    """A newer record supersedes an older one, which is ended and linked to it."""
+
+    old_id: str
+    record: MemoryItem | Fact
+    reason: str = ""
+    at: datetime = field(default_factory=now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promote:
+    """From the short-term tier to the long-term one."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expire(Checked):
+    """It has expired; it stays visible in the past."""
+
+    id: str
+    reason: str = ""
+    at: datetime = field(default_factory=now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retract(Checked):
+    """It was wrong; it stays visible as once believed. `by` is the id of what is right instead."""
+
+    id: str
+    reason: str = ""
+    at: datetime = field(default_factory=now)
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore(Checked):
+    """What ended or was retracted holds again."""
+
+    id: str
+    reason: str = ""
+
+
+Change = Add | Reinforce | Supersede | Promote | Expire | Retract | Restore
