@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import repeat
 from pathlib import Path
 
 from memorist import Memory
@@ -31,7 +32,7 @@ def talk(path: str, first: int, last: int, where: str = "") -> None:
                     sys.stdin.readline()
                 return own(messages)
 
-            boat.small._script._function = reply
+            boat.small._script = repeat(reply)
         for turn in range(first, last + 1):
             boat.ask(said(turn))
             os.write(1, b"%d\n" % turn)

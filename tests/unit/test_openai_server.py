@@ -28,8 +28,15 @@ from memorist.errors import InvalidError, ProviderError
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.remote import OpenAIEmbedder
 from memorist.providers.tokenizer import tokenizer_for
-from memorist.testing.model_server import Dropped, ErrorAnswer, Limit, Mode, ModelServer, Script
-from memorist.testing.openai_errors import Like, overflow, rate_limit, server_error, wrong_key
+from memorist.testing.model_server import Dropped, Limit, Mode, ModelServer, Script
+from memorist.testing.openai_errors import (
+    ErrorAnswer,
+    Like,
+    overflow,
+    rate_limit,
+    server_error,
+    wrong_key,
+)
 
 CALL: dict[str, Any] = {"name": "recall", "args": {"query": "where?"}}
 QUESTION: Any = {"messages": [("user", "Where?")]}

@@ -16,6 +16,7 @@ from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from langchain_core.tools import tool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_tests.unit_tests import ChatModelUnitTests
 from pydantic import BaseModel
 
@@ -23,7 +24,6 @@ from memorist.context.tokens import TokenCounter
 from memorist.errors import InvalidError, ProviderError
 from memorist.providers.langchain import LangChainChat
 from memorist.providers.tokenizer import tokenizer_for
-from memorist.testing.plain_counter import PlainCounter
 from memorist.testing.scripted import Cut, Prompt, ScriptedChatModel, ScriptedOverflowError
 
 CALL: dict[str, Any] = {"name": "recall", "args": {"query": "where?"}}
@@ -256,7 +256,7 @@ def test_its_window_is_in_its_profile() -> None:
 
 
 def test_what_memorist_counts_as_fitting_is_not_refused() -> None:
-    plain, counter = PlainCounter(), TokenCounter(tokenizer_for())
+    counter = TokenCounter(tokenizer_for())
     wires: list[dict[str, Any]] = [
         {"role": "system", "content": "Be kind. 我三月搬到了柏林"},
         {"role": "user", "content": [{"type": "text", "text": "look"}], "name": "ada"},
@@ -270,11 +270,10 @@ def test_what_memorist_counts_as_fitting_is_not_refused() -> None:
         },
         {"role": "tool", "content": "42", "tool_call_id": "1"},
     ]
-    model = ScriptedChatModel(["a"])
-    model.bind_tools([recall]).invoke("hi")
-    tools = model.prompts[0].tools
-    assert 0 < plain.request(wires) <= counter.request(wires)
-    assert 0 < plain.tools(tools) <= counter.tools(tools)
+    tools = [convert_to_openai_tool(recall)]
+    most = counter.request(wires) + counter.tools(tools)
+    model = ScriptedChatModel(["fits"], max_input_tokens=most).bind_tools([recall])
+    assert model.invoke(wires).content == "fits"
 
 
 def test_memorists_own_counter_may_count() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Like = Literal["openai", "vllm", "vllm-0.9", "llama.cpp"]
+_INVALID = "invalid_request_error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,9 @@ class ErrorAnswer:
 def wrong_key(like: Like = "openai") -> ErrorAnswer:
     """401: the key is not known."""
     if like == "openai":
-        told = (
-            "Incorrect API key provided: sk-****. You can find your API key at "
-            "https://platform.openai.com/account/api-keys."
-        )
-        return _openai(401, told, "invalid_request_error", "invalid_api_key")
+        page = "https://platform.openai.com/account/api-keys"
+        text = f"Incorrect API key provided: sk-****. You can find your API key at {page}."
+        return _openai(401, text, _INVALID, "invalid_api_key")
     if like == "llama.cpp":
         return _llama_cpp(401, "Invalid API Key", "authentication_error")
     return ErrorAnswer(401, {"error": "Unauthorized"})
@@ -33,19 +32,20 @@ def wrong_key(like: Like = "openai") -> ErrorAnswer:
 
 def rate_limit(retry_after_s: float = 1, code: str = "rate_limit_exceeded") -> ErrorAnswer:
     """429, with Retry-After, as OpenAI sends it; local servers know no such limit."""
-    told = (
+    text = (
         "Rate limit reached for requests on tokens per min (TPM): Limit 30000, Used 29980, "
         f"Requested 60. Please try again in {retry_after_s:g}s."
     )
-    error = _openai(429, told, "tokens", code)
-    return ErrorAnswer(error.status, error.body, {"Retry-After": f"{retry_after_s:g}"})
+    return replace(
+        _openai(429, text, "tokens", code), headers={"Retry-After": f"{retry_after_s:g}"}
+    )
 
 
 def server_error(like: Like = "openai") -> ErrorAnswer:
-    """500: something broke on the other side."""
+    """500: something broke on the server."""
     if like == "openai":
-        told = "The server had an error while processing your request. Sorry about that!"
-        return _openai(500, told, "server_error", None)
+        text = "The server had an error while processing your request. Sorry about that!"
+        return _openai(500, text, "server_error")
     if like == "llama.cpp":
         return _llama_cpp(500, "Compute error.", "server_error")
     return _vllm(500, "EngineCore encountered an issue.", "InternalServerError", like)
@@ -53,54 +53,46 @@ def server_error(like: Like = "openai") -> ErrorAnswer:
 
 def overflow(tokens: int, max_tokens: int, like: Like = "openai") -> ErrorAnswer:
     """400: the prompt is longer than the window; each maker says so in its own way."""
+    limit = f"This model's maximum context length is {max_tokens} tokens. However, "
     if like == "openai":
-        told = (
-            f"This model's maximum context length is {max_tokens} tokens. However, your messages "
-            f"resulted in {tokens} tokens. Please reduce the length of the messages."
-        )
-        code = "context_length_exceeded"
-        return _openai(400, told, "invalid_request_error", code, "messages")
+        cure = "Please reduce the length of the messages."
+        text = f"{limit}your messages resulted in {tokens} tokens. {cure}"
+        return _openai(400, text, _INVALID, "context_length_exceeded", "messages")
     if like == "llama.cpp":
-        told = (
-            f"request ({tokens} tokens) exceeds the available context size "
-            f"({max_tokens} tokens), try increasing it"
-        )
-        sizes = {"n_prompt_tokens": tokens, "n_ctx": max_tokens}
-        return _llama_cpp(400, told, "exceed_context_size_error", sizes)
-    told = (
-        f"This model's maximum context length is {max_tokens} tokens. However, you requested "
-        f"{tokens + 100} tokens ({tokens} in the messages, 100 in the completion). Please reduce "
-        "the length of the messages or completion."
+        size = f"the available context size ({max_tokens} tokens), try increasing it"
+        text, kind = f"request ({tokens} tokens) exceeds {size}", "exceed_context_size_error"
+        return _llama_cpp(400, text, kind, n_prompt_tokens=tokens, n_ctx=max_tokens)
+    text = (
+        f"{limit}you requested {tokens + 100} tokens ({tokens} in the messages, 100 in the "
+        "completion). Please reduce the length of the messages or completion."
     )
-    return _vllm(400, told, "BadRequestError", like)
-
-
-def _openai(
-    status: int, message: str, kind: str, code: str | None, param: str | None = None
-) -> ErrorAnswer:
-    told = {"message": message, "type": kind, "param": param, "code": code}
-    return ErrorAnswer(status, {"error": told})
+    return _vllm(400, text, "BadRequestError", like)
 
 
 def not_found(path: str) -> ErrorAnswer:
-    """404: no such place."""
-    return _openai(404, f"Invalid URL ({path})", "invalid_request_error", None)
+    """404: there is no such path."""
+    return _openai(404, f"Invalid URL ({path})", _INVALID)
 
 
 def bad_request(message: str, param: str | None = None) -> ErrorAnswer:
     """400: the request cannot be read."""
-    return _openai(400, message, "invalid_request_error", None, param)
+    return _openai(400, message, _INVALID, param=param)
+
+
+def _openai(
+    status: int, message: str, kind: str, code: str | None = None, param: str | None = None
+) -> ErrorAnswer:
+    error = {"message": message, "type": kind, "param": param, "code": code}
+    return ErrorAnswer(status, {"error": error})
 
 
 def _vllm(status: int, message: str, kind: str, like: Like) -> ErrorAnswer:
-    told: dict[str, Any] = {"message": message, "type": kind, "param": None, "code": status}
-    if like == "vllm-0.9":  # until then the error lay bare
-        return ErrorAnswer(status, {"object": "error", **told})
-    return ErrorAnswer(status, {"error": told})
+    error: dict[str, Any] = {"message": message, "type": kind, "param": None, "code": status}
+    is_bare = like == "vllm-0.9"  # later versions wrap the error
+    return ErrorAnswer(status, {"object": "error", **error} if is_bare else {"error": error})
 
 
-def _llama_cpp(
-    status: int, message: str, kind: str, more: Mapping[str, int] | None = None
-) -> ErrorAnswer:
-    told = {"code": status, "message": message, "type": kind, **(more or {})}
-    return ErrorAnswer(status, {"error": told})
+def _llama_cpp(status: int, message: str, kind: str, **sizes: int) -> ErrorAnswer:
+    return ErrorAnswer(
+        status, {"error": {"code": status, "message": message, "type": kind, **sizes}}
+    )

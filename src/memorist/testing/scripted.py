@@ -1,11 +1,11 @@
-"""A LangChain chat model that says what a test tells it to, and keeps what it was asked.
+"""A LangChain chat model that answers by a script, and keeps what it was asked.
 
     model = ScriptedChatModel([{"name": "recall", "args": {"query": "city"}}, "In Berlin."])
     agent = create_agent(model, tools=[recall])
     agent.invoke({"messages": "Where does Ada live?"})
     assert model.prompts[0].tools[0]["function"]["name"] == "recall"
 
-`replies` is given one by one, or is a function of the messages. A reply is a text; a tool call
+`replies` are given one by one, or are a function of the messages. A reply is a text; a tool call
 {"name": …, "args": …}, with an "id" if it matters, or a list of them; an `AIMessage`, or a dict
 with "content" and whatever else one has; an exception, which is raised; `Cut`; or a function of
 the messages that returns any of these.
@@ -18,13 +18,15 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
+from memorist.context.tokens import TokenCounter
 from memorist.errors import InvalidError, MissingExtraError, ProviderError
+from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.values import new_id
-from memorist.testing.plain_counter import PlainCounter
 
 try:
     from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -46,11 +48,6 @@ try:
 except ImportError as error:
     raise MissingExtraError("langchain") from error
 
-__all__ = ["Cut", "Prompt", "ScriptedChatModel", "ScriptedOverflowError"]
-
-
-_PIECES = re.compile(r"\S*\s*")  # a stream comes word by word
-
 
 @dataclass(frozen=True)
 class Cut:
@@ -58,70 +55,6 @@ class Cut:
 
     text: str
     error: Exception = field(default_factory=lambda: ConnectionError("the connection was lost"))
-
-
-ScriptedReply = (
-    str
-    | AIMessage
-    | Mapping[str, Any]
-    | Sequence[Mapping[str, Any]]
-    | BaseException
-    | type[BaseException]
-    | Cut
-    | Callable[[list[BaseMessage]], Any]
-)
-
-
-class _Script:
-    """Replies one by one, for any number of threads."""
-
-    def __init__(self, replies: Any) -> None:
-        self._function = replies if callable(replies) else None
-        self._replies = iter(()) if callable(replies) else iter(replies)
-        self._given = 0
-        self._lock = threading.Lock()
-
-    def next(self, messages: list[BaseMessage]) -> AIMessage | Cut:
-        """What the model says now."""
-        if self._function is not None:
-            return _message(self._function, messages)
-        with self._lock:
-            try:
-                reply = next(self._replies)
-            except StopIteration:
-                told = f"the script is over after {self._given} replies: give it one more"
-                raise ProviderError(told) from None
-            self._given += 1
-        return _message(reply, messages)
-
-
-def _message(reply: Any, messages: list[BaseMessage]) -> AIMessage | Cut:
-    """A reply of any form as a message; an exception is raised."""
-    if isinstance(reply, BaseException) or (
-        isinstance(reply, type) and issubclass(reply, BaseException)
-    ):
-        raise reply
-    if isinstance(reply, AIMessage | Cut):
-        return reply
-    if isinstance(reply, str):
-        return AIMessage(reply)
-    if isinstance(reply, Mapping) and "content" in reply:
-        return AIMessage(**reply)
-    if isinstance(reply, Mapping):
-        return AIMessage("", tool_calls=[_call(reply)])
-    if isinstance(reply, list | tuple):
-        return AIMessage("", tool_calls=[_call(call) for call in reply])
-    if callable(reply):
-        return _message(reply(list(messages)), messages)
-    raise InvalidError(f"a scripted reply cannot be a {type(reply).__name__}")
-
-
-def _call(call: Any) -> Any:
-    if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
-        raise InvalidError('a scripted tool call is a dict with a "name" and "args"')
-    return tool_call(
-        name=call["name"], args=dict(call.get("args", {})), id=call.get("id") or f"call_{new_id()}"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +85,7 @@ class ScriptedChatModel(BaseChatModel):
     """A chat model with a script; see the module.
 
     `overflow` makes the error for a prompt of more than `max_input_tokens`, from its size and the
-    limit. `counter` may be `memorist.context.tokens.TokenCounter`; the default never
-    counts more than that.
+    limit. `counter` counts the tokens; the default is Memorist's own.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -166,7 +98,8 @@ class ScriptedChatModel(BaseChatModel):
     )
     counter: Any = Field(default=None, exclude=True, repr=False)
 
-    _script: _Script = PrivateAttr()
+    _script: Iterator[Any] = PrivateAttr()
+    _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
     _prompts: list[Prompt] = PrivateAttr(default_factory=list)
 
     def __init__(self, replies: Any = (), **fields: Any) -> None:
@@ -174,8 +107,8 @@ class ScriptedChatModel(BaseChatModel):
             raise InvalidError("replies is a list of replies, or a function of the messages")
         fields["replies"] = replies
         super().__init__(**fields)
-        self._script = _Script(replies)
-        self.counter = self.counter or PlainCounter()
+        self._script = _until_over(repeat(replies) if callable(replies) else replies)
+        self.counter = self.counter or TokenCounter(tokenizer_for())
 
     @property
     def prompts(self) -> list[Prompt]:
@@ -199,21 +132,21 @@ class ScriptedChatModel(BaseChatModel):
         self, tools: Sequence[Any], *, tool_choice: Any = None, **options: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:
         """The model with tools, which each prompt then names."""
-        schemas = [convert_to_openai_tool(tool) for tool in tools]
-        chosen = {"tool_choice": tool_choice} if tool_choice is not None else {}
-        return self.bind(tools=schemas, **chosen, **options)
+        if tool_choice is not None:
+            options["tool_choice"] = tool_choice
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **options)
 
     def get_num_tokens(self, text: str) -> int:
         """The tokens of a text, counted offline."""
-        return PlainCounter().texts([text])
+        return int(self.counter.text(text))
 
     def get_num_tokens_from_messages(
         self, messages: list[BaseMessage], tools: Sequence[Any] | None = None
     ) -> int:
         """The tokens of a prompt: its messages and its tools."""
         schemas = [convert_to_openai_tool(tool) for tool in tools or ()]
-        counted: int = self.counter.request(convert_to_openai_messages(messages))
-        return counted + int(self.counter.tools(schemas))
+        messages_tokens = self.counter.request(convert_to_openai_messages(messages))
+        return int(messages_tokens + self.counter.tools(schemas))
 
     def _generate(
         self,
@@ -222,10 +155,10 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **options: Any,
     ) -> ChatResult:
-        said = self._reply(messages, stop, options)
-        if isinstance(said, Cut):
-            raise said.error
-        return ChatResult(generations=[ChatGeneration(message=said)])
+        reply = self._reply(messages, stop, options)
+        if isinstance(reply, Cut):
+            raise reply.error
+        return ChatResult(generations=[ChatGeneration(message=reply)])
 
     def _stream(
         self,
@@ -234,75 +167,105 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **options: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        said = self._reply(messages, stop, options)
-        whole = AIMessage(said.text) if isinstance(said, Cut) else said
-        for chunk in _chunks(whole, last=not isinstance(said, Cut)):
+        reply = self._reply(messages, stop, options)
+        for message in _chunks(reply):
+            chunk = ChatGenerationChunk(message=message)
             if run_manager is not None:
                 run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
-        if isinstance(said, Cut):
-            raise said.error
+        if isinstance(reply, Cut):
+            raise reply.error
 
     def _reply(
         self, messages: list[BaseMessage], stop: list[str] | None, options: dict[str, Any]
     ) -> AIMessage | Cut:
-        """The next reply of the script, or the error that it or the prompt's length is."""
-        tools = list(options.get("tools") or ())
-        others = {key: value for key, value in options.items() if key != "tools"}
-        if stop:
-            others["stop"] = stop
+        """The next reply of the script; raises the error that it or the prompt's length is."""
+        others = {**options, "stop": stop} if stop else dict(options)
+        tools = list(others.pop("tools", None) or ())
         tokens = self.get_num_tokens_from_messages(messages, tools)
         self._prompts.append(Prompt(list(messages), tools, others, tokens))
         if self.max_input_tokens is not None and tokens > self.max_input_tokens:
             raise self.overflow(tokens, self.max_input_tokens)
-        said = self._script.next(messages)
-        return said if isinstance(said, Cut) else self._priced(said, tokens)
+        with self._lock:
+            scripted = next(self._script)
+        reply = _message(scripted, messages)
+        return reply if isinstance(reply, Cut) else self._priced(reply, tokens)
 
-    def _priced(self, said: AIMessage, tokens: int) -> AIMessage:
-        """A copy, so that the script's own message stays as it is, with what it cost."""
-        texts = [str(said.text), *(json.dumps(call["args"]) for call in said.tool_calls)]
-        answered = PlainCounter().texts(texts)
+    def _priced(self, reply: AIMessage, tokens: int) -> AIMessage:
+        """A copy with what it cost, so that the script's own message stays as it is."""
+        texts = [str(reply.text), *(json.dumps(call["args"]) for call in reply.tool_calls)]
+        answered = sum(self.counter.texts(texts))
         usage = UsageMetadata(
             input_tokens=tokens, output_tokens=answered, total_tokens=tokens + answered
         )
-        finish = "tool_calls" if said.tool_calls else "stop"
-        about = {"model_name": self.model, "finish_reason": finish, **said.response_metadata}
-        return said.model_copy(
-            update={"usage_metadata": said.usage_metadata or usage, "response_metadata": about}
+        finish = "tool_calls" if reply.tool_calls else "stop"
+        about = {"model_name": self.model, "finish_reason": finish, **reply.response_metadata}
+        return reply.model_copy(
+            update={"usage_metadata": reply.usage_metadata or usage, "response_metadata": about}
         )
 
 
-def _chunks(said: AIMessage, *, last: bool) -> Iterator[ChatGenerationChunk]:
-    """A message as a provider streams it: words, then tool calls in parts, then what it cost."""
-    for content in _contents(said.content):
-        yield _chunk(content=content, id=said.id)
-    for index, call in enumerate(said.tool_calls):
+def _until_over(replies: Iterable[Any]) -> Iterator[Any]:
+    """The replies, and after them an error each time."""
+    count = 0
+    for reply in replies:
+        count += 1
+        yield reply
+    while True:
+        yield ProviderError(f"the script is over after {count} replies: give it one more")
+
+
+def _message(reply: Any, messages: list[BaseMessage]) -> AIMessage | Cut:
+    """A reply of any form as a message; an exception is raised."""
+    if isinstance(reply, BaseException) or (
+        isinstance(reply, type) and issubclass(reply, BaseException)
+    ):
+        raise reply
+    if isinstance(reply, AIMessage | Cut):
+        return reply
+    if isinstance(reply, str):
+        return AIMessage(reply)
+    if isinstance(reply, Mapping) and "content" in reply:
+        return AIMessage(**reply)
+    if isinstance(reply, Mapping | list | tuple):
+        calls = [reply] if isinstance(reply, Mapping) else reply
+        return AIMessage("", tool_calls=[_call(call) for call in calls])
+    if callable(reply):
+        return _message(reply(list(messages)), messages)
+    raise InvalidError(f"a scripted reply cannot be a {type(reply).__name__}")
+
+
+def _call(call: Any) -> Any:
+    if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
+        raise InvalidError('a scripted tool call is a dict with a "name" and "args"')
+    return tool_call(
+        name=call["name"], args=dict(call.get("args", {})), id=call.get("id") or f"call_{new_id()}"
+    )
+
+
+def _chunks(reply: AIMessage | Cut) -> Iterator[AIMessageChunk]:
+    """A reply as a provider streams it: words, then tool calls in parts, then what it cost."""
+    whole = AIMessage(reply.text) if isinstance(reply, Cut) else reply
+    content = whole.content
+    words = re.findall(r"\S+\s*|\s+", content) if isinstance(content, str) else [content]
+    for piece in filter(None, words):
+        yield AIMessageChunk(content=piece, id=whole.id)
+    for index, call in enumerate(whole.tool_calls):
         arguments = json.dumps(call["args"], ensure_ascii=False)
         half = len(arguments) // 2
         begun = tool_call_chunk(name=call["name"], args="", id=call["id"], index=index)
         rest = [
-            tool_call_chunk(args=part, index=index) for part in (arguments[:half], arguments[half:])
+            tool_call_chunk(args=it, index=index) for it in (arguments[:half], arguments[half:])
         ]
         for part in (begun, *rest):
-            yield _chunk(content="", tool_call_chunks=[part], id=said.id)
-    if last:
-        yield _chunk(
+            yield AIMessageChunk(content="", tool_call_chunks=[part], id=whole.id)
+    if not isinstance(reply, Cut):
+        yield AIMessageChunk(
             content="",
-            id=said.id,
-            name=said.name,
-            additional_kwargs=said.additional_kwargs,
-            response_metadata=said.response_metadata,
-            usage_metadata=said.usage_metadata,
+            id=whole.id,
+            name=whole.name,
+            additional_kwargs=whole.additional_kwargs,
+            response_metadata=whole.response_metadata,
+            usage_metadata=whole.usage_metadata,
             chunk_position="last",
         )
-
-
-def _chunk(**fields: Any) -> ChatGenerationChunk:
-    return ChatGenerationChunk(message=AIMessageChunk(**fields))
-
-
-def _contents(content: str | list[Any]) -> Iterator[Any]:
-    if isinstance(content, str):
-        yield from filter(None, _PIECES.findall(content))
-    elif content:
-        yield content
