@@ -10,13 +10,12 @@ import pytest
 from fastapi import FastAPI
 
 from memorist.server.http.openapi import PROBLEMS, describe
-from memorist.server.http.routes import ROUTERS
+from memorist.server.http.routes import router
 
 
 def _document() -> dict[str, Any]:
     app = FastAPI(title="Memorist", version="0", responses=PROBLEMS)
-    for router in ROUTERS:
-        app.include_router(router)
+    app.include_router(router)
     describe(app)
     return app.openapi()
 

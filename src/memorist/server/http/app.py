@@ -44,7 +44,7 @@ from memorist.server.http.middleware import (
 )
 from memorist.server.http.openapi import PROBLEMS, describe
 from memorist.server.http.problems import on_error, on_http, on_invalid, on_too_deep
-from memorist.server.http.routes import ROUTERS
+from memorist.server.http.routes import router
 from memorist.server.mcp.http import McpApp
 
 WEB = Path(__file__).parent.parent / "web"
@@ -123,8 +123,7 @@ def _routes(memory: Memory, chats: ChatRuntime, owned: bool) -> FastAPI:
     }
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
-    for router in ROUTERS:
-        app.include_router(router)
+    app.include_router(router)
     app.mount("/web", StaticFiles(directory=WEB), name="web")
     app.add_route("/mcp", cast(Any, mcp), include_in_schema=False)  # an app, as Starlette allows
     describe(app)

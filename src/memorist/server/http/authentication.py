@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends
 from fastapi.security import HTTPBearer
@@ -16,8 +16,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memorist.errors import ForbiddenError, InvalidError, MemoristError, UnauthorizedError
 from memorist.memory import Memory
+from memorist.records.scope import Scope as MemoryScope
 from memorist.server.auth import Guard, Principal
 from memorist.server.http.problems import header_values, refuse, request_id_of
+from memorist.server.http.schemas import UserRequest
 
 PUBLIC = frozenset({"/", "/health", "/ready", "/openapi.json"})
 PUBLIC_FOLDER = "/web/"
@@ -96,6 +98,16 @@ class Caller:
                 "--user, or with --auth and an admin's key for many"
             )
         raise ForbiddenError("this key is for another user; leave user out, or use an admin's key")
+
+    def place(self, request: UserRequest) -> dict[str, Any]:
+        """The user, agent and session that a request is about, as arguments."""
+        names = type(request).model_fields.keys() & {"agent", "session"}
+        where = {name: getattr(request, name) for name in names}
+        return {"user": self.user(request.user), **where}
+
+    def scope(self, request: UserRequest) -> MemoryScope:
+        """The scope that a request is about."""
+        return self.memory.scope(**self.place(request))
 
     @property
     def is_operator(self) -> bool:

@@ -13,6 +13,7 @@ from memorist.records.memories import Fact, MemoryItem
 from memorist.records.message import Message, Remembered, Session
 from memorist.records.query import Forgotten, Hit, Recall, Why
 from memorist.records.scope import Scope
+from memorist.server.http.pagination import Page
 from memorist.server.http.problems import MEDIA_TYPE
 
 Responses = dict[int | str, dict[str, Any]]
@@ -77,18 +78,6 @@ def _correct(node: Any) -> None:
     for child in node.values() if isinstance(node, dict) else node:
         if isinstance(child, dict | list):
             _correct(child)
-
-
-def example(answer: Any, status: int = 200) -> Responses:
-    """A response with this example."""
-    value = TypeAdapter(type(answer)).dump_python(answer, mode="json")
-    return {status: {"content": {"application/json": {"example": value}}}}
-
-
-def example_page(*items: Any) -> Responses:
-    """A response with a page of these items as its example."""
-    values = [TypeAdapter(type(item)).dump_python(item, mode="json") for item in items]
-    return example({"items": values, "next": None})
 
 
 AT = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
@@ -160,3 +149,20 @@ RECALL = Recall(
     ),
     timings_ms={"words": 1.2, "meaning": 8.4, "total": 11.0},
 )
+EXAMPLES = {
+    type(record): record
+    for record in (
+        REMEMBERED, SESSION, MESSAGE, MEMORY, FACT, NOTE, ARTICLE, CARD, FORGOTTEN, RECALL,
+    )
+}  # fmt: skip
+
+
+def example_response(kind: Any, example: Any = None) -> dict[str, Any]:
+    """A response of this type with an example: the one given, or that of the record."""
+    is_page = isinstance(kind, type) and issubclass(kind, Page)
+    record = kind.__pydantic_generic_metadata__["args"][0] if is_page else kind
+    if (example := EXAMPLES.get(record) if example is None else example) is None:
+        return {}
+    value = TypeAdapter(type(example)).dump_python(example, mode="json")
+    value = {"items": [value], "next": None} if is_page else value
+    return {"content": {"application/json": {"example": value}}}

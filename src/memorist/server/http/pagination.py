@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from json.encoder import encode_basestring
 from typing import Any, Generic, TypeVar
 
@@ -23,17 +24,18 @@ class Page(BaseModel, Generic[T]):
 
 
 def keyset_page(
-    read: Callable[[int, Any], Sequence[T]],
+    read: Callable[..., Sequence[T]],
     query: CursorQuery,
-    key: Callable[[T], tuple[Any, ...]],
-    *kinds: type,
+    key: Callable[[Any], tuple[Any, ...]] = lambda item: (item.created_at, item.id),
+    *,
+    kinds: tuple[type, ...] = (datetime, str),
     keep: Callable[[T], bool] = lambda _: True,
 ) -> Page[T]:
-    """A page that the database cuts: `read` gives so many items after a sort key."""
+    """A page that the database cuts: `read` gives `limit` items `after` a sort key of `kinds`."""
 
     def items(after: tuple[Any, ...] | None) -> Iterator[T]:
         while True:
-            batch = read(query.limit + 1, after)
+            batch = read(limit=query.limit + 1, after=after)
             yield from filter(keep, batch)
             if len(batch) <= query.limit:
                 return

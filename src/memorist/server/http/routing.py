@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 from urllib.parse import unquote_to_bytes
 
 from fastapi import APIRouter
@@ -15,6 +15,7 @@ from starlette.types import Scope
 
 from memorist.errors import InvalidError
 from memorist.operations import OPERATIONS
+from memorist.server.http.openapi import example_response
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 SLASH = "\udc2f"  # stands for an escaped slash; no decoded text contains it
@@ -49,13 +50,28 @@ class ApiRoute(APIRoute):
         return handle
 
 
+router = APIRouter(route_class=ApiRoute)
+"""Every route of the API."""
+
+
 def _path_with_marks(raw: bytes) -> str:
     parts = [unquote_to_bytes(part).decode("utf-8", "replace") for part in raw.split(b"/")]
     return "/".join(part.replace("/", SLASH) for part in parts)
 
 
-def operation(router: APIRouter, name: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
-    """Add a route for an operation: its method and path come from the table."""
+def operation(name: str, *, example: Any = None, **options: Any) -> Callable[[Endpoint], Endpoint]:
+    """Add a route for an operation: its method and path come from the table.
+
+    The response's example is the one given, or else that of the record that is answered.
+    """
     method, path, _ = OPERATIONS[name]
     noun = path.removeprefix("/api").split("/")[1]
-    return router.api_route(path, methods=[method], tags=[noun], **options)
+
+    def add(endpoint: Endpoint) -> Endpoint:
+        kind = options.get("response_model", get_type_hints(endpoint)["return"])
+        options.setdefault(
+            "responses", {options.get("status_code", 200): example_response(kind, example)}
+        )
+        return router.api_route(path, methods=[method], tags=[noun], **options)(endpoint)
+
+    return add

@@ -16,36 +16,39 @@ The response is a stream of server-sent events, or one JSON object where only th
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header
-from pydantic import BaseModel, Field, TypeAdapter
+from fastapi import Header
+from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import to_jsonable_python
 from starlette.requests import Request
 from starlette.responses import Response
 
 from memorist.aio import in_thread
 from memorist.errors import InvalidError, MemoristError
 from memorist.memory import Memory
-from memorist.records.message import Message
 from memorist.records.query import Recall
 from memorist.server.chat import (
     ChatQuestion,
     ChatRuntime,
+    ReplyState,
     best_of,
     is_stored,
     new_question,
     stored_question,
 )
 from memorist.server.http.authentication import CurrentCaller
-from memorist.server.http.openapi import MEMORY_ID, MESSAGE_ID, SESSION_ID, example
+from memorist.server.http.openapi import MEMORY_ID, MESSAGE_ID, SESSION_ID, example_response
 from memorist.server.http.problems import on_error
 from memorist.server.http.routes.context import ContextAnswer, ReceiptAnswer
-from memorist.server.http.routing import ApiRoute, operation
-from memorist.server.http.schemas import Question, RequestModel
-from memorist.server.http.sse import EventStream, event
+from memorist.server.http.routing import operation
+from memorist.server.http.schemas import AgentName, Question, UserRequest
 
 NO_MODEL = (
     "No model is configured, so nobody answers. Your message is stored; `memory` is what was "
@@ -58,7 +61,7 @@ ChatEvent = tuple[str, Any]
 """The name of a server-sent event, and its data."""
 
 
-class ChatAsk(RequestModel):
+class ChatAsk(UserRequest):
     """A message to the agent, or the id of a stored one that wants an answer."""
 
     message: Question | None = Field(
@@ -71,8 +74,7 @@ class ChatAsk(RequestModel):
     session_id: str | None = Field(
         default=None, description="The conversation that the client shows; else the active one."
     )
-    agent_id: str | None = Field(default=None, description="With which agent.", examples=["tutor"])
-    user: str | None = Field(default=None, description="Whose memory; only for admins.")
+    agent_id: AgentName = None
 
 
 class ChatSession(BaseModel):
@@ -85,6 +87,7 @@ class ChatSession(BaseModel):
 class ChatTool(BaseModel):
     """What a tool answered, or how it failed."""
 
+    model_config = ConfigDict(from_attributes=True)
     name: str
     arguments: dict[str, Any]
     result: str
@@ -118,25 +121,26 @@ class ChatAnswer(ChatSession, ChatDone):
     context: ContextAnswer | None = None
 
 
-router = APIRouter(route_class=ApiRoute)
+def event(name: str, data: Any) -> bytes:
+    """A server-sent event; its data is JSON on one line."""
+    return format_sse_event(event=name, data_str=json.dumps(to_jsonable_python(data)))
+
+
 Accept = Annotated[str, Header(description="application/json for one answer, else events.")]
 _SESSION = ChatSession(session_id=SESSION_ID, confirmed=True)
 _DONE = ChatDone(session_id=SESSION_ID, message_id=MEMORY_ID, asked_id=MESSAGE_ID)
 _WHOLE = ChatAnswer(**{**dict(_SESSION), **dict(_DONE)}, message="In Berlin.")
-_EVENTS = (("session", dict(_SESSION)), ("token", {"text": "In Berlin."}), ("done", dict(_DONE)))
-_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Events: session, memory, token …, receipt, then done or error.",
-        "content": {
-            **example(_WHOLE)[200]["content"],
-            "text/event-stream": {"example": b"".join(event(*it) for it in _EVENTS).decode()},
-        },
-    }
+_EVENTS = (("session", _SESSION), ("token", {"text": "In Berlin."}), ("done", _DONE))
+_RESPONSE: dict[str, Any] = {
+    "description": "Events: session, memory, token …, receipt, then done or error.",
+    "content": {
+        **example_response(ChatAnswer, _WHOLE)["content"],
+        "text/event-stream": {"example": b"".join(event(*it) for it in _EVENTS).decode()},
+    },
 }
-_recall = TypeAdapter(Recall)
 
 
-@operation(router, "chat", response_model=ChatAnswer, responses=_RESPONSES)
+@operation("chat", response_model=ChatAnswer, responses={200: _RESPONSE})
 async def chat(
     ask: ChatAsk, request: Request, caller: CurrentCaller, accept: Accept = "*/*"
 ) -> Response:
@@ -150,13 +154,11 @@ async def chat(
     question = await in_thread(_question, ask, caller)
     reply = await runtime.earlier_reply(caller.memory, question)
     turn = _ChatTurn(runtime, caller.memory, question, request)
-    confirmed = question.chat.id == ask.session_id
-    if reply.answer is not None:
-        events = turn.repeated(confirmed, reply.answer)
-    else:
-        events = turn.events(confirmed, reply.next_number)
+    events = turn.events(question.chat.id == ask.session_id, reply)
     if "application/json" not in accept or "text/event-stream" in accept:
-        return EventStream(turn.wire(events), runtime.settings.heartbeat_s)
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        stream = _with_pings(turn.wire(events), runtime.settings.heartbeat_s)
+        return EventSourceResponse(stream, headers=headers)
     try:
         return Response(await _whole(events), media_type="application/json")
     except MemoristError as error:
@@ -192,26 +194,24 @@ class _ChatTurn:
     question: ChatQuestion
     request: Request
 
-    async def repeated(self, confirmed: bool, answer: Message) -> AsyncGenerator[ChatEvent, None]:
-        """The events of a question that was answered before."""
+    async def events(self, confirmed: bool, reply: ReplyState) -> AsyncGenerator[ChatEvent, None]:
+        """The answer as it comes; the earlier one, if there is; without a model, its context."""
         yield "session", ChatSession(session_id=self.question.chat.id, confirmed=confirmed)
-        if answer.text:
-            yield "token", {"text": answer.text}
-        yield "done", self._done(answer.message_id)
-
-    async def events(self, confirmed: bool, next_number: int) -> AsyncGenerator[ChatEvent, None]:
-        """The events of a question that is answered now; without a model, what it would get."""
-        yield "session", ChatSession(session_id=self.question.chat.id, confirmed=confirmed)
+        if reply.answer is not None:
+            if reply.answer.text:
+                yield "token", {"text": reply.answer.text}
+            yield "done", self._done(reply.answer.message_id)
+            return
         if self.runtime.model is None:
             preview = await in_thread(self.runtime.preview, self.question)
-            context = ContextAnswer.of(preview)
+            context = ContextAnswer.model_validate(preview)
             yield "memory", preview.recall
             yield "context", context
             yield "notice", {"code": "no_model", "text": NO_MODEL}
             yield "receipt", context.receipt
             yield "done", self._done()
             return
-        answer = self.runtime.answer(self.memory, self.question, next_number)
+        answer = self.runtime.answer(self.memory, self.question, reply.next_number)
         async with aclosing(answer):
             async for agent_event in answer:
                 for chat_event in self._translated(agent_event):
@@ -228,22 +228,16 @@ class _ChatTurn:
             case react.ToolStarted(name, arguments):
                 return [("tool_started", {"name": name, "arguments": dict(arguments)})]
             case react.ToolResult():
-                fields = {name: getattr(agent_event, name) for name in ChatTool.model_fields}
-                return [("tool_result", ChatTool(**fields))]
+                return [("tool_result", ChatTool.model_validate(agent_event))]
             case react.Response(receipt=receipt, message_id=message_id, warnings=warnings):
-                done = self._done(message_id, warnings, agent_event.session_id)
-                receipts = [("receipt", ReceiptAnswer.of(receipt))] if receipt else []
+                done = self._done(message_id, warnings)
+                receipts = [("receipt", ReceiptAnswer.model_validate(receipt))] if receipt else []
                 return [*receipts, ("done", done)]
         return []
 
-    def _done(
-        self,
-        message_id: str | None = None,
-        warnings: tuple[str, ...] = (),
-        session_id: str | None = None,
-    ) -> ChatDone:
+    def _done(self, message_id: str | None = None, warnings: tuple[str, ...] = ()) -> ChatDone:
         return ChatDone(
-            session_id=session_id or self.question.chat.id,
+            session_id=self.question.chat.id,
             message_id=message_id,
             asked_id=self.question.id,
             warnings=list(warnings),
@@ -254,7 +248,7 @@ class _ChatTurn:
         try:
             async with aclosing(events):
                 async for name, data in events:
-                    yield event(name, _json(data))
+                    yield event(name, data)
         except MemoristError as error:
             yield b"event: error\ndata: " + bytes((await self.problem(error)).body) + b"\n\n"
 
@@ -287,7 +281,23 @@ async def _whole(events: AsyncGenerator[ChatEvent, None]) -> bytes:
     return ChatAnswer(**fields, message=message, tool_results=tools).model_dump_json().encode()
 
 
-def _json(data: Any) -> Any:
-    if isinstance(data, Recall):
-        return _recall.dump_python(data, mode="json")
-    return data.model_dump(mode="json") if isinstance(data, BaseModel) else data
+async def _with_pings(events: AsyncGenerator[bytes, None], ping_s: float) -> AsyncIterator[bytes]:
+    """The events, with a comment whenever none came for so many seconds.
+
+    FastAPI does that for endpoints that are generators, which cannot answer in JSON, too.
+    """
+    coming = asyncio.ensure_future(anext(events, None))
+    try:
+        while True:
+            done, _ = await asyncio.wait({coming}, timeout=ping_s)
+            if not done:
+                yield KEEPALIVE_COMMENT
+            elif (piece := coming.result()) is None:
+                return
+            else:
+                yield piece
+                coming = asyncio.ensure_future(anext(events, None))
+    finally:
+        coming.cancel()
+        await asyncio.wait({coming})
+        await events.aclose()

@@ -2,37 +2,112 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from memorist.context.compression.compress import Compression
-from memorist.context.window import Context, Part, Receipt
+from memorist.context.window import SUMMARY_PREFIX, Context, Part, Window
 from memorist.errors import InvalidError
 from memorist.providers.images import refuse_image
 from memorist.records.documents import Summary
+from memorist.records.message import Message
 from memorist.records.query import Recall
 from memorist.records.values import check_json
 from memorist.server.http.authentication import CurrentCaller
-from memorist.server.http.openapi import AT, MESSAGE_ID, RECALL, SESSION, example, example_page
+from memorist.server.http.openapi import AT, MESSAGE_ID, SESSION
 from memorist.server.http.pagination import Page, page_of
-from memorist.server.http.routes.articles import library_of
-from memorist.server.http.routing import ApiRoute, operation
+from memorist.server.http.routes.documents import library_of
+from memorist.server.http.routing import operation
 from memorist.server.http.schemas import (
-    CompressBody,
-    ContextBody,
-    RecallBody,
-    ShelfBody,
-    SummariesQuery,
+    MAX_HITS,
+    CursorQuery,
+    FromQuery,
+    Images,
+    ModelName,
+    Question,
+    Reserved,
+    SessionRequest,
+    Share,
+    ShelfRequest,
+    Tokens,
+    UserRequest,
+    Wait,
 )
 
-router = APIRouter(route_class=ApiRoute)
+Names = str | list[str] | None
+MAX_TOOLS = 1_000
+MAX_MEMORIES = 10_000
+
+
+class RecallBody(SessionRequest):
+    """A question to the memory, and filters."""
+
+    question: Question = Field(examples=["where does she live now?"])
+    limit: Annotated[int, Field(ge=1, le=MAX_HITS)] = 10
+    deadline_ms: Wait = 50.0
+    kind: Names = Field(default=None, examples=["fact"])
+    category: Names = None
+    role: Names = None
+    tags: Names = None
+    after: datetime | None = None
+    before: datetime | None = None
+    as_of: datetime | None = None
+
+
+class WindowBody(SessionRequest):
+    """The size of a model's context window, and how it is shared out."""
+
+    max_tokens: Tokens = Field(default=8_000, examples=[4_000])
+    answer_tokens: Reserved = 0
+    model: ModelName = ""
+    notes: Share = Field(default=0.2, description="The largest share of the notes.")
+    memories: Share = 0.4
+    articles: Share = 0.3
+    most_memories: Annotated[int, Field(ge=0, le=MAX_MEMORIES)] = 200
+    compress_at: Share = Field(
+        default=0.85, description="How full the window is when older messages are summarised."
+    )
+    keep_last: Annotated[int, Field(ge=0, le=MAX_MEMORIES)] = 4
+    summary_tokens: Tokens = 1_000
+    summary_prefix: str = SUMMARY_PREFIX
+
+    def window(self) -> Window:
+        """The window, which raises what is wrong with it."""
+        names = WindowBody.model_fields.keys() - SessionRequest.model_fields.keys()
+        return Window(**{name: getattr(self, name) for name in names})
+
+
+class ContextBody(WindowBody, ShelfRequest):
+    """A question, and what its context should hold."""
+
+    question: Question = Field(examples=["Plan my weekend"])
+    images: Images = Field(default=[])
+    system: Question | None = Field(default=None, examples=["You are a kind tutor."])
+    tools: list[dict[str, Any]] = Field(default=[], max_length=MAX_TOOLS)
+    deadline_ms: Wait = 50.0
+    library: bool = Field(default=False, description="Whether articles are quoted.")
+
+
+class CompressBody(WindowBody):
+    """A session whose older messages a summary should replace."""
+
+    session: str = Field(examples=["0197a1c0-0000-7000-8000-000000000000"])
+
+
+class SummariesQuery(CursorQuery, UserRequest):
+    """A page of a session's summaries."""
+
+    session: str = Field(
+        description="Of which session.", examples=["019ca8b2-6c40-7000-8000-000000000001"]
+    )
 
 
 class ReceiptAnswer(BaseModel):
     """What a context holds and what it costs, to the token."""
 
+    model_config = ConfigDict(from_attributes=True)
     window: int
     answer: int
     used: int
@@ -45,27 +120,14 @@ class ReceiptAnswer(BaseModel):
     late: tuple[str, ...] = ()
     failed: dict[str, str] = {}
 
-    @classmethod
-    def of(cls, receipt: Receipt) -> ReceiptAnswer:
-        """A receipt as it is answered."""
-        return cls(**{name: getattr(receipt, name) for name in cls.model_fields})
-
 
 class ContextAnswer(BaseModel):
     """Messages ready for a model, in the form of chat completions, and the receipt for them."""
 
+    model_config = ConfigDict(from_attributes=True)
     messages: list[dict[str, Any]]
     receipt: ReceiptAnswer
     tools: list[dict[str, Any]] = []
-
-    @classmethod
-    def of(cls, context: Context) -> ContextAnswer:
-        """A context as it is answered."""
-        return cls(
-            messages=context.messages,
-            receipt=ReceiptAnswer.of(context.receipt),
-            tools=[dict(tool) for tool in context.tools],
-        )
 
 
 _CONTEXT = ContextAnswer(
@@ -96,51 +158,38 @@ _COMPRESSION = Compression(
 )
 
 
-@operation(router, "recall", responses=example(RECALL))
+@operation("recall")
 def recall(body: RecallBody, caller: CurrentCaller) -> Recall:
     """What bears on the question, best first, each with its reason; late channels are named."""
-    return caller.memory.recall(
-        body.question,
-        user=caller.user(body.user),
-        agent=body.agent,
-        session=body.session,
-        limit=body.limit,
-        deadline_ms=body.deadline_ms,
-        **body.filters(),
-    )
+    return caller.memory.recall(**caller.place(body), **body.arguments())
 
 
-@operation(router, "context", responses=example(_CONTEXT))
-def make_context(body: ContextBody, caller: CurrentCaller) -> ContextAnswer:
+@operation("context", response_model=ContextAnswer, example=_CONTEXT)
+def make_context(body: ContextBody, caller: CurrentCaller) -> Context:
     """Notes, summary, newest messages and what is recalled, up to `max_tokens`, and a receipt."""
-    user = caller.user(body.user)
-    shelf = ShelfBody(user=user, agent=body.agent, shelf=body.shelf)
-    context = caller.memory.context(
-        body.message(),
-        user=user,
-        agent=body.agent,
-        session=body.session,
+    for image in body.images:
+        refuse_image(image)
+    return caller.memory.context(
+        Message("user", body.question, images=body.images),
+        **caller.place(body),
         system=body.system,
         tools=check_json(body.tools, "tools", InvalidError),
         window=body.window(),
         deadline_ms=body.deadline_ms,
         read_image=refuse_image,
-        library=library_of(caller, shelf) if body.library else None,
+        library=library_of(caller, body) if body.library else None,
     )
-    return ContextAnswer.of(context)
 
 
-@operation(router, "compress", responses=example(_COMPRESSION))
+@operation("compress", example=_COMPRESSION)
 def compress(body: CompressBody, caller: CurrentCaller) -> Compression | None:
     """Summarise all but the last messages of a session now; null if that is done already."""
     user = caller.user(body.user)
     return caller.memory.compress(user=user, session=body.session, window=body.window())
 
 
-@operation(router, "list_summaries", responses=example_page(_SUMMARY))
-def list_summaries(
-    query: Annotated[SummariesQuery, Query()], caller: CurrentCaller
-) -> Page[Summary]:
+@operation("list_summaries", example=_SUMMARY)
+def list_summaries(query: FromQuery[SummariesQuery], caller: CurrentCaller) -> Page[Summary]:
     """The summaries of a session, in the order of the messages that they reach to."""
-    summaries = caller.memory.summaries(user=caller.user(query.user), session=query.session)
+    summaries = caller.memory.summaries(**caller.place(query))
     return page_of(summaries, query, lambda summary: f"{summary.last_seq:020} {summary.id}")

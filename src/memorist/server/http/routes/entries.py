@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field, model_validator
 
 from memorist.errors import InvalidError, TooLargeError
@@ -14,12 +13,11 @@ from memorist.records.entry import Entry
 from memorist.records.scope import Scope, shared_scope
 from memorist.records.values import check_json, check_text
 from memorist.server.http.authentication import Caller, CurrentCaller
-from memorist.server.http.openapi import AT, example
+from memorist.server.http.openapi import AT
 from memorist.server.http.pagination import MAX_PAGE_BYTES, text_bytes
-from memorist.server.http.routing import ApiRoute, operation
+from memorist.server.http.routing import operation
 from memorist.server.http.schemas import MAX_ITEMS, RequestModel, Wait
 
-router = APIRouter(route_class=ApiRoute)
 MAX_FOUND = 10_000
 MAX_SEARCHES = 32
 MAX_TTL_S = records.MAX_TTL.total_seconds()
@@ -145,7 +143,7 @@ _ENTRY = Entry(
 )
 
 
-@operation(router, "batch_entries", responses=example(EntryAnswers(answers=[[_ENTRY]])))
+@operation("batch_entries", example=EntryAnswers(answers=[[_ENTRY]]))
 def batch_entries(body: EntryBatchBody, caller: CurrentCaller) -> EntryAnswers:
     """Answer the reads as things stood before, then do the writes, in one transaction."""
     answers = caller.memory.entries.batch(

@@ -5,37 +5,50 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, Field
+from fastapi import Path
+from pydantic import BaseModel, ConfigDict, Field
 
 from memorist.errors import InvalidError
-from memorist.records.api_key import ApiKey
 from memorist.server.auth import Keys, NewKey
 from memorist.server.http.authentication import CurrentCaller
-from memorist.server.http.openapi import AT, example, example_page
+from memorist.server.http.openapi import AT
 from memorist.server.http.pagination import Page, by_time, page_of
-from memorist.server.http.routing import ApiRoute, operation
-from memorist.server.http.schemas import AddKeyBody, CursorQuery, RotateKeyBody
+from memorist.server.http.routing import operation
+from memorist.server.http.schemas import CursorQuery, FromQuery, RequestModel
 
 KEY_ID = "0123456789abcdef"
-router = APIRouter(route_class=ApiRoute)
 KeyId = Annotated[str, Path(description="The key's id.", examples=[KEY_ID])]
+
+
+class AddKeyBody(RequestModel):
+    """Whom a new API key is for."""
+
+    user: str | None = Field(default=None, description="For one user.", examples=["ada"])
+    admin: bool = Field(default=False, description="For an admin of the tenant, instead.")
+    label: str = Field(default="", examples=["her phone"])
+    lifetime_days: Annotated[int, Field(ge=1, le=36_500)] | None = Field(
+        default=None, description="Without, it is valid until it is revoked."
+    )
+
+
+class RotateKeyBody(RequestModel):
+    """How long the old key stays valid."""
+
+    grace_s: Annotated[int, Field(ge=0, le=86_400 * 365)] | None = Field(
+        default=None, description="Seconds; without, until it is revoked."
+    )
 
 
 class KeyInfo(BaseModel):
     """An API key without its digest; without a user it is an admin's."""
 
+    model_config = ConfigDict(from_attributes=True)
     id: str
     user: str | None
     label: str
     created_at: datetime
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
-
-    @classmethod
-    def of(cls, key: ApiKey) -> KeyInfo:
-        """A key as it is answered."""
-        return cls(**{name: getattr(key, name) for name in cls.model_fields})
 
 
 class AddedKey(BaseModel):
@@ -47,21 +60,21 @@ class AddedKey(BaseModel):
     @classmethod
     def of(cls, new: NewKey) -> AddedKey:
         """A new key as it is answered."""
-        return cls(key=new.text, info=KeyInfo.of(new.record))
+        return cls(key=new.text, info=KeyInfo.model_validate(new.record))
 
 
 _INFO = KeyInfo(id=KEY_ID, user="ada", label="her phone", created_at=AT)
 _ADDED = AddedKey(key=f"mk_{KEY_ID}_…", info=_INFO)
 
 
-@operation(router, "list_keys", responses=example_page(_INFO))
-def list_keys(query: Annotated[CursorQuery, Query()], caller: CurrentCaller) -> Page[KeyInfo]:
+@operation("list_keys", example=_INFO)
+def list_keys(query: FromQuery[CursorQuery], caller: CurrentCaller) -> Page[KeyInfo]:
     """The keys of the tenant, oldest first, with those that have expired or were revoked."""
-    keys = [KeyInfo.of(key) for key in _keys(caller).of(caller.principal.tenant)]
-    return page_of(keys, query, by_time)
+    keys = _keys(caller).of(caller.principal.tenant)
+    return page_of([KeyInfo.model_validate(key) for key in keys], query, by_time)
 
 
-@operation(router, "add_key", status_code=201, responses=example(_ADDED, 201))
+@operation("add_key", status_code=201, example=_ADDED)
 def add_key(body: AddKeyBody, caller: CurrentCaller) -> AddedKey:
     """Make a key for a user, or for an admin; its secret is shown now and never again."""
     keys = _keys(caller)
@@ -74,13 +87,13 @@ def add_key(body: AddKeyBody, caller: CurrentCaller) -> AddedKey:
     return AddedKey.of(new)
 
 
-@operation(router, "revoke_key", status_code=204)
+@operation("revoke_key", status_code=204)
 def revoke_key(key_id: KeyId, caller: CurrentCaller) -> None:
     """Revoke a key at once, on every server."""
     _keys(caller).revoke(caller.principal.tenant, key_id)
 
 
-@operation(router, "rotate_key", status_code=201, responses=example(_ADDED, 201))
+@operation("rotate_key", status_code=201, example=_ADDED)
 def rotate_key(key_id: KeyId, body: RotateKeyBody, caller: CurrentCaller) -> AddedKey:
     """Make a new key like this one, which stays valid for the grace, or until it is revoked."""
     grace = None if body.grace_s is None else timedelta(seconds=body.grace_s)

@@ -3,45 +3,40 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel
+from fastapi import Path
+from pydantic import AwareDatetime, BaseModel, Field
 
 from memorist.errors import InvalidError
 from memorist.namespaces import is_about
-from memorist.records.memories import Change, Fact, MemoryItem
+from memorist.records.memories import Change, Fact, Kind, MemoryItem
+from memorist.records.message import Source
 from memorist.records.query import Forgotten
 from memorist.records.values import check_moment
 from memorist.server.http.authentication import CurrentCaller
-from memorist.server.http.openapi import (
-    FACT,
-    FACT_ID,
-    FORGOTTEN,
-    MEMORY,
-    MEMORY_ID,
-    example,
-    example_page,
-)
+from memorist.server.http.openapi import FACT_ID, MEMORY_ID
 from memorist.server.http.pagination import Page, keyset_page
-from memorist.server.http.routing import ApiRoute, operation
+from memorist.server.http.routing import operation
 from memorist.server.http.schemas import (
-    AddFactBody,
-    AddMemoryBody,
-    ChangeFactBody,
-    FactsQuery,
-    ForgetQuery,
-    MemoriesQuery,
-    RetractBody,
-    ScopedBody,
-    UserQuery,
+    AgentPageQuery,
+    AgentRequest,
+    CursorQuery,
+    FromQuery,
+    Ids,
+    Scrub,
+    SessionRequest,
+    Share,
+    UserRequest,
 )
 
-router = APIRouter(route_class=ApiRoute)
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=[MEMORY_ID])]
-
-
+FactId = Annotated[str, Path(description="The fact's id.", examples=[FACT_ID])]
+Origin = Annotated[Source | None, Field(description="Where it came from.")]
+Sources = Annotated[Ids | None, Field(description="Ids of the messages that say so.")]
 ChangeName = Literal["add", "reinforce", "supersede", "promote", "expire", "retract", "restore"]
+UNDONE = {"changes": [{"change": "restore", "what": {"id": MEMORY_ID, "reason": "undone"}}]}
 
 
 class AddedId(BaseModel):
@@ -67,59 +62,66 @@ class UndoneChanges(BaseModel):
 
     changes: list[NamedChange]
 
-    @classmethod
-    def of(cls, changes: list[Change]) -> UndoneChanges:
-        """Changes as they are answered."""
-        return cls(changes=[NamedChange.of(change) for change in changes])
+
+class RetractBody(AgentRequest):
+    """Why a memory or a fact is retracted."""
+
+    reason: str = Field(default="", examples=["she never said so"])
 
 
-UNDONE = {"changes": [{"change": "restore", "what": {"id": MEMORY_ID, "reason": "undone"}}]}
+# Memories
 
 
-@operation(router, "list_memories", responses=example_page(MEMORY))
-def list_memories(
-    query: Annotated[MemoriesQuery, Query()], caller: CurrentCaller
-) -> Page[MemoryItem]:
+class MemoriesQuery(CursorQuery, SessionRequest):
+    """A page of memories."""
+
+    current: bool = Field(default=True, description="Only those that have not ended.")
+
+
+class AddMemoryBody(SessionRequest):
+    """A memory to add."""
+
+    text: str = Field(examples=["Ada lives in Berlin."])
+    kind: Kind | None = Field(default=None, examples=["fact"])
+    category: str | None = Field(default=None, examples=["personal"])
+    importance: Share | None = Field(default=None, examples=[0.8])
+    tags: Ids | None = Field(default=None, examples=[["home"]])
+    source: Origin = None
+    sources: Sources = None
+    expires_at: AwareDatetime | None = Field(default=None, examples=["2030-01-01T00:00:00Z"])
+
+
+class ForgetMemoryQuery(UserRequest):
+    """How a memory is forgotten."""
+
+    scrub: Scrub = True
+
+
+@operation("list_memories")
+def list_memories(query: FromQuery[MemoriesQuery], caller: CurrentCaller) -> Page[MemoryItem]:
     """The memories, oldest first."""
-    user = caller.user(query.user)
-
-    def read(limit: int, after: Any) -> list[MemoryItem]:
-        return caller.memory.memories.list(
-            user=user,
-            agent=query.agent,
-            session=query.session,
-            current=query.current,
-            limit=limit,
-            after=after,
-        )
-
-    return keyset_page(read, query, lambda item: (item.created_at, item.id), datetime, str)
+    place = caller.place(query)
+    return keyset_page(partial(caller.memory.memories.list, **place, current=query.current), query)
 
 
-@operation(router, "add_memory", status_code=201, responses=example(AddedId(id=MEMORY_ID), 201))
+@operation("add_memory", status_code=201, example=AddedId(id=MEMORY_ID))
 def add_memory(body: AddMemoryBody, caller: CurrentCaller) -> AddedId:
     """Add a memory; one that says the same is reinforced."""
-    memory_id = caller.memory.memories.add(
-        body.text,
-        user=caller.user(body.user),
-        agent=body.agent,
-        session=body.session,
-        **body.given("kind", "category", "importance", "tags", "source", "sources", "expires_at"),
-    )
+    memory_id = caller.memory.memories.add(**caller.place(body), **body.arguments())
     return AddedId(id=memory_id or None)
 
 
-@operation(router, "get_memory", responses=example(MEMORY))
+@operation("get_memory")
 def get_memory(
-    memory_id: MemoryId, query: Annotated[UserQuery, Query()], caller: CurrentCaller
+    memory_id: MemoryId, query: FromQuery[UserRequest], caller: CurrentCaller
 ) -> MemoryItem:
     """One memory, also one that has ended."""
     return caller.memory.memories.get(memory_id, user=caller.user(query.user))
 
 
-@operation(router, "forget_memory", responses=example(FORGOTTEN))
+@operation("forget_memory")
 def forget_memory(
-    memory_id: MemoryId, query: Annotated[ForgetQuery, Query()], caller: CurrentCaller
+    memory_id: MemoryId, query: FromQuery[ForgetMemoryQuery], caller: CurrentCaller
 ) -> Forgotten:
     """Delete one memory for good; the messages it came from stay."""
     user = caller.user(query.user)
@@ -127,7 +129,7 @@ def forget_memory(
     return caller.memory.forget(user=user, memory=memory_id, scrub=query.scrub)
 
 
-@operation(router, "retract_memory", responses=example(MEMORY))
+@operation("retract_memory")
 def retract_memory(memory_id: MemoryId, body: RetractBody, caller: CurrentCaller) -> MemoryItem:
     """Retract a memory that was wrong; it stays in the history."""
     user = caller.user(body.user)
@@ -136,69 +138,103 @@ def retract_memory(memory_id: MemoryId, body: RetractBody, caller: CurrentCaller
     return caller.memory.memories.get(memory_id, user=user)
 
 
-@operation(router, "undo_memory", responses=example(UNDONE))
-def undo_memory(memory_id: MemoryId, body: ScopedBody, caller: CurrentCaller) -> UndoneChanges:
+@operation("undo_memory", example=UNDONE)
+def undo_memory(memory_id: MemoryId, body: AgentRequest, caller: CurrentCaller) -> UndoneChanges:
     """Undo the last change of a memory."""
-    user = caller.user(body.user)
-    caller.memory.memories.get(memory_id, user=user)
-    return UndoneChanges.of(caller.memory.memories.undo(memory_id, user=user))
+    caller.memory.memories.get(memory_id, user=caller.user(body.user))
+    return _undo(memory_id, body, caller)
 
 
-FactId = Annotated[str, Path(description="The fact's id.", examples=[FACT_ID])]
+def _undo(id_: str, body: AgentRequest, caller: CurrentCaller) -> UndoneChanges:
+    changes = caller.memory.memories.undo(id_, user=caller.user(body.user))
+    return UndoneChanges(changes=[NamedChange.of(change) for change in changes])
 
 
-@operation(router, "list_facts", responses=example_page(FACT))
-def list_facts(query: Annotated[FactsQuery, Query()], caller: CurrentCaller) -> Page[Fact]:
+# Facts
+
+
+class FactsQuery(AgentPageQuery):
+    """A page of facts; without a moment, those that hold now."""
+
+    subject: str | None = None
+    predicate: str | None = None
+    valid: AwareDatetime | None = Field(default=None, description="True at this moment.")
+    known: AwareDatetime | None = Field(default=None, description="As far as was known then.")
+    as_of: AwareDatetime | None = Field(default=None, description="Both: `valid` and `known`.")
+    always: bool = Field(default=False, description="Of all times, by what is known now.")
+
+
+class AddFactBody(AgentRequest):
+    """A fact to add, reconciled with those of the same subject and predicate."""
+
+    subject: str = Field(examples=["Ada"])
+    predicate: str = Field(examples=["lives in"])
+    object: str = Field(examples=["Berlin"])
+    single: bool | None = Field(
+        default=None,
+        description="It replaces the fact that held before; without, the predicate decides.",
+    )
+    ends: bool = Field(default=False, description="It holds no longer.")
+    corrects: bool = Field(default=False, description="What was stored before was wrong.")
+    valid_from: AwareDatetime | None = Field(default=None, examples=["2026-03-01T00:00:00Z"])
+    valid_to: AwareDatetime | None = None
+    source: Origin = None
+    sources: Sources = None
+
+
+class ChangeFactBody(AgentRequest):
+    """The parts of a fact that change from now on."""
+
+    subject: str | None = None
+    predicate: str | None = None
+    object: str | None = Field(default=None, examples=["Hamburg"])
+
+
+@operation("list_facts")
+def list_facts(query: FromQuery[FactsQuery], caller: CurrentCaller) -> Page[Fact]:
     """The facts that hold now, or that held at a moment, as far as was known at another."""
-    user = caller.user(query.user)
+    place, facts = caller.place(query), caller.memory.facts
     valid = _checked(query.valid or query.as_of, "valid")
     known = _checked(query.known or query.as_of, "known")
-    now = not (query.always or valid or known)
-
-    def read(limit: int, after: Any) -> list[Fact]:
-        facts, agent = caller.memory.facts, query.agent
-        if now:
-            return facts.list(user=user, agent=agent, limit=limit, after=after)
-        return facts.as_of(
-            user=user, agent=agent, valid=valid, known=known, limit=limit, after=after
-        )
-
-    def keep(fact: Fact) -> bool:
-        return is_about(fact, query.subject, query.predicate)
-
+    if query.always or valid or known:
+        read = partial(facts.as_of, **place, valid=valid, known=known)
+    else:
+        read = partial(facts.list, **place)
     return keyset_page(
-        read, query, lambda fact: (fact.known_from, fact.id), datetime, str, keep=keep
+        read,
+        query,
+        lambda fact: (fact.known_from, fact.id),
+        keep=lambda fact: is_about(fact, query.subject, query.predicate),
     )
 
 
-@operation(router, "add_fact", status_code=201, responses=example(AddedId(id=FACT_ID), 201))
+def _checked(moment: datetime | None, name: str) -> datetime | None:
+    return None if moment is None else check_moment(moment, name, InvalidError)
+
+
+@operation("add_fact", status_code=201, example=AddedId(id=FACT_ID))
 def add_fact(body: AddFactBody, caller: CurrentCaller) -> AddedId:
     """Add a fact, reconciled with those of the same subject and predicate."""
-    fact_id = caller.memory.facts.add(
-        body.subject,
-        body.predicate,
-        body.object,
-        user=caller.user(body.user),
-        agent=body.agent,
-        **body.given("single", "ends", "corrects", "valid_from", "valid_to", "source", "sources"),
-    )
+    fact_id = caller.memory.facts.add(**caller.place(body), **body.arguments())
     return AddedId(id=fact_id or None)
 
 
-@operation(router, "get_fact", responses=example(FACT))
-def get_fact(fact_id: FactId, query: Annotated[UserQuery, Query()], caller: CurrentCaller) -> Fact:
+@operation("get_fact")
+def get_fact(fact_id: FactId, query: FromQuery[UserRequest], caller: CurrentCaller) -> Fact:
     """One fact, also one that holds no longer."""
     return caller.memory.facts.get(fact_id, user=caller.user(query.user))
 
 
-@operation(router, "change_fact", responses=example(AddedId(id=FACT_ID)))
+@operation("change_fact", example=AddedId(id=FACT_ID))
 def change_fact(fact_id: FactId, body: ChangeFactBody, caller: CurrentCaller) -> AddedId:
     """Change a fact from now on; the old one stays in the past. Answers with the new id."""
-    user = caller.user(body.user)
-    return AddedId(id=caller.memory.facts.change(fact_id, user=user, **body.changes()))
+    user, changes = caller.user(body.user), body.arguments()
+    if not changes:
+        raise InvalidError("give a subject, a predicate or an object that changes")
+    return AddedId(id=caller.memory.facts.change(fact_id, user=user, **changes))
 
 
-@operation(router, "retract_fact", responses=example(FACT))
+@operation("retract_fact")
 def retract_fact(fact_id: FactId, body: RetractBody, caller: CurrentCaller) -> Fact:
     """Retract a fact that was wrong; it stays in the history."""
     user = caller.user(body.user)
@@ -207,13 +243,8 @@ def retract_fact(fact_id: FactId, body: RetractBody, caller: CurrentCaller) -> F
     return caller.memory.facts.get(fact_id, user=user)
 
 
-@operation(router, "undo_fact", responses=example(UNDONE))
-def undo_fact(fact_id: FactId, body: ScopedBody, caller: CurrentCaller) -> UndoneChanges:
+@operation("undo_fact", example=UNDONE)
+def undo_fact(fact_id: FactId, body: AgentRequest, caller: CurrentCaller) -> UndoneChanges:
     """Undo the last change of a fact."""
-    user = caller.user(body.user)
-    caller.memory.facts.get(fact_id, user=user)
-    return UndoneChanges.of(caller.memory.memories.undo(fact_id, user=user))
-
-
-def _checked(moment: datetime | None, name: str) -> datetime | None:
-    return None if moment is None else check_moment(moment, name, InvalidError)
+    caller.memory.facts.get(fact_id, user=caller.user(body.user))
+    return _undo(fact_id, body, caller)

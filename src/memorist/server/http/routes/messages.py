@@ -1,41 +1,179 @@
-"""Messages: add, list, revise."""
+"""Sessions and messages: add, list, revise, append text and follow it as it comes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel
+from fastapi import Depends, Header, Path
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from pydantic import BaseModel, Field
+from starlette.requests import Request
 
+from memorist.aio import in_thread
 from memorist.errors import ConflictError, NotFoundError
 from memorist.operations import make_cursor, read_cursor
-from memorist.records.message import LogEntry, Message, Remembered
+from memorist.providers.images import refuse_image
+from memorist.records.message import LogEntry, Message, Remembered, Session, Source
 from memorist.records.scope import Scope
 from memorist.server.http.authentication import CurrentCaller
-from memorist.server.http.openapi import (
-    MESSAGE,
-    MESSAGE_ID,
-    REMEMBERED,
-    SESSION_ID,
-    example,
-    example_page,
-)
-from memorist.server.http.pagination import Page, page_of, take_page
-from memorist.server.http.routing import ApiRoute, operation
+from memorist.server.http.media_guard import check_content, check_structured_data
+from memorist.server.http.openapi import MESSAGE, MESSAGE_ID, SESSION, SESSION_ID
+from memorist.server.http.pagination import Page, keyset_page, page_of, take_page
+from memorist.server.http.routing import operation
 from memorist.server.http.schemas import (
-    AddMessageBody,
-    AddMessagesBody,
-    MessageBody,
-    MessageQuery,
-    MessagesQuery,
-    ReviseMessageBody,
-    RevisionsQuery,
+    MAX_ITEMS,
+    MAX_PAGE,
+    AgentPageQuery,
+    AgentRequest,
+    CursorQuery,
+    FromQuery,
+    Images,
+    Position,
+    RequestModel,
+    Role,
+    SessionRequest,
 )
 
 BATCH = 16
-router = APIRouter(route_class=ApiRoute)
+MAX_FOLLOW_S = 300.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.25
 MessageId = Annotated[str, Path(description="The message's id.", examples=[MESSAGE_ID])]
+LastEventId = Annotated[
+    str | None, Header(max_length=20, description="Of the last event you got.", examples=["7"])
+]
+Seq = Annotated[int, Field(ge=0, le=2**63 - 1)]
+_EVENTS = (
+    'event: text\ndata: {"text": "I moved", "at": 0}\nid: 7\n\n'
+    f'event: finished\ndata: {{"message_id": "{MESSAGE_ID}", "chars": 7}}\n\n'
+)
+_FOLLOWED = {
+    "description": "Events: text, then finished, timeout or gone.",
+    "content": {"text/event-stream": {"example": _EVENTS}},
+}
+
+
+# Sessions
+
+
+class ResolveSessionBody(AgentRequest):
+    """Which session to go on with."""
+
+    session_id: str | None = Field(
+        default=None, description="The id that the client keeps, for example in local storage."
+    )
+    id: str | None = Field(default=None, description="This session, begun if there is none.")
+    new: bool = Field(default=False, description="Begin another one.")
+
+
+class ResolvedSession(BaseModel):
+    """The session to go on with; `confirmed` says that it is the one the client keeps."""
+
+    session_id: str
+    session: Session
+    confirmed: bool
+
+
+_RESOLVED = ResolvedSession(session_id=SESSION.id, session=SESSION, confirmed=True)
+
+
+@operation("resolve_session", example=_RESOLVED)
+def resolve_session(body: ResolveSessionBody, caller: CurrentCaller) -> ResolvedSession:
+    """Confirm the session that a client keeps, or find the active one, or begin a new one.
+
+    An id of another user or agent, or of a session that is gone, is ignored.
+    """
+    claimed = None if body.new else body.session_id
+    place = caller.place(body)
+    session = caller.memory.session(**place, id=body.id, new=body.new, claimed=claimed).session
+    return ResolvedSession(session_id=session.id, session=session, confirmed=session.id == claimed)
+
+
+@operation("active_session")
+def get_active_session(query: FromQuery[AgentRequest], caller: CurrentCaller) -> Session:
+    """The active session with this agent; none is begun."""
+    session = caller.memory.active_session(**caller.place(query))
+    if session is None:
+        raise NotFoundError("no session with this agent is active")
+    return session
+
+
+@operation("list_sessions")
+def list_sessions(query: FromQuery[AgentPageQuery], caller: CurrentCaller) -> Page[Session]:
+    """The user's sessions, oldest first."""
+    return keyset_page(partial(caller.memory.sessions, **caller.place(query)), query)
+
+
+# Messages
+
+
+class MessageBody(RequestModel):
+    """One message."""
+
+    role: Role = Field(examples=["user"])
+    content: str | dict[str, Any] | list[Any] | None = Field(
+        default=None, examples=["I moved to Berlin in March."]
+    )
+    message_id: str | None = Field(
+        default=None, description="Your id; sent again with it, the message is not stored again."
+    )
+    name: str | None = None
+    tool_calls: list[dict[str, Any]] = Field(default=[])
+    agent_calls: list[dict[str, Any]] = Field(default=[])
+    structured_data: dict[str, Any] | None = None
+    images: Images = Field(default=[])
+    tool_call_id: str | None = None
+    created_at: datetime | None = Field(default=None, description="When it was said, if not now.")
+    unfinished: bool = Field(default=False, description="More of it is to come.")
+
+    def to_message(self, **known: Any) -> Message:
+        """The message as a record, which raises what is wrong with it."""
+        for image in self.images:
+            refuse_image(image)
+        check_content(self.content)
+        check_structured_data(self.structured_data)
+        return Message(**known | self.arguments("source"))
+
+
+class _NewMessages(SessionRequest):
+    session: str | None = Field(
+        default=None, description="Without, the active one, or a new one if there is none."
+    )
+    source: Source | None = Field(default=None, description="Where the words came from.")
+
+
+class AddMessageBody(_NewMessages, MessageBody):
+    """A message to store."""
+
+
+class AddMessagesBody(_NewMessages):
+    """Messages to store in order, in one transaction."""
+
+    messages: list[MessageBody] = Field(min_length=1, max_length=MAX_ITEMS)
+
+
+class ReviseMessageBody(SessionRequest, MessageBody):
+    """The new text of a message; the old one stays among its revisions."""
+
+    message_id: Literal[None] = Field(default=None, description="The path names it.")
+
+
+class MessagesQuery(CursorQuery, SessionRequest):
+    """A page of messages, newest page first."""
+
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = Field(
+        default=50, description="How many items at most; fewer where they are long."
+    )
+    role: Role | None = Field(default=None, description="Only messages of this role.")
+    before: Seq | None = Field(default=None, description="Only those before this `seq`.")
+    after: Seq | None = Field(default=None, description="Only those after this `seq`.")
+
+
+class RevisionsQuery(CursorQuery, SessionRequest):
+    """A page of a message's revisions."""
 
 
 class StoredMessage(BaseModel):
@@ -46,16 +184,11 @@ class StoredMessage(BaseModel):
     source: str
     message: Message
 
-    @classmethod
-    def of(cls, entry: LogEntry) -> StoredMessage:
-        """An entry of the log as it is answered."""
-        return cls(**{name: getattr(entry, name) for name in cls.model_fields})
-
 
 _STORED = StoredMessage(seq=12, session_id=SESSION_ID, source="user", message=MESSAGE)
 
 
-@operation(router, "add_message", status_code=201, responses=example(REMEMBERED, 201))
+@operation("add_message", status_code=201)
 def add_message(body: AddMessageBody, caller: CurrentCaller) -> Remembered:
     """Store a message durably; it can be recalled as soon as this answers.
 
@@ -65,63 +198,82 @@ def add_message(body: AddMessageBody, caller: CurrentCaller) -> Remembered:
     return _remember(body, [body], caller)
 
 
-@operation(router, "add_messages", status_code=201, responses=example(REMEMBERED, 201))
+@operation("add_messages", status_code=201)
 def add_messages(body: AddMessagesBody, caller: CurrentCaller) -> Remembered:
     """Store messages in order, all or none."""
     return _remember(body, body.messages, caller)
 
 
-@operation(router, "list_messages", responses=example_page(_STORED))
-def list_messages(
-    query: Annotated[MessagesQuery, Query()], caller: CurrentCaller
-) -> Page[StoredMessage]:
+def _remember(
+    body: _NewMessages, inputs: Sequence[MessageBody], caller: CurrentCaller
+) -> Remembered:
+    place = caller.place(body)
+    messages = [message.to_message() for message in inputs]
+    ids = [message.message_id for message in inputs if message.message_id is not None]
+    if body.session is None and ids:
+        # A retry goes to the session that holds it: another one may be active by now.
+        stored = caller.memory.messages.get(caller.scope(body), ids)
+        place["session"] = stored[0].session_id if stored else None
+    return caller.memory.remember(messages, **place, source=body.source)
+
+
+@operation("list_messages", response_model=Page[StoredMessage], example=_STORED)
+def list_messages(query: FromQuery[MessagesQuery], caller: CurrentCaller) -> Page[LogEntry]:
     """The newest messages, oldest of them first; the next page holds those before."""
-    user = caller.user(query.user)
-    scope = caller.memory.scope(user=user, agent=query.agent, session=query.session)
     place = read_cursor(query.cursor, int)
     before = query.before if place is None else place[0]
-    entries, more = take_page(_backwards(caller, scope, before, query), query.limit)
-    return Page(
-        items=[StoredMessage.of(entry) for entry in reversed(entries)],
-        next=make_cursor([entries[-1].seq]) if more else None,
-    )
+    entries, more = take_page(_backwards(caller, before, query), query.limit)
+    return Page(items=entries[::-1], next=make_cursor([entries[-1].seq]) if more else None)
 
 
-@operation(router, "get_message", responses=example(_STORED))
+def _backwards(
+    caller: CurrentCaller, before: int | None, query: MessagesQuery
+) -> Iterator[LogEntry]:
+    """The messages before a number in the log, newest first; read in batches, as some are long."""
+    scope = caller.scope(query)
+    while True:
+        entries = caller.memory.messages.list(
+            scope, last=BATCH, before=before, after=query.after, role=query.role
+        )
+        yield from reversed(entries)
+        if len(entries) < BATCH:
+            return
+        before = entries[0].seq
+
+
+@operation("get_message", response_model=StoredMessage, example=_STORED)
 def get_message(
-    message_id: MessageId, query: Annotated[MessageQuery, Query()], caller: CurrentCaller
-) -> StoredMessage:
+    message_id: MessageId, query: FromQuery[SessionRequest], caller: CurrentCaller
+) -> LogEntry:
     """One message."""
-    scope = caller.memory.scope(user=caller.user(query.user), session=query.session)
-    return StoredMessage.of(find_message(caller, scope, message_id))
+    return _find(caller, caller.scope(query), message_id)
 
 
-@operation(router, "revise_message", responses=example(_STORED))
+@operation("revise_message", response_model=StoredMessage, example=_STORED)
 def revise_message(
     message_id: MessageId, body: ReviseMessageBody, caller: CurrentCaller
-) -> StoredMessage:
+) -> LogEntry:
     """Replace a message's text; the old one stays among its revisions."""
-    user = caller.user(body.user)
-    scope = caller.memory.scope(user=user, agent=body.agent, session=body.session)
-    created_at = find_message(caller, scope, message_id).message.created_at
+    scope = caller.scope(body)
+    created_at = _find(caller, scope, message_id).message.created_at
     message = body.to_message(message_id=message_id, created_at=created_at)
     caller.memory.messages.revise(scope, message)
-    return StoredMessage.of(find_message(caller, scope, message_id))
+    return _find(caller, scope, message_id)
 
 
-@operation(router, "list_revisions", responses=example_page(MESSAGE))
+@operation("list_revisions")
 def list_revisions(
-    message_id: MessageId, query: Annotated[RevisionsQuery, Query()], caller: CurrentCaller
+    message_id: MessageId, query: FromQuery[RevisionsQuery], caller: CurrentCaller
 ) -> Page[Message]:
     """What a message said before, oldest first."""
-    scope = caller.memory.scope(user=caller.user(query.user), session=query.session)
-    find_message(caller, scope, message_id)
+    scope = caller.scope(query)
+    _find(caller, scope, message_id)
     numbered = list(enumerate(caller.memory.messages.revisions(scope, message_id)))
     page = page_of(numbered, query, lambda revision: f"{revision[0]:010}")
     return Page(items=[message for _, message in page.items], next=page.next)
 
 
-def find_message(caller: CurrentCaller, scope: Scope, message_id: str) -> LogEntry:
+def _find(caller: CurrentCaller, scope: Scope, message_id: str) -> LogEntry:
     """The one message with this id in the scope."""
     entries = caller.memory.messages.get(scope, [message_id])
     if not entries:
@@ -131,30 +283,127 @@ def find_message(caller: CurrentCaller, scope: Scope, message_id: str) -> LogEnt
     return entries[0]
 
 
-def _remember(
-    body: AddMessageBody | AddMessagesBody, inputs: Sequence[MessageBody], caller: CurrentCaller
-) -> Remembered:
-    user, session = caller.user(body.user), body.session
-    messages = [message.to_message() for message in inputs]
-    ids = [message.message_id for message in inputs if message.message_id is not None]
-    if session is None and ids:
-        # A retry goes to the session that holds it: another one may be active by now.
-        stored = caller.memory.messages.get(caller.memory.scope(user=user, agent=body.agent), ids)
-        session = stored[0].session_id if stored else None
-    return caller.memory.remember(
-        messages, user=user, agent=body.agent, session=session, source=body.source
+# Messages that grow
+
+
+class AppendBody(SessionRequest):
+    """More text of a message that was begun with `unfinished`."""
+
+    text: str = Field(default="", examples=[" and I like it here."])
+    at: Position = Field(
+        description="How many characters come before it: a retry adds nothing, and 409 says "
+        "that somebody else wrote there.",
+        examples=[27],
+    )
+    finish: bool = Field(default=False, description="Nothing more is to come.")
+    tool_calls: list[dict[str, Any]] | None = None
+    agent_calls: list[dict[str, Any]] | None = None
+    structured_data: dict[str, Any] | None = None
+
+
+class FollowQuery(SessionRequest):
+    """From where on a message is followed, and for how long."""
+
+    at: Position = Field(default=0, description="How many characters you have.")
+    timeout_s: Annotated[float, Field(gt=0, le=MAX_FOLLOW_S, allow_inf_nan=False)] = Field(
+        default=30.0, description="Ends after so many seconds without news."
     )
 
 
-def _backwards(
-    caller: CurrentCaller, scope: Scope, before: int | None, query: MessagesQuery
-) -> Iterator[LogEntry]:
-    """The messages before a number in the log, newest first; read in batches, as some are long."""
+class GrownMessage(BaseModel):
+    """How long a message is by now."""
+
+    message_id: str
+    chars: int
+    unfinished: bool
+
+
+@operation("append_text", example=GrownMessage(message_id=MESSAGE_ID, chars=27, unfinished=True))
+def append_text(message_id: MessageId, body: AppendBody, caller: CurrentCaller) -> GrownMessage:
+    """Append text to an unfinished message, or finish it; 409 if it is finished already."""
+    check_structured_data(body.structured_data)
+    message = _grow(caller, caller.scope(body), message_id, body)
+    return GrownMessage(
+        message_id=message_id, chars=len(str(message.content)), unfinished=message.unfinished
+    )
+
+
+def _grow(caller: CurrentCaller, scope: Scope, message_id: str, body: AppendBody) -> Message:
+    """Store the longer message; if somebody else wrote meanwhile, check again whether it fits.
+
+    The store never shortens a text, so acknowledged words stay where they were put.
+    """
+    fields = body.arguments("text", "at", "finish")
     while True:
-        entries = caller.memory.messages.list(
-            scope, last=BATCH, before=before, after=query.after, role=query.role
-        )
-        yield from reversed(entries)
-        if len(entries) < BATCH:
+        stored = _find(caller, scope, message_id).message
+        content = _appended(stored, body)
+        message = stored.changed(content=content, unfinished=not body.finish, **fields)
+        try:
+            caller.memory.messages.append_text(scope, message)
+            return message
+        except ConflictError:
+            if _find(caller, scope, message_id).message == stored:
+                raise
+
+
+def _appended(stored: Message, body: AppendBody) -> str:
+    """The text with what is appended; what was appended already is not appended again."""
+    text = stored.content if stored.content is not None else ""
+    if not isinstance(text, str):
+        raise ConflictError("only text grows; revise the message to change other content")
+    if body.at == len(text):
+        return text + body.text
+    if text[body.at : body.at + len(body.text)] == body.text and body.at < len(text):
+        return text
+    raise ConflictError(f"{len(text)} characters are stored; go on from there")
+
+
+async def _followed_scope(
+    message_id: MessageId, query: FromQuery[FollowQuery], caller: CurrentCaller
+) -> Scope:
+    """Where the message is; raises NotFoundError before the stream begins."""
+    scope = caller.scope(query)
+    await in_thread(_find, caller, scope, message_id)
+    return scope
+
+
+@operation("follow_message", response_class=EventSourceResponse, responses={200: _FOLLOWED})
+async def follow_message(
+    message_id: MessageId,
+    query: FromQuery[FollowQuery],
+    scope: Annotated[Scope, Depends(_followed_scope)],
+    caller: CurrentCaller,
+    request: Request,
+    last_event_id: LastEventId = None,
+) -> AsyncIterator[ServerSentEvent]:
+    """The text of a message as it comes: server-sent events, until it is finished.
+
+    `text` brings what was appended, and `finished`, `timeout` or `gone` is the last event. A
+    client that reconnects sends Last-Event-ID, and gets what it has not seen.
+    """
+    seen = query.at
+    if last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit():
+        seen = int(last_event_id)
+    clock = asyncio.get_running_loop().time
+    ends_at, pause_s = clock() + query.timeout_s, FIRST_PAUSE_S
+    stopping: asyncio.Event = request.app.state.stopping
+    while True:  # until the client disconnects; polling, so that no thread waits
+        entries = await in_thread(caller.memory.messages.get, scope, [message_id])
+        if not entries:
+            yield ServerSentEvent(event="gone", data={})
             return
-        before = entries[0].seq
+        message = entries[0].message
+        text = message.content if isinstance(message.content, str) else ""
+        if len(text) > seen:
+            data = {"text": text[seen:], "at": seen}
+            yield ServerSentEvent(event="text", data=data, id=str(len(text)))
+            seen, ends_at, pause_s = len(text), clock() + query.timeout_s, FIRST_PAUSE_S
+        if not message.unfinished:
+            data = {"message_id": message.message_id, "chars": len(text)}
+            yield ServerSentEvent(event="finished", data=data)
+            return
+        if stopping.is_set() or clock() >= ends_at:
+            yield ServerSentEvent(event="timeout", data={"chars": seen})
+            return
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 1.2, LONGEST_PAUSE_S)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
-from fastapi import APIRouter
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse
@@ -14,9 +13,7 @@ from memorist import __version__, metrics
 from memorist.errors import StoreError, StoreUnavailableError
 from memorist.metrics import Instrument, Point, Reading
 from memorist.server.http.authentication import CurrentCaller
-from memorist.server.http.routing import ApiRoute, operation
-
-router = APIRouter(route_class=ApiRoute)
+from memorist.server.http.routing import operation, router
 
 
 class Health(BaseModel):
@@ -33,14 +30,14 @@ class Ready(BaseModel):
 
 
 @router.head("/health", include_in_schema=False)  # as many monitors ask
-@operation(router, "health")
+@operation("health")
 async def health() -> Health:
     """Whether the process is alive; touches nothing else."""
     return Health()
 
 
 @router.head("/ready", include_in_schema=False)
-@operation(router, "ready")
+@operation("ready")
 def ready(request: Request) -> Ready:
     """Whether the store answers, so that traffic may be sent here."""
     try:
@@ -50,7 +47,7 @@ def ready(request: Request) -> Ready:
         raise StoreUnavailableError("the store does not answer") from None
 
 
-@operation(router, "metrics", response_class=PlainTextResponse)
+@operation("metrics", response_class=PlainTextResponse)
 def get_metrics(caller: CurrentCaller) -> PlainTextResponse:
     """The metrics of this process in Prometheus's text format; for operators."""
     caller.require_operator()

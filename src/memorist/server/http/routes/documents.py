@@ -1,0 +1,239 @@
+"""Documents: the notes of a user and agent, and articles to quote from.
+
+Articles are the user's own, or those of a shelf that a tenant shares.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from fastapi import Header, Path
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from memorist.context.documents.excerpts import Retrieved
+from memorist.errors import InvalidError
+from memorist.records.documents import Article, ArticleInfo, Note, PutResult
+from memorist.records.query import Forgotten
+from memorist.records.values import now
+from memorist.server.http.authentication import CurrentCaller
+from memorist.server.http.openapi import ARTICLE_ID
+from memorist.server.http.pagination import Page, by_time, page_of
+from memorist.server.http.routing import operation
+from memorist.server.http.schemas import (
+    MAX_ARTICLES,
+    MAX_INT,
+    AgentPageQuery,
+    AgentRequest,
+    FromQuery,
+    ModelName,
+    Position,
+    Question,
+    Reserved,
+    ShelfRequest,
+    Tokens,
+    Wait,
+)
+from memorist.views.library import Library
+
+Version = Annotated[int, Field(ge=1, le=MAX_INT)]
+IfMatch = Annotated[
+    str | None,
+    Header(description="The ETag of the version it replaces.", max_length=20, examples=['"1"']),
+]
+ArticleId = Annotated[str, Path(description="The article's id.", examples=[ARTICLE_ID])]
+_ETAG = re.compile(r'(?:W/)?"([0-9]{1,9})"')
+
+
+# Notes
+
+
+class NotesQuery(AgentRequest):
+    """A version of the notes."""
+
+    version: Version | None = Field(default=None, description="Without, the newest.")
+
+
+class WriteNotesBody(AgentRequest):
+    """A new text of the notes, and the version that it replaces."""
+
+    text: str = Field(examples=["## Plans\n- learn to sail"])
+    base_version: Position | None = Field(
+        default=None, description="The version it replaces, 0 for none; or send If-Match."
+    )
+
+
+class ManageNotesBody(AgentRequest):
+    """One edit of the notes, as the tool `manage_long_term_memory` takes it."""
+
+    operation: str = Field(default="read", examples=["append"])
+    content: str | None = Field(default=None, examples=["- Learns to sail."])
+    section_header: str | None = Field(default=None, examples=["Plans"])
+
+
+class RestoreNotesBody(AgentRequest):
+    """An old version of the notes to write again."""
+
+    version: Version = Field(examples=[1])
+
+
+class EditResult(BaseModel):
+    """What an edit did, in words for a model, and the version that the notes have now."""
+
+    result: str
+    version: int
+
+
+@operation("get_notes")
+def get_notes(query: FromQuery[NotesQuery], caller: CurrentCaller, response: Response) -> Note:
+    """The notes, as they are or as a version had them; version 0 says that there are none."""
+    if query.version is not None:
+        return _with_etag(caller.memory.notes(**caller.place(query)).at(query.version), response)
+    scope = caller.scope(query)
+    empty = Note(id="", scope=scope, version=0, text="", created_at=now())
+    return _with_etag(caller.memory.note_versions.get(scope) or empty, response)
+
+
+@operation("write_notes")
+def write_notes(
+    body: WriteNotesBody, caller: CurrentCaller, response: Response, if_match: IfMatch = None
+) -> Note:
+    """Replace a version of the notes; 409 if there is a newer one."""
+    base = body.base_version
+    if base is None:
+        match = _ETAG.fullmatch(if_match or "")
+        if match is None:
+            raise InvalidError("base_version is missing: give the version it replaces, 0 for none")
+        base = int(match[1])
+    notebook = caller.memory.notes(**caller.place(body))
+    return _with_etag(notebook.write(body.text, base_version=base), response)
+
+
+@operation("list_versions")
+def list_versions(query: FromQuery[AgentPageQuery], caller: CurrentCaller) -> Page[Note]:
+    """Every version, newest first."""
+    versions = caller.memory.notes(**caller.place(query)).versions()
+    return page_of(versions, query, lambda note: f"{MAX_INT - note.version:010}")
+
+
+@operation("manage_notes", example=EditResult(result="Appended.", version=2))
+def manage_notes(body: ManageNotesBody, caller: CurrentCaller) -> EditResult:
+    """Read, overwrite, append, prepend, or edit a section, as a model's tool does."""
+    notebook = caller.memory.notes(**caller.place(body))
+    return EditResult(result=notebook.manage(**body.arguments()), version=notebook.version)
+
+
+@operation("restore_notes")
+def restore_notes(body: RestoreNotesBody, caller: CurrentCaller, response: Response) -> Note:
+    """Write the text of an old version as the newest."""
+    return _with_etag(caller.memory.notes(**caller.place(body)).restore(body.version), response)
+
+
+def _with_etag(note: Note, response: Response) -> Note:
+    response.headers["ETag"] = f'"{note.version}"'
+    return note
+
+
+# Articles
+
+
+class ArticlesQuery(AgentPageQuery, ShelfRequest):
+    """A page of a library."""
+
+
+class AddArticleBody(ShelfRequest):
+    """An article to add; it replaces the one with the same uri."""
+
+    title: str = Field(examples=["Returns"])
+    text: str = Field(examples=["# Returns\n\nYou may return it within 30 days."])
+    uri: str = Field(default="", description="Its name; nothing is read.", examples=["returns.md"])
+
+
+class RetrieveBody(ShelfRequest):
+    """A question to the articles, and the tokens for what is quoted."""
+
+    query: Question = Field(examples=["How long may I return it?"])
+    top_k: Annotated[int, Field(ge=1, le=MAX_ARTICLES)] = 5
+    reserved_tokens: Reserved = Field(default=0, description="Tokens of the conversation.")
+    window: Tokens = 262_144
+    model: ModelName = ""
+    deadline_ms: Wait = 1_000.0
+
+
+class AddedArticle(BaseModel):
+    """What adding an article did, and the id of the one that holds the text."""
+
+    id: str
+    change: Literal["added", "changed", "unchanged", "duplicate"]
+
+
+class Quotation(BaseModel):
+    """An article that bears on a question, or the spans of it that fit, with its citation."""
+
+    citation: str
+    article: Retrieved
+
+
+class Quotations(BaseModel):
+    """What bears on a question, best first, and how many tokens it takes."""
+
+    found: list[Quotation]
+    tokens: int
+
+
+@operation("list_articles")
+def list_articles(query: FromQuery[ArticlesQuery], caller: CurrentCaller) -> Page[ArticleInfo]:
+    """The articles, oldest first, without their texts."""
+    return page_of(library_of(caller, query).articles(), query, by_time)
+
+
+@operation(
+    "add_article",
+    status_code=201,
+    response_model=AddedArticle,
+    example=AddedArticle(id=ARTICLE_ID, change="added"),
+)
+def add_article(body: AddArticleBody, caller: CurrentCaller) -> PutResult:
+    """Store an article; it replaces the one with the same uri. A shared shelf needs an admin."""
+    return _writable(caller, body).add(**body.arguments())
+
+
+@operation("retrieve_articles", example=Quotations(found=[], tokens=0))
+def retrieve_articles(body: RetrieveBody, caller: CurrentCaller) -> Quotations:
+    """The articles that bear on a question, whole or in passages, as far as they fit."""
+    articles = library_of(caller, body).retrieve(**body.arguments())
+    quotations = [Quotation(citation=article.citation, article=article) for article in articles]
+    return Quotations(found=quotations, tokens=sum(article.tokens for article in articles))
+
+
+@operation("get_article")
+def get_article(
+    article_id: ArticleId, query: FromQuery[ShelfRequest], caller: CurrentCaller
+) -> Article:
+    """One article with its text."""
+    return library_of(caller, query).get(article_id)
+
+
+@operation("remove_article")
+def remove_article(
+    article_id: ArticleId, query: FromQuery[ShelfRequest], caller: CurrentCaller
+) -> Forgotten:
+    """Remove an article; its bytes go with the next scrub."""
+    return _writable(caller, query).remove(article_id)
+
+
+def library_of(caller: CurrentCaller, request: ShelfRequest) -> Library:
+    """The user's own library, or a shelf that all users of the tenant may read."""
+    if request.shelf is None:
+        return caller.memory.library(user=caller.user(request.user), agent=request.agent)
+    if request.user is not None:
+        caller.user(request.user)
+    return caller.memory.library(request.shelf)
+
+
+def _writable(caller: CurrentCaller, request: ShelfRequest) -> Library:
+    """The same to write to: a shared shelf is not any user's to change."""
+    if request.shelf is not None:
+        caller.require_operator()
+    return library_of(caller, request)
