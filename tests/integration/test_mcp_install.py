@@ -18,9 +18,9 @@ from mcp.client.stdio import stdio_client
 from platformdirs import user_config_path
 from typer.testing import CliRunner, Result
 
-from memorist.cli import mcp_install
+from memorist.cli import mcp as mcp_command
 from memorist.cli.main import app
-from memorist.cli.mcp_install import CLIENTS, McpClient
+from memorist.cli.mcp import CLIENTS
 from memorist.errors import ConfigError
 from tests.support.mcp_servers import structured
 
@@ -55,8 +55,8 @@ def written(file: Path) -> Any:
     ],
 )
 def test_each_client_has_its_file_on_each_system(settings: str, home: str) -> None:
-    def where(client: McpClient) -> str:
-        return str(mcp_install.config_file(client, settings=Path(settings), home=Path(home)))
+    def where(client: str) -> str:
+        return str(mcp_command.config_file(client, settings=Path(settings), home=Path(home)))
 
     assert where("claude-code") == f"{home}/.claude.json"
     assert where("claude-desktop") == f"{settings}/Claude/claude_desktop_config.json"
@@ -65,12 +65,12 @@ def test_each_client_has_its_file_on_each_system(settings: str, home: str) -> No
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_client_is_told_how_to_start_the_server(client: McpClient, home: Path) -> None:
+def test_the_client_is_told_how_to_start_the_server(client: str, home: Path) -> None:
     done = install(client, "--user", "ada", "--db", "m.db", "--agent", "tutor", answer="y\n")
     assert done.exit_code == 0, done.output
-    place = mcp_install.config_file(client, settings=user_config_path(roaming=True), home=home)
+    place = mcp_command.config_file(client, settings=user_config_path(roaming=True), home=home)
     assert str(place) in done.output
-    [told] = written(place)[mcp_install.section(client)].values()
+    [told] = written(place)[CLIENTS[client].section].values()
     assert told.pop("type", "none") == ("none" if client == "claude-desktop" else "stdio")
     arguments = [*RUN, "ada", "--agent", "tutor", "--db", str(home / "m.db")]
     assert told == {"command": sys.executable, "args": arguments}
@@ -78,7 +78,7 @@ def test_the_client_is_told_how_to_start_the_server(client: McpClient, home: Pat
 
 
 HEADERS = {"Authorization": f"Bearer {KEY}"}
-AT_URL: dict[McpClient, dict[str, Any]] = {
+AT_URL: dict[str, dict[str, Any]] = {
     "claude-code": {"type": "http", "url": f"{URL}/mcp", "headers": HEADERS},
     "cursor": {"url": f"{URL}/mcp", "headers": HEADERS},
     "vscode": {"type": "http", "url": f"{URL}/mcp", "headers": HEADERS},
@@ -100,10 +100,10 @@ AT_URL: dict[McpClient, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_client_is_told_where_a_server_runs(client: McpClient) -> None:
+def test_the_client_is_told_where_a_server_runs(client: str) -> None:
     for url in (URL, f"{URL}/mcp", f"{URL}/mcp/"):
         done = install(client, "--url", url, "--key", KEY, "--print")
-        assert json.loads(done.stdout)[mcp_install.section(client)]["memorist"] == AT_URL[client]
+        assert json.loads(done.stdout)[CLIENTS[client].section]["memorist"] == AT_URL[client]
     without = json.loads(install(client, "--url", "https://example.org", "--print").stdout)
     assert "Authorization" not in str(without)
     assert "allow-http" not in str(without)
@@ -205,7 +205,7 @@ def test_a_file_that_changed_in_the_meantime_is_left_as_it_is(tmp_path: Path) ->
     file = tmp_path / "a.json"
     file.write_text('{"newer": 1}')
     with pytest.raises(ConfigError, match="in the meantime"):
-        mcp_install.write(file, "{}", '{"a": 1}', now=datetime.now(UTC))
+        mcp_command.write(file, "{}", '{"a": 1}', now=datetime.now(UTC))
     assert file.read_text() == '{"newer": 1}'
     assert [path.suffix for path in tmp_path.iterdir() if path != file] == [".bak"]
 
@@ -215,7 +215,7 @@ def test_a_link_stays_a_link_and_no_copy_is_overwritten(tmp_path: Path) -> None:
     target.write_text("1")
     link.symlink_to(target)
     for number in (2, 3):
-        kept = mcp_install.write(link, str(number - 1), str(number), now=datetime(2026, 1, 1))
+        kept = mcp_command.write(link, str(number - 1), str(number), now=datetime(2026, 1, 1))
         assert kept
         assert kept.read_text() == str(number - 1)
     assert link.is_symlink()

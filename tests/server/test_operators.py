@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from memorist.cli.main import app
-from memorist.cli.mcp_install import merged, write
+from memorist.cli.mcp import merged, write
 from memorist.config import Settings
 from memorist.errors import ConfigError
 from memorist.server.http.run import Address, resolve_auth

@@ -9,34 +9,26 @@ import typer
 from rich.text import Text
 
 from memorist import __version__
-from memorist.cli.articles import articles, ingest
 from memorist.cli.audit import audit
-from memorist.cli.backup import backup
 from memorist.cli.context import context
-from memorist.cli.doctor import doctor
-from memorist.cli.jobs import jobs
-from memorist.cli.keys import keys
-from memorist.cli.maintain import maintain
+from memorist.cli.documents import articles, ingest, notes
 from memorist.cli.mcp import mcp
-from memorist.cli.memories import facts, memories, undo
-from memorist.cli.messages import forget, history, remember
-from memorist.cli.notes import notes
-from memorist.cli.recall import recall
+from memorist.cli.memories import facts, maintain, memories, undo
+from memorist.cli.messages import forget, history, recall, remember
 from memorist.cli.render import errors
-from memorist.cli.serve import serve
+from memorist.cli.serve import keys, serve
+from memorist.cli.upkeep import backup, doctor, jobs
 from memorist.cli.worker import worker
 from memorist.errors import MemoristError
 
-app = typer.Typer(
-    help="The memory of AI agents. Keeps every word, finds the right ones.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+SUMMARY = "The memory of AI agents. Keeps every word, finds the right ones."
 COMMANDS = (
     *(remember, recall, context, history, memories, facts, notes, undo, forget),
     *(ingest, articles),
     *(serve, worker, jobs, maintain, audit, backup, doctor),
+)
+app = typer.Typer(
+    help=SUMMARY, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
 for command in COMMANDS:
     app.command()(command)
@@ -51,13 +43,13 @@ def show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=SUMMARY)
 def options(
     version: bool = typer.Option(
         False, "--version", callback=show_version, is_eager=True, help="Show the version."
     ),
 ) -> None:
-    """The memory of AI agents. Keeps every word, finds the right ones."""
+    """Options of the command itself."""
 
 
 def main() -> None:

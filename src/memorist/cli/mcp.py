@@ -1,23 +1,48 @@
-"""`memorist mcp`: the memory as an MCP server, and its entry in the clients' settings."""
+"""`memorist mcp`: the memory as an MCP server, and its entry in the clients' settings files."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
-from rich.text import Text
 
-from memorist.cli import mcp_install
-from memorist.cli.mcp_install import CLIENTS, NAME, McpClient
-from memorist.cli.options import Agent, Database, User, Yes, is_server
-from memorist.cli.render import errors
+from memorist.cli import options as opt
+from memorist.cli.render import remark
 from memorist.client import connect
 from memorist.config import Settings, default_path
 from memorist.errors import ConfigError
 from memorist.memory import Memory
 from memorist.records.values import now
+
+NAME = "memorist"
+PRIVATE = 0o600
+_INDENT = re.compile(r"^[ \t]+(?=\")", re.MULTILINE)
+_KEY = "MEMORIST_AUTHORIZATION"  # of the helper that Claude Desktop needs; ours reads none such
+
+
+class McpClient(NamedTuple):
+    """The files where a client lists its servers, and the section of them that does."""
+
+    file: str
+    project_file: str = ""
+    section: str = "mcpServers"
+
+
+CLIENTS = {
+    "claude-code": McpClient("{home}/.claude.json", ".mcp.json"),
+    "claude-desktop": McpClient("{settings}/Claude/claude_desktop_config.json"),
+    "cursor": McpClient("{home}/.cursor/mcp.json", ".cursor/mcp.json"),
+    "vscode": McpClient("{settings}/Code/User/mcp.json", ".vscode/mcp.json", "servers"),
+}
 
 Whose = Annotated[
     str | None,
@@ -41,7 +66,7 @@ mcp = typer.Typer(invoke_without_command=True)
 
 @mcp.callback()
 def serve(
-    context: typer.Context, user: Whose = None, agent: Agent = None, db: Database = None
+    context: typer.Context, user: Whose = None, agent: opt.Agent = None, db: opt.Database = None
 ) -> None:
     """Serve the memory as MCP tools over standard input and output, until the client leaves."""
     if context.invoked_subcommand is not None:
@@ -51,81 +76,78 @@ def serve(
     settings = Settings.from_environment()
     agent = agent or settings.agent or None
     url = settings.url if db is None else db
-    with connect(url) if is_server(url) else Memory(db) as memory:
+    with connect(url) if opt.is_server(url) else Memory(db) as memory:
         build_server(memory, user=user, agent=agent).run()
 
 
 @mcp.command()
 def install(
     client: Which,
-    user: User = None,
-    agent: Agent = None,
-    db: Database = None,
+    user: opt.User = None,
+    agent: opt.Agent = None,
+    db: opt.Database = None,
     url: Url = None,
     key: Key = None,
     project: Project = False,
-    yes: Yes = False,
+    yes: opt.Yes = False,
     only_print: Print = False,
 ) -> None:
     """Add this memory to a client's settings; shows what it would write and where, and asks.
 
     The client starts the server itself, or connects to the one at --url.
     """
-    mcp_client = _client(client)
+    if client not in CLIENTS:
+        raise typer.BadParameter(f"a client is one of {', '.join(CLIENTS)}")
     if url and (user or agent or db):
         raise typer.BadParameter("a running server has its own: give --url and --key alone")
-    if url:
-        entry = mcp_install.remote_entry(mcp_client, _mcp_url(url), key or "")
-    else:
-        entry = mcp_install.local_entry(mcp_client, *_local_server(user, agent, db, key))
-    shown = {mcp_install.section(mcp_client): {NAME: entry}}
-    text = json.dumps(shown, indent=2, ensure_ascii=False)
+    entry = remote_entry(client, url, key) if url else local_entry(client, user, agent, db, key)
+    text = json.dumps({CLIENTS[client].section: {NAME: entry}}, indent=2, ensure_ascii=False)
     if only_print:
         typer.echo(text)
         return
-    file = _file(mcp_client, project)
-    before = mcp_install.read(file)
-    after = mcp_install.merged(before, mcp_client, entry, file)
-    _say(f"{file} {'gets' if before else 'is made, with'}:")
+    file = _file(client, project)
+    before = read(file)
+    after = merged(before, client, entry, file)
+    remark(f"{file} {'gets' if before else 'is made, with'}:", style="")
     typer.echo(text.replace(key, f"{key[:4]}…") if key else text)
     if entry.get("command") == "npx":
-        _say("Claude Desktop's file takes no addresses: npx (Node.js) runs mcp-remote for it.")
+        reason = "Claude Desktop's file takes no addresses"
+        remark(f"{reason}: npx (Node.js) runs mcp-remote for it.", style="")
     if after == before:
-        _say("It is there already; nothing was written.")
+        remark("It is there already; nothing was written.", style="")
     elif not yes and not typer.confirm("Write it?", err=True):
         raise ConfigError("nothing was written")
     else:
-        copy = mcp_install.write(file, before, after, now=now())
-        _say(f"Written. {f'The old file: {copy}. ' if copy else ''}Restart the client.")
+        copy = write(file, before, after, now=now())
+        old_file = f"The old file: {copy}. " if copy else ""
+        remark(f"Written. {old_file}Restart the client.", style="")
 
 
-def _client(name: str) -> McpClient:
-    for client in CLIENTS:
-        if name == client:
-            return client
-    raise typer.BadParameter(f"a client is one of {', '.join(CLIENTS)}")
+def _file(client: str, project: bool) -> Path:
+    if not project:
+        from platformdirs import user_config_path
+
+        return config_file(client, settings=user_config_path(roaming=True), home=Path.home())
+    if not CLIENTS[client].project_file:
+        raise ConfigError("Claude Desktop has no projects: leave --project out")
+    return Path.cwd() / CLIENTS[client].project_file
 
 
-def _file(client: McpClient, project: bool) -> Path:
-    if project:
-        return mcp_install.project_file(client, Path.cwd())
-    from platformdirs import user_config_path
-
-    return mcp_install.config_file(
-        client, settings=user_config_path(roaming=True), home=Path.home()
-    )
+def config_file(client: str, *, settings: Path, home: Path) -> Path:
+    """The file where a client lists its servers; `settings` is the system's settings folder."""
+    return Path(CLIENTS[client].file.format(settings=settings, home=home))
 
 
-def _local_server(
-    user: str | None, agent: str | None, db: str | None, key: str | None
-) -> tuple[list[str], dict[str, str]]:
-    """The arguments and the environment of the server that this command line would start."""
+def local_entry(
+    client: str, user: str | None, agent: str | None, db: str | None, key: str | None
+) -> dict[str, Any]:
+    """The entry of a server that the client starts, with the Python that runs this."""
     settings = Settings.from_environment()
     agent, url = agent or settings.agent, db or settings.url
     arguments = ["-m", "memorist", "mcp", "--user", user or settings.user]
     arguments += ["--agent", agent] if agent else []
     variables = {"tenant": settings.tenant, "embedder": settings.embedder}
-    if is_server(url):
+    if opt.is_server(url):
         variables = {"key": key or ""}  # the rest is set on the server
     defaults = Settings(url="")
     environment = {
@@ -137,15 +159,107 @@ def _local_server(
         environment["MEMORIST_URL"] = url
     elif url != str(default_path()):
         arguments += ["--db", str(Path(url).expanduser().absolute())]
-    return arguments, environment
+    kind = {} if client == "claude-desktop" else {"type": "stdio"}
+    entry: dict[str, Any] = {**kind, "command": sys.executable, "args": arguments}
+    return entry | ({"env": environment} if environment else {})
 
 
-def _mcp_url(url: str) -> str:
-    if not is_server(url):
+def remote_entry(client: str, url: str, key: str | None) -> dict[str, Any]:
+    """The entry of a running server, with the key to it if it requires one."""
+    if not opt.is_server(url):
         raise typer.BadParameter("--url is the address of a server: http://… or https://…")
-    base = url.rstrip("/")
-    return base if base.endswith("/mcp") else f"{base}/mcp"
+    url = url.rstrip("/").removesuffix("/mcp") + "/mcp"
+    if client != "claude-desktop":
+        kind = {} if client == "cursor" else {"type": "http"}
+        headers = {"headers": {"Authorization": f"Bearer {key}"}} if key else {}
+        return {**kind, "url": url, **headers}
+    # Claude Desktop only lists servers that it starts: mcp-remote is one, and connects to ours.
+    arguments = ["-y", "mcp-remote", url, "--transport", "http-only"]
+    if url.startswith("http://"):
+        arguments.append("--allow-http")
+    if not key:
+        return {"command": "npx", "args": arguments}
+    # The key is not in the arguments: everyone on the machine may list those.
+    arguments += ["--header", f"Authorization:${{{_KEY}}}"]
+    return {"command": "npx", "args": arguments, "env": {_KEY: f"Bearer {key}"}}
 
 
-def _say(text: str) -> None:
-    errors.print(Text(text), soft_wrap=True)
+def merged(text: str, client: str, entry: Mapping[str, Any], file: Path) -> str:
+    """A client's file with our entry in it, and all else as it was."""
+    section = CLIENTS[client].section
+    content = _object(_parsed(text, file) if text.strip() else {}, file)
+    servers = _object(content.get(section, {}), file)
+    content[section] = {**servers, NAME: dict(entry)}
+    indent = _INDENT.search(text)
+    return json.dumps(content, indent=indent[0] if indent else 2, ensure_ascii=False) + "\n"
+
+
+def _parsed(text: str, file: Path) -> Any:
+    try:
+        content = json.loads(text, object_pairs_hook=_unique_names)
+        json.dumps(content, allow_nan=False)  # a number that is too large would become no JSON
+        return content
+    except (ValueError, RecursionError) as error:
+        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise ConfigError(
+            f"{file} is not plain JSON{where}, and was left as it is; "
+            "mend it, or add what --print shows by hand"
+        ) from None
+
+
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("a name is there twice: one of them would be lost")
+    return content
+
+
+def _object(value: Any, file: Path) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{file} has another shape than its client writes; it was left as it is")
+    return value
+
+
+def read(file: Path) -> str:
+    """The content of a file; empty if there is no such file."""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read ({type(error).__name__})") from None
+
+
+def write(file: Path, before: str, after: str, *, now: datetime) -> Path | None:
+    """Replace the file in one step; return the copy of the old one, if there was one."""
+    file = file.resolve()  # a link stays a link
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        copy = _copy(file, now) if file.exists() else None
+        mode = file.stat().st_mode & 0o777 if copy else PRIVATE
+        descriptor, made = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        try:
+            # A lone surrogate stays escaped, as it was.
+            with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
+                stream.write(after)
+                stream.flush()
+                os.fsync(descriptor)
+            os.chmod(made, mode)
+            if read(file) != before:
+                raise ConfigError(f"{file} changed in the meantime and was left; try again")
+            os.replace(made, file)
+        except BaseException:
+            Path(made).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written ({error.strerror})") from None
+    return copy
+
+
+def _copy(file: Path, now: datetime) -> Path:
+    """A copy of the file beside it, under a new name."""
+    stem, number = f"{file.name}.{now:%Y%m%d-%H%M%S}", 0
+    while (copy := file.with_name(f"{stem}{f'-{number}' if number else ''}.bak")).exists():
+        number += 1
+    shutil.copy2(file, copy)
+    return copy

@@ -1,25 +1,24 @@
-"""`memorist memories`, `facts` and `undo`: what was derived from messages."""
+"""`memorist memories`, `facts`, `undo` and `maintain`: what was derived from messages."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Annotated
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from memorist.cli.options import Agent, AsJson, Database, User, catch_up, open_memory
-from memorist.cli.render import (
-    console,
-    escape_controls,
-    full_id,
-    print_json,
-    render,
-    short_id,
-    timestamp,
-)
-from memorist.records.memories import MemoryItem, Restore, Retract
+from memorist.cli import options as opt
+from memorist.cli import render
+from memorist.cli.render import console, safe_text
+from memorist.config import Settings
+from memorist.lifecycle.policy import Maintained
+from memorist.lifecycle.settings import Extraction, Retention
+from memorist.records.memories import Change, Expire, MemoryItem, Restore, Retract
 from memorist.records.values import now
+
+TEXT_CHARS = 120
 
 Ended = Annotated[bool, typer.Option("--all", help="Also those that have ended, with the reason.")]
 Category = Annotated[str | None, typer.Option(help="Only of this category.")]
@@ -32,83 +31,161 @@ AllTimes = Annotated[bool, typer.Option("--all", help="Also what is no longer tr
 RecordId = Annotated[
     str, typer.Argument(metavar="ID", help="Its id, or the end of it that the tables show.")
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+MaxAge = Annotated[
+    float | None, typer.Option(min=0, metavar="DAYS", help="Expire memories that are older.")
+]
+MaxCount = Annotated[int | None, typer.Option(min=0, help="Keep at most so many memories.")]
+MinImportance = Annotated[
+    float | None, typer.Option(min=0, max=1, help="Expire memories that are less important.")
+]
+HalfLife = Annotated[
+    float | None,
+    typer.Option(min=0, metavar="DAYS", help="Importance halves after so long unused."),
+]
 
 
 def memories(
-    user: User = None,
-    agent: Agent = None,
+    user: opt.User = None,
+    agent: opt.Agent = None,
     all_: Ended = False,
     category: Category = None,
     kind: Kind = None,
-    db: Database = None,
-    as_json: AsJson = False,
+    db: opt.Database = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Show the memories that were made of messages, oldest first."""
-    with open_memory(db, user) as (memory, user):
-        catch_up(memory, user)
+    with opt.open_memory(db, user) as (memory, user):
+        opt.catch_up(memory, user)
         items = memory.memories.list(user=user, agent=agent, current=not all_)
     items = [
         item for item in items if category in (None, item.category) and kind in (None, item.kind)
     ]
-    columns = {
-        "id": lambda item: short_id(item.id),
-        "when": lambda item: item.created_at,
-        "memory": _memory_text,
-    }
-    render(items, columns, main="memory", as_json=as_json, empty="no memories yet")
+    columns: render.Columns = {"id": render.record_id, "when": "created_at", "memory": _memory_text}
+    render.records(items, columns, main="memory", as_json=as_json, empty="no memories yet")
 
 
 def _memory_text(item: MemoryItem) -> Text:
     details = [item.kind, item.category, f"{item.importance:.2f}", f"{item.tier}-term"]
     if item.ended_at is not None:
         reason = f": {item.reason}" if item.reason else ""
-        details.append(f"ended {timestamp(item.ended_at)}{reason}")
-    text = Text(escape_controls(item.text), style="dim" if item.ended_at else "")
+        details.append(f"ended {render.timestamp(item.ended_at)}{reason}")
+    text = safe_text(item.text, "dim" if item.ended_at else "")
     style = "yellow" if item.ended_at else "dim"
-    return text.append(f"\n{escape_controls(' · '.join(details))}", style=style)
+    return text.append("\n").append(safe_text(" · ".join(details), style))
 
 
 def facts(
-    user: User = None,
-    agent: Agent = None,
+    user: opt.User = None,
+    agent: opt.Agent = None,
     valid: Valid = None,
     known: Known = None,
     all_: AllTimes = False,
-    db: Database = None,
-    as_json: AsJson = False,
+    db: opt.Database = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Show the facts that are true now, or were true at a moment, by what was known then."""
-    true_at = None if all_ else _utc(valid or known) or now()
-    with open_memory(db, user) as (memory, user):
-        catch_up(memory, user)
-        found = memory.facts.as_of(user=user, agent=agent, valid=true_at, known=_utc(known))
-    columns = {
-        "id": lambda fact: short_id(fact.id),
-        "fact": lambda fact: fact.text,
-        "from": lambda fact: fact.valid_from,
-        "to": lambda fact: fact.valid_to,
-        "learnt": lambda fact: fact.known_from,
+    valid, known = (at and at.astimezone(UTC) for at in (valid, known))
+    true_at = None if all_ else valid or known or now()
+    with opt.open_memory(db, user) as (memory, user):
+        opt.catch_up(memory, user)
+        rows = memory.facts.as_of(user=user, agent=agent, valid=true_at, known=known)
+    columns: render.Columns = {
+        "id": render.record_id,
+        "fact": "text",
+        "from": "valid_from",
+        "to": "valid_to",
+        "learnt": "known_from",
     }
-    render(found, columns, main="fact", as_json=as_json, empty="no facts")
+    render.records(rows, columns, main="fact", as_json=as_json, empty="no facts")
 
 
-def _utc(at: datetime | None) -> datetime | None:
-    return None if at is None else at.astimezone(UTC)
-
-
-def undo(id_: RecordId, user: User = None, db: Database = None, as_json: AsJson = False) -> None:
+def undo(
+    id_: RecordId, user: opt.User = None, db: opt.Database = None, as_json: opt.AsJson = False
+) -> None:
     """Take back the last change of a memory or a fact."""
-    with open_memory(db, user) as (memory, user):
+    with opt.open_memory(db, user) as (memory, user):
         ids = [item.id for item in memory.memories.list(user=user, current=False)]
         ids += [fact.id for fact in memory.facts.as_of(user=user)]
-        changes = memory.memories.undo(full_id(id_, ids), user=user)
+        changes = memory.memories.undo(render.full_id(id_, ids), user=user)
     done = [
         {"id": change.id, "change": "restored" if isinstance(change, Restore) else "retracted"}
         for change in changes
         if isinstance(change, Restore | Retract)
     ]
     if as_json:
-        print_json(done)
+        render.print_json(done)
         return
     for change in done:
-        console.print(Text.assemble(change["change"], " ", (escape_controls(change["id"]), "dim")))
+        console.print(Text.assemble(change["change"], " ", safe_text(change["id"], "dim")))
+
+
+def maintain(
+    user: opt.User = None,
+    everyone: opt.Everyone = False,
+    dry_run: DryRun = False,
+    max_age: MaxAge = None,
+    max_count: MaxCount = None,
+    category: Category = None,
+    min_importance: MinImportance = None,
+    half_life: HalfLife = None,
+    db: opt.Database = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Tidy memories by policy, and by the retention rule of the options. Messages stay."""
+    if user is not None and everyone:
+        raise typer.BadParameter("give --user or --everyone, not both")
+    options = {
+        "category": category,
+        "max_age": None if max_age is None else timedelta(days=max_age),
+        "max_count": max_count,
+        "min_importance": min_importance,
+        "half_life": None if half_life is None else timedelta(days=half_life),
+    }
+    rule: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if rule:
+        opt.database_url(db, Settings.from_environment(), "maintain with a retention rule")
+    extraction = Extraction(retention=(Retention(**rule),) if rule else ())
+    with opt.open_memory(db, user, extraction=extraction) as (memory, user):
+        users = [scope.user for scope in memory.users()] if everyone else [user]
+        items = [] if everyone else memory.memories.list(user=user, current=False)
+        results = {name: memory.memories.maintain(user=name, dry_run=dry_run) for name in users}
+    if as_json:
+        render.print_json([_fields(name, result) for name, result in results.items()])
+    else:
+        changes = [change for result in results.values() for change in result.changes]
+        _show(changes, {item.id: item.text for item in items}, dry_run)
+
+
+def _show(changes: list[Any], texts: dict[str, str], dry_run: bool) -> None:
+    """The changes of one user with their texts; of everyone, only how many and why."""
+    if texts and changes:
+        columns: render.Columns = {
+            "change": lambda change: Text(*_outcome(change)[:2]),
+            "id": lambda change: Text(render.record_id(change), "dim"),
+            "text": lambda change: " ".join(texts.get(change.id, "").split())[:TEXT_CHARS],
+            "why": lambda change: Text(_outcome(change)[2], "dim"),
+        }
+        console.print(render.table(changes, columns, header=False))
+    for (word, _, reason), count in Counter(map(_outcome, changes)).items():
+        line = f"{word}: {reason}" if reason else word
+        console.print(Text(f"{count} {'would be ' if dry_run else ''}{line}"))
+    if not changes:
+        render.remark("nothing to do")
+
+
+def _outcome(change: Change) -> tuple[str, str, str]:
+    """What became of a memory, the colour of that word, and why."""
+    if isinstance(change, Expire):
+        return "expired", "yellow", change.reason
+    return "promoted", "green", ""
+
+
+def _fields(user: str, result: Maintained) -> dict[str, Any]:
+    expired = [change for change in result.changes if isinstance(change, Expire)]
+    return {
+        "user": user,
+        "dry_run": result.dry_run,
+        "promoted": [change.id for change in result.changes if change not in expired],
+        "expired": [{"id": change.id, "reason": change.reason} for change in expired],
+    }

@@ -1,26 +1,23 @@
-"""`memorist remember`, `history` and `forget`: the log of messages."""
+"""`memorist remember`, `recall`, `history` and `forget`: the log of messages."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 from rich.text import Text
 
-from memorist.cli.options import (
-    Agent,
-    AsJson,
-    Database,
-    SessionId,
-    User,
-    Yes,
-    open_memory,
-    read_stdin,
-)
-from memorist.cli.render import console, escape_controls, print_json, remark, table, warn
+from memorist.cli import options as opt
+from memorist.cli import render
+from memorist.cli.render import console, safe_text
 from memorist.config import Settings
 from memorist.errors import InvalidError
 from memorist.records.message import Message
+from memorist.records.query import Hit, Recall
+
+BAR_CHARS = 20
 
 MessageText = Annotated[str, typer.Argument(help="What was said; `-` reads standard input.")]
 Role = Annotated[str, typer.Option("--role", "-r", help="user, assistant, system or tool.")]
@@ -31,76 +28,158 @@ Source = Annotated[
     str | None, typer.Option(help="All that came from: user, assistant, tool, import, web, system.")
 ]
 Everything = Annotated[bool, typer.Option("--everything", help="All of the user's.")]
+Question = Annotated[str, typer.Argument(help="What to look for.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", help="How many at most.")]
+Kind = Annotated[str | None, typer.Option(help="Only: message, memory, fact, note or article.")]
+SaidBy = Annotated[str | None, typer.Option(help="Only what user, assistant, tool or system said.")]
+After = Annotated[datetime | None, typer.Option(help="Only what was said at or after.")]
+Before = Annotated[datetime | None, typer.Option(help="Only what was said at or before.")]
+Explain = Annotated[bool, typer.Option("--explain", "-x", help="Show what made up each score.")]
 
 
 def remember(
     text: MessageText,
     role: Role = "user",
-    user: User = None,
-    agent: Agent = None,
-    session: SessionId = None,
-    db: Database = None,
+    user: opt.User = None,
+    agent: opt.Agent = None,
+    session: opt.SessionId = None,
+    db: opt.Database = None,
 ) -> None:
     """Store a message durably, in the active session or the one named."""
     if agent is None and session is None:
         agent = Settings.from_environment().agent
-    message = Message(role, read_stdin() if text == "-" else text)
-    with open_memory(db, user, worker=False) as (memory, user):
+    message = Message(role, opt.read_stdin() if text == "-" else text)
+    with opt.open_memory(db, user, worker=False) as (memory, user):
         stored = memory.remember(message, user=user, agent=agent, session=session)
-    where = f"{stored.message_ids[0]} in session {stored.session_id}"
-    console.print(Text.assemble("remembered ", (escape_controls(where), "dim")), soft_wrap=True)
+    where = safe_text(f"{stored.message_ids[0]} in session {stored.session_id}", "dim")
+    console.print(Text.assemble("remembered ", where), soft_wrap=True)
+
+
+def recall(
+    question: Question,
+    user: opt.User = None,
+    agent: opt.Agent = None,
+    session: opt.SessionId = None,
+    limit: Limit = 10,
+    kind: Kind = None,
+    role: SaidBy = None,
+    after: After = None,
+    before: Before = None,
+    deadline: opt.Deadline = 5_000,
+    explain: Explain = False,
+    db: opt.Database = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Find what bears on a question, best first, with the reason for each hit."""
+    with opt.open_memory(db, user) as (memory, user):
+        memory.jobs.catch_up(opt.CATCH_UP_SECONDS)  # what was just stored has no vector yet
+        result = memory.recall(
+            question,
+            user=user,
+            agent=agent,
+            session=session,
+            limit=limit,
+            kind=kind,
+            role=role,
+            after=after.astimezone(UTC) if after else None,
+            before=before.astimezone(UTC) if before else None,
+            deadline_ms=deadline,
+        )
+    if explain and result.hits and not as_json:
+        _explain(result)
+    else:
+        columns: render.Columns = {
+            "when": "created_at",
+            "who": _speaker,
+            "said": "text",
+            "why": lambda hit: str(hit.why),
+        }
+        render.records(result.hits, columns, main="said", as_json=as_json, empty="nothing found")
+    render.warn_incomplete(result.late, result.failed)
+
+
+def _explain(result: Recall) -> None:
+    """Print each hit with a bar for each part of its score, and how long each search took."""
+    for rank, hit in enumerate(result.hits, 1):
+        place = f"characters {hit.why.start}–{hit.why.stop}"
+        details = f"  {_speaker(hit)}, {render.timestamp(hit.created_at)}, {place}"
+        console.print(
+            Text.assemble((f"{rank}. {hit.score:.2f}", "bold"), safe_text(details, "dim"))
+        )
+        console.print(safe_text(f"   {hit.text}"))
+        console.print(_parts_table(hit))
+    times = " · ".join(f"{name} {took:.1f} ms" for name, took in result.timings_ms.items())
+    console.print(Text(times, style="dim"))
+
+
+def _parts_table(hit: Hit) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=True)
+    longest = max(map(abs, hit.why.parts.values()), default=0) or 1
+    for name, part in sorted(hit.why.parts.items(), key=lambda named: -named[1]):
+        bar = "█" * max(round(abs(part) / longest * BAR_CHARS), 1)
+        rank = f"#{hit.why.ranks[name]}" if name in hit.why.ranks else ""
+        raw_score = f"{hit.why.scores[name]:.3f}" if name in hit.why.scores else ""
+        table.add_row(
+            Text(name),
+            Text(rank, style="dim"),
+            Text(f"{part:+.3f}"),
+            Text(bar, style="cyan" if part >= 0 else "red"),
+            Text(raw_score, style="dim"),
+        )
+    return table
+
+
+def _speaker(hit: Hit) -> str:
+    return hit.speaker or hit.role or hit.kind
 
 
 def history(
-    user: User = None,
-    agent: Agent = None,
-    session: SessionId = None,
+    user: opt.User = None,
+    agent: opt.Agent = None,
+    session: opt.SessionId = None,
     last: Last = 20,
-    db: Database = None,
-    as_json: AsJson = False,
+    db: opt.Database = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Show the last messages, exactly as they were said."""
-    with open_memory(db, user, worker=False) as (memory, user):
+    with opt.open_memory(db, user, worker=False) as (memory, user):
         messages = memory.history(user=user, agent=agent, session=session, last=last)
-    if as_json:
-        print_json([message.to_wire() for message in messages])
-    elif not messages:
-        remark("no messages yet")
-    else:
-        columns = {
-            "when": lambda message: message.created_at,
-            "who": lambda message: Text(escape_controls(message.name or message.role), "bold"),
-            "text": lambda message: message.text,
-        }
-        console.print(table(messages, columns, main="text", header=False))
+    columns: render.Columns = {
+        "when": "created_at",
+        "who": lambda message: safe_text(message.name or message.role, "bold"),
+        "text": "text",
+    }
+    rows: list[Any] = [message.to_wire() for message in messages] if as_json else messages
+    empty = "no messages yet"
+    render.records(rows, columns, main="text", header=False, as_json=as_json, empty=empty)
 
 
 def forget(
-    user: User = None,
-    agent: Agent = None,
+    user: opt.User = None,
+    agent: opt.Agent = None,
     session: Session = None,
     message: MessageId = None,
     source: Source = None,
     everything: Everything = False,
-    yes: Yes = False,
-    db: Database = None,
-    as_json: AsJson = False,
+    yes: opt.Yes = False,
+    db: opt.Database = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Remove messages and everything derived from them, for good."""
     options = {"agent": agent, "session": session, "message": message, "source": source}
     named: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if everything == bool(named):
         raise InvalidError("name an agent, session, message or source, or else say --everything")
-    with open_memory(db, user, worker=False) as (memory, user):
+    with opt.open_memory(db, user, worker=False) as (memory, user):
         if not yes:
             what = ", ".join(f"{name} {value}" for name, value in named.items()) or "everything"
             question = f"Forget {what} of user {user}, and what was derived from it, for good?"
-            typer.confirm(escape_controls(question), abort=True, err=True)
+            typer.confirm(render.escape_controls(question), abort=True, err=True)
         forgotten = memory.forget(user=user, everything=everything, **named)
     if as_json:
-        print_json({"counts": forgotten.counts, "residue": forgotten.residue})
+        render.print_json({"counts": forgotten.counts, "residue": forgotten.residue})
         return
     counts = ", ".join(f"{count} {name}" for name, count in forgotten.counts.items() if count)
     console.print(Text(f"forgot {counts}" if counts else "there was nothing to forget"))
     if forgotten.residue:
-        warn(forgotten.residue)
+        render.warn(forgotten.residue)

@@ -7,7 +7,8 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from operator import attrgetter
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -24,32 +25,36 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 console = Console()
 errors = Console(stderr=True)
 
-T = TypeVar("T")
 Cell = str | Text | datetime | int | None
-Columns = Mapping[str, Callable[[T], Cell]]
-"""The columns of a table: their names, and what each shows of a record."""
+Columns = Mapping[str, str | Callable[[Any], Cell]]
+"""The columns of a table by name: an attribute of each record, or a function of it."""
 
 
-def render(
-    records: Sequence[T], columns: Columns[T], *, as_json: bool, empty: str, main: str = ""
+def records(
+    rows: Sequence[Any],
+    columns: Columns,
+    *,
+    as_json: bool,
+    empty: str,
+    main: str = "",
+    header: bool = True,
 ) -> None:
     """Print records as a table or as JSON; where there are none, say so on standard error."""
     if as_json:
-        print_json(records)
-    elif records:
-        console.print(table(records, columns, main=main))
+        print_json(rows)
+    elif rows:
+        console.print(table(rows, columns, main=main, header=header))
     else:
         remark(empty)
 
 
-def table(
-    records: Iterable[T], columns: Columns[T], *, main: str = "", header: bool = True
-) -> Table:
+def table(rows: Iterable[Any], columns: Columns, *, main: str = "", header: bool = True) -> Table:
     """Records as rows; with `main`, the other columns are dim."""
-    rows = [[cell(record) for cell in columns.values()] for record in records]
+    readers = [attrgetter(cell) if isinstance(cell, str) else cell for cell in columns.values()]
+    cells = [[read(row) for read in readers] for row in rows]
     made = Table(box=None, pad_edge=False, show_header=header)
     for number, name in enumerate(columns):
-        counts = all(isinstance(row[number], int) for row in rows)
+        counts = all(isinstance(row[number], int) for row in cells)
         made.add_column(
             name,
             style="dim" if main and name != main else "",
@@ -57,7 +62,7 @@ def table(
             no_wrap=name == "id",
             justify="right" if counts else "left",
         )
-    for row in rows:
+    for row in cells:
         made.add_row(*map(_cell_text, row))
     return made
 
@@ -67,8 +72,17 @@ def _cell_text(cell: Cell) -> Text:
         return cell
     if isinstance(cell, datetime):
         return Text(timestamp(cell))
-    # As Text: what a user wrote is never taken for markup.
-    return Text(f"{cell:,}" if isinstance(cell, int) else escape_controls(cell or ""))
+    return safe_text(f"{cell:,}" if isinstance(cell, int) else cell or "")
+
+
+def safe_text(text: str, style: str = "") -> Text:
+    """What a user wrote: it is never taken for markup, nor obeyed by the terminal."""
+    return Text(escape_controls(text), style)
+
+
+def escape_controls(text: str) -> str:
+    """Text whose control characters are shown and not obeyed by a terminal."""
+    return _CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def print_json(value: Any) -> None:
@@ -79,9 +93,7 @@ def print_json(value: Any) -> None:
 def _jsonable(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    return fields_of(value)
+    return value.total_seconds() if isinstance(value, timedelta) else fields_of(value)
 
 
 def fields_of(record: Any) -> dict[str, Any]:
@@ -97,14 +109,14 @@ def fields_of(record: Any) -> dict[str, Any]:
     return fields
 
 
-def remark(line: str) -> None:
-    """A dim line on standard error, out of the way of the output."""
-    errors.print(Text(escape_controls(line), style="dim"), soft_wrap=True)
+def remark(line: str, style: str = "dim") -> None:
+    """A line on standard error, out of the way of the output."""
+    errors.print(safe_text(line, style), soft_wrap=True)
 
 
 def warn(line: str) -> None:
     """A yellow line on standard error."""
-    errors.print(Text(escape_controls(line), style="yellow"), soft_wrap=True)
+    remark(line, "yellow")
 
 
 def warn_incomplete(late: Sequence[str], failed: Mapping[str, str]) -> None:
@@ -115,11 +127,6 @@ def warn_incomplete(late: Sequence[str], failed: Mapping[str, str]) -> None:
         warn(f"{channel} gave nothing: {reason}")
 
 
-def escape_controls(text: str) -> str:
-    """Text whose control characters are shown and not obeyed by a terminal."""
-    return _CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
-
-
 def timestamp(at: datetime) -> str:
     """A moment in the reader's own time zone."""
     return at.astimezone().strftime("%Y-%m-%d %H:%M")
@@ -128,6 +135,11 @@ def timestamp(at: datetime) -> str:
 def short_id(id_: str) -> str:
     """The end of an id, which tells it from others."""
     return f"…{id_[-SHORT_ID_CHARS:]}" if len(id_) > SHORT_ID_CHARS else id_
+
+
+def record_id(record: Any) -> str:
+    """The end of a record's id: a column."""
+    return short_id(record.id)
 
 
 def full_id(end: str, ids: Sequence[str]) -> str:

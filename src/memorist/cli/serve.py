@@ -1,21 +1,31 @@
-"""`memorist serve`: the HTTP API, MCP and the page on one port."""
+"""`memorist serve`: the HTTP API, MCP and the page on one port; `memorist keys`: its API keys."""
 
 from __future__ import annotations
 
-from contextlib import closing
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from memorist import __version__
-from memorist.cli.options import LocalDatabase, database_url
+from memorist.cli import options as opt
+from memorist.cli import render
 from memorist.cli.render import console
 from memorist.config import Settings
+from memorist.records.api_key import ApiKey
+from memorist.records.values import now
 from memorist.runtime import open_store
+from memorist.server.auth import Keys, NewKey
 
 if TYPE_CHECKING:
     from memorist.server.http.run import Address
+
+UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 Host = Annotated[str, typer.Option(help="The address to listen on; other machines need a key.")]
 Port = Annotated[
@@ -39,6 +49,18 @@ Origins = Annotated[
 Rate = Annotated[
     float | None, typer.Option(min=0, help="Requests a second of one caller; 0: no limit.")
 ]
+KeyId = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `keys list` shows it.")]
+Tenant = Annotated[str | None, typer.Option(help="Of which tenant. Default: MEMORIST_TENANT.")]
+ForUser = Annotated[str | None, typer.Option("--user", "-u", help="Whose memory it opens.")]
+Admin = Annotated[bool, typer.Option("--admin", help="It opens the memory of all users.")]
+Label = Annotated[str, typer.Option(help="What it is for, to tell it from others.")]
+Expires = Annotated[str | None, typer.Option(metavar="90d", help="How long it is valid.")]
+Grace = Annotated[
+    str | None,
+    typer.Option(metavar="24h", help="How long the old key stays valid. Default: until revoked."),
+]
+
+keys = typer.Typer(help="Create, list, rotate and revoke the API keys of the servers.")
 
 
 def serve(
@@ -46,34 +68,31 @@ def serve(
     port: Port = 7077,
     workers: Workers = 1,
     user: Whose = None,
-    db: LocalDatabase = None,
+    db: opt.LocalDatabase = None,
     auth: Auth = None,
     allow_host: HostNames = None,
     allow_origin: Origins = None,
     rate: Rate = None,
 ) -> None:
     """Serve the memory over HTTP and MCP, with its worker, until stopped."""
-    from memorist.server.http.run import Address, resolve_auth
-    from memorist.server.http.run import (
-        serve as listen,  # here: the other commands start without it
-    )
+    from memorist.server.http import run  # here: the other commands start without it
 
     settings = Settings.from_environment()
     options: dict[str, Any] = {
-        "url": database_url(db, settings, "serve"),
+        "url": opt.database_url(db, settings, "serve"),
         "user": user,
         "hosts": " ".join(allow_host or ()),
         "origins": " ".join(allow_origin or ()),
         "auth": None if auth is None else ("on" if auth else "off"),
         "rate": None if rate is None else str(rate),
     }
-    address = Address(host, port)
+    address = run.Address(host, port)
     settings = replace(settings, **{name: value for name, value in options.items() if value})
     # Opened here first, so that one process alone creates or migrates the database.
     with closing(open_store(settings.url, settings.durability)) as store:
         keys = any(key.revoked_at is None for key in store.keys(settings.tenant))
-    settings = resolve_auth(settings, address, keys=keys)
-    listen(settings, address, workers=workers, ready=lambda at: _print_addresses(settings, at))
+    settings = run.resolve_auth(settings, address, keys=keys)
+    run.serve(settings, address, workers=workers, ready=lambda at: _print_addresses(settings, at))
 
 
 def _print_addresses(settings: Settings, at: Address) -> None:
@@ -82,12 +101,11 @@ def _print_addresses(settings: Settings, at: Address) -> None:
         who = "whoever has a key: memorist keys create --user …, or --admin"
     if at.anywhere and not settings.hosts:
         who += "; name the host they call with --allow-host"
-    database = "PostgreSQL" if "://" in settings.url else settings.url
     rows = {
         "page": at.url,
         "API": f"{at.url}/openapi.json",
         "MCP": f"{at.url}/mcp",
-        "memory": database,
+        "memory": "PostgreSQL" if "://" in settings.url else settings.url,
         "user": who,
         "model": settings.model or "none; set MEMORIST_MODEL to let /api/chat answer",
     }
@@ -96,3 +114,95 @@ def _print_addresses(settings: Settings, at: Address) -> None:
         console.print(f"  {name:<7}", end="", highlight=False)
         console.print(value, markup=False, highlight=False, soft_wrap=True)
     console.print("Stop it with Ctrl-C.", highlight=False)
+
+
+@keys.command()
+def create(
+    user: ForUser = None,
+    admin: Admin = False,
+    label: Label = "",
+    expires: Expires = None,
+    tenant: Tenant = None,
+    db: opt.LocalDatabase = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Create a key for a user, or for an admin, who names the user in each request."""
+    if (user is None) is not admin:
+        raise typer.BadParameter("give one of --user and --admin")
+    lifetime = _duration(expires, "--expires")
+    with _open_keys(db, tenant) as (api_keys, home):
+        new = api_keys.create(tenant=home, user=user, label=label, lifetime=lifetime)
+    _show_new(new, as_json)
+
+
+@keys.command("list")
+def list_keys(
+    tenant: Tenant = None, db: opt.LocalDatabase = None, as_json: opt.AsJson = False
+) -> None:
+    """List the keys and their state; the keys themselves are stored nowhere."""
+    with _open_keys(db, tenant) as (api_keys, home):
+        rows = api_keys.of(home)
+    columns: render.Columns = {
+        "id": "id",
+        "user": lambda key: "everyone (admin)" if key.user is None else key.user,
+        "label": "label",
+        "made": "created_at",
+        "expires": lambda key: key.expires_at or "never",
+        "state": _state,
+    }
+    render.records(rows, columns, as_json=as_json, empty="no keys")
+
+
+@keys.command()
+def revoke(key_id: KeyId, tenant: Tenant = None, db: opt.LocalDatabase = None) -> None:
+    """End a key, at once and on every server."""
+    with _open_keys(db, tenant) as (api_keys, home):
+        api_keys.revoke(home, key_id)
+    console.print("revoked: it opens nothing any more")
+
+
+@keys.command()
+def rotate(
+    key_id: KeyId,
+    grace: Grace = None,
+    tenant: Tenant = None,
+    db: opt.LocalDatabase = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Create a key like this one, which stays valid for a while."""
+    with _open_keys(db, tenant) as (api_keys, home):
+        new = api_keys.rotate(home, key_id, grace=_duration(grace, "--grace"))
+    _show_new(new, as_json)
+    if not as_json:
+        render.remark(f"The old key is valid {f'for {grace}' if grace else 'until you revoke it'}.")
+
+
+@contextmanager
+def _open_keys(db: str | None, tenant: str | None) -> Iterator[tuple[Keys, str]]:
+    """The keys of the database, and the tenant that the options or the environment name."""
+    with opt.open_database(db, "keys") as memory:
+        yield Keys(memory.keys), Settings.from_environment().tenant if tenant is None else tenant
+
+
+def _duration(text: str | None, option: str) -> timedelta | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"([0-9]{1,6})([mhdw])", text)
+    if match is None:
+        raise typer.BadParameter("a number and m, h, d or w, as in 90d", param_hint=option)
+    return timedelta(**{UNITS[match[2]]: int(match[1])})
+
+
+def _show_new(new: NewKey, as_json: bool) -> None:
+    """The key alone goes to standard output, so that a script can take it from there."""
+    if as_json:
+        render.print_json({**render.fields_of(new.record), "key": new.text})
+        return
+    typer.echo(new.text)
+    render.warn("Keep it now: it is shown this once, and stored nowhere.")
+
+
+def _state(key: ApiKey) -> Text:
+    if key.revoked_at is not None:
+        return Text("revoked", "red")
+    return Text("expired", "red") if key.expired(now()) else Text("valid", "green")

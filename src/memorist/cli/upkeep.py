@@ -1,50 +1,102 @@
-"""`memorist doctor`: a real round trip, and what is slow, missing or wrong."""
+"""`memorist jobs`, `backup` and `doctor`: the state of the queue and of the database."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich.text import Text
 
-from memorist.cli.options import Database, open_memory
-from memorist.cli.render import console, table
+from memorist.cli import options as opt
+from memorist.cli import render
+from memorist.cli.render import console, safe_text
 from memorist.client import Client
 from memorist.config import Settings
 from memorist.errors import MemoristError, ProviderError, StoreDamagedError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION
 from memorist.memory import Memory
 from memorist.providers.chat_model import open_model
+from memorist.records.message import Job
 from memorist.records.values import new_id
 
 SLOW_MS = {"remember": 50.0, "recall": 50.0, "history": 20.0, "forget": 50.0}
 DEADLINE_MS = 5_000.0  # long, to tell what is slow from what fails
-
-Verdict = Literal["ok", "slow", "warning", "fails"]
 _STYLES = {"ok": "green", "slow": "yellow", "warning": "yellow", "fails": "red"}
 
+Dead = Annotated[bool, typer.Option("--dead", help="Only those that were given up.")]
+Retry = Annotated[
+    str | None, typer.Option(metavar="ID|all", help="Put what was given up back into the queue.")
+]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The new file to copy into.")]
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One line of the report."""
+
+def jobs(
+    user: opt.User = None,
+    everyone: opt.Everyone = False,
+    dead: Dead = False,
+    retry: Retry = None,
+    db: opt.Database = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show the jobs that wait and those that were given up, with the reason."""
+    if retry not in (None, "all") and not retry.isdecimal():
+        raise typer.BadParameter("give the number of a job, or all", param_hint="--retry")
+    with opt.open_memory(db, user, worker=False) as (memory, user):
+        users = [scope.user for scope in memory.users()] if everyone else [user]
+        only_dead = True if dead or retry else None
+        rows = [job for name in users for job in memory.jobs.list(user=name, dead=only_dead)]
+        if retry not in (None, "all"):
+            rows = [job for job in rows if job.id == int(retry)]
+            if not rows:
+                memory.jobs.retry(int(retry), user=user)  # raises the fitting error
+        for job in rows if retry else ():
+            memory.jobs.retry(job.id, user=job.scope.user)
+    if retry and not as_json:
+        console.print(f"retried {len(rows)} jobs")
+        return
+    columns: render.Columns = {
+        "id": lambda job: Text(str(job.id)),
+        "user": "scope.user",
+        "kind": "kind",
+        "state": _state,
+        "next try": lambda job: None if job.dead else job.run_at,
+        "tries": "attempts",
+        "error": lambda job: safe_text(job.error or "", "yellow"),
+    }
+    render.records(rows, columns, as_json=as_json, empty="no jobs")
+
+
+def _state(job: Job) -> Text:
+    return Text("dead", "red") if job.dead else Text("taken" if job.lease else "waiting")
+
+
+def backup(file: File, db: opt.LocalDatabase = None) -> None:
+    """Copy the database into a new file; others may use it meanwhile."""
+    with opt.open_database(db, "backup") as memory:
+        memory.backup(file)
+    console.print(f"copied, {file.stat().st_size:,} bytes", highlight=False)
+
+
+class Check(NamedTuple):
+    """One line of the doctor's report."""
 
     name: str
-    verdict: Verdict
+    verdict: str  # one of _STYLES
     detail: str
 
 
-def doctor(db: Database = None) -> None:
+def doctor(db: opt.Database = None) -> None:
     """Check that memory works, by using it: remember, recall, read back, forget."""
     checks = list(_examine(db))
-    columns = {
+    columns: render.Columns = {
         "verdict": lambda check: Text(check.verdict, _STYLES[check.verdict]),
-        "name": lambda check: check.name,
-        "detail": lambda check: check.detail,
+        "name": "name",
+        "detail": "detail",
     }
-    console.print(table(checks, columns, header=False))
+    console.print(render.table(checks, columns, header=False))
     if any(check.verdict == "fails" for check in checks):
         raise typer.Exit(1)
 
@@ -52,7 +104,7 @@ def doctor(db: Database = None) -> None:
 def _examine(database: str | None) -> Iterator[Check]:
     """Look at the settings and the store, then make the round trip."""
     try:
-        with open_memory(database) as (memory, user):
+        with opt.open_memory(database) as (memory, user):
             if isinstance(memory, Client):
                 memory.warm_up()
                 yield Check("server", "ok", "it answers")
@@ -83,7 +135,7 @@ def _check_embedder(memory: Memory) -> Check:
         memory.warm_up()
         return Check("embedder", "ok", "none: recall goes by words and links")
     try:
-        load_ms, query_ms = (_took_ms(memory.warm_up) for _ in range(2))
+        (load_ms, _), (query_ms, _) = _timed(memory.warm_up), _timed(memory.warm_up)
     except ProviderError as error:
         return Check("embedder", "warning", f"recall goes by words and links: {error}")
     times = f"loaded in {load_ms:.0f} ms, a question in {query_ms:.1f} ms"
@@ -117,10 +169,11 @@ def _check_queue(memory: Memory, user: str) -> Check:
     return Check("queue", "ok", detail)
 
 
-def _took_ms(work: Callable[[], object]) -> float:
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """The milliseconds that work takes, and its result."""
     started = time.perf_counter()
-    work()
-    return (time.perf_counter() - started) * 1_000
+    result = work()
+    return (time.perf_counter() - started) * 1_000, result
 
 
 def _round_trip(memory: Memory, user: str) -> Iterator[Check]:
@@ -147,12 +200,11 @@ def _round_trip(memory: Memory, user: str) -> Iterator[Check]:
     }
     try:
         for name, step in steps.items():
-            started = time.perf_counter()
-            worked = step()
-            took = (time.perf_counter() - started) * 1_000
-            if not worked:
-                yield Check(name, "fails", "the answer was not what had been stored")
+            took_ms, worked = _timed(step)
+            if worked:
+                slow = took_ms > SLOW_MS[name]
+                yield Check(name, "slow" if slow else "ok", f"{took_ms:.1f} ms")
             else:
-                yield Check(name, "slow" if took > SLOW_MS[name] else "ok", f"{took:.1f} ms")
+                yield Check(name, "fails", "the answer was not what had been stored")
     finally:
         forget()
