@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -89,7 +88,7 @@ def _lesson(text: str, uses: Sequence[Use], tags: tuple[str, ...]) -> Candidate:
 
 def _use(entry: LogEntry, names: dict[str, str]) -> Use:
     message = entry.message
-    result = {**_object(message.content), **(message.structured_data or {})}
+    result = {**message.json_content(), **(message.structured_data or {})}
     error = result.get("error")
     success = result.get("success", result.get("status") != "error" and not error)
     took = result.get("duration_ms")
@@ -101,16 +100,6 @@ def _use(entry: LogEntry, names: dict[str, str]) -> Use:
         error=_first_line(error),
         entry=entry,
     )
-
-
-def _object(content: Any) -> dict[str, Any]:
-    """The content of a tool's result, if it is a JSON object."""
-    if isinstance(content, str) and content.lstrip().startswith("{"):
-        try:
-            content = json.loads(content)
-        except (ValueError, RecursionError):
-            return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _first_line(error: Any) -> str | None:

@@ -6,14 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from memorist.errors import RecordError
 
 T = TypeVar("T")
-_DURATION = re.compile(r"(-?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?")
+_DURATION = re.compile(
+    r"-?P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>[\d.]+)S)?)?"
+)
 
 
 def from_json(kind: type[T], data: Any) -> T:
@@ -26,54 +28,34 @@ def from_json(kind: type[T], data: Any) -> T:
 
 
 def _decoded(kind: Any, data: Any) -> Any:
-    origin = get_origin(kind)
+    origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return _either(get_args(kind), data)
+        if data is None and NoneType in args:
+            return None
+        rest = [one for one in args if one is not NoneType]
+        return _decoded(rest[0], data) if len(rest) == 1 else data  # of several kinds: as it is
     if is_dataclass(kind):
-        return _record(kind, data)
+        make: Any = kind
+        known = [(name, hint) for name, hint in _hints(make) if name in data]
+        return make(**{name: _decoded(hint, data[name]) for name, hint in known})
     if origin in (tuple, list, Sequence):
-        inner = get_args(kind)[0]
-        return (list if origin is list else tuple)(_decoded(inner, item) for item in data)
+        return (list if origin is list else tuple)(_decoded(args[0], item) for item in data)
     if origin in (dict, Mapping):
-        inner = get_args(kind)[1]
-        return {key: _decoded(inner, item) for key, item in data.items()}
+        return {key: _decoded(args[1], item) for key, item in data.items()}
     if kind is datetime:
         return datetime.fromisoformat(data)
-    if kind is timedelta:
-        return _duration(data)
-    return data
+    return _duration(data) if kind is timedelta else data
 
 
-def _either(kinds: tuple[Any, ...], data: Any) -> Any:
-    """A value of one of several kinds; where more than one is left, as it is."""
-    if data is None and NoneType in kinds:
-        return None
-    rest = [kind for kind in kinds if kind is not NoneType]
-    return _decoded(rest[0], data) if len(rest) == 1 else data
-
-
-def _record(kind: Any, data: Mapping[str, Any]) -> Any:
-    hints = _hints(kind)
-    values = {name: _decoded(hint, data[name]) for name, hint in hints.items() if name in data}
-    return kind(**values)
-
-
-@lru_cache(maxsize=256)
-def _hints(kind: Any) -> dict[str, Any]:
+@cache
+def _hints(kind: Any) -> list[tuple[str, Any]]:
     hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind) if field.init}
+    return [(field.name, hints[field.name]) for field in fields(kind) if field.init]
 
 
 def _duration(text: str) -> timedelta:
     """A duration as ISO 8601 writes it."""
-    match = _DURATION.fullmatch(text)
-    if match is None:
+    if not (match := _DURATION.fullmatch(text)):
         raise ValueError("not a duration")
-    sign, days, hours, minutes, seconds = match.groups()
-    length = timedelta(
-        days=int(days or 0),
-        hours=int(hours or 0),
-        minutes=int(minutes or 0),
-        seconds=float(seconds or 0),
-    )
-    return -length if sign else length
+    length = timedelta(**{name: float(part or 0) for name, part in match.groupdict().items()})
+    return -length if text.startswith("-") else length

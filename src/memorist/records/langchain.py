@@ -36,8 +36,11 @@ _TOO_DEEP = 128
 def to_stored(message: Message) -> Stored:
     """The form that is stored: LangChain's, with our own beside it so that nothing is lost."""
     stored = _plain(message, None)
-    if _theirs(message) and not _storable(stored):
-        stored = _form(message, _TYPES[message.role], None)
+    if _theirs(message):
+        try:
+            check_json(stored, "message", MessageError)
+        except MessageError:  # not every database takes LangChain's own fields
+            stored = _form(message, _TYPES[message.role], None)
     return _with_ours(stored, message)
 
 
@@ -68,11 +71,10 @@ def _ours(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:
     more = json.loads(data["additional_kwargs"][_OURS])
     found = {"message_id": data["id"], "role": _role(stored), **known}
     message = from_extras(text=data["content"], more=more, **found)
-    said, usual = _said(data["content"]), _form(message, _TYPES[message.role], None)
-    if said == _said(usual["data"]["content"]):
-        return message
-    if said == _said(_plain(message, None)["data"]["content"]):
-        return message
+    said = _said(data["content"])
+    for form in (_form(message, _TYPES[message.role], None), _plain(message, None)):
+        if said == _said(form["data"]["content"]):
+            return message
     raise ValueError("it was edited")
 
 
@@ -144,9 +146,8 @@ def _theirs(message: Message) -> dict[str, Any]:
         theirs = json.loads(kept) if isinstance(kept, str) else {}
     except ValueError:
         return {}
-    if not isinstance(theirs, dict):
-        return {}
-    shaped = all(isinstance(theirs.get(name, {}), dict) for name in _DICTS)
+    shaped = isinstance(theirs, dict)
+    shaped = shaped and all(isinstance(theirs.get(name, {}), dict) for name in _DICTS)
     return theirs if shaped else {}
 
 
@@ -200,21 +201,11 @@ def _calls(calls: Any) -> dict[str, Any]:
     good: list[dict[str, Any]] = []
     bad: list[dict[str, Any]] = []
     for call in calls:
-        arguments = _arguments(call)
-        if arguments is None:
-            bad.append(
-                {
-                    "name": call.name,
-                    "args": call.arguments,
-                    "id": call.call_id,
-                    "error": None,
-                    "type": "invalid_tool_call",
-                }
-            )
+        form = {"name": call.name, "args": call.arguments, "id": call.call_id}
+        if (arguments := _arguments(call)) is None:
+            bad.append({**form, "error": None, "type": "invalid_tool_call"})
         else:
-            good.append(
-                {"name": call.name, "args": arguments, "id": call.call_id, "type": "tool_call"}
-            )
+            good.append({**form, "args": arguments, "type": "tool_call"})
     return {"tool_calls": good, "invalid_tool_calls": bad, "usage_metadata": None}
 
 
@@ -260,12 +251,3 @@ def _clean_one(value: Any) -> Any:
     if isinstance(value, str):
         return replace_unstorable(value)
     return str(value) if isinstance(value, float) and value - value != 0 else value
-
-
-def _storable(stored: Stored) -> bool:
-    """Whether every database takes it as JSON."""
-    try:
-        check_json(stored, "message", MessageError)
-    except MessageError:
-        return False
-    return True

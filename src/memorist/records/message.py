@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import warnings
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from itertools import dropwhile
-from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 from memorist.errors import InvalidError, MessageError, RecordError
 from memorist.records.scope import Scope
@@ -22,11 +23,13 @@ from memorist.records.values import (
     new_id,
     now,
 )
-from memorist.records.wire import response_fields
+from memorist.records.wire import call_fields, response_fields
 
 _DATA_URL = re.compile(r"data:[\w.+/-]+;base64,")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}")  # encoded bytes, which are not text to read
 ROLES = ("user", "assistant", "system", "tool")
+_ACTIONS = ("call_tool", "invoke_agent", "final_response")
+_KEPT_AS_IS = ("name", "tool_call_id", "structured_data", "images", "unfinished")
 _CALL_FIELDS = ("id", "call_id", "type", "name", "arguments")
 UNSET: Any = object()  # the default of parameters for which None would be a mistake
 Source = Literal["system", "user", "assistant", "tool", "import", "web"]
@@ -53,34 +56,17 @@ class ToolCallMsg:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read a call in our own form or in OpenAI's, LangChain's, Anthropic's or Gemini's."""
-        inner = data.get("function") or data.get("custom") or data
-        if not isinstance(inner, Mapping) or "name" not in inner:
-            raise MessageError("tool_calls holds a call without a name")
-        arguments: Any = next(
-            (inner[key] for key in ("arguments", "args", "input") if inner.get(key) is not None), {}
-        )
-        if not isinstance(arguments, str):
-            arguments = dump_json(check_json(arguments, "tool_calls.arguments", MessageError))
-        call_id = data.get("call_id") or data.get("id") or f"call_{new_id()}"
-        kind = data.get("type", "function")
-        return cls(
-            id=data.get("id") or call_id,
-            call_id=call_id,
-            type="function" if kind in ("tool_call", "tool_use", "function_call") else kind,
-            name=inner["name"],
-            arguments=arguments,
-        )
+        call = call_fields(dict(data), f"call_{new_id()}")
+        del call["more"]
+        return cls(**call)
 
     def to_dict(self) -> dict[str, Any]:
         """The call as a chat-completions API takes it."""
         if self.type == "custom":  # its input is free text, not JSON
             inner = {"name": self.name, "input": self.arguments}
             return {"id": self.call_id, "type": self.type, "custom": inner}
-        return {
-            "id": self.call_id,
-            "type": self.type,
-            "function": {"name": self.name, "arguments": self.arguments},
-        }
+        inner = {"name": self.name, "arguments": self.arguments}
+        return {"id": self.call_id, "type": self.type, "function": inner}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +100,8 @@ class MessageContent:
     action_input: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        warnings.warn(
-            "MessageContent is deprecated; pass a dict as Message.content",
-            DeprecationWarning,
-            stacklevel=3,
-        )
+        cure = "MessageContent is deprecated; pass a dict as Message.content"
+        warnings.warn(cure, DeprecationWarning, stacklevel=3)
 
     def to_dict(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if value is not None}
@@ -153,17 +136,12 @@ class Message:
         put(self, "message_id", check_key(self.message_id, "message_id", MessageError))
         if not self.message_id:
             raise MessageError("message_id is empty")
-        if self.name is not None:
-            put(self, "name", check_text(self.name, "name", MessageError))
-        if self.tool_call_id is not None:
-            call_id = check_text(self.tool_call_id, "tool_call_id", MessageError)
-            put(self, "tool_call_id", call_id)
-        if self.tool_calls != ():
-            put(self, "tool_calls", _calls(self.tool_calls, ToolCallMsg, "tool_calls"))
-        if self.agent_calls != ():
-            put(self, "agent_calls", _calls(self.agent_calls, AgentCallMsg, "agent_calls"))
-        if self.images != ():
-            put(self, "images", _check_images(self.images))
+        for name in ("name", "tool_call_id"):
+            if (text := getattr(self, name)) is not None:
+                put(self, name, check_text(text, name, MessageError))
+        for name, make in _PARTS.items():
+            if (values := getattr(self, name)) != ():
+                put(self, name, _made_of(values, name, make))
         if self.structured_data is not None:
             if not isinstance(self.structured_data, Mapping):
                 raise MessageError("structured_data must be a dict")
@@ -203,18 +181,18 @@ class Message:
         """The id of the tool call this answers, also where it came inside JSON content."""
         if self.tool_call_id is not None:
             return self.tool_call_id
-        content: Any = self.content
-        if isinstance(content, str) and content.lstrip().startswith("{"):
-            try:
-                content = json.loads(content)
-            except (ValueError, RecursionError):
-                return None
-        if not isinstance(content, dict):
-            return None
         try:
-            return check_text(content.get("tool_call_id"), "tool_call_id", MessageError)
+            return check_text(self.json_content().get("tool_call_id"), "tool_call_id", MessageError)
         except MessageError:
             return None
+
+    def json_content(self) -> dict[str, Any]:
+        """The content where it is a JSON object, be it as text; an empty dict where it is not."""
+        content: Any = self.content
+        if isinstance(content, str) and content.lstrip().startswith("{"):
+            with contextlib.suppress(ValueError, RecursionError):
+                content = json.loads(content)
+        return content if isinstance(content, dict) else {}
 
     def _wire_content(self, encode_image: Callable[[str], str] | None) -> Any:
         content = dump_json(self.content) if isinstance(self.content, dict) else self.content
@@ -239,8 +217,6 @@ class Message:
                 raise MessageError(f"{name} is not a field of a message that can be changed")
         return replace(self, **changes)
 
-
-_Call = TypeVar("_Call", ToolCallMsg, AgentCallMsg)
 
 MessageLike = str | Message | Mapping[str, Any]
 """A message, the dict of one, or the text of one by the user."""
@@ -287,11 +263,7 @@ def extract_action_from_message(message: Message) -> dict[str, Any] | None:
         agents = [call.to_dict() for call in message.agent_calls]
         return {"next_action": "invoke_agent", "action_input": {"agent_calls": agents}}
     content = message.content
-    if isinstance(content, dict) and content.get("next_action") in (
-        "call_tool",
-        "invoke_agent",
-        "final_response",
-    ):
+    if isinstance(content, dict) and content.get("next_action") in _ACTIONS:
         action_input = content.get("action_input")
         return {"next_action": content["next_action"], "action_input": action_input or {}}
     if message.role == "assistant" and content:
@@ -318,39 +290,34 @@ def _check_content(content: Any) -> Content:
         return None
     if isinstance(content, MessageContent):
         content = content.to_dict()
-    if isinstance(content, Mapping):
-        checked: dict[str, Any] = check_json(content, "content", MessageError)
+    parts = content if isinstance(content, list) else [None]
+    if isinstance(content, Mapping) or all(isinstance(part, str | Mapping) for part in parts):
+        checked: dict[str, Any] | list[Any] = check_json(content, "content", MessageError)
         return checked
-    if isinstance(content, list) and all(isinstance(part, str | Mapping) for part in content):
-        parts: list[Any] = check_json(content, "content", MessageError)
-        return parts
     raise MessageError(
         f"content must be text, a dict or a list of content parts, got {type(content).__name__}"
     )
 
 
-def _calls(calls: Any, kind: type[_Call], field_name: str) -> tuple[_Call, ...]:
-    if calls is None:
-        return ()
-    if not isinstance(calls, list | tuple):
-        raise MessageError(f"{field_name} must be a list, got {type(calls).__name__}")
-    made: list[_Call] = []
-    for call in calls:
-        if isinstance(call, kind):
-            made.append(call)
-        elif isinstance(call, Mapping):
-            made.append(kind.from_dict(call))
-        else:
-            raise MessageError(f"{field_name} holds a {type(call).__name__}; give dicts")
-    return tuple(made)
+def _made_of(values: Any, name: str, make: Callable[[Any], Any]) -> tuple[Any, ...]:
+    if not isinstance(values, list | tuple | None):
+        raise MessageError(f"{name} must be a list, got {type(values).__name__}")
+    return tuple(map(make, values or ()))
 
 
-def _check_images(images: Any) -> tuple[str, ...]:
-    if images is None:
-        return ()
-    if not isinstance(images, list | tuple):
-        raise MessageError(f"images must be a list, got {type(images).__name__}")
-    return tuple(check_text(image, "images", MessageError) for image in images)
+def _call(call: Any, kind: type[ToolCallMsg | AgentCallMsg], name: str) -> Any:
+    if isinstance(call, kind):
+        return call
+    if not isinstance(call, Mapping):
+        raise MessageError(f"{name} holds a {type(call).__name__}; give dicts")
+    return kind.from_dict(call)
+
+
+_PARTS: Mapping[str, Callable[[Any], Any]] = {
+    "tool_calls": lambda call: _call(call, ToolCallMsg, "tool_calls"),
+    "agent_calls": lambda call: _call(call, AgentCallMsg, "agent_calls"),
+    "images": lambda image: check_text(image, "images", MessageError),
+}
 
 
 def extras(message: Message) -> dict[str, Any]:
@@ -358,43 +325,28 @@ def extras(message: Message) -> dict[str, Any]:
     more: dict[str, Any] = {}
     if not isinstance(message.content, str):
         more["content"] = message.content
-    for name in ("name", "tool_call_id", "structured_data"):
-        if (value := getattr(message, name)) is not None:
-            more[name] = value
+    for name in _KEPT_AS_IS:
+        if (value := getattr(message, name)) not in (None, (), False):
+            more[name] = list(value) if name == "images" else value
     if message.tool_calls:
         more["tool_calls"] = [
             [getattr(call, name) for name in _CALL_FIELDS] for call in message.tool_calls
         ]
     if message.agent_calls:
         more["agent_calls"] = [[call.agent_name, call.request] for call in message.agent_calls]
-    if message.images:
-        more["images"] = list(message.images)
-    if message.unfinished:
-        more["unfinished"] = True
     return more
 
 
 def from_extras(role: str, text: Any, more: dict[str, Any], **known: Any) -> Message:
     """The message with this text and these extras, checked."""
-    return Message(
-        role,
-        more.get("content", text),
-        name=more.get("name"),
-        tool_calls=[ToolCallMsg(*call) for call in more.get("tool_calls", ())],
-        agent_calls=[AgentCallMsg(*call) for call in more.get("agent_calls", ())],
-        structured_data=more.get("structured_data"),
-        images=more.get("images", ()),
-        tool_call_id=more.get("tool_call_id"),
-        unfinished=more.get("unfinished", False),
-        **known,
-    )
+    kept = {key: more[key] for key in _KEPT_AS_IS if key in more}
+    kept["tool_calls"] = [ToolCallMsg(*call) for call in more.get("tool_calls", ())]
+    kept["agent_calls"] = [AgentCallMsg(*call) for call in more.get("agent_calls", ())]
+    return Message(role, more.get("content", text), **kept, **known)
 
 
 def without_orphan_results(messages: Iterable[Message]) -> list[Message]:
-    """The messages without the tool results at their beginning, which models refuse.
-
-    The call of such a result lies before the newest messages that were asked for.
-    """
+    """The messages without tool results at their beginning: models refuse these without calls."""
     return list(dropwhile(lambda message: message.role == "tool", messages))
 
 
@@ -431,9 +383,9 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Work on the messages `first_seq` to `last_seq` of a session; it holds none of their words.
+    """Work on the messages `first_seq` to `last_seq` of a session.
 
-    Below zero, they are the ids of passages of derived records.
+    Below zero, these are ids of passages of derived records. A job holds none of the words.
     """
 
     id: int

@@ -215,15 +215,15 @@ def _all_calls(data: Fields, inner: list[Fields], *more_calls: list[Fields]) -> 
     calls: list[Fields] = []
     for source in (_dicts(data.get("tool_calls"), "tool_calls"), exact, *more_calls, rest):
         known = {call["call_id"] for call in calls}
-        numbered = [_call(call, position) for position, call in enumerate(source)]
+        numbered = [call_fields(call, f"call_{place}") for place, call in enumerate(source)]
         calls += [call for call in numbered if call["call_id"] not in known]
     if not calls and data.get("function_call"):
-        calls = [_call(_dict(data["function_call"], "function_call"), 0)]
-    return calls
+        calls = [call_fields(_dict(data["function_call"], "function_call"), "call_0")]
+    return [{**call, "name": call["name"] or ""} for call in calls]
 
 
-def _call(call: Fields, position: int) -> Fields:
-    """A tool call in our own form, with what has no field there under `more`."""
+def call_fields(call: Fields, default_id: str) -> Fields:
+    """The fields of a tool call in any provider's form, and what has none of ours as `more`."""
     kind = _kind(call)
     named = [call[key] for key in ("function", "custom") if isinstance(call.get(key), dict)]
     inner = named[0] if named else call
@@ -233,17 +233,18 @@ def _call(call: Fields, position: int) -> Fields:
         inner = {"name": kind.removesuffix("_call"), "arguments": _rest(call, _BUILT_IN_READ)}
         more = {"type": kind}
     if "name" not in inner:
-        raise MessageError("response holds a tool call without a name")
+        raise MessageError("tool_calls holds a call without a name")
     arguments: Any = next((inner[key] for key in _ARGUMENTS if inner.get(key) is not None), {})
     if not isinstance(arguments, str):
         arguments = dump_json(check_json(arguments, "tool_calls.arguments", MessageError))
-    call_id = call.get("call_id") or call.get("id") or f"call_{position}"
+    call_id = call.get("call_id") or call.get("id") or default_id
     check_text(call_id, "tool_calls.call_id", MessageError)
+    usual = kind == "None" or kind.endswith("_call") or _CALL.fullmatch(kind)
     return {
         "id": call.get("id") or call_id,
         "call_id": call_id,
-        "type": "custom" if kind in ("custom", "custom_tool_call") else "function",
-        "name": inner["name"] or "",
+        "type": "custom" if kind == "custom_tool_call" else "function" if usual else kind,
+        "name": inner["name"],
         "arguments": arguments,
         "more": more,
     }
