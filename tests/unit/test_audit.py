@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memorist.errors import RecordError
-from memorist.lifecycle.audit import KINDS, Audit, AuditKind, AuditSettings, audit, junk_family
+from memorist.lifecycle.audit import KINDS, Audit, AuditKind, audit, junk_family
 from memorist.lifecycle.audit_comparison import Comparison, compare
 from memorist.lifecycle.mem0_export import read_mem0
 from memorist.records.memories import Fact, MemoryItem
@@ -40,7 +40,7 @@ def judge(*records: MemoryItem | Fact | str, **settings: Any) -> Audit:
     made = [memory(record) if isinstance(record, str) else record for record in records]
     items = [record for record in made if isinstance(record, MemoryItem)]
     facts = [record for record in made if isinstance(record, Fact)]
-    return audit(items, facts, NOW, AuditSettings(**settings))
+    return audit(items, facts, NOW, **settings)
 
 
 def kinds(*records: MemoryItem | Fact | str, **settings: Any) -> dict[str, int]:
@@ -53,7 +53,7 @@ def labelled(name: str) -> tuple[Audit, dict[str, list[str]]]:
     path = DATA / f"{name}.json"
     entries = json.loads(path.read_text("utf-8"))["results"]
     expected = {entry["id"]: entry["metadata"]["expected"] for entry in entries}
-    return audit(read_mem0(path, NOW), [], NOW, AuditSettings(grounded=False)), expected
+    return audit(read_mem0(path, NOW), [], NOW, grounded=False), expected
 
 
 @pytest.mark.parametrize("name", ["mem0_export", "mem0_export_more"])
@@ -279,7 +279,7 @@ def test_ten_thousand_memories_are_compared_with_a_few_others_each() -> None:
     weights = [1 / rank for rank in range(1, len(words) + 1)]  # as words of a language are
     texts = [" ".join(chance.choices(words, weights, k=9)) for _ in range(9_900)]
     texts += [f"{text} indeed" for text in texts[:100]]
-    found = compare(texts, ["ada"] * 10_000, alike_at=0.85, most=64)
+    found = compare(texts, ["ada"] * 10_000)
 
     assert {(n, 9_900 + n) for n in range(100)} <= set(found.duplicates)
     assert found.comparisons < 500_000  # a hundredth of all pairs
@@ -288,7 +288,7 @@ def test_ten_thousand_memories_are_compared_with_a_few_others_each() -> None:
 
 def test_a_crowd_that_differs_in_numbers_alone_is_not_compared_at_all() -> None:
     texts = [f"Sensor reading number {number} was stored" for number in range(10_000)]
-    found = compare(texts, ["ada"] * 10_000, alike_at=0.85, most=64)
+    found = compare(texts, ["ada"] * 10_000)
 
     assert found == Comparison()
 
@@ -302,8 +302,6 @@ def test_a_crowd_that_meets_in_one_word_costs_no_more_than_allowed() -> None:
     assert found.skipped > 0
 
 
-def test_settings_and_the_moment_are_checked() -> None:
-    with pytest.raises(RecordError, match="alike_at"):
-        AuditSettings(alike_at=2)
+def test_the_moment_is_checked() -> None:
     with pytest.raises(RecordError, match="now has no time zone"):
         audit([], [], NOW.replace(tzinfo=None))

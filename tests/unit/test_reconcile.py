@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memorist.errors import ConflictError
-from memorist.lifecycle.audit import AuditSettings
+from memorist.language.text import single_valued_predicates
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.keep import keep, neighbours_of
 from memorist.lifecycle.reconcile import Neighbours, PendingChanges, reconcile, undo
@@ -59,7 +59,7 @@ def _changes(candidate: Candidate, *facts: Fact, items: Sequence[MemoryItem] = (
 
 
 def test_every_predicate_that_the_audit_calls_single_valued_supersedes_by_itself() -> None:
-    predicates = AuditSettings().single_predicates | {"favourite tea", "Job_Title"}
+    predicates = single_valued_predicates() | {"favourite tea", "Job_Title"}
     assert {"employer", "phone", "job", "manager", "status"} < predicates
     for predicate in predicates:
         old = Fact(scope=ADA, subject="Ada", predicate=predicate, object="one", known_from=START)

@@ -19,7 +19,7 @@ from memorist.cli.render import (
     short_id,
     table,
 )
-from memorist.lifecycle.audit import KINDS, Audit, AuditKind, AuditSettings, Finding
+from memorist.lifecycle.audit import KINDS, Audit, AuditKind, Finding
 from memorist.lifecycle.audit import audit as run_audit
 from memorist.lifecycle.mem0_export import read_mem0
 from memorist.records.memories import Fact, MemoryItem
@@ -61,7 +61,7 @@ def audit(
             # Expired ones too: the audit says which of them are still there.
             items = memory.memories.list(user=owner, current=False)
             facts = memory.facts.as_of(user=owner)
-    report = run_audit(items, facts, now(), AuditSettings(grounded=file is None))
+    report = run_audit(items, facts, now(), grounded=file is None)
     texts = _texts(report, items, facts)
     if as_json:
         print_json(_report_fields(report, texts, show))

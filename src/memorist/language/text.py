@@ -191,11 +191,10 @@ def single_valued_predicates() -> frozenset[str]:
     return frozenset(" ".join(fold(name).split()) for names in lists for name in names)
 
 
-def is_single_valued(predicate: str, listed: frozenset[str] | None = None) -> bool:
+def is_single_valued(predicate: str) -> bool:
     """Whether a subject has one object of this predicate at a time, however it is spelled."""
     plain = " ".join(fold(predicate).split())
-    listed = single_valued_predicates() if listed is None else listed
-    return plain in listed or plain.startswith(("favourite ", "favorite "))
+    return plain in single_valued_predicates() or plain.startswith(("favourite ", "favorite "))
 
 
 @cache

@@ -25,7 +25,7 @@ from memorist.language.text import (
     stems,
     stop_words,
 )
-from memorist.records.memories import FIRST, Fact, MemoryItem
+from memorist.records.memories import FIRST, Fact
 from memorist.records.values import fold
 
 _LOOK_AT_CHARS = 2_000
@@ -40,10 +40,6 @@ class Contradiction(NamedTuple):
 
     places: tuple[int, ...]
     about: str
-
-    def ids_of(self, records: Sequence[MemoryItem | Fact]) -> tuple[str, ...]:
-        """The ids of the records at these places."""
-        return tuple(records[place].id for place in self.places)
 
 
 @dataclass(slots=True)
@@ -70,16 +66,12 @@ class _SameWords:
     owner: str
     words: frozenset[str]
     names: frozenset[str]
-    dated: bool
+    dated: bool = False
     places: dict[_Polarity, list[int]] = field(default_factory=dict)
-
-    def is_like(self, other: _SameWords, alike_at: float) -> bool:
-        score = dice(self.words, other.words)
-        return score >= alike_at and not names_differ(self.names, other.names)
 
 
 def compare(
-    texts: Sequence[str], owners: Sequence[str], *, alike_at: float, most: int
+    texts: Sequence[str], owners: Sequence[str], *, alike_at: float = 0.85, most: int = 64
 ) -> Comparison:
     """Compare the texts of each owner; each text with at most `most` others."""
     result = Comparison()
@@ -101,9 +93,9 @@ def _group_by_words(texts: Sequence[str], owners: Sequence[str]) -> list[_SameWo
     for place, (text, owner) in enumerate(zip(texts, owners, strict=True)):
         start = _NOT_ENDING.sub(" not", text[:_LOOK_AT_CHARS])
         words, polarity = _read(start)
-        group = groups.get((owner, words))
-        if group is None:
-            group = groups[owner, words] = _SameWords(owner, words, names_in(start), False)
+        if (owner, words) not in groups:
+            groups[owner, words] = _SameWords(owner, words, names_in(start))
+        group = groups[owner, words]
         group.dated = group.dated or bool(_DATED.search(start))
         group.places.setdefault(polarity, []).append(place)
     return list(groups.values())
@@ -129,6 +121,14 @@ def empty_words() -> frozenset[str]:
 
 
 @cache
+def audit_words(name: str) -> frozenset[str]:
+    """The words of a list in the audit's data files, of all languages."""
+    return frozenset(
+        word for code in LANGUAGES for word in data(code, "audit").get(name, "").split()
+    )
+
+
+@cache
 def _empty_stems() -> frozenset[str]:
     return empty_words() | frozenset(map(stem, empty_words()))
 
@@ -151,7 +151,9 @@ def _gather_similar(
         newest_first = chain.from_iterable(map(reversed, meetings))
         for place in dict.fromkeys(islice(newest_first, most)):
             result.comparisons += 1
-            if group.is_like(similar[place][0], alike_at):
+            other = similar[place][0]
+            alike = dice(group.words, other.words) >= alike_at
+            if alike and not names_differ(group.names, other.names):
                 similar[place].append(group)
                 break
         else:
@@ -181,23 +183,19 @@ def _differ_by_number(group: _SameWords) -> Iterator[Contradiction]:
     for polarity in group.places:
         by_negation[polarity.negated].append(polarity)
     for each in () if group.dated else by_negation.values():
+        numbers = [Counter(polarity.numbers) for polarity in each]
         if 1 < len(each) < _MEASUREMENTS and all(
-            _differ_once(one, two) for one, two in combinations(each, 2)
+            (one - two).total() == 1 == (two - one).total() for one, two in combinations(numbers, 2)
         ):
             places = tuple(group.places[polarity][0] for polarity in each)
             yield Contradiction(places, "the same words but for a number")
 
 
-def _differ_once(one: _Polarity, two: _Polarity) -> bool:
-    first, second = Counter(one.numbers), Counter(two.numbers)
-    return sum((first - second).values()) == 1 == sum((second - first).values())
-
-
-def contradicting_facts(facts: Sequence[Fact], single: frozenset[str]) -> Iterator[Contradiction]:
+def contradicting_facts(facts: Sequence[Fact]) -> Iterator[Contradiction]:
     """Facts of one topic with different objects at the same time, where only one can hold."""
     topics: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, fact in enumerate(facts):
-        if fact.known_to is None and is_single_valued(fact.predicate, single):
+        if is_single_valued(fact.predicate):
             topics[fact.scope.owner, fact.topic].append(place)
     for places in topics.values():
         opposed = {
@@ -236,8 +234,7 @@ def contradicting_statements(
             for value in pair
         }
         if opposed:
-            about = f"different answers: {what.split()[0]}"
-            yield Contradiction(tuple(sorted(opposed)), about)
+            yield Contradiction(tuple(sorted(opposed)), f"different answers: {what.split()[0]}")
 
 
 def _statements(text: str) -> Iterator[tuple[str, str, frozenset[str]]]:
@@ -249,14 +246,9 @@ def _statements(text: str) -> Iterator[tuple[str, str, frozenset[str]]]:
         parts = match.groupdict()
         who = [word for word in fold(parts["who"]).split() if word not in empty]
         value = frozenset(fold(parts["value"]).split()) - empty
-        if value and not set(who) & (_unreal_words() | negations()):
+        if value and not set(who) & (audit_words("unreal") | negations()):
             what = " ".join([name, *fold(parts.get("what") or "").split()])
             yield " ".join(who), what, value
-
-
-@cache
-def _unreal_words() -> frozenset[str]:
-    return frozenset(data("en", "audit")["unreal"].split())
 
 
 @cache
