@@ -230,7 +230,7 @@ def test_an_artifact_comes_back_as_json_and_what_is_none_is_left_out_aloud(
     assert isinstance(back, ToolMessage)
     document, moment, data, thing = back.artifact
     assert document["page_content"] == "secret"
-    assert (moment, data, thing) == ("2026-01-02 00:00:00+00:00", "YWI=", None)
+    assert (moment, data, thing) == ("2026-01-02T00:00:00Z", "YWI=", None)
     assert caplog.messages == ["a object in a message is not JSON and was not stored with it"]
 
 

@@ -47,7 +47,9 @@ class CircuitBreaker:
 
         def run() -> T:
             result = work()
-            self._record_success(what)
+            with self._lock:
+                if self._timeouts.pop(what, 0) >= TIMEOUTS_TO_OPEN:
+                    self._open_until = 0.0
             return result
 
         task = Task(run)
@@ -75,11 +77,6 @@ class CircuitBreaker:
         log.warning("the agent goes on without its memory (%s): %s", what, failed[what])
         return otherwise
 
-    def _record_success(self, what: str) -> None:
-        with self._lock:
-            if self._timeouts.pop(what, 0) >= TIMEOUTS_TO_OPEN:
-                self._open_until = 0.0
-
     def _record_timeout(self, what: str) -> None:
         with self._lock:
             self._timeouts[what] = self._timeouts.get(what, 0) + 1
@@ -90,6 +87,6 @@ class CircuitBreaker:
 
 
 def reason_of(error: BaseException) -> str:
-    """Why something failed; the text of an error that is not ours may quote a user, and is left."""
+    """Why something failed; without the text of other libraries' errors, which may quote a user."""
     kind = type(error).__name__
     return f"{kind}: {error}" if isinstance(error, MemoristError) else kind

@@ -1,7 +1,4 @@
-"""MemoristStore: LangGraph's long-term store, kept in Memorist.
-
-from memorist import Memory
-from memorist.agents.langgraph import MemoristStore
+"""MemoristStore: LangGraph's long-term store, kept in a memory.
 
 store = MemoristStore(Memory())
 store.put(("memories", "ada"), "home", {"text": "Ada moved to Berlin"})
@@ -41,17 +38,17 @@ try:
 except ImportError as error:
     raise MissingExtraError("langgraph") from error
 
-DEADLINE_MS = 1_000.0  # for the order of a search; what it finds does not depend on it
-WHOLE = "$"
+DEADLINE_MS = 1_000.0  # for ranking the results of a search; the results do not depend on it
+WHOLE = "$"  # LangGraph's path for the whole value
 
 
 class MemoristStore(BaseStore):
     """A LangGraph `BaseStore`: durable, searched by words and meaning, with times to live.
 
-    With a name it is shared by all users of the tenant. `user` has the user's own instead:
-    recall finds what is in it, and it goes when the user is forgotten. `fields` are what a
-    value is found by where a `put` does not say, `"$"` all of it; `ttl` sets LangGraph's
-    `default_ttl` (minutes) and `refresh_on_read`.
+    A store with a name is shared by all users of the tenant. With `user` it is that user's own:
+    recall finds its values, and they are deleted when the user is forgotten. `fields` are the
+    paths that are indexed unless a `put` names others, `"$"` for the whole value; `ttl` sets
+    LangGraph's `default_ttl` (minutes) and `refresh_on_read`.
     """
 
     supports_ttl = True
@@ -76,28 +73,28 @@ class MemoristStore(BaseStore):
             self.scope = memory.scope(user=user)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Answer all reads as things stood before, then write, in one transaction."""
-        given = list(ops)
-        for op in given:
+        """Answer all reads, then write, in one transaction."""
+        operations = list(ops)
+        for op in operations:
             validate_op_namespace(op)
-        asks = {number: ask for number, op in enumerate(given) if (ask := self._ask(op))}
-        puts = [self._put(op) for op in given if isinstance(op, PutOp)]
+        asks = {number: ask for number, op in enumerate(operations) if (ask := self._ask(op))}
+        puts = [self._put(op) for op in operations if isinstance(op, PutOp)]
         answers = self._memory.entries.batch(
             self.scope, list(asks.values()), puts, deadline_ms=self._deadline_ms
         )
-        found = dict(zip(asks, answers, strict=True))
-        return [_result(op, found.get(number, [])) for number, op in enumerate(given)]
+        by_number = dict(zip(asks, answers, strict=True))
+        return [_result(op, by_number.get(number, [])) for number, op in enumerate(operations)]
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """The same, for asyncio."""
+        """`batch`, for asyncio."""
         return await in_thread(self.batch, list(ops))
 
     def sweep_ttl(self) -> int:
-        """Delete now what is over, and say how much; it is never read, swept or not."""
+        """Delete expired values and return their number; they are never read, deleted or not."""
         return self._memory.entries.sweep(self.scope)
 
     def forget(self, prefix: Namespace = (), *, scrub: bool = True) -> Forgotten:
-        """Delete everything below a namespace, or all there is, and the bytes of it."""
+        """Delete all values below a namespace, by default all; with `scrub` their bytes too."""
         self.sweep_ttl()
         count, search = 0, Search(prefix=tuple(prefix), limit=1_000)
         while entries := self._memory.entries.batch(self.scope, [search])[0]:
@@ -128,10 +125,13 @@ class MemoristStore(BaseStore):
                 return Namespaces()
             case PutOp():
                 return None
-        raise InvalidError(f"a store knows no {type(op).__name__}")
+        raise InvalidError(f"a store has no operation {type(op).__name__}")
 
     def _put(self, op: PutOp) -> Put:
-        ttl = None if op.ttl is None else _minutes(op.ttl)
+        try:
+            ttl = None if op.ttl is None else timedelta(minutes=op.ttl)
+        except (TypeError, ValueError, OverflowError):
+            raise RecordError("ttl must be a number of minutes") from None
         put = Put(namespace=tuple(op.namespace), key=op.key, value=op.value, ttl=ttl)
         if put.value is None or op.index is False:
             return put
@@ -140,7 +140,7 @@ class MemoristStore(BaseStore):
 
 
 def texts_of(value: Mapping[str, Any], fields: Iterable[str]) -> Iterator[str]:
-    """What a value is found by: the texts at some paths, each by itself, or all it says."""
+    """The texts of a value to index: one for each text at a path, or one for the whole value."""
     for path in fields:
         if path == WHOLE:
             yield "\n".join(_lines(value))
@@ -149,7 +149,7 @@ def texts_of(value: Mapping[str, Any], fields: Iterable[str]) -> Iterator[str]:
 
 
 def _lines(value: Any, name: str = "") -> Iterator[str]:
-    """What a value says, a line for each thing, without the signs of JSON."""
+    """The texts in a value, each with its key on a line of its own."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _lines(inner, key)
@@ -160,20 +160,16 @@ def _lines(value: Any, name: str = "") -> Iterator[str]:
         yield f"{name}: {value}" if name else str(value)
 
 
-def _minutes(ttl: float) -> timedelta:
-    try:
-        return timedelta(minutes=ttl)
-    except (TypeError, ValueError, OverflowError):
-        raise RecordError("ttl must be a number of minutes") from None
-
-
 def _result(op: Op, answer: Answer) -> Result:
-    found = [entry for entry in answer if isinstance(entry, Entry)]
+    entries = [entry for entry in answer if isinstance(entry, Entry)]
     match op:
         case GetOp():
-            return _item(found[0]) if found else None
+            return _item(entries[0]) if entries else None
         case SearchOp():
-            return [_search_item(entry) for entry in found]
+            return [
+                SearchItem(it.namespace, it.key, it.value, it.created_at, it.updated_at, it.score)
+                for it in entries
+            ]
         case ListNamespacesOp():
             return _listed(op, [names for names in answer if isinstance(names, tuple)])
     return None
@@ -189,14 +185,8 @@ def _item(entry: Entry) -> Item:
     )
 
 
-def _search_item(entry: Entry) -> SearchItem:
-    return SearchItem(
-        entry.namespace, entry.key, entry.value, entry.created_at, entry.updated_at, entry.score
-    )
-
-
 def _listed(op: ListNamespacesOp, names: list[Namespace]) -> list[Namespace]:
-    """The namespaces that fit, cut to the depth wanted, in the order of their labels."""
+    """The namespaces that match, cut to `max_depth`, in the order of their labels."""
     for condition in op.match_conditions or ():
         names = [namespace for namespace in names if _fits(condition, namespace)]
     if op.max_depth is not None:
@@ -207,12 +197,10 @@ def _listed(op: ListNamespacesOp, names: list[Namespace]) -> list[Namespace]:
 def _fits(condition: MatchCondition, namespace: Namespace) -> bool:
     """Whether a namespace begins, or ends, with a path; `*` is any label."""
     path = tuple(condition.path)
-    if len(path) > len(namespace):
-        return False
-    if condition.match_type == "prefix":
-        part = namespace[: len(path)]
-    elif condition.match_type == "suffix":
-        part = namespace[len(namespace) - len(path) :]
-    else:
+    if condition.match_type == "suffix":
+        path, namespace = path[::-1], namespace[::-1]
+    elif condition.match_type != "prefix":
         raise InvalidError("namespaces are matched by prefix or suffix")
-    return all(wanted in ("*", label) for wanted, label in zip(path, part, strict=True))
+    return len(path) <= len(namespace) and all(
+        wanted in ("*", label) for wanted, label in zip(path, namespace, strict=False)
+    )

@@ -1,4 +1,4 @@
-"""McpManager: a live MCP session, opened when it is first needed, and anew after it broke.
+"""McpManager: an MCP session that is opened when it is first needed, and again after it broke.
 
 async with McpManager("https://memory.example/mcp") as manager:
     print([tool.name for tool in await manager.list_tools()])
@@ -22,7 +22,7 @@ try:
     from mcp import ClientSession, StdioServerParameters
     from mcp.client.stdio import stdio_client
     from mcp.client.streamable_http import streamable_http_client
-    from mcp.shared.memory import create_connected_server_and_client_session
+    from mcp.shared.memory import create_connected_server_and_client_session as connect_in_process
 except ImportError as error:
     raise MissingExtraError("mcp") from error
 
@@ -44,7 +44,7 @@ class McpTool:
 
 @dataclass(frozen=True, slots=True)
 class McpResult:
-    """What a tool answered: its text, the same as data if it gave any, and whether it refused."""
+    """A tool's answer: its text, its structured data if any, and whether it is an error."""
 
     text: str
     data: Mapping[str, Any] | None = None
@@ -52,12 +52,12 @@ class McpResult:
 
 
 class McpManager:
-    """An MCP server's tools, from any task and any event loop.
+    """Lists and calls the tools of an MCP server, from any task and any event loop.
 
-    `target` says where the server is: the command that starts it (`StdioServerParameters`), a
-    URL of streamable HTTP, a server object in this process, a function that opens a session
-    (for headers and the like), or an open session, which stays its owner's. Neither an answer nor
-    the start of a server is waited for longer than `timeout_s`.
+    `target` is the command that starts the server (`StdioServerParameters`), a URL of streamable
+    HTTP, a server object in this process, a function that opens a session (for headers and the
+    like), or an open session, which is not closed. `timeout_s` limits the wait for each answer
+    and for the start of the server.
     """
 
     def __init__(self, target: Any, *, timeout_s: float = TIMEOUT_S) -> None:
@@ -84,8 +84,8 @@ class McpManager:
         return await self._ask("tools/list", _all_tools, retry=True)
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
-        """What the tool answers, also where it refuses; an unavailable server is an error."""
-        try:  # sent all the same, it would end the session and be waited for in vain
+        """The tool's answer, also a refusal; `StoreUnavailableError` if the server gives none."""
+        try:  # the SDK would end the session and leave the caller waiting
             json.dumps(dict(arguments), ensure_ascii=False, default=str).encode()
         except ValueError:
             raise InvalidError(f"the arguments of {name} cannot be sent as JSON") from None
@@ -94,7 +94,7 @@ class McpManager:
     async def _ask(
         self, what: str, ask: Callable[[ClientSession], Awaitable[T]], retry: bool = False
     ) -> T:
-        """What the server answers; with `retry`, a session that was open and broke is replaced."""
+        """The server's answer; with `retry`, a session that broke is opened once more."""
         held = self._held()
         retry = retry and held.is_open
         try:
@@ -104,10 +104,11 @@ class McpManager:
             raise _unavailable(what, f"did not answer within {self._timeout_s:g} s") from None
         except Exception as error:  # noqa: BLE001 - SDKs and transports fail in many ways
             cause = _root_cause(error)
-            answered = _is_answer(cause)
+            code = getattr(getattr(cause, "error", None), "code", None)
+            answered = isinstance(code, int) and code != CONNECTION_CLOSED  # with a refusal
             if not answered:
                 held.end()
-            if answered or not retry:  # its text may quote what was sent, so it goes nowhere
+            if answered or not retry:  # its text may quote what was sent, so it is not repeated
                 raise _unavailable(what, f"failed ({type(cause).__name__})") from None
         return await self._ask(what, ask)
 
@@ -175,36 +176,30 @@ class _HeldSession:
 
 @asynccontextmanager
 async def _open_session(target: Any) -> AsyncIterator[ClientSession]:
-    """A session with whatever the target is; one that is open already stays its owner's."""
+    """A session with the target; one that is open already is not closed at the end."""
+    if isinstance(target, ClientSession):
+        yield target
+        return
     async with AsyncExitStack() as stack:
-        if isinstance(target, ClientSession):
-            yield target
-            return
-        if callable(target):
-            yield await stack.enter_async_context(target())
-            return
-        if isinstance(target, StdioServerParameters):
-            read, write = await stack.enter_async_context(stdio_client(target))
-        elif isinstance(target, str):
-            read, write, _ = await stack.enter_async_context(streamable_http_client(target))
+        if isinstance(target, StdioServerParameters | str):
+            is_url = isinstance(target, str)
+            streams: Any = streamable_http_client if is_url else stdio_client
+            read, write, *_ = await stack.enter_async_context(streams(target))
+            session = await stack.enter_async_context(ClientSession(read, write))
+            await session.initialize()
         else:
-            in_process = create_connected_server_and_client_session(target)
-            yield await stack.enter_async_context(in_process)
-            return
-        session = await stack.enter_async_context(ClientSession(read, write))
-        await session.initialize()
+            opened = target() if callable(target) else connect_in_process(target)
+            session = await stack.enter_async_context(opened)
         yield session
 
 
 async def _all_tools(session: ClientSession) -> list[McpTool]:
-    tools: list[McpTool] = []
-    cursor: str | None = None
-    while True:
-        page = await (session.list_tools(cursor=cursor) if cursor else session.list_tools())
-        tools += [McpTool(it.name, it.description or "", it.inputSchema) for it in page.tools]
-        cursor = page.nextCursor
-        if not cursor:
-            return tools
+    page = await session.list_tools()
+    tools = list(page.tools)
+    while page.nextCursor:
+        page = await session.list_tools(cursor=page.nextCursor)
+        tools += page.tools
+    return [McpTool(it.name, it.description or "", it.inputSchema) for it in tools]
 
 
 async def _called(session: ClientSession, name: str, arguments: dict[str, Any]) -> McpResult:
@@ -219,13 +214,7 @@ def _unavailable(what: str, why: str) -> StoreUnavailableError:
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """What went wrong first, where several tasks fell with it."""
+    """The first error of a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def _is_answer(error: BaseException) -> bool:
-    """Whether the server answered, if only to say no: its session goes on."""
-    code = getattr(getattr(error, "error", None), "code", None)
-    return isinstance(code, int) and code != CONNECTION_CLOSED

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date, time
-from decimal import Decimal
-from enum import Enum
-from pathlib import PurePath
 from typing import Any
-from uuid import UUID
 
+from memorist.context.tokens import TokenCounter
 from memorist.errors import MessageError, MissingExtraError
+from memorist.records.documents import Summary
 from memorist.records.langchain import from_stored, to_dict
 from memorist.records.message import LogEntry, Message
+from memorist.records.scope import Scope
 from memorist.records.values import new_id
 
 try:
@@ -29,14 +26,13 @@ try:
         messages_from_dict,
     )
     from pydantic import ValidationError
+    from pydantic_core import to_jsonable_python
 except ImportError as error:
     raise MissingExtraError("langchain") from error
 
 UNPLACED = 0  # the sequence number of what is not in the log, which begins with 1
 ERROR_CHARS = 200
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
-_WRITTEN = (date, time, Decimal, UUID, PurePath)  # stored as what `str` makes of them
-_TOO_DEEP = 128
 
 log = logging.getLogger("memorist")
 
@@ -48,41 +44,29 @@ def to_langchain(message: Message, encode_image: Callable[[str], str] | None = N
     """
     try:
         return messages_from_dict([to_dict(message, encode_image)])[0]
-    except ValidationError:  # what was kept beside it is not what LangChain would have kept
+    except ValidationError:  # its stored extra fields do not fit LangChain's class
         return messages_from_dict([to_dict(message, encode_image, usual=True)])[0]
 
 
 def from_langchain(message: BaseMessage) -> Message:
-    """The message to store. One without an id gets one of ours; it is not changed itself."""
+    """The message to store; one without an id gets a new one. What is not JSON is left out."""
     if not isinstance(message, BaseMessage):
         raise MessageError(f"message must be a LangChain message, got {type(message).__name__}")
     if isinstance(message, RemoveMessage):
         raise MessageError("a RemoveMessage has nothing to store; forget the message instead")
     if isinstance(message, BaseMessageChunk):
         message = message_chunk_to_message(message)
-    return from_stored(_json(message_to_dict(message)))
+    try:
+        stored = to_jsonable_python(
+            message_to_dict(message), fallback=_not_json, bytes_mode="base64"
+        )
+    except ValueError:
+        raise MessageError("message holds itself, or is nested too deep to be stored") from None
+    return from_stored(stored)
 
 
-def _json(value: Any, depth: int = 0) -> Any:
-    """The value as JSON; what JSON cannot hold is left out, with a warning in the log."""
-    if depth > _TOO_DEEP:
-        raise MessageError(f"message is nested more than {_TOO_DEEP} levels deep")
-    if isinstance(value, Enum):
-        value = value.value
-    if hasattr(value, "model_dump") and not isinstance(value, type):
-        value = value.model_dump()
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _json(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_json(item, depth + 1) for item in value]
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, _WRITTEN):
-        return str(value)
+def _not_json(value: Any) -> None:
     log.warning("a %s in a message is not JSON and was not stored with it", type(value).__name__)
-    return None
 
 
 def is_stored_kind(message: BaseMessage) -> bool:
@@ -91,17 +75,31 @@ def is_stored_kind(message: BaseMessage) -> bool:
 
 
 def is_others_summary(message: BaseMessage) -> bool:
-    """Whether another middleware put it in the place of the messages it summarises."""
+    """Whether another middleware's summary, put in the place of messages."""
     return message.additional_kwargs.get("lc_source") == "summarization"
 
 
 def entry_of(message: BaseMessage, seq: int = UNPLACED) -> LogEntry:
-    """The message as the log would hold it; of what it cannot hold, only the text."""
+    """The message as the log would hold it; only its text if the log could not store it."""
     try:
         ours = from_langchain(message)
     except MessageError:
         ours = Message(_ROLES.get(message.type, "user"), str(message.text))
     return LogEntry(seq, "", ours.role, ours)
+
+
+def unstored_summary(text: str, scope: Scope, counter: TokenCounter) -> Summary:
+    """A text as the summary of messages that are not in the log."""
+    tokens = counter.text(text)
+    return Summary(
+        scope=scope,
+        text=text,
+        last_seq=UNPLACED,
+        messages=0,
+        made_by="state",
+        tokens_before=tokens,
+        tokens=tokens,
+    )
 
 
 def tool_results(

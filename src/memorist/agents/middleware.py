@@ -312,9 +312,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         return replace(recall, failed={**recall.failed, **failed}) if failed else recall
 
     def _builder(self, kind: type[B], identity: Identity, window: Window, **more: Any) -> B:
-        scope = self.memory.scope(
-            user=identity.user, agent=identity.agent, session=identity.session
-        )
+        scope = self.memory.scope(**identity.names)
         return self.memory.builder(kind, scope, window, **self._context_options, **more)
 
     def _build(self, request: Request) -> BuiltRequest:

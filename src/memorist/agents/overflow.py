@@ -1,15 +1,13 @@
 """Overflow: whether a model refused a request because it is longer than its window.
 
-Providers say so by the type of the error, by a code in its body, or only in words; some libraries
-translate one into another. What a larger window would not cure (rates, quotas, the length of the
-answer) is none.
+Providers say so by the type of the error, by a code in its body, or only in its text. Limits of
+rates, quotas and the length of the answer are no overflow: a larger window would not help.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 _TYPES = {
     "ContextOverflowError",
@@ -40,44 +38,34 @@ _TEXT = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-_NOT_CURED = (401, 403, 404, 429)  # who may ask, and how often
+_OTHER_STATUSES = (401, 403, 404, 429)  # of authorisation, unknown models and rates
 _MOST_CAUSES = 8
 
 
 def is_overflow(error: BaseException) -> bool:
-    """Whether this error, or one it came from, says that the request is too long for the model."""
-    return any(map(_says_so, _causes(error)))
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Whether this error, or one of its causes, says that the request is too long for the model."""
+    cause: BaseException | None = error
     for _ in range(_MOST_CAUSES):
-        if error is None:
-            return
-        yield error
-        error = error.__cause__
+        if cause is None:
+            break
+        if _is_overflow(cause):
+            return True
+        cause = cause.__cause__
+    return False
 
 
-def _says_so(error: BaseException) -> bool:
+def _is_overflow(error: BaseException) -> bool:
     if _TYPES & {kind.__name__ for kind in type(error).__mro__}:
         return True
-    if _status(error) in _NOT_CURED:
+    statuses = [getattr(error, name, None) for name in ("status_code", "status", "code")]
+    statuses.append(getattr(getattr(error, "response", None), "status_code", None))
+    if any(status in _OTHER_STATUSES for status in statuses):
         return False
     return bool(_CODES & set(_codes(error))) or _TEXT.search(str(error)) is not None
 
 
-def _status(error: BaseException) -> Any:
-    """The HTTP status under the names that clients give it; Gemini's has it as its code."""
-    response = getattr(error, "response", None)
-    names = [getattr(error, name, None) for name in ("status_code", "status", "code")]
-    return next((it for it in (*names, getattr(response, "status_code", None)) if _is_int(it)), 0)
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _codes(error: BaseException) -> Iterator[str]:
-    """Codes and types, of the error itself and in its body."""
+    """The codes and types of the error itself and in its body."""
     for body in (vars(error), getattr(error, "body", None), getattr(error, "details", None)):
         inner = body.get("error", body) if isinstance(body, Mapping) else None
         if isinstance(inner, Mapping):

@@ -33,6 +33,11 @@ class Identity:
     agent: str | None = None
     session: str | None = None
 
+    @property
+    def names(self) -> dict[str, Any]:
+        """The keyword arguments for the methods of a memory."""
+        return {"user": self.user, "agent": self.agent, "session": self.session}
+
 
 NOBODY = Identity("")
 
@@ -84,9 +89,12 @@ class PendingWrites:
         conversation = self._conversation(identity)
         for message in filter(is_stored_kind, messages):
             whole = message.id in conversation.stored and message.id not in conversation.partial
-            known = whole or message.id in conversation.waiting
-            if message.id and not known and (converted := _converted(message)) is not None:
-                conversation.waiting[message.id] = converted
+            if not message.id or whole or message.id in conversation.waiting:
+                continue
+            try:
+                conversation.waiting[message.id] = from_langchain(message)
+            except MessageError as error:
+                log.warning("a message cannot be stored: %s", error)
         return bool(conversation.waiting)
 
     def add_converted(self, identity: Identity, message: Message) -> None:
@@ -96,7 +104,7 @@ class PendingWrites:
             conversation.waiting[message.message_id] = message
 
     def recheck(self, identity: Identity, message_id: str) -> None:
-        """Compare this message with the log once more: its writer may have changed it."""
+        """Compare this message with the log once more: its text may have changed."""
         conversation = self._conversation(identity)
         if conversation.stored.get(message_id) == message_id:  # not under another message's id
             del conversation.stored[message_id]
@@ -104,10 +112,14 @@ class PendingWrites:
     def begin(self, identity: Identity, message: Message) -> None:
         """Store the beginning of a reply, after everything that waits.
 
-        A reply that broke off is begun anew in its place; its text stays among its revisions.
+        A reply that broke off is replaced; its text stays among its revisions.
         """
         self.write(identity)
-        if not self._begun(identity, message):
+        try:
+            is_new = bool(self._memory.remember(message, **identity.names).added)
+        except ConflictError:  # it is there, with another text
+            is_new = False
+        if not is_new:
             self._begin_anew(self._scope(identity), message)
         conversation = self._conversation(identity)
         conversation.stored[message.message_id] = message.message_id
@@ -116,12 +128,6 @@ class PendingWrites:
     def append(self, identity: Identity, message: Message) -> None:
         """Store more of a reply that was begun."""
         self._memory.messages.append_text(self._scope(identity), message)
-
-    def _begun(self, identity: Identity, message: Message) -> bool:
-        try:
-            return bool(self._remember(identity, [message]))
-        except ConflictError:  # it is there, with another text
-            return False
 
     def _begin_anew(self, scope: Scope, message: Message) -> None:
         entries = self._memory.messages.get(scope, [message.message_id])
@@ -139,7 +145,7 @@ class PendingWrites:
         known = self._known(identity, waiting)
         fresh = [message for message in waiting if message.message_id not in known]
         if fresh:
-            self._remember(identity, fresh)
+            self._memory.remember(fresh, **identity.names)
         for message in waiting:
             id_ = message.message_id
             conversation.stored[id_] = known.get(id_, id_)
@@ -194,9 +200,9 @@ class PendingWrites:
                 self._memory.messages.revise(scope, message)
 
     def _correct(self, scope: Scope, question: Message, entries: Sequence[LogEntry]) -> None:
-        """Revise a stored question that its writer has changed.
+        """Revise a stored question whose text has changed.
 
-        Only the newest: another middleware may have changed older messages, to hide something.
+        Only the newest: another middleware may have redacted older messages.
         """
         for stored in (entry.message for entry in entries):
             changed = stored.message_id == question.message_id and stored.text != question.text
@@ -204,16 +210,8 @@ class PendingWrites:
                 revised = question.changed(created_at=stored.created_at)
                 self._memory.messages.revise(scope, revised)
 
-    def _remember(self, identity: Identity, messages: Sequence[Message]) -> int:
-        result = self._memory.remember(
-            messages, user=identity.user, agent=identity.agent, session=identity.session
-        )
-        return result.added
-
     def _scope(self, identity: Identity) -> Scope:
-        return self._memory.scope(
-            user=identity.user, agent=identity.agent, session=identity.session
-        )
+        return self._memory.scope(**identity.names)
 
     def _conversation(self, identity: Identity) -> _Conversation:
         with self._lock:
@@ -245,11 +243,3 @@ def _overlap(received: Sequence[Message], stored: Sequence[Message]) -> dict[str
         if all((new.role, new.text) == (old.role, old.text) for new, old in pairs):
             return {new.message_id: old.message_id for new, old in pairs}
     return {}
-
-
-def _converted(message: BaseMessage) -> Message | None:
-    try:
-        return from_langchain(message)
-    except MessageError as error:
-        log.warning("a message cannot be stored: %s", error)
-        return None

@@ -11,7 +11,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from memorist.agents.log_lines import LogLine, asked_at, covered, join, newest_round, paired
-from memorist.agents.messages import UNPLACED, entry_of
+from memorist.agents.messages import UNPLACED, entry_of, unstored_summary
 from memorist.context.assemble import (
     ARTICLES_INTRO,
     MEMORIES_INTRO,
@@ -150,16 +150,8 @@ class RequestBuilder(ContextBuilder):
             return WindowDraft(inputs=assembly.inputs), None, False
 
     def _summary_of(self, text: str) -> Summary:
-        tokens = self.counter.text(text)
-        return Summary(
-            scope=self.scope.within(session=self.scope.session or "unknown"),
-            text=text,
-            last_seq=UNPLACED,
-            messages=0,
-            made_by="state",
-            tokens_before=tokens,
-            tokens=tokens,
-        )
+        scope = self.scope.within(session=self.scope.session or "unknown")
+        return unstored_summary(text, scope, self.counter)
 
     def recall(self, question: str) -> Recall:
         """The recall that began with the run."""

@@ -4,7 +4,7 @@ node = ReviseNode(McpManager(StdioServerParameters(command="memorist", args=["mc
 graph.add_node("revise", node.execute)
 
 It stores the messages through MCP tools, has them summarised now and then, and lets a ReAct agent
-decide what is worth a memory. Whatever fails, the graph goes on, and the state names it.
+decide what to remember. If something fails, the graph goes on, and the state names the failure.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import hashlib
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
@@ -37,15 +38,12 @@ except ImportError as error:
 if TYPE_CHECKING:  # a node without MCP needs no MCP
     from memorist.agents.mcp_manager import McpManager, McpResult, McpTool
 
-EVERY = 5
-IMPORTANCE = 0.7
-TIMEOUT_S = 30.0
 ANONYMOUS = "anonymous"
 KINDS = ("store_concept", "store_episode", "store_fact", "store_procedure", "store_working_memory")
 ROLES = {"Human": "user", "AI": "assistant", "Tool": "tool"}  # by the names of classes
-OF_STATE = ("user_id", "session_id")  # arguments that the state knows and no model is asked for
-MOST_STEPS = 16  # of the agent, in case its model calls tools for ever
-MOST_CHARS = 24_000  # of the newest messages: earlier runs have seen the older ones
+OF_STATE = ("user_id", "session_id")  # arguments that come from the state, not from the model
+MOST_STEPS = 16  # of the agent, in case its model never stops calling tools
+MOST_CHARS = 24_000  # of the newest messages; earlier runs have seen the older ones
 MOST_KNOWN = 10_000  # messages known to be stored; sending one again does no harm
 NO_STREAM = "nostream"  # LangGraph's tag for messages that the graph's streams leave out
 
@@ -116,9 +114,9 @@ class ReviseNode:
         self,
         mcp_manager: McpManager | None = None,
         model: Any = None,
-        every: int = EVERY,
-        importance_score: float = IMPORTANCE,
-        timeout_s: float = TIMEOUT_S,
+        every: int = 5,
+        importance_score: float = 0.7,
+        timeout_s: float = 30.0,
     ) -> None:
         if every < 1 or not timeout_s > 0:
             raise InvalidError("every must be at least 1, and timeout_s above 0")
@@ -132,7 +130,7 @@ class ReviseNode:
         self._stored: OrderedDict[tuple[str, ...], None] = OrderedDict()
 
     async def execute(self, state: Any) -> dict[str, Any]:
-        """The update of the state: the memory fields alone, so that nothing else is touched."""
+        """The update of the state, which holds the four memory fields only."""
         run = _Revision(
             str(field_of(state, "session_id") or ""),
             str(field_of(state, "user_id") or ""),
@@ -162,38 +160,35 @@ class ReviseNode:
         except MemoristError as error:  # what was not stored is sent by the next run
             return run.fail("store_session_message", error)
         if len(run.messages) % self._every == 0:
-            await self._summarize(run)
+            try:
+                run.summarised = await self._call(run, "summarize_session", {"force_update": False})
+            except MemoristError as error:
+                run.fail("summarize_session", error)
         if self._model is not None:
             await self._analyse(run)
         return None
 
     async def _save_conversation(self, run: _Revision) -> None:
-        """Store each message that is not known to be stored, in the order they were said."""
+        """Store each message that is not known to be stored, in order."""
         for message, id_ in zip(run.messages, _ids(run.messages), strict=True):
             content = _content(message)
             key = (run.user, run.session, id_, _digest(content))
             if key in self._stored:
                 continue
-            told = {
+            arguments = {
                 "message_type": type(message).__name__.lower(),
                 "role": _role_of(message),
                 "content": content,
                 "importance_score": self._importance,
                 "message_id": id_,
             }
-            attempts = [told]
-            if getattr(message, "id", None):  # which may stand for what it said before
-                attempts.append({**told, "message_id": f"{id_}-{key[-1]}"})
+            attempts = [arguments]
+            if getattr(message, "id", None):  # it may be stored with an earlier content
+                attempts.append({**arguments, "message_id": f"{id_}-{key[-1]}"})
             if await self._call(run, "store_session_message", *attempts):
                 self._stored[key] = None
                 while len(self._stored) > MOST_KNOWN:
                     self._stored.popitem(last=False)
-
-    async def _summarize(self, run: _Revision) -> None:
-        try:
-            run.summarised = await self._call(run, "summarize_session", {"force_update": False})
-        except MemoristError as error:
-            run.fail("summarize_session", error)
 
     async def _analyse(self, run: _Revision) -> None:
         """Let an agent store memories; whatever its model raises does not reach the graph."""
@@ -209,8 +204,7 @@ class ReviseNode:
         agent: Any = create_agent(
             self._model, tools=tools, system_prompt=PROMPT, checkpointer=False
         )
-        # Its words are not the graph's: they show in no checkpoint, and in no stream but one
-        # of subgraphs.
+        # Its messages appear in no checkpoint, and in no stream except those of subgraphs.
         config = {"recursion_limit": MOST_STEPS, "tags": [NO_STREAM]}
         done = await agent.ainvoke({"messages": [("user", _task(run))]}, config)
         run.analysis = str(done["messages"][-1].text).strip()
@@ -235,44 +229,39 @@ class ReviseNode:
         )
 
     async def _call(self, run: _Revision, name: str, *attempts: Mapping[str, Any]) -> bool:
-        """Whether the tool succeeded with one of these sets of arguments.
-
-        The text of a refusal may quote the user, so it is not noted.
-        """
+        """Whether the tool succeeded with one of these sets of arguments."""
         if name not in run.tools:
             run.fail(name, "the MCP server does not offer it")
             return False
         for arguments in attempts:
             if not (await self._answer(run, name, arguments)).failed:
                 return True
-        run.fail(name, "the tool refused")
+        run.fail(name, "the tool refused")  # its text may quote the user
         return False
 
     async def _answer(self, run: _Revision, name: str, arguments: Mapping[str, Any]) -> McpResult:
         assert self.mcp_manager is not None
         schema = run.tools[name].schema
         takes, needs = schema.get("properties", {}), schema.get("required", ())
-        told = {**arguments, "session_id": run.session, "user_id": run.user or ANONYMOUS}
-        if not run.user and "user_id" not in needs:  # the server knows whose memory it is
-            del told["user_id"]
+        named = {**arguments, "session_id": run.session, "user_id": run.user or ANONYMOUS}
+        if not run.user and "user_id" not in needs:  # the server knows the user
+            del named["user_id"]
         ours = ("message_id", *OF_STATE)
-        told = {key: value for key, value in told.items() if key in takes or key not in ours}
-        return await self.mcp_manager.call_tool(name, told)
+        named = {key: value for key, value in named.items() if key in takes or key not in ours}
+        return await self.mcp_manager.call_tool(name, named)
 
 
-def _messages(found: Any) -> list[Any]:
+def _messages(items: Any) -> list[Any]:
     """The messages as LangChain's where possible, without those that remove others."""
-    items = found if isinstance(found, Sequence) and not isinstance(found, str) else ()
-    return [it for it in map(_message, items) if not isinstance(it, RemoveMessage)]
-
-
-def _message(item: Any) -> Any:
-    if isinstance(item, BaseMessage):
-        return item
-    try:
-        return convert_to_messages([item])[0]
-    except (ValueError, TypeError, LookupError, NotImplementedError):  # none that it knows
-        return item
+    if isinstance(items, str) or not isinstance(items, Sequence):
+        return []
+    messages = []
+    for item in items:
+        with suppress(ValueError, TypeError, LookupError, NotImplementedError):  # of other kinds
+            item = item if isinstance(item, BaseMessage) else convert_to_messages([item])[0]
+        if not isinstance(item, RemoveMessage):
+            messages.append(item)
+    return messages
 
 
 def _role_of(message: Any) -> str:
@@ -285,7 +274,7 @@ def _content(message: Any) -> str:
     content = getattr(message, "content", None)
     plain = content is None or isinstance(content, str | list | dict)
     text = content if isinstance(content, str) else readable(content) if plain else str(content)
-    return replace_unstorable(text)  # one half of a character would end an MCP session
+    return replace_unstorable(text)  # a lone surrogate would end an MCP session
 
 
 def _ids(messages: Iterable[Any]) -> list[str]:
@@ -327,9 +316,9 @@ def _task(run: _Revision) -> str:
     return "The conversation:\n\n" + "\n\n".join(reversed(parts)) + asked
 
 
-def _stream(**told: Any) -> None:
+def _stream(**event: Any) -> None:
     """Write to the stream of the graph, if there is one."""
     try:
-        get_stream_writer()({"memory_revision": told})
+        get_stream_writer()({"memory_revision": event})
     except (RuntimeError, LookupError, AttributeError) as error:  # outside of a graph
-        log.debug("nobody was told of the revision: %s", type(error).__name__)
+        log.debug("the revision was not streamed: %s", type(error).__name__)
