@@ -34,10 +34,10 @@ def data_url(kind: str, data: bytes) -> str:
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
-def refused(source: str, *, max_bytes: int = images.MAX_BYTES) -> str:
+def refused(source: str) -> str:
     """What the error says, having made sure that it does not say where the image lies."""
     with pytest.raises(ImageError) as caught:
-        encode_image(source, max_bytes=max_bytes)
+        encode_image(source)
     assert source not in "".join(traceback.format_exception(caught.value))
     assert Path(source).name not in str(caught.value)
     assert str(caught.value).startswith("images")
@@ -70,12 +70,16 @@ def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path) -> None:
     assert "cannot be read" in refused(str(loop))
 
 
-def test_an_image_as_large_as_allowed_is_read_and_one_byte_more_is_not(tmp_path: Path) -> None:
+def test_an_image_as_large_as_allowed_is_read_and_one_byte_more_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "large.png"
     path.write_bytes(PIXEL)
 
-    assert encode_image(str(path), max_bytes=len(PIXEL)) == data_url("image/png", PIXEL)
-    assert "larger than" in refused(str(path), max_bytes=len(PIXEL) - 1)
+    monkeypatch.setattr(images, "MAX_BYTES", len(PIXEL))
+    assert encode_image(str(path)) == data_url("image/png", PIXEL)
+    monkeypatch.setattr(images, "MAX_BYTES", len(PIXEL) - 1)
+    assert "larger than" in refused(str(path))
 
 
 def test_a_huge_file_is_refused_without_being_read_whole(tmp_path: Path) -> None:
@@ -187,8 +191,10 @@ def test_a_page_that_is_not_there_is_an_error(site: str) -> None:
     assert "cannot be fetched" in refused(f"{site}/missing.png")
 
 
-def test_a_reply_that_is_too_large_is_an_error(site: str) -> None:
-    assert "larger than" in refused(f"{site}/ok.png", max_bytes=10)
+def test_a_reply_that_is_too_large_is_an_error(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(images, "MAX_BYTES", 10)
+
+    assert "larger than" in refused(f"{site}/ok.png")
 
 
 def test_a_reply_that_is_no_image_is_an_error(site: str) -> None:

@@ -10,18 +10,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from memorist.cli.options import (
-    CATCH_UP_SECONDS,
-    Agent,
-    AsJson,
-    Database,
-    Deadline,
-    LibraryName,
-    SessionId,
-    User,
-    open_memory,
-)
-from memorist.cli.render import console, escape_controls, fields_of, print_json, warn_incomplete
+from memorist.cli import options as opt
+from memorist.cli import render
+from memorist.cli.render import console, escape_controls, safe_text
 from memorist.client import Client
 from memorist.config import Settings
 from memorist.context.quote import MARK
@@ -59,37 +50,35 @@ class ReadOnlySummaries:
     def __init__(self, store: Any) -> None:
         self._store = store
 
-    def write_summary(self, *_: Any, **__: Any) -> None: ...
-
-    def queue_summary(self, *_: Any, **__: Any) -> None: ...
-
     def __getattr__(self, name: str) -> Any:
+        if name in ("write_summary", "queue_summary"):
+            return lambda *_, **__: None
         return getattr(self._store, name)
 
 
 def context(
     question: Annotated[str, typer.Argument(help="What the user asks.")],
-    user: User = None,
-    agent: Agent = None,
-    session: SessionId = None,
+    user: opt.User = None,
+    agent: opt.Agent = None,
+    session: opt.SessionId = None,
     max_tokens: MaxTokens = DEFAULT.max_tokens,
     model: Model = "",
     system: System = None,
-    library: LibraryName = None,
-    deadline: Deadline = 5_000,
+    library: opt.LibraryName = None,
+    deadline: opt.Deadline = 5_000,
     receipt: OnlyReceipt = False,
-    db: Database = None,
-    as_json: AsJson = False,
+    db: opt.Database = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Show what a model would be sent for a question: every message, and its share of tokens."""
-    with open_memory(db, user, wrap=ReadOnlySummaries) as (memory, user):
+    with opt.open_memory(db, user, wrap=ReadOnlySummaries) as (memory, user):
         if session is None:
             agent = (Settings.from_environment().agent or None) if agent is None else agent
         elif sessions := memory.sessions(user=user, agent=agent, session=session):
             agent = sessions[0].scope.agent  # a session is with the agent that it was begun with
         else:
             raise NotFoundError("this user has no such session with this agent; check --session")
-        memory.jobs.catch_up(CATCH_UP_SECONDS)  # what was just stored has no vector yet
+        memory.jobs.catch_up(opt.CATCH_UP_SECONDS)  # what was just stored has no vector yet
         made = memory.context(
             question,
             user=user,
@@ -102,7 +91,9 @@ def context(
         )
     if as_json:
         totals = {"used": made.receipt.used, "left": made.receipt.left}
-        print_json({"messages": made.messages, "receipt": fields_of(made.receipt) | totals})
+        render.print_json(
+            {"messages": made.messages, "receipt": render.fields_of(made.receipt) | totals}
+        )
     else:
         for message in () if receipt else made.messages:
             console.print(_head(message), soft_wrap=True)
@@ -111,8 +102,8 @@ def context(
         hints |= {} if library else {"articles": "--library adds them"}
         console.print(_table(made.receipt, hints))
         for line in _remarks(made.receipt, kept=isinstance(memory, Client)):
-            console.print(Text(escape_controls(line), style="dim"))
-    warn_incomplete(made.receipt.late, made.receipt.failed)
+            console.print(safe_text(line, "dim"))
+    render.warn_incomplete(made.receipt.late, made.receipt.failed)
 
 
 def _head(message: Mapping[str, Any]) -> Text:
@@ -171,7 +162,7 @@ def _table(receipt: Receipt, hints: Mapping[str, str]) -> Table:
         bar = [_bar(part.tokens / receipt.window, chars)] if chars else []
         style = "" if part.tokens else "dim"
         style = "bold" if part.name == "left" else style
-        details = Text(escape_controls(about), "dim")
+        details = safe_text(about, "dim")
         table.add_row(part.name, f"{part.tokens:,}", *bar, details, style=style)
     return table
 

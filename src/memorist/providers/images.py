@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import stat
 
 from memorist.errors import ImageError
 
 MAX_BYTES = 10_000_000
 TIMEOUT_SECONDS = 5
-_SIGNATURES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-    (b"BM", "image/bmp"),
-)
+_BEGINNINGS = {
+    "image/png": rb"\x89PNG\r\n\x1a\n",
+    "image/jpeg": rb"\xff\xd8\xff",
+    "image/gif": rb"GIF8[79]a",
+    "image/bmp": rb"BM",
+    "image/webp": rb"(?s)RIFF....WEBP",
+}
 
 
-def encode_image(source: str, *, max_bytes: int = MAX_BYTES) -> str:
+def encode_image(source: str) -> str:
     """A data URL of the image at a path or URL; for sources that the application itself names."""
     if source.startswith("data:"):
         return source
-    if source.startswith(("http://", "https://")):
-        data = _fetch(source, max_bytes)
-    else:
-        data = _read(source, max_bytes)
-    return f"data:{_kind(data)};base64,{base64.b64encode(data).decode()}"
+    data = _fetch(source) if source.startswith(("http://", "https://")) else _read(source)
+    if len(data) > MAX_BYTES:
+        raise ImageError(f"images: an image is larger than {MAX_BYTES:,} bytes")
+    for kind, beginning in _BEGINNINGS.items():
+        if re.match(beginning, data):
+            return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+    raise ImageError("images: a file is not a PNG, JPEG, GIF, WebP or BMP image")
 
 
 def refuse_image(source: str) -> str:
@@ -37,7 +40,7 @@ def refuse_image(source: str) -> str:
     raise ImageError("images from the network must be data URLs; paths and URLs are not read")
 
 
-def _read(path: str, max_bytes: int) -> bytes:
+def _read(path: str) -> bytes:
     if "\x00" in path:
         raise ImageError("images: a path holds a NUL character")
     try:
@@ -47,39 +50,24 @@ def _read(path: str, max_bytes: int) -> bytes:
             os.close(descriptor)  # not with open(): it refuses a directory and leaves it open
             raise ImageError("images: a path is not a regular file")
         with open(descriptor, "rb") as file:
-            return _bounded(file.read(max_bytes + 1), max_bytes)
+            return file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ImageError(f"images: a file cannot be read ({error.strerror})") from None
 
 
-def _fetch(url: str, max_bytes: int) -> bytes:
+def _fetch(url: str) -> bytes:
     import http.client
     import urllib.error
     import urllib.request  # here, so that `import memorist` stays light
 
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as reply:
-            data = reply.read(max_bytes + 1)
-            cut = reply.length and len(data) <= max_bytes
+            data: bytes = reply.read(MAX_BYTES + 1)
+            cut_off = reply.length and len(data) <= MAX_BYTES
     except (OSError, ValueError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()  # it is also the reply, with its connection
         raise ImageError(f"images: a URL cannot be fetched ({type(error).__name__})") from None
-    if cut:
+    if cut_off:
         raise ImageError("images: a URL cannot be fetched (the reply was cut off)")
-    return _bounded(data, max_bytes)
-
-
-def _bounded(data: bytes, max_bytes: int) -> bytes:
-    if len(data) > max_bytes:
-        raise ImageError(f"images: an image is larger than {max_bytes:,} bytes")
     return data
-
-
-def _kind(data: bytes) -> str:
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    for signature, kind in _SIGNATURES:
-        if data.startswith(signature):
-            return kind
-    raise ImageError("images: a file is not a PNG, JPEG, GIF, WebP or BMP image")

@@ -63,7 +63,8 @@ class OpenAIChat:
         if schema is None or not self._takes_schema:
             return self._endpoint.post(body, attempts=1, timeout_s=timeout_s)
         try:
-            shaped = {**body, "response_format": _response_format(schema)}
+            named = {"name": schema.get("title", "answer"), "strict": True, "schema": dict(schema)}
+            shaped = {**body, "response_format": {"type": "json_schema", "json_schema": named}}
             return self._endpoint.post(shaped, attempts=1, timeout_s=timeout_s)
         except ProviderError as error:
             if error.status not in _NO_SCHEMA:
@@ -73,31 +74,22 @@ class OpenAIChat:
         self._takes_schema = False  # it was the schema: without it the request was accepted
         return answer
 
-    def _read(self, answer: object, messages: Sequence[Mapping[str, str]]) -> Reply:
+    def _read(self, answer: Any, messages: Sequence[Mapping[str, str]]) -> Reply:
         try:
-            choice = answer["choices"][0]  # type: ignore[index]  # garbage raises what is caught
+            choice, usage = answer["choices"][0], answer.get("usage")
             text = content_text(choice["message"]["content"])
-            finish = choice.get("finish_reason")
-            usage = answer.get("usage")  # type: ignore[attr-defined]
         except (KeyError, IndexError, TypeError, AttributeError):
             raise BadAnswerError(f"{self._endpoint} answered without a message") from None
         usage = usage if isinstance(usage, Mapping) else {}
-        reply = make_reply(
-            text, messages, usage.get("prompt_tokens"), usage.get("completion_tokens")
-        )
-        tokens = reply.input_tokens + reply.output_tokens
-        if finish == "length":
-            reason = f"{self._endpoint} was cut off: give it more max_tokens"
-            raise BadAnswerError(reason, tokens=tokens)
-        if not text.strip():
-            raise BadAnswerError(f"{self._endpoint} answered with nothing", tokens=tokens)
+        counts = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        reply = make_reply(text, messages, *counts)
+        problem = "" if text.strip() else "answered with nothing"
+        if choice.get("finish_reason") == "length":
+            problem = "was cut off: give it more max_tokens"
+        if problem:
+            tokens = reply.input_tokens + reply.output_tokens
+            raise BadAnswerError(f"{self._endpoint} {problem}", tokens=tokens)
         return reply
-
-
-def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    name = schema.get("title", "answer")
-    json_schema = {"name": name, "strict": True, "schema": dict(schema)}
-    return {"type": "json_schema", "json_schema": json_schema}
 
 
 def _limit_field(url: str) -> str:

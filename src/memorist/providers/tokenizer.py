@@ -1,8 +1,7 @@
 """Tokenizers: how many tokens a text is, exactly and offline where we hold the vocabulary.
 
-Elsewhere it is estimated from cl100k_base, which like most vocabularies is poorer in scripts
-other than Latin than o200k_base. docs/context.md says how the margins were measured, and
-`benchmarks/tokens.py` repeats it.
+Elsewhere it is estimated from cl100k_base. docs/context.md says how the margins were measured,
+and `benchmarks/tokens.py` repeats it.
 """
 
 from __future__ import annotations
@@ -103,8 +102,10 @@ class Estimate:
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """The tokens each text may be."""
-        counts = zip(self._base.count(texts), map(_loose_digits, texts), strict=True)
-        return [-(-(count + digits) * self._percent // 100) for count, digits in counts]
+        # How many more tokens the digits are one by one than in groups of three.
+        digits = [sum(len(run) * 2 // 3 for run in _DIGITS.findall(text)) for text in texts]
+        counts = zip(self._base.count(texts), digits, strict=True)
+        return [-(-(count + more) * self._percent // 100) for count, more in counts]
 
     def truncate(self, text: str, max_tokens: int) -> str:
         """The start of the text that is estimated to fit."""
@@ -202,11 +203,6 @@ def _loaded(encoding: str) -> Any:
 def _whole(text: str) -> str:
     """The text with each lone surrogate replaced by U+FFFD, as an API would."""
     return _SURROGATES.sub("\ufffd", text)
-
-
-def _loose_digits(text: str) -> int:
-    """How many more tokens the digits are one by one than in groups of three."""
-    return sum(len(run) * 2 // 3 for run in _DIGITS.findall(text))
 
 
 def _weight(byte: int) -> int:
