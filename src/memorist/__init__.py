@@ -85,9 +85,8 @@ if typing.TYPE_CHECKING:
     from memorist.client import Client, connect
     from memorist.context.compression.compress import Compression
     from memorist.views.conversation import BaseMemory, ConversationMemory
-    from memorist.views.knowledge import KGMemory
+    from memorist.views.knowledge import KGMemory, MemoryManager
     from memorist.views.library import Library
-    from memorist.views.manager import MemoryManager
     from memorist.views.notebook import Notebook
 
 __version__ = "0.1.0"
@@ -117,9 +116,8 @@ _IMPORTED_WHEN_USED = {
     "memorist.client": ("Client", "connect"),
     "memorist.context.compression.compress": ("Compression",),
     "memorist.views.conversation": ("BaseMemory", "ConversationMemory"),
-    "memorist.views.knowledge": ("KGMemory",),
+    "memorist.views.knowledge": ("KGMemory", "MemoryManager"),
     "memorist.views.library": ("Library",),
-    "memorist.views.manager": ("MemoryManager",),
     "memorist.views.notebook": ("Notebook",),
 }
 

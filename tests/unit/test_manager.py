@@ -10,8 +10,7 @@ import pytest
 from memorist import BaseMemory, ConversationMemory, InvalidError, Memory, Message
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.testing.model_server import ModelServer
-from memorist.views.knowledge import KGMemory
-from memorist.views.manager import MemoryManager
+from memorist.views.knowledge import KGMemory, MemoryManager
 
 SYSTEM = {"role": "system", "content": "Be kind"}
 PAGE = Path(__file__).parent.parent.parent / "docs" / "memories.md"

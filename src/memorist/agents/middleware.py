@@ -35,8 +35,8 @@ from memorist.agents.circuit_breaker import PATIENCE_S, CircuitBreaker
 from memorist.agents.messages import tool_failure, tool_messages, tool_results
 from memorist.agents.overflow import is_overflow
 from memorist.agents.pending_writes import Identity, PendingWrites, identity_of_run
-from memorist.agents.reply_recorder import AsyncModelHandler, ModelHandler, Reply, ReplyRecorder
-from memorist.agents.request_builder import BuiltRequest, Request, RequestBuilder
+from memorist.agents.reply_recorder import AsyncModelHandler, ModelHandler, ReplyRecorder
+from memorist.agents.request_builder import BuiltRequest, ModelReply, Request, RequestBuilder
 from memorist.aio import in_thread
 from memorist.context.builder import DEADLINE_MS, ArticleSource, ContextBuilder
 from memorist.context.window import Receipt, Window
@@ -375,11 +375,11 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         log.warning("the model takes in less than its window says: %d tokens are too much", used)
         return replace(smaller, gone=())
 
-    def _ask(self, built: BuiltRequest, handler: ModelHandler) -> Reply:
+    def _ask(self, built: BuiltRequest, handler: ModelHandler) -> ModelReply:
         recorder = self._recorder(built.request)
         return recorder.ask(built.request, handler) if recorder else handler(built.request)
 
-    async def _aask(self, built: BuiltRequest, handler: AsyncModelHandler) -> Reply:
+    async def _aask(self, built: BuiltRequest, handler: AsyncModelHandler) -> ModelReply:
         recorder, request = self._recorder(built.request), built.request
         return await (recorder.aask(request, handler) if recorder else handler(request))
 
@@ -392,7 +392,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         namer = run.name_reply if is_named else None
         return ReplyRecorder(identity, self._writes, self._breaker, namer)
 
-    def _answered(self, built: BuiltRequest, response: Reply) -> ModelAnswer:
+    def _answered(self, built: BuiltRequest, response: ModelReply) -> ModelAnswer:
         """The response, with the update of the state."""
         request, receipt = built.request, built.receipt
         identity = self._identity(request.runtime, request.state)

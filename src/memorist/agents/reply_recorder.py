@@ -10,14 +10,13 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from langchain.agents.middleware import ModelResponse
 from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 
 from memorist.agents.circuit_breaker import CircuitBreaker
 from memorist.agents.pending_writes import Identity, PendingWrites
-from memorist.agents.request_builder import Request
+from memorist.agents.request_builder import ModelReply, Request
 from memorist.aio import in_thread
 from memorist.chat import Stream
 from memorist.records.message import Message
@@ -25,9 +24,8 @@ from memorist.records.values import replace_unstorable
 
 FLUSH_SECONDS = 0.1
 
-Reply = ModelResponse[Any]
-ModelHandler = Callable[[Request], Reply]
-AsyncModelHandler = Callable[[Request], Awaitable[Reply]]
+ModelHandler = Callable[[Request], ModelReply]
+AsyncModelHandler = Callable[[Request], Awaitable[ModelReply]]
 
 
 @dataclass(slots=True)
@@ -72,7 +70,7 @@ class ReplyRecorder(BaseCallbackHandler):
         self._is_over = False
         self._lock = threading.Lock()
 
-    def ask(self, request: Request, handler: ModelHandler) -> Reply:
+    def ask(self, request: Request, handler: ModelHandler) -> ModelReply:
         """The model's response, whose reply is stored as it comes."""
         try:
             response = handler(self._listening(request))
@@ -82,7 +80,7 @@ class ReplyRecorder(BaseCallbackHandler):
         self._end()
         return self._renamed(response)
 
-    async def aask(self, request: Request, handler: AsyncModelHandler) -> Reply:
+    async def aask(self, request: Request, handler: AsyncModelHandler) -> ModelReply:
         """`ask`, for asyncio."""
         try:
             response = await handler(self._listening(request))
@@ -166,7 +164,7 @@ class ReplyRecorder(BaseCallbackHandler):
             callbacks = [*(callbacks or ()), self]
         return request.override(model=model.model_copy(update={"callbacks": callbacks}))
 
-    def _renamed(self, response: Reply) -> Reply:
+    def _renamed(self, response: ModelReply) -> ModelReply:
         """The response with each reply under the id that it is stored by."""
         return replace(response, result=[self._with_stored_id(it) for it in response.result])
 

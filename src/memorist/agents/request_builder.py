@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from langchain.agents.middleware import ModelRequest
+from langchain.agents.middleware import ModelRequest, ModelResponse
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
@@ -33,6 +33,7 @@ from memorist.records.message import LogEntry, Message
 from memorist.records.query import Recall
 
 Request = ModelRequest[Any]
+ModelReply = ModelResponse[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,9 @@
-"""BaseMemory and ConversationMemory: a history an agent reads as model-ready dicts."""
+"""BaseMemory and ConversationMemory: a conversation that an agent reads as dicts for its model."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self
 
 from memorist.errors import MessageError, NotFoundError
@@ -17,17 +16,17 @@ Wire = dict[str, Any]
 
 
 class BaseMemory(ABC):
-    """The contract of every memory an agent holds. Reading gives dicts ready for a model."""
+    """The interface of the memories of an agent. Reading gives dicts ready for a model."""
 
-    _own: Memory | None = None  # what nobody else can close
+    _own: Memory | None = None  # a memory that was made here, and is closed with this object
 
     @abstractmethod
     def add(self, message: Message | None = None, **fields: Any) -> str:
-        """Add a message, or make one of `role`, `content` and the rest; return its id."""
+        """Add a message, or one made of `role`, `content` and other fields; return its id."""
 
     @abstractmethod
     def update(self, message_id: str, **fields: Any) -> None:
-        """Change some fields of a message; what it said before is kept."""
+        """Change some fields of a message; its earlier content stays among its revisions."""
 
     @abstractmethod
     def retrieve_all(self) -> list[Wire]:
@@ -39,7 +38,7 @@ class BaseMemory(ABC):
 
     @abstractmethod
     def retrieve_by_id(self, message_id: str) -> Wire | None:
-        """The one with this id, if there is one."""
+        """The one with this id, or None."""
 
     @abstractmethod
     def retrieve_by_role(self, role: str) -> list[Wire]:
@@ -47,7 +46,7 @@ class BaseMemory(ABC):
 
     @abstractmethod
     def remove(self, message_id: str) -> bool:
-        """Forget one; say whether it was there. Its bytes go with the next `Memory.scrub`."""
+        """Forget one; return whether it was there. Its bytes go with the next `Memory.scrub`."""
 
     @abstractmethod
     def reset(self) -> None:
@@ -58,27 +57,22 @@ class BaseMemory(ABC):
         self.reset()
 
     def close(self) -> None:
-        """Let go of what lives and dies with this object; what it was given stays open."""
+        """Close the memory, unless it was passed in: then it stays open."""
         if self._own is not None:
             self._own.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
 class ConversationMemory(BaseMemory):
     """An ordered history that begins with its description as the system message.
 
-    Without a `memory` it lives and dies with this object; with one it is a durable session,
-    and another process that names the same session sees it too.
+    Without a `memory` it is lost with this object; with one it is a durable session, which other
+    processes can open by its id.
     """
 
     def __init__(
@@ -93,10 +87,9 @@ class ConversationMemory(BaseMemory):
     ) -> None:
         if memory is None:
             memory = self._own = Memory(":memory:")
-        self._memory = memory
-        self._user, self._agent = user, agent
+        self._memory, self._user, self._agent = memory, user, agent
         self._read_image = read_image
-        self._chat = self._memory.session(user=user, agent=agent, id=session, new=session is None)
+        self._chat = memory.session(user=user, agent=agent, id=session, new=session is None)
         if description is not None and not self._chat.history(last=1):
             self._chat.add("system", description)
 
@@ -130,9 +123,7 @@ class ConversationMemory(BaseMemory):
         return None if message is None else message.to_wire(self._read_image)
 
     def retrieve_by_role(self, role: str) -> list[Wire]:
-        scope = self._chat.session.scope
-        found = self._memory.history(user=scope.user, session=scope.session, role=role)
-        return self._wire(found)
+        return self._wire(self._with_role(role))
 
     def remove(self, message_id: str) -> bool:
         try:
@@ -148,15 +139,18 @@ class ConversationMemory(BaseMemory):
 
         The log keeps the old session under its id; `session_id` is the new one.
         """
-        scope = self._chat.session.scope
-        kept = self._memory.history(user=scope.user, session=scope.session, role="system")
+        kept = self._with_role("system")
         self._chat = self._memory.session(user=self._user, agent=self._agent, new=True)
         if kept:
             self._memory.remember(kept, user=self._user, session=self._chat.id)
 
+    def _with_role(self, role: str) -> list[Message]:
+        scope = self._chat.session.scope
+        return self._memory.history(user=scope.user, session=scope.session, role=role)
+
     def _find(self, message_id: str) -> Message | None:
-        found = self._memory.messages.get(self._chat.session.scope, [message_id])
-        return found[0].message if found else None
+        entries = self._memory.messages.get(self._chat.session.scope, [message_id])
+        return entries[0].message if entries else None
 
     def _wire(self, messages: list[Message]) -> list[Wire]:
         return [message.to_wire(self._read_image) for message in messages]

@@ -1,4 +1,4 @@
-"""KGMemory: what was said, as facts an agent reads as model-ready dicts."""
+"""KGMemory: a conversation as facts, which an agent reads as dicts; MemoryManager: either kind."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from memorist.views.conversation import BaseMemory, ConversationMemory, Wire
 
 LOOK_EVERY_S = 0.02
 RESET_PATIENCE_S = 5.0
+MEMORY_TYPES = ("conversation_history", "kg")
 TRIPLE = ("subject", "predicate", "object")
 
 
-class KGMemory(BaseMemory):
-    """Facts (subject, predicate, object) about what was said; the words behind them are kept.
+class KGMemory(ConversationMemory):
+    """A conversation that is read as facts (subject, predicate, object); its messages are kept.
 
-    Facts are found in the background by the `model`, or by rules where there is none. They
-    belong to the user and agent: other objects that name the same ones share them, also in
-    other processes, and what no agent in particular was told is seen by all. Without a `memory`
-    all lives and dies with this object; close it then.
+    Facts are extracted in the background by the `model`, or by rules if there is none. They belong
+    to the user and agent: other objects for the same ones share them, also in other processes, and
+    facts of no particular agent are seen by all. Without a `memory` all is lost with this object;
+    close it then.
 
         with KGMemory(description="You are a travel agent") as memory:
             memory.extract_and_update_from_text("I moved to Berlin.")
@@ -51,19 +52,8 @@ class KGMemory(BaseMemory):
         elif model is not None:
             raise InvalidError("the memory has its model: Memory(extraction=Extraction(model=…))")
         shared = (memory.extraction or DEFAULT_EXTRACTION).policy.shared
-        self._memory = memory
         self._home = memory.scope(user=user, agent="" if shared else agent)
-        self._said = ConversationMemory(
-            description, memory=memory, user=user, agent=agent, session=session
-        )
-
-    @property
-    def session_id(self) -> str:
-        return self._said.session_id
-
-    def add(self, message: Message | None = None, **fields: Any) -> str:
-        """Store what was said, durably, and return its id; its facts follow in the background."""
-        return self._said.add(message, **fields)
+        super().__init__(description, memory=memory, user=user, agent=agent, session=session)
 
     def add_fact(
         self,
@@ -80,10 +70,10 @@ class KGMemory(BaseMemory):
         source: str | None = None,
         sources: Sequence[str] = (),
     ) -> str:
-        """Add a fact as told by `role`; return its id, or that of the fact that says so already.
+        """Add a fact stated by `role`; return its id, or that of an equal fact.
 
-        The other parameters are those of `memory.facts.add`. Where it would change what somebody
-        more trusted said, nothing is added and the id is empty.
+        The other parameters are those of `memory.facts.add`. A fact that would change one from a
+        more trusted source is not added, and the id is empty.
         """
         home = self._home
         return self._memory.facts.add(
@@ -104,23 +94,23 @@ class KGMemory(BaseMemory):
     def extract_and_update_from_text(
         self, text: str, role: str = "user", timeout_s: float = 60.0
     ) -> list[Wire]:
-        """Store a text, wait until it was thought about, and return the facts it states.
+        """Store a text, wait for its extraction, and return the facts it states.
 
-        The text is kept whatever happens: `BadAnswerError` says that the model gave no usable
-        answer, `ProviderError` that there was none in time and the text still waits for one.
+        The text is kept in any case: `BadAnswerError` means that the model gave no usable answer,
+        `ProviderError` that it gave none in time and the text still waits for extraction.
         """
         message_id = self.add(role=role, content=text)
         self._wait_for(message_id, timeout_s)
         return [_fact_to_dict(fact) for fact in self._facts() if message_id in fact.sources]
 
     def update(self, message_id: str, **fields: Any) -> None:
-        """Change what a fact states, or fields of a message; what it said before is kept.
+        """Change what a fact states, or fields of a message; the earlier form is kept.
 
-        A changed message is thought about again; a changed fact keeps answering to its old id.
+        Facts are extracted again from a changed message; a changed fact keeps its old id as well.
         """
         fact = self._fact(message_id)
         if fact is None:
-            self._said.update(message_id, **fields)
+            super().update(message_id, **fields)
             return
         if wrong := sorted(fields.keys() - set(TRIPLE)):
             raise MessageError(f"{', '.join(wrong)} is not a field of a fact that can be changed")
@@ -128,25 +118,25 @@ class KGMemory(BaseMemory):
 
     def retrieve_all(self) -> list[Wire]:
         """The system message, then the facts that hold, in the order they were learnt."""
-        return [*self._said.retrieve_by_role("system"), *map(_fact_to_dict, self._facts())]
+        return [*super().retrieve_by_role("system"), *map(_fact_to_dict, self._facts())]
 
     def retrieve_recent(self, n: int = 1) -> list[Wire]:
-        """The `n` facts learnt last, oldest first."""
+        """The newest `n` facts, oldest first."""
         if n < 0:
             raise InvalidError("n must not be negative")
         return [_fact_to_dict(fact) for fact in self._facts()[-n:]] if n else []
 
     def retrieve_by_id(self, message_id: str) -> Wire | None:
-        """The fact with this id, or the one in its place; or the message with it, as said."""
+        """The fact with this id, or the one that superseded it; or the message with this id."""
         fact = self._fact(message_id)
-        return self._said.retrieve_by_id(message_id) if fact is None else _fact_to_dict(fact)
+        return super().retrieve_by_id(message_id) if fact is None else _fact_to_dict(fact)
 
     def retrieve_by_role(self, role: str) -> list[Wire]:
-        """The facts told by this role."""
+        """The facts stated by this role."""
         return [wire for wire in self.retrieve_all() if wire["role"] == role]
 
     def recall(self, question: str, limit: int = 10, deadline_ms: float | None = 50.0) -> Recall:
-        """The facts that bear on a question, by words, by meaning and by what they link to."""
+        """The facts for a question, by words, by meaning and by what they link to."""
         home = self._home
         return self._memory.recall(
             question,
@@ -158,33 +148,32 @@ class KGMemory(BaseMemory):
         )
 
     def remove(self, message_id: str) -> bool:
-        """Take a fact back, or forget a message with all that was derived from it."""
+        """Retract a fact, or forget a message with all that was derived from it."""
         fact = self._fact(message_id)
         if fact is None:
-            return self._said.remove(message_id)
+            return super().remove(message_id)
         self._memory.memories.retract(fact.id, user=self._home.user, reason="removed")
         return True
 
     def reset(self) -> None:
-        """Take back all facts of this user and agent, and begin a new session.
+        """Retract all facts of this user and agent, and begin a new session.
 
-        The system message stays. The log keeps what was said, and the past what was believed.
+        The system message stays. The log keeps the messages, and the facts stay in the past.
         """
         deadline = time.monotonic() + RESET_PATIENCE_S
-        while self._jobs() and time.monotonic() < deadline:  # else they would come afterwards
+        while self._jobs() and time.monotonic() < deadline:  # they would add facts afterwards
             time.sleep(LOOK_EVERY_S)
         home = self._home
-        seen = self._memory.facts.as_of(user=home.user, agent=home.agent)
-        own = [fact.id for fact in seen if (fact.scope.agent or "") == home.agent]
-        for id_ in own:
-            self._memory.memories.retract(id_, user=home.user, reason="reset")
-        self._said.reset()
+        for fact in self._memory.facts.as_of(user=home.user, agent=home.agent):
+            if (fact.scope.agent or "") == home.agent:
+                self._memory.memories.retract(fact.id, user=home.user, reason="reset")
+        super().reset()
 
     def _facts(self) -> list[Fact]:
         return self._memory.facts.list(user=self._home.user, agent=self._home.agent)
 
     def _fact(self, id_: str) -> Fact | None:
-        """The fact that this id leads to: its own, or the last that took its place."""
+        """The fact with this id, or the last one that superseded it."""
         facts = {fact.id: fact for fact in self._facts()}
         passed: set[str] = set()
         while id_ not in facts and id_ not in passed:
@@ -194,7 +183,7 @@ class KGMemory(BaseMemory):
         return facts.get(id_)
 
     def _jobs(self, dead: bool | None = False) -> list[Job]:
-        """What of this session waits to be thought about."""
+        """The extractions of this session that wait."""
         return self._memory.jobs.list(user=self._home.user, session=self.session_id, dead=dead)
 
     def _wait_for(self, message_id: str, timeout_s: float) -> None:
@@ -211,17 +200,18 @@ class KGMemory(BaseMemory):
 
 
 def _extraction_of(model: Any) -> Extraction:
-    """A memory for facts keeps all there are, not the few that a chat should leave behind."""
-    policy = Policy(share=math.inf)
-    if model is None:
-        return Extraction(policy=policy)
-    from memorist.providers.chat_model import as_chat_model  # here: `import memorist` stays light
+    """Settings that keep all facts, not only the most important ones."""
+    if model is not None:
+        from memorist.providers.chat_model import (
+            as_chat_model,
+        )  # here: `import memorist` stays light
 
-    return Extraction(model=as_chat_model(model), policy=policy)
+        model = as_chat_model(model)
+    return Extraction(model=model, policy=Policy(share=math.inf))
 
 
 def _role_of(fact: Fact) -> str:
-    """The role whose words a fact goes back to; a web page is read by a tool."""
+    """The role that stated a fact; a web page was read by a tool."""
     return fact.source if fact.source in ROLES else {"import": "user"}.get(fact.source, "tool")
 
 
@@ -235,3 +225,64 @@ def _fact_to_dict(fact: Fact) -> Wire:
         "predicate": fact.predicate,
         "object": fact.object,
     }
+
+
+class MemoryManager(BaseMemory):
+    """Makes a memory of the kind `memory_type`, and passes every call on to it.
+
+        MemoryManager("conversation_history", description="You are a tutor")
+        MemoryManager("kg", model=model, memory=memory, user="ada", agent="tutor")
+
+    "kg" extracts facts by rules if there is no model. `memory_module` is the memory that was made.
+    """
+
+    def __init__(
+        self,
+        memory_type: str = "conversation_history",
+        description: str | None = None,
+        model: Any = None,
+        *,
+        memory: Memory | None = None,
+        user: str = "me",
+        agent: str = "",
+        session: str | None = None,
+    ) -> None:
+        self.memory_type = memory_type
+        self.memory_module: BaseMemory
+        if memory_type == "kg":
+            self.memory_module = KGMemory(
+                model, description, memory=memory, user=user, agent=agent, session=session
+            )
+        elif memory_type == "conversation_history":
+            self.memory_module = ConversationMemory(
+                description, memory=memory, user=user, agent=agent, session=session
+            )
+        else:
+            raise InvalidError(f"memory_type must be one of {', '.join(MEMORY_TYPES)}")
+
+    def add(self, message: Message | None = None, **fields: Any) -> str:
+        return self.memory_module.add(message, **fields)
+
+    def update(self, message_id: str, **fields: Any) -> None:
+        self.memory_module.update(message_id, **fields)
+
+    def retrieve_all(self) -> list[Wire]:
+        return self.memory_module.retrieve_all()
+
+    def retrieve_recent(self, n: int = 1) -> list[Wire]:
+        return self.memory_module.retrieve_recent(n)
+
+    def retrieve_by_id(self, message_id: str) -> Wire | None:
+        return self.memory_module.retrieve_by_id(message_id)
+
+    def retrieve_by_role(self, role: str) -> list[Wire]:
+        return self.memory_module.retrieve_by_role(role)
+
+    def remove(self, message_id: str) -> bool:
+        return self.memory_module.remove(message_id)
+
+    def reset(self) -> None:
+        self.memory_module.reset()
+
+    def close(self) -> None:
+        self.memory_module.close()

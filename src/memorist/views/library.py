@@ -1,4 +1,4 @@
-"""Library: a shelf of articles that an agent reads from, and cites."""
+"""Library: articles that an agent searches and cites."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 WINDOW = 262_144  # tokens
 TOP_K = 5
 RECALL_MS = 50.0
-DEADLINE_MS = 1_000.0  # where nobody else has a part of the time
-JOINTS = 8  # tokens that texts may take more together than alone
+DEADLINE_MS = 1_000.0
+JOINTS = 8  # tokens that texts may take more together than apart
 
 Progress = Callable[[int, int, str], None]
-"""Told of each file: how many are done, of how many, and its uri."""
+"""Called after each file: how many are done, of how many, and its uri."""
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 log = logging.getLogger("memorist")
@@ -37,8 +37,8 @@ log = logging.getLogger("memorist")
 
 @dataclass(slots=True)
 class Ingested:
-    """What came of files, by their uris. `failed` and `notes` give reasons, `skipped` are of
-    kinds that are not read, `duplicates` say what another article says already.
+    """The uris of files by what became of them. `failed` and `notes` give reasons, `skipped` have
+    kinds that are not read, `duplicates` have the text of another article.
     """
 
     added: list[str] = field(default_factory=list)
@@ -52,14 +52,14 @@ class Ingested:
 
 
 class Library:
-    """A shelf of articles: files are read in once, found by words and meaning, and quoted.
+    """A collection of articles: read from files, searched by words and meaning, and quoted.
 
         library = Library(memory, "handbook")
         library.ingest("docs")
         for found in library.retrieve("How long may I return it?", window=8_000):
             print(found.citation, found.text)
 
-    With a name it is shared by all users of the tenant; `user` has the user's own instead.
+    A library with a name is shared by all users of the tenant; with `user` it is that user's own.
     """
 
     def __init__(
@@ -77,22 +77,22 @@ class Library:
             self.scope = memory.scope(user=user, agent=agent)
 
     def add(self, title: str, text: str, uri: str = "") -> PutResult:
-        """Store a text in hand, in the place of the one with the same uri, if there is one."""
+        """Store a text, in the place of the article with the same uri, if there is one."""
         return self._put(Article(scope=self.scope, title=title, text=text, uri=uri))
 
     def articles(self) -> list[ArticleInfo]:
-        """What is on the shelf, by uri and title."""
+        """All articles without their texts, by uri and title."""
         return self._memory.articles.list(self.scope)
 
     def get(self, id: str) -> Article:
         """An article with its text."""
-        found = self._memory.articles.get(self.scope, [id])
-        if not found:
-            raise NotFoundError("no article with this id on this shelf")
-        return found[0]
+        articles = self._memory.articles.get(self.scope, [id])
+        if not articles:
+            raise NotFoundError("no article with this id in this library")
+        return articles[0]
 
     def remove(self, id: str) -> Forgotten:
-        """Take an article off the shelf. Its bytes go with the next `Memory.scrub`."""
+        """Remove an article. Its bytes go with the next `Memory.scrub`."""
         self.get(id)
         return self._memory.articles.remove(self.scope, id)
 
@@ -105,7 +105,8 @@ class Library:
         is: after a crash, run it again. With `prune`, what came from the folders and is no longer
         in them is removed.
         """
-        files = find_files(_paths(paths))
+        paths = [paths] if isinstance(paths, str | os.PathLike) else paths
+        files = find_files([Path(path) for path in paths])
         done = Ingested(skipped=files.skipped, failed=dict(files.failed))
         known = {card.uri: card for card in self.articles()}
         if prune:
@@ -131,7 +132,7 @@ class Library:
         model: str = "",
         deadline_ms: float | None = DEADLINE_MS,
     ) -> list[Retrieved]:
-        """The articles that bear on a question, whole or in passages, as far as they fit.
+        """The articles for a question, whole or in passages, as far as they fit.
 
         They take at most what `window` has left after `reserved_tokens`, which the conversation
         needs, and the question; tokens are those of `model`. The best comes first.
@@ -165,7 +166,7 @@ class Library:
         *,
         deadline_ms: float | None = RECALL_MS,
     ) -> list[Quote]:
-        """What of the shelf bears on a question and fits, to be quoted in a context."""
+        """The passages for a question that fit into `max_tokens`, to be quoted in a context."""
         from memorist.context.assemble import ARTICLES_INTRO, QUESTION_INTRO
 
         frame = counter.text(f"{ARTICLES_INTRO}\n\n{QUESTION_INTRO}\n") + JOINTS
@@ -183,37 +184,26 @@ class Library:
         return self._memory.articles.put(article, chunks(article.text))
 
     def _ingest(self, uri: str, path: Path, known: ArticleInfo | None, done: Ingested) -> None:
-        """Read one file in; whatever is wrong with it is noted, and the others go on."""
+        """Read one file in; an error is noted in `done`."""
         try:
             document = read_document(path)
             title, text = document.title, document.text
-            shelved = self._put(Article(scope=self.scope, title=title, text=text, uri=uri), known)
+            result = self._put(Article(scope=self.scope, title=title, text=text, uri=uri), known)
         except (InvalidError, MissingExtraError) as error:
             done.failed[uri] = str(error)
             return
         if document.note:
             done.notes[uri] = document.note
-        kept = {
-            "added": done.added,
-            "changed": done.changed,
-            "unchanged": done.unchanged,
-            "duplicate": done.duplicates,
-        }
-        kept[shelved.change].append(uri)
+        uris = done.duplicates if result.change == "duplicate" else getattr(done, result.change)
+        uris.append(uri)
 
     def _prune(self, files: Files, known: dict[str, ArticleInfo]) -> list[str]:
-        """Remove what came from folders that could be read, and lies there no longer."""
+        """Remove articles of files that are no longer in the folders."""
         folders, there = tuple(files.folders), {*files.paths, *files.skipped}
         gone = [uri for uri in known if uri.startswith(folders) and uri not in there]
         for uri in gone:
             self.remove(known[uri].id)
         return gone
-
-
-def _paths(paths: Paths) -> list[Path]:
-    if isinstance(paths, str | os.PathLike):
-        paths = [paths]
-    return [Path(path) for path in paths]
 
 
 def _check(query: str, top_k: int, reserved_tokens: int, window: int) -> None:

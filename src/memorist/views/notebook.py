@@ -1,4 +1,4 @@
-"""Notebook: the Markdown notes of one user and agent, edited by many, with nothing lost."""
+"""Notebook: the Markdown notes of a user and agent, with optimistic locking and all versions."""
 
 from __future__ import annotations
 
@@ -15,19 +15,23 @@ from memorist.records.documents import Note
 from memorist.records.values import check_text, now
 
 MAX_CHARS = 64_000
-TRIES = 200  # of an edit that others are always ahead of: each of them means that one succeeded
-LONGEST_PAUSE_S = 0.02  # short, so that whoever lost often is not at a disadvantage
+TRIES = 200  # of an edit in a row of conflicts; each conflict means that another edit succeeded
+LONGEST_PAUSE_S = 0.02  # between tries; short and not growing, so that all have the same chance
 
 _EMPTY_LINE = re.compile(r"[ \t]*(?:\r\n|\r|\n)")
-# Each operation of manage_long_term_memory: what it needs, and what is said when it is done.
+# Each operation of manage_long_term_memory: its arguments, its method and its confirmation.
 OPERATIONS = {
-    "read": ((), ""),
-    "overwrite": (("content",), "Overwritten."),
-    "append": (("content",), "Appended."),
-    "prepend": (("content",), "Prepended."),
-    "delete_section_by_header": (("section_header",), "Section deleted."),
-    "replace_section_by_header": (("section_header", "content"), "Section replaced."),
-    "delete_all_notes": ((), "All notes deleted."),
+    "read": ((), "read", ""),
+    "overwrite": (("content",), "write", "Overwritten."),
+    "append": (("content",), "append", "Appended."),
+    "prepend": (("content",), "prepend", "Prepended."),
+    "delete_section_by_header": (("section_header",), "delete_section", "Section deleted."),
+    "replace_section_by_header": (
+        ("section_header", "content"),
+        "replace_section",
+        "Section replaced.",
+    ),
+    "delete_all_notes": ((), "clear", "All notes deleted."),
 }
 
 
@@ -38,10 +42,10 @@ class Notebook:
         notes.append("## Plans\\n- learn to sail")
         notes.replace_section("Plans", "- learn to fly")
 
-    Others may edit the same notes at the same time. What adds is redone on the newer text. What
-    removes something (`write`, `clear`, `restore`, the section edits) raises ConflictError where
-    somebody changed what it would remove since this Notebook saw it: when it was opened, last
-    read, or itself wrote it. Give each thread its own.
+    Others may edit the same notes at the same time. `append` and `prepend` are repeated on the
+    newer text. What removes text (`write`, `clear`, `restore`, the section edits) raises
+    ConflictError if that text was changed since this Notebook last saw it: when it was opened,
+    read, or wrote itself. Give each thread its own.
     """
 
     def __init__(
@@ -52,7 +56,7 @@ class Notebook:
         self._memory = memory
         self._scope = memory.scope(user=user, agent=agent)
         self.max_chars = max_chars
-        self._seen = self._load()  # the text as whoever holds this believes it to be
+        self._seen = self._load()  # the notes as the caller knows them
 
     @property
     def version(self) -> int:
@@ -66,18 +70,18 @@ class Notebook:
 
     def versions(self) -> list[Note]:
         """Every version, newest first."""
-        found = self._memory.note_versions.list(self._scope)
-        self._seen = found[0] if found else self._nothing()
-        return found
+        notes = self._memory.note_versions.list(self._scope)
+        self._seen = notes[0] if notes else self._nothing()
+        return notes
 
     def at(self, version: int) -> Note:
         """The notes as they were at a version."""
         newest = self._load().version
         known = 0 < _check_version(version) <= newest
-        found = self._memory.note_versions.get(self._scope, version=version) if known else None
-        if found is None:
+        note = self._memory.note_versions.get(self._scope, version=version) if known else None
+        if note is None:
             raise NotFoundError(f"the notes have no version {version}, the newest is {newest}")
-        return found
+        return note
 
     def write(self, text: str, base_version: int | None = None) -> Note:
         """Put a text in the place of the notes as last seen, or as they were at `base_version`."""
@@ -130,28 +134,17 @@ class Notebook:
         """The tool `manage_long_term_memory`: do one of OPERATIONS, and tell a model about it."""
         if not isinstance(operation, str) or operation not in OPERATIONS:
             raise InvalidError(f"the operation is one of {', '.join(OPERATIONS)}")
-        needed, done = OPERATIONS[operation]
-        given = {"section_header": section_header, "content": content}
+        needed, method, done = OPERATIONS[operation]
+        arguments = {"section_header": section_header, "content": content}
         # A model that names a section means it: nothing else must be edited in its place.
-        if wrong := [name for name, value in given.items() if value and name not in needed]:
+        if wrong := [name for name, value in arguments.items() if value and name not in needed]:
             raise InvalidError(f"{operation} takes no {wrong[0]}; leave it out")
-        if missing := [name for name in needed if given[name] is None]:
+        if missing := [name for name in needed if arguments[name] is None]:
             raise InvalidError(f"{operation} needs {missing[0]}; give it")
         if operation == "read":
             return self.read() or "The notes are empty."
-        note = self._operation(operation)(*(given[name] for name in needed))
+        note = getattr(self, method)(*(arguments[name] for name in needed))
         return f"{done} The notes are at version {note.version}, {len(note.text)} characters."
-
-    def _operation(self, name: str) -> Callable[..., Note]:
-        methods: dict[str, Callable[..., Note]] = {
-            "overwrite": self.write,
-            "append": self.append,
-            "prepend": self.prepend,
-            "delete_section_by_header": self.delete_section,
-            "replace_section_by_header": self.replace_section,
-            "delete_all_notes": self.clear,
-        }
-        return methods[name]
 
     def _load(self) -> Note:
         return self._memory.note_versions.get(self._scope) or self._nothing()
@@ -160,11 +153,11 @@ class Notebook:
         return Note(id="", scope=self._scope, version=0, text="", created_at=now())
 
     def _edit(self, change: Callable[[str], str]) -> Note:
-        """Make a change to the newest text, and again where somebody else was faster."""
+        """Make a change to the newest text; again if another edit was stored meanwhile."""
         for _ in range(TRIES):
             current = self._load()
             text = change(current.text)
-            # What others wrote meanwhile was not seen, nor is it by adding to it.
+            # The caller has not seen what others wrote meanwhile, only this change.
             believed = replace(self._seen, text=change(self._seen.text))
             try:
                 note = self._put(current, text)
@@ -176,7 +169,7 @@ class Notebook:
         raise ConflictError(f"others changed the notes {TRIES} times meanwhile; try again later")
 
     def _put(self, current: Note, text: str) -> Note:
-        """Write the version after the current one; an edit that changes nothing makes none."""
+        """Write the version after the current one, unless nothing changes."""
         if text == current.text:
             return current
         if len(text) > max(self.max_chars, len(current.text)):  # getting shorter is always allowed
@@ -201,12 +194,12 @@ class Notebook:
 
 
 def _is_same(note: Note, other: Note) -> bool:
-    """Notes that were forgotten and begun anew count their versions from one again."""
+    """By id and version: notes that were forgotten and begun anew have versions from one again."""
     return (note.id, note.version) == (other.id, other.version)
 
 
 def _text_of(notes: str, header: str) -> str | None:
-    """A section as far as its words go: the empty lines below it may be its neighbour's."""
+    """A section without the empty lines below it, which may belong to the next one."""
     try:
         section = find_section(notes, header)
     except (NotFoundError, InvalidError):
