@@ -17,11 +17,11 @@ from memorist.context.compression.compress import Compression
 from memorist.context.compression.summarizer import Style, style_of
 from memorist.context.quote import Quote, may_be_a_part, quote_of
 from memorist.context.tokens import TokenCounter
-from memorist.context.turns import MANY, Block, History, Tail, blocks_of, read_tail, split
+from memorist.context.turns import MANY, Block, ContextSource, Tail, blocks_of, read_tail, split
 from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import ConflictError, InvalidError, MemoristError
 from memorist.providers.images import encode_image
-from memorist.records.documents import Note, Summary
+from memorist.records.documents import Summary
 from memorist.records.message import LogEntry, Message
 from memorist.records.query import Hit, Recall
 from memorist.records.scope import Scope
@@ -36,15 +36,6 @@ TOKENS_PER_HIT = 20  # that a quotation takes at least
 
 T = TypeVar("T")
 log = logging.getLogger("memorist.context")
-
-
-class ContextSource(History, Protocol):
-    """What a builder reads: a store here, or that of a remote memory."""
-
-    def following(self, scope: Scope, *, after: int, limit: int) -> list[LogEntry]: ...
-    def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]: ...
-    def summary(self, scope: Scope, *, least: int | None = None) -> Summary | None: ...
-    def note(self, scope: Scope) -> Note | None: ...
 
 
 class Compressor(Protocol):
@@ -125,12 +116,13 @@ class ContextBuilder:
         Messages whose ids are `known` are not quoted.
         """
         recall = self.recall(question.text)
+        note = self.attempt("notes", lambda: self.store.note(self.scope), None)
         asked = to_chat_message(question, self.read_image) or {"role": "user", "content": ""}
         inputs = WindowInput(
             question=asked,
             system=system,
             tools=tools,
-            note=self.attempt("notes", self._note, ""),
+            note=note.text if note else "",
             memories=self._quotes(recall.hits, known),
             articles=self._articles(question.text),
         )
@@ -168,10 +160,6 @@ class ContextBuilder:
     def entries(self, what: str, scope: Scope, ids: Sequence[str]) -> Sequence[LogEntry]:
         """The messages with these ids; none, and a note in `failed`, if they cannot be read."""
         return self.attempt(what, lambda: self.store.find(scope, ids), list[LogEntry]())
-
-    def _note(self) -> str:
-        note = self.store.note(self.scope)
-        return note.text if note else ""
 
     def _articles(self, question: str) -> Callable[[int], Sequence[Quote]] | None:
         library = self.library
@@ -220,9 +208,7 @@ class ContextBuilder:
     def _read_tail(self, summary: Summary | None) -> Tail:
         after, room = summary.last_seq if summary else None, self.window.budget
         return self.attempt(
-            "history",
-            lambda: read_tail(self.store, self.scope, self.counter, room, after=after),
-            Tail(),
+            "history", lambda: read_tail(self.store, self.scope, self.counter, room, after), Tail()
         )
 
     def _asked_before(self, question: Message, tail: Tail) -> set[str]:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, count
 from typing import Any
 
 from memorist.errors import ImageError
@@ -31,9 +32,10 @@ def to_chat_message(message: Message, read_image: ReadImage | None = None) -> Ch
     if message.agent_calls and not message.content:
         sent["content"] = message.text
     content = _content(sent["content"], message.role, read_image)
-    if not _says_something(content) and not message.tool_calls and message.role != "tool":
+    is_empty = not (content.strip() if isinstance(content, str) else content)
+    if is_empty and not message.tool_calls and message.role != "tool":
         return None
-    sent["content"] = content if _says_something(content) or message.role == "tool" else None
+    sent["content"] = None if is_empty and message.role != "tool" else content
     if message.name is not None:
         sent["name"] = _NOT_IN_A_NAME.sub("_", message.name)[:64] or "_"
     if message.tool_calls:  # an id twice would ask for its result twice
@@ -54,34 +56,29 @@ def _content(content: Any, role: str, read_image: ReadImage | None) -> Any:
 
 def _part(part: Any, role: str, read_image: ReadImage | None) -> ChatMessage:
     if isinstance(part, Mapping) and part.get("type") == "image_url":
-        return _image(part, read_image) if role == "user" else _text(SHOWN)
-    if isinstance(part, Mapping) and isinstance(part.get("text"), str):
-        return _text(part["text"])
-    return _text(readable(part))
-
-
-def _image(part: Mapping[str, Any], read_image: ReadImage | None) -> ChatMessage:
-    image = part.get("image_url")
-    url = image.get("url") if isinstance(image, Mapping) else image
-    if not isinstance(url, str) or not url:
-        return _text(UNREADABLE)
-    if not url.startswith(("data:", "http://", "https://")):
-        try:
-            url = read_image(url) if read_image is not None else ""
-        except ImageError:
-            url = ""
-    if not url:
-        return _text(UNREADABLE)
-    detail = {"detail": image["detail"]} if isinstance(image, Mapping) and "detail" in image else {}
-    return {"type": "image_url", "image_url": {"url": url, **detail}}
-
-
-def _text(text: str) -> ChatMessage:
+        image = _image(part.get("image_url"), read_image) if role == "user" else None
+        if image is not None:
+            return image
+        text = UNREADABLE if role == "user" else SHOWN
+    elif isinstance(part, Mapping) and isinstance(part.get("text"), str):
+        text = part["text"]
+    else:
+        text = readable(part)
     return {"type": "text", "text": text}
 
 
-def _says_something(content: Any) -> bool:
-    return bool(content.strip() if isinstance(content, str) else content)
+def _image(image: Any, read_image: ReadImage | None) -> ChatMessage | None:
+    fields = image if isinstance(image, Mapping) else {"url": image}
+    url = fields.get("url")
+    if isinstance(url, str) and url and not url.startswith(("data:", "http://", "https://")):
+        try:
+            url = read_image(url) if read_image is not None else ""
+        except ImageError:
+            return None
+    if not isinstance(url, str) or not url:
+        return None
+    detail = {"detail": fields["detail"]} if "detail" in fields else {}
+    return {"type": "image_url", "image_url": {"url": url, **detail}}
 
 
 _DATA_URL = re.compile(r"data:([\w.+/-]+);base64,(.*)", re.DOTALL)
@@ -95,10 +92,14 @@ def anthropic_form(messages: Sequence[ChatMessage]) -> dict[str, Any]:
     """
     system = [str(message["content"]) for message in messages if message["role"] == "system"]
     turns: list[dict[str, Any]] = []
-    ids = _CallIds()
+    ids: dict[str, str] = {}  # of the calls, as Anthropic accepts them
+    used: set[str] = set()
     for message in messages:
         if message["role"] == "system":
             continue
+        for call in message.get("tool_calls", ()):
+            ids[call["id"]] = _unused_id(call["id"], used)
+            used.add(ids[call["id"]])
         role = "assistant" if message["role"] == "assistant" else "user"
         parts = _anthropic_parts(message, ids)
         if turns and turns[-1]["role"] == role:
@@ -108,56 +109,33 @@ def anthropic_form(messages: Sequence[ChatMessage]) -> dict[str, Any]:
     return {"system": "\n\n".join(system), "messages": turns}
 
 
-class _CallIds:
-    """Ids of tool calls as Anthropic accepts them: letters, digits, `_` and `-`, none twice."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-        self._current: dict[str, str] = {}
-
-    def called(self, call_id: str) -> str:
-        plain = name = _NOT_IN_AN_ID.sub("_", call_id) or "call"
-        number = 1
-        while name in self._taken:
-            number += 1
-            name = f"{plain}_{number}"
-        self._taken.add(name)
-        self._current[call_id] = name
-        return name
-
-    def answered(self, call_id: str) -> str:
-        return self._current[call_id]
+def _unused_id(call_id: str, used: set[str]) -> str:
+    """The id in letters, digits, `_` and `-`, with a number where it is used already."""
+    plain = _NOT_IN_AN_ID.sub("_", call_id) or "call"
+    numbered = (f"{plain}_{number}" for number in count(2))
+    return next(name for name in chain([plain], numbered) if name not in used)
 
 
-def _anthropic_parts(message: ChatMessage, ids: _CallIds) -> list[dict[str, Any]]:
-    if message["role"] == "tool":
-        result = {"type": "tool_result", "tool_use_id": ids.answered(message["tool_call_id"])}
-        content = _anthropic_content(message["content"])
-        return [{**result, "content": content} if content else result]
-    return [
-        *_anthropic_content(message["content"]),
-        *(_anthropic_call(call, ids) for call in message.get("tool_calls", ())),
-    ]
-
-
-def _anthropic_content(content: Any) -> list[dict[str, Any]]:
+def _anthropic_parts(message: ChatMessage, ids: Mapping[str, str]) -> list[dict[str, Any]]:
+    content = message["content"] or ()
     if isinstance(content, str):
         content = [{"type": "text", "text": content}] if content.strip() else []
-    return [
-        _anthropic_image(part) if part["type"] == "image_url" else part for part in content or ()
-    ]
+    parts = [_anthropic_image(it) if it["type"] == "image_url" else it for it in content]
+    if message["role"] == "tool":
+        result = {"type": "tool_result", "tool_use_id": ids[message["tool_call_id"]]}
+        return [{**result, "content": parts} if parts else result]
+    return [*parts, *(_anthropic_call(call, ids) for call in message.get("tool_calls", ()))]
 
 
 def _anthropic_image(part: ChatMessage) -> dict[str, Any]:
     url = part["image_url"]["url"]
+    source = {"type": "url", "url": url}
     if data := _DATA_URL.match(url):
         source = {"type": "base64", "media_type": data[1], "data": data[2]}
-    else:
-        source = {"type": "url", "url": url}
     return {"type": "image", "source": source}
 
 
-def _anthropic_call(call: ChatMessage, ids: _CallIds) -> dict[str, Any]:
+def _anthropic_call(call: ChatMessage, ids: Mapping[str, str]) -> dict[str, Any]:
     inner = call.get("function") or call.get("custom") or {}
     arguments = inner.get("arguments", inner.get("input", ""))
     with contextlib.suppress(ValueError, RecursionError):
@@ -165,7 +143,7 @@ def _anthropic_call(call: ChatMessage, ids: _CallIds) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         arguments = {"input": arguments} if arguments else {}
     name = inner.get("name", "")
-    return {"type": "tool_use", "id": ids.called(call["id"]), "name": name, "input": arguments}
+    return {"type": "tool_use", "id": ids[call["id"]], "name": name, "input": arguments}
 
 
 def _refuse(constant: str) -> Any:

@@ -29,11 +29,6 @@ def label(text: str, most: int = 80) -> str:
     return " ".join(_CONTROL.sub(" ", text).split())[:most].strip()
 
 
-def day(moment: datetime) -> str:
-    """A date as "3 March 2026"."""
-    return f"{moment.day} {moment:%B %Y}"
-
-
 @dataclass(frozen=True, slots=True)
 class Quote:
     """Something to quote: its id, its speaker or kind, its text, and when it was said.
@@ -47,11 +42,11 @@ class Quote:
     at: datetime | None = None
     score: float = 0.0
     excerpt: str = ""
-    date: str = field(init=False, repr=False)  # the line above the first quotation of a day
+    date: str = field(init=False, repr=False)  # "3 March 2026", the line above those of a day
     body: str = field(init=False, repr=False)  # the text, quoted; both are needed often
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "date", f"{day(self.at)}\n" if self.at else "")
+        object.__setattr__(self, "date", f"{self.at.day} {self.at:%B %Y}\n" if self.at else "")
         object.__setattr__(self, "body", quoted(self.text))
 
     def numbered(self, number: int) -> str:
@@ -121,10 +116,9 @@ class Packing:
         """Add what fits to `picked`, the best first; return the tokens that are left."""
         shown = [quote.numbered(WIDEST) for quote in quotes]
         self._count(shown)
-        costs = [self._tokens[text] for text in shown]
+        costs = zip(quotes, (self._tokens[text] for text in shown), strict=True)
         dates = {quote.date for quote in picked}
-        order = sorted(range(len(quotes)), key=lambda at: -_worth(quotes[at], costs[at]))
-        for quote, cost in ((quotes[at], costs[at]) for at in order):
+        for quote, cost in sorted(costs, key=_worth, reverse=True):
             cost += 0 if quote.date in dates else self._tokens[quote.date]
             if cost <= left:
                 left -= cost
@@ -137,6 +131,7 @@ class Packing:
         self._tokens.update(zip(fresh, self._counter.texts(fresh), strict=True))
 
 
-def _worth(quote: Quote, tokens: int) -> float:
-    """The score, a little lower for long ones: two short quotations may say more."""
+def _worth(costed: tuple[Quote, int]) -> float:
+    """The score, a little lower for long quotations: two short ones may say more."""
+    quote, tokens = costed
     return max(quote.score, LEAST_SCORE) / float(max(tokens, 1) ** 0.15)

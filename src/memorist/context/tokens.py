@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -58,7 +58,7 @@ class TokenCounter:
         self._tokenizer = tokenizer
         self._frame = _FRAMES.get(tokenizer.name, _OTHER_FRAME)
         self._cached = cached
-        self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        self._counts: dict[tuple[str, int], int] = {}  # those used last are at its end
         self._lock = Lock()
 
     @property
@@ -94,15 +94,20 @@ class TokenCounter:
 
     def messages(self, messages: Sequence[Message]) -> list[int]:
         """The tokens of each message; those that are not cached are counted in one go."""
-        marks = [_mark(message) for message in messages]
-        counts = list(map(self._look_up, messages, marks))
-        missing = [at for at, count in enumerate(counts) if count < 0]
+        keys = [(message.message_id, _mark(message)) for message in messages]
+        with self._lock:
+            counts = {key: self._counts[key] for key in keys if key in self._counts}
+        missing = {key: it for key, it in zip(keys, messages, strict=True) if key not in counts}
         if missing:
-            sums = self._sums([self._pieces(messages[at].to_wire()) for at in missing])
-            for at, count in zip(missing, sums, strict=True):
-                counts[at] = count
-            self._keep((messages[at].message_id, marks[at], counts[at]) for at in missing)
-        return counts
+            pieces = [self._pieces(message.to_wire()) for message in missing.values()]
+            counts.update(zip(missing, self._sums(pieces), strict=True))
+        with self._lock:
+            for key, count in counts.items():
+                self._counts.pop(key, None)
+                self._counts[key] = count
+            while len(self._counts) > self._cached:
+                del self._counts[next(iter(self._counts))]
+        return [counts[key] for key in keys]
 
     def tools(self, tools: Sequence[Mapping[str, Any]]) -> int:
         """The tokens of tool schemas, in the form of OpenAI, Anthropic or MCP."""
@@ -139,8 +144,7 @@ class TokenCounter:
         if kind in ("text", "input_text", "output_text") and isinstance(part.get("text"), str):
             return 0, [part["text"]]
         if kind in ("image_url", "input_image", "image"):
-            count = image_tokens if self._frame.is_openai else area_tokens
-            return count(*_image(part)), []
+            return self._image(part), []
         if kind == "tool_use":
             return PER_CALL, [_text(part.get("name", "")), _text(part.get("input"))]
         if kind == "tool_result":
@@ -148,17 +152,41 @@ class TokenCounter:
             return fixed + PER_ANSWER, texts
         return 0, [_text(part)]
 
+    def _image(self, part: Mapping[str, Any]) -> int:
+        """The tokens of an image, in OpenAI's two forms or Anthropic's.
+
+        OpenAI's by the formula of GPT-4o and GPT-4.1 (GPT-5 and the o-series count less per tile),
+        others' by Anthropic's, one token per 750 pixels, or OpenAI's if that is more. The largest
+        possible where the size is unknown.
+        """
+        image: Any = part.get("image_url") or part.get("source") or ""
+        inner = image if isinstance(image, Mapping) else {**part, "url": str(image)}
+        if self._frame.is_openai and inner.get("detail") == "low":
+            return LOW_DETAIL
+        size = data_url_size(str(inner.get("url") or f"data:;base64,{inner.get('data', '')}"))
+        if self._frame.is_openai:
+            return tile_tokens(size) if size else LARGEST
+        area = -(-size[0] * size[1] // _PIXELS) if size else LARGEST_AREA
+        return max(tile_tokens(size) if size else 0, min(LARGEST_AREA, area))
+
     def _tool(self, tool: Mapping[str, Any]) -> tuple[Pieces, Pieces]:
         """A schema by OpenAI's formula and, where that may not hold, also as its JSON text."""
         inner = tool.get("function")
         inner = inner if isinstance(inner, Mapping) else tool
-        properties = _properties(inner)
+        schema: Any = next(
+            (inner[key] for key in _SCHEMAS if isinstance(inner.get(key), Mapping)), {}
+        )
+        properties = schema.get("properties")
+        properties = properties if isinstance(properties, Mapping) else {}
         fixed, texts = self._frame.tool, [f"{inner.get('name', '')}:{_brief(inner)}"]
         fixed += PER_PROPERTIES if properties else 0
         for key, value in properties.items():
-            more, parts = _property(key, value if isinstance(value, Mapping) else {})
-            fixed += more
-            texts += parts
+            value = value if isinstance(value, Mapping) else {}
+            choices = value.get("enum")
+            choices = choices if isinstance(choices, list | tuple) else ()
+            fixed += PER_PROPERTY + (PER_ENUM if choices else 0) + PER_CHOICE * len(choices)
+            texts.append(f"{key}:{_text(value.get('type', ''))}:{_brief(value)}")
+            texts += map(_text, choices)
         if self._frame.is_openai and inner.get("name") and all(map(_is_plain, properties.values())):
             return (fixed, texts), (0, [])
         return (fixed, texts), (self._frame.tool, [_text(inner)])
@@ -166,23 +194,6 @@ class TokenCounter:
     def _sums(self, pieces: Sequence[Pieces]) -> list[int]:
         counts = iter(self.texts([text for _, texts in pieces for text in texts]))
         return [fixed + sum(next(counts) for _ in texts) for fixed, texts in pieces]
-
-    def _look_up(self, message: Message, mark: int) -> int:
-        """The cached count, or -1."""
-        with self._lock:
-            entry = self._counts.get(message.message_id)
-            if entry is None or entry[0] != mark:
-                return -1
-            self._counts.move_to_end(message.message_id)
-            return entry[1]
-
-    def _keep(self, counted: Iterable[tuple[str, int, int]]) -> None:
-        with self._lock:
-            for message_id, mark, count in counted:
-                self._counts[message_id] = (mark, count)
-                self._counts.move_to_end(message_id)
-            while len(self._counts) > self._cached:
-                self._counts.popitem(last=False)
 
 
 def _mark(message: Message) -> int:
@@ -193,38 +204,15 @@ def _mark(message: Message) -> int:
     return hash((message.role, content, message.name, message.tool_calls, message.images))
 
 
-def _image(part: Mapping[str, Any]) -> tuple[str, str]:
-    """The URL and the detail of an image, in OpenAI's two forms or Anthropic's."""
-    image: Any = part.get("image_url") or part.get("source") or ""
-    if not isinstance(image, Mapping):
-        return str(image), str(part.get("detail", ""))
-    url = image.get("url") or f"data:;base64,{image.get('data', '')}"
-    return str(url), str(image.get("detail", ""))
-
-
 def _call(call: Any) -> list[str]:
     """A tool call's name and arguments, in OpenAI's form or in LangChain's."""
-    if not isinstance(call, Mapping):
-        return [_text(call)]
-    inner = call.get("function") or call.get("custom") or call
+    inner: Any = call
+    if isinstance(call, Mapping):
+        inner = call.get("function") or call.get("custom") or call
     if not isinstance(inner, Mapping):
         return [_text(call)]
     keys = ("name", "arguments", "args", "input")
     return [_text(inner[key]) for key in keys if inner.get(key)]
-
-
-def _properties(tool: Mapping[str, Any]) -> Mapping[str, Any]:
-    schema: Any = next((tool[key] for key in _SCHEMAS if isinstance(tool.get(key), Mapping)), {})
-    properties = schema.get("properties")
-    return properties if isinstance(properties, Mapping) else {}
-
-
-def _property(key: str, value: Mapping[str, Any]) -> Pieces:
-    choices = value.get("enum")
-    choices = choices if isinstance(choices, list | tuple) else ()
-    fixed = PER_PROPERTY + (PER_ENUM if choices else 0) + PER_CHOICE * len(choices)
-    line = f"{key}:{_text(value.get('type', ''))}:{_brief(value)}"
-    return fixed, [line, *map(_text, choices)]
 
 
 def _is_plain(value: Any) -> bool:
@@ -262,26 +250,6 @@ _JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
 Size = tuple[int, int]
 
 
-def image_tokens(url: str, detail: str = "auto") -> int:
-    """OpenAI's count for an image; the largest possible where its size is unknown.
-
-    The formula of GPT-4o and GPT-4.1. GPT-5 and the o-series count less per tile.
-    """
-    if detail == "low":
-        return LOW_DETAIL
-    size = data_url_size(url)
-    return LARGEST if size is None else tile_tokens(size)
-
-
-def area_tokens(url: str, detail: str = "auto") -> int:
-    """Anthropic's count for an image, one token per 750 pixels, or OpenAI's if that is more."""
-    size = data_url_size(url)
-    if size is None:
-        return LARGEST_AREA
-    area = -(-size[0] * size[1] // _PIXELS)
-    return max(tile_tokens(size), min(LARGEST_AREA, area))
-
-
 def tile_tokens(size: Size) -> int:
     """85 tokens, and 170 for each 512-pixel tile of the image scaled to 2048 and 768 pixels."""
     width, height = size
@@ -307,42 +275,45 @@ def data_url_size(url: str) -> Size | None:
 
 def image_size(data: bytes) -> Size | None:
     """Width and height from the header of a PNG, JPEG, GIF or WebP image."""
-    size = None
-    if data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) >= 24:
-        size = (int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big"))
-    elif data[:6] in (b"GIF87a", b"GIF89a") and len(data) >= 10:
-        size = (int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little"))
-    elif data.startswith(b"\xff\xd8"):
-        size = next(_jpeg_sizes(data), None)
-    elif data[:4] == b"RIFF" and data[8:12] == b"WEBP" and len(data) >= 30:
-        size = _webp_size(data)
+    size: Size | None = None
+    try:
+        if data.startswith(b"\x89PNG\r\n\x1a\n"):
+            size = struct.unpack_from(">II", data, 16)
+        elif data[:6] in (b"GIF87a", b"GIF89a"):
+            size = struct.unpack_from("<HH", data, 6)
+        elif data.startswith(b"\xff\xd8"):
+            size = _jpeg_size(data)
+        elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+            size = _webp_size(data)
+    except struct.error:  # the data is cut off
+        return None
     return size if size and all(size) else None
 
 
-def _jpeg_sizes(data: bytes) -> Iterator[Size]:
-    """The size in each frame header of a JPEG."""
+def _jpeg_size(data: bytes) -> Size | None:
+    """The size in the first frame header of a JPEG."""
     at = 2
     while at + 9 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]
+        if marker in _JPEG_FRAMES:
+            height, width = struct.unpack_from(">HH", data, at + 5)
+            return width, height
         if marker == 0xFF or marker in _JPEG_BARE:  # padding, or a marker without a length
             at += 1 if marker == 0xFF else 2
-            continue
-        if marker in _JPEG_FRAMES:
-            height, width = data[at + 5 : at + 7], data[at + 7 : at + 9]
-            yield int.from_bytes(width, "big"), int.from_bytes(height, "big")
-        at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+        else:
+            at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    return None
 
 
 def _webp_size(data: bytes) -> Size | None:
-    def number(start: int, stop: int) -> int:
-        return int.from_bytes(data[start:stop], "little")
-
     kind = data[12:16]
     if kind == b"VP8X":
-        return number(24, 27) + 1, number(27, 30) + 1
+        low_width, high_width, low_height, high_height = struct.unpack_from("<HBHB", data, 24)
+        return (high_width << 16 | low_width) + 1, (high_height << 16 | low_height) + 1
     if kind == b"VP8L":
-        bits = number(21, 25)
+        (bits,) = struct.unpack_from("<I", data, 21)
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
     if kind == b"VP8 ":
-        return number(26, 28) & 0x3FFF, number(28, 30) & 0x3FFF
+        width, height = struct.unpack_from("<HH", data, 26)
+        return width & 0x3FFF, height & 0x3FFF
     return None

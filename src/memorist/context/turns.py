@@ -9,6 +9,7 @@ from typing import Protocol
 from memorist.context.chat_format import ChatMessage, ReadImage, to_chat_message
 from memorist.context.quote import quoted
 from memorist.context.tokens import TokenCounter
+from memorist.records.documents import Note, Summary
 from memorist.records.message import LogEntry, Message
 from memorist.records.scope import Scope
 
@@ -18,8 +19,8 @@ NO_RESULT = "(no result was recorded)"
 LATE_RESULT = "A tool's result, quoted:"
 
 
-class History(Protocol):
-    """Where messages are read from: a store."""
+class ContextSource(Protocol):
+    """What contexts are made from: a store here, or that of a remote memory."""
 
     def history(
         self,
@@ -29,6 +30,10 @@ class History(Protocol):
         before: int | None = None,
         after: int | None = None,
     ) -> list[LogEntry]: ...
+    def following(self, scope: Scope, *, after: int, limit: int) -> list[LogEntry]: ...
+    def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]: ...
+    def summary(self, scope: Scope, *, least: int | None = None) -> Summary | None: ...
+    def note(self, scope: Scope) -> Note | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class Tail:
 
 
 def read_tail(
-    store: History, scope: Scope, counter: TokenCounter, room: int, *, after: int | None = None
+    store: ContextSource, scope: Scope, counter: TokenCounter, room: int, after: int | None = None
 ) -> Tail:
     """The newest messages after a place in the log, until they take more than `room` tokens.
 
@@ -78,33 +83,17 @@ def split(entries: Sequence[LogEntry], keep_last: int) -> int:
     return count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Block:
     """Messages that stay together: one message, or tool calls and their results."""
 
-    role: str
-    messages: tuple[ChatMessage, ...]
-    tokens: int
-    ids: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class _OpenBlock:
-    """A block while results may still come in; each call has a place for its result.
-
-    `tokens` are None for messages that are not sent as they are stored.
-    """
-
     messages: list[ChatMessage]
     ids: list[str]
-    tokens: int | None = None
+    tokens: int = -1  # not counted yet
 
-    def close(self, counter: TokenCounter) -> Block:
-        tokens = self.tokens
-        if tokens is None:
-            tokens = sum(map(counter.chat_message, self.messages))
-        role = str(self.messages[0]["role"])
-        return Block(role, tuple(self.messages), tokens, tuple(filter(None, self.ids)))
+    @property
+    def role(self) -> str:
+        return str(self.messages[0]["role"])
 
 
 def blocks_of(
@@ -115,14 +104,14 @@ def blocks_of(
     A result whose call is missing is sent as a quotation; a call without a result gets one that
     says so.
     """
-    blocks: list[_OpenBlock] = []
-    waiting: dict[str, tuple[_OpenBlock, int]] = {}  # by the id of the call: where its result goes
+    blocks: list[Block] = []
+    waiting: dict[str, tuple[Block, int]] = {}  # by the id of the call: where its result goes
     counts = counter.messages([entry.message for entry in entries])  # in one go
     for message, tokens in zip((entry.message for entry in entries), counts, strict=True):
         id_, is_result = message.message_id, message.role == "tool"
         if _is_plain(message):  # as most are: thousands may go into a large window
             same = {"role": message.role, "content": message.content}
-            blocks.append(_OpenBlock([same], [id_], tokens))
+            blocks.append(Block([same], [id_], tokens))
         elif (sent := to_chat_message(message, read_image)) is None:
             continue
         elif is_result and (answers := message.answered_call_id() or "") in waiting:
@@ -130,16 +119,20 @@ def blocks_of(
             block.messages[place], block.ids[place] = sent, id_
         elif is_result and message.text.strip():  # late, or its call is in a summary
             quotation = f"{LATE_RESULT}\n{quoted(message.text)}"
-            blocks.append(_OpenBlock([{"role": "user", "content": quotation}], [id_]))
+            blocks.append(Block([{"role": "user", "content": quotation}], [id_]))
         elif not is_result:
-            block = _OpenBlock([sent], [id_])
+            block = Block([sent], [id_])
             blocks.append(block)
             for call in sent.get("tool_calls", ()):
                 waiting[call["id"]] = block, len(block.messages)
                 missing = {"role": "tool", "tool_call_id": call["id"], "content": NO_RESULT}
                 block.messages.append(missing)
                 block.ids.append("")
-    return [block.close(counter) for block in blocks]
+    for block in blocks:
+        block.ids = list(filter(None, block.ids))
+        if block.tokens < 0:
+            block.tokens = sum(map(counter.chat_message, block.messages))
+    return blocks
 
 
 def _is_plain(message: Message) -> bool:
