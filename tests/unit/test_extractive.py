@@ -12,9 +12,8 @@ from benchmarks.compression import Talk, probe, score
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memorist.context.compression.candidates import read, weigh
-from memorist.context.compression.extractive import extract
-from memorist.context.compression.parts import TITLES, SummaryLine, Topic, parse, plain, render
+from memorist.context.compression.extractive import extract, read, weigh
+from memorist.context.compression.parts import SummaryLine, Topic, parse, plain, render
 from memorist.context.tokens import TokenCounter
 from memorist.language.text import clauses
 from memorist.providers.tokenizer import tokenizer_for
@@ -70,7 +69,7 @@ def test_every_part_holds_what_belongs_there() -> None:
 
 def test_the_parts_come_in_their_order_and_empty_ones_are_left_out() -> None:
     headings = [row[3:] for row in told(INVOICES).splitlines() if row.startswith("## ")]
-    assert headings == [title for title in TITLES if title in headings]
+    assert headings == [title for title in Topic if title in headings]
     assert len(headings) >= 6
     assert "## Errors and fixes" not in told(talk(("user", "I moved to Graz in May.")))
 
@@ -172,7 +171,7 @@ def test_what_the_user_said_last_is_a_message_among_others_later() -> None:
     first = told(
         talk(("user", "Please plan a trip for us."), ("user", "My sister lives in Malmö."))
     )
-    assert "User: My sister" in first.split(Topic.CURRENT.title)[1]
+    assert "User: My sister" in first.split(Topic.CURRENT)[1]
     second = told(talk(("user", "The train leaves at 9:40 from Bergen.")), previous=first)
     assert "My sister lives in Malmö." in part(second, Topic.USER)
 

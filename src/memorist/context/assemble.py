@@ -121,7 +121,7 @@ class Assembly:
         self.inputs = inputs
         self._window = window
         self._counter = counter
-        self._tools = counter.tools(inputs.tools) if inputs.tools else 0
+        self._tools = counter.tools(inputs.tools)
         self._opening = counter.chat_message({"role": "user", "content": OPENING})
         self._packing = Packing(counter, f"{MEMORIES_INTRO}\n\n{QUESTION_INTRO}\n\n")
         self._reset()
@@ -170,7 +170,11 @@ class Assembly:
             # Quoting costs a token or two per line beyond what the summary was cut to.
             room = min(window.summary_tokens * 3 // 2, free // 2, self._left() - newest)
             draft.summary = self._fitting("summary", self.inputs.summary.text, room)
-        for_articles = self._for_articles(free)
+        for_articles = 0
+        if self.inputs.articles is not None:  # none that turns without a summary need
+            for_articles = min(
+                int(free * window.articles), max(window.budget - window.threshold, 0)
+            )
         share = min(int(free * window.memories), self._left() - newest)
         draft.blocks = self._turns(max(self._left() - share - for_articles, newest))
         self._choose_memories(min(share, self._left()))
@@ -183,13 +187,6 @@ class Assembly:
         self._trim()
         self._add_turns()
         return draft
-
-    def _for_articles(self, free: int) -> int:
-        """The tokens that turns leave to articles: none that turns without a summary need."""
-        if self.inputs.articles is None:
-            return 0
-        spare = max(self._window.budget - self._window.threshold, 0)
-        return min(int(free * self._window.articles), spare)
 
     def _free(self) -> int:
         """The tokens beside the system prompt, the tools and the question."""
@@ -290,48 +287,36 @@ def parts_of(draft: WindowDraft, counter: TokenCounter) -> tuple[Part, ...]:
 
     Notes, memories and articles share a message with others: they count by how much it grew.
     """
-    inputs = draft.inputs
+    inputs, summary = draft.inputs, draft.inputs.summary
     system = sum(map(counter.chat_message, replace(draft, note="").system()))
     notes = sum(map(counter.chat_message, draft.system())) - system
     opening = sum(map(counter.chat_message, draft.opening()))
     question = counter.request([replace(draft, memories=(), articles=()).question()])
     memories = counter.request([replace(draft, articles=()).question()]) - question
     articles = counter.request([draft.question()]) - question - memories
-    turns = sum(turn.tokens for turn in draft.blocks)
+    turns = sum(turn.tokens for turn in draft.blocks) + (0 if draft.summary else opening)
+    turn_ids = tuple(id_ for turn in draft.blocks for id_ in turn.ids)
+    turns_cut = sum(len(turn.ids) for turn in inputs.blocks) - len(turn_ids)
+    why = [NO_ROOM] * bool(turns_cut) + [NOT_SUMMARISED] * inputs.older
+    ids = tuple(quote.id for quote in draft.memories)
+    cut = sum(quote.id not in ids for quote in _not_among(draft.blocks, inputs.memories))
+    summarised = Part("summary")
+    if summary is not None:
+        tokens = opening if draft.summary else 0
+        summarised = Part("summary", tokens, (summary.id,), *_cut(summary.text, draft.summary))
     return (
         Part("system", system),
-        Part("tools", counter.tools(inputs.tools) if inputs.tools else 0),
-        _shortened(Part("notes", notes), inputs.note, draft.note),
-        _summary(draft, opening),
-        _history(draft, turns if draft.summary else turns + opening),
-        _memories(draft, memories),
+        Part("tools", counter.tools(inputs.tools)),
+        Part("notes", notes, (), *_cut(inputs.note, draft.note)),
+        summarised,
+        Part("history", turns, turn_ids, turns_cut, "; ".join(why)),
+        Part("memories", memories, ids, cut, NO_ROOM if cut else ""),
         Part("articles", articles, tuple(quote.id for quote in draft.articles)),
         Part("question", question),
     )
 
 
-def _shortened(part: Part, whole: str, shown: str) -> Part:
+def _cut(whole: str, shown: str) -> tuple[int, str]:
+    """How many characters of a text are not shown, and why."""
     cut = len(whole.strip()) - len(shown)
-    return replace(part, cut=cut, why=SHORTENED if cut else "")
-
-
-def _summary(draft: WindowDraft, tokens: int) -> Part:
-    summary = draft.inputs.summary
-    if summary is None:
-        return Part("summary")
-    part = Part("summary", tokens if draft.summary else 0, (summary.id,))
-    return _shortened(part, summary.text, draft.summary)
-
-
-def _history(draft: WindowDraft, tokens: int) -> Part:
-    ids = tuple(id_ for turn in draft.blocks for id_ in turn.ids)
-    cut = sum(len(turn.ids) for turn in draft.inputs.blocks) - len(ids)
-    why = [NO_ROOM] * bool(cut) + [NOT_SUMMARISED] * draft.inputs.older
-    return Part("history", tokens, ids, cut, "; ".join(why))
-
-
-def _memories(draft: WindowDraft, tokens: int) -> Part:
-    ids = tuple(quote.id for quote in draft.memories)
-    others = _not_among(draft.blocks, draft.inputs.memories)
-    cut = sum(quote.id not in ids for quote in others)
-    return Part("memories", tokens, ids, cut, NO_ROOM if cut else "")
+    return cut, SHORTENED if cut else ""

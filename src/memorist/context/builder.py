@@ -1,6 +1,4 @@
-"""The context builder: gathers what a context is made of, fits it to a window, compresses older
-turns where they are too many, and writes the receipt.
-"""
+"""The context builder: gathers the parts, fits them to a window, and compresses older turns."""
 
 from __future__ import annotations
 
@@ -8,7 +6,8 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from memorist import metrics
 from memorist.context.assemble import Assembly, WindowInput, parts_of
@@ -34,6 +33,7 @@ LEAST_HITS = 10
 HITS_IN_TIME = 100  # the most for a shorter deadline
 TOKENS_PER_HIT = 20  # that a quotation takes at least
 
+P = ParamSpec("P")
 T = TypeVar("T")
 log = logging.getLogger("memorist.context")
 
@@ -116,7 +116,7 @@ class ContextBuilder:
         Messages whose ids are `known` are not quoted.
         """
         recall = self.recall(question.text)
-        note = self.attempt("notes", lambda: self.store.note(self.scope), None)
+        note = self.attempt("notes", None, self.store.note, self.scope)
         asked = to_chat_message(question, self.read_image) or {"role": "user", "content": ""}
         inputs = WindowInput(
             question=asked,
@@ -140,11 +140,8 @@ class ContextBuilder:
         limit = min(most, self.window.most_memories)
         if self.deadline_ms is not None and self.deadline_ms < LONG_MS:
             limit = min(limit, HITS_IN_TIME)
-        return self.attempt(
-            "recall",
-            lambda: self.search(scope, question, limit=limit, deadline_ms=self.deadline_ms),
-            Recall(hits=()),
-        )
+        options = {"limit": limit, "deadline_ms": self.deadline_ms}
+        return self.attempt("recall", Recall(hits=()), self.search, scope, question, **options)
 
     def _quotes(self, hits: Sequence[Hit], known: Collection[str]) -> list[Quote]:
         """The hits as quotations, messages in whole; notes have a part of their own."""
@@ -159,26 +156,19 @@ class ContextBuilder:
 
     def entries(self, what: str, scope: Scope, ids: Sequence[str]) -> Sequence[LogEntry]:
         """The messages with these ids; none, and a note in `failed`, if they cannot be read."""
-        return self.attempt(what, lambda: self.store.find(scope, ids), list[LogEntry]())
+        return self.attempt(what, [], self.store.find, scope, ids)
 
     def _articles(self, question: str) -> Callable[[int], Sequence[Quote]] | None:
-        library = self.library
-        if library is None or not self.window.articles:
+        if self.library is None or not self.window.articles:
             return None
-        return lambda room: self.attempt(
-            "articles",
-            lambda: library.quotes(question, room, self.counter, deadline_ms=self.deadline_ms),
-            (),
-        )
+        find = partial(self.library.quotes, deadline_ms=self.deadline_ms)
+        return lambda room: self.attempt("articles", (), find, question, room, self.counter)
 
     def _session_prompt(self) -> Message | None:
         """The system message that the session begins with, if it does."""
         if self.scope.session is None:
             return None
-        nothing = list[LogEntry]()
-        first = self.attempt(
-            "system", lambda: self.store.following(self.scope, after=0, limit=1), nothing
-        )
+        first = self.attempt("system", [], self.store.following, self.scope, after=0, limit=1)
         return first[0].message if first and first[0].message.role == "system" else None
 
     def read_history(self, demand: int) -> tuple[Summary | None, Tail]:
@@ -189,7 +179,7 @@ class ContextBuilder:
         """
         if self.scope.session is None:
             return None, Tail()
-        newest = self.attempt("summary", lambda: self.store.summary(self.scope), None)
+        newest = self.attempt("summary", None, self.store.summary, self.scope)
         tail = self._read_tail(newest)
         if newest is None or newest.asked or tail.more:
             return newest, tail
@@ -197,9 +187,7 @@ class ContextBuilder:
         least = newest.tokens_before + tail.tokens - room
         older: Summary | None = None
         if least > 0:
-            older = self.attempt(
-                "summary", lambda: self.store.summary(self.scope, least=least), None
-            )
+            older = self.attempt("summary", None, self.store.summary, self.scope, least=least)
             older = older or newest
         if older is not None and older.last_seq >= newest.last_seq:
             return newest, tail
@@ -207,9 +195,8 @@ class ContextBuilder:
 
     def _read_tail(self, summary: Summary | None) -> Tail:
         after, room = summary.last_seq if summary else None, self.window.budget
-        return self.attempt(
-            "history", lambda: read_tail(self.store, self.scope, self.counter, room, after), Tail()
-        )
+        source = self.store, self.scope, self.counter
+        return self.attempt("history", Tail(), read_tail, *source, room, after)
 
     def _asked_before(self, question: Message, tail: Tail) -> set[str]:
         """The id of the newest message if it is the question itself, already stored."""
@@ -236,11 +223,10 @@ class ContextBuilder:
             return None
         if tail.more or count > MANY:
             last_seq = entries[count - 1].seq
-            ask_for = self.summarizer().ask_for
-            self.attempt("summary", lambda: ask_for(self.scope, last_seq), None)
+            self.attempt("summary", None, self.summarizer().ask_for, self.scope, last_seq)
             return None
         previous = assembly.inputs.summary
-        done = self.attempt("summary", lambda: self.take_in(entries[:count], previous), None)
+        done = self.attempt("summary", None, self.take_in, entries[:count], previous)
         if done is not None:
             assembly.add_history(self.blocks(entries[count:], known), done.summary)
         return done
@@ -277,10 +263,12 @@ class ContextBuilder:
             failed={**recall.failed, **self.failed},
         )
 
-    def attempt(self, what: str, read: Callable[[], T], otherwise: T) -> T:
+    def attempt(
+        self, what: str, otherwise: T, read: Callable[P, T], *args: P.args, **options: P.kwargs
+    ) -> T:
         """The result of `read`, or `otherwise` if that fails, which is noted and logged."""
         try:
-            return read()
+            return read(*args, **options)
         except InvalidError:
             raise  # the caller's mistake
         except ConflictError:

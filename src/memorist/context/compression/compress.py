@@ -1,7 +1,4 @@
-"""Compression: older turns become a summary in eight parts, by a model or from their own words.
-
-The log keeps every turn.
-"""
+"""Compression: older turns become a summary in eight parts, by a model or from their own words."""
 
 from __future__ import annotations
 
@@ -11,9 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
-from memorist.context.compression.candidates import read
-from memorist.context.compression.extractive import extract, thinned
-from memorist.context.compression.parts import SummaryLine, Topic, parse, parts_of
+from memorist.context.compression.extractive import extract, read, thinned
+from memorist.context.compression.parts import SummaryLine, Topic, parse
 from memorist.context.tokens import TokenCounter
 from memorist.errors import BadAnswerError, InvalidError, ProviderError
 from memorist.providers.chat_model import ChatModel, Reply
@@ -152,20 +148,16 @@ def _ask(
             timeout_s=settings.timeout_s,
         )
         lines = _read(reply, "\n".join([previous, *step]), model.name)
-        previous = thinned(_with_request(lines, previous), counter, max_tokens)
+        if all(line.part is not Topic.REQUEST for line in lines):  # left out by the model
+            lines[:0] = [line for line in parse(previous) if line.part is Topic.REQUEST]
+        previous = thinned(lines, counter, max_tokens)
     return previous
 
 
 def _prompt(step: Sequence[str], previous: str, max_tokens: int) -> list[dict[str, str]]:
     """The prompt of a step. Messages are lines of JSON, so that no text can pose as the prompt."""
-    rows = [
-        "LIMIT",
-        f"{max_tokens} tokens, about {max_tokens * 2 // 3} English words",
-        "PREVIOUS",
-        *map(json_line, previous.splitlines()),
-        "MESSAGES",
-        *step,
-    ]
+    limit = f"LIMIT\n{max_tokens} tokens, about {max_tokens * 2 // 3} English words"
+    rows = [limit, "PREVIOUS", *map(json_line, previous.splitlines()), "MESSAGES", *step]
     return [
         {"role": "system", "content": _instructions()},
         {"role": "user", "content": "\n".join(rows)},
@@ -178,8 +170,11 @@ def _steps(entries: Sequence[LogEntry], counter: TokenCounter, room: int) -> Ite
     left = room
     rows = [json_line(_described(entry)) for entry in entries]
     for entry, row, cost in zip(entries, rows, counter.texts(rows), strict=True):
-        if cost > room:
-            row, cost = _shorter(entry, counter, room)
+        longest = MAX_MESSAGE_CHARS
+        while cost > room and longest >= 100:  # too long for any step: cut it until it fits
+            longest //= 2
+            row = json_line(_described(entry, longest))
+            cost = counter.text(row)
         if step and cost >= left:
             yield step
             step, left = [], room
@@ -187,16 +182,6 @@ def _steps(entries: Sequence[LogEntry], counter: TokenCounter, room: int) -> Ite
         left -= cost + 1  # for the line break
     if step:
         yield step
-
-
-def _shorter(entry: LogEntry, counter: TokenCounter, room: int) -> tuple[str, int]:
-    """The line of a message that is too long for a step, cut until it fits."""
-    longest = MAX_MESSAGE_CHARS
-    while True:
-        longest //= 2
-        row = json_line(_described(entry, longest))
-        if (cost := counter.text(row)) <= room or longest < 100:
-            return row, cost
 
 
 def _described(entry: LogEntry, longest: int = MAX_MESSAGE_CHARS) -> dict[str, object]:
@@ -219,49 +204,28 @@ def _instructions() -> str:
 
 def _read(reply: Reply, source: str, model: str) -> list[SummaryLine]:
     """The lines of the model's answer, if it is a summary of `source`."""
-    text = _clean(reply.text)
-    if problem := _problem(text, source):
+    fenced = _FENCE.fullmatch(reply.text)
+    whole = (fenced[1] if fenced else reply.text).encode(errors="replace").decode()
+    text = "\n".join(UNSEEN.sub(" ", row) for row in whole.split("\n"))  # what cannot be printed
+    lines = parse(text) if len(text) <= MAX_ANSWER_CHARS else []
+    if problem := _problem(text, lines, source):
         tokens = reply.input_tokens + reply.output_tokens
         raise BadAnswerError(f"{model} answered badly: {problem}", tokens=tokens)
-    return parse(text)
+    return lines
 
 
-def _clean(text: str) -> str:
-    """The text of an answer without its code fence and without unprintable characters."""
-    fenced = _FENCE.fullmatch(text)
-    whole = (fenced[1] if fenced else text).encode(errors="replace").decode()
-    return "\n".join(UNSEEN.sub(" ", row) for row in whole.split("\n"))
-
-
-def _problem(text: str, source: str) -> str:
+def _problem(text: str, lines: Sequence[SummaryLine], source: str) -> str:
     """Why an answer cannot be used, without quoting it; empty if it can."""
     if not text.strip():
         return "it is empty"
     if len(text) > MAX_ANSWER_CHARS:
         return f"it has {len(text):,} characters"
-    if _is_echo(text):
+    rows = [row for row in _instructions().splitlines() if len(row) > ECHO_CHARS]
+    if _QUOTED.search(text) or any(row in text for row in rows):
         return "it repeats the question"
-    lines = parse(text)
-    if (count := len(parts_of(lines))) < LEAST_PARTS:
+    if (count := len({line.part for line in lines})) < LEAST_PARTS:
         return f"it has {count} of the eight parts"
-    if not _is_grounded(lines, source):
+    words = {term for line in lines for term in read(line.text).terms if len(term) >= LETTERS}
+    if words and len(words & read(source).terms) < GROUNDED * len(words):
         return "it says what no message said"
     return ""
-
-
-def _is_echo(text: str) -> bool:
-    rows = [row for row in _instructions().splitlines() if len(row) > ECHO_CHARS]
-    return bool(_QUOTED.search(text)) or any(row in text for row in rows)
-
-
-def _is_grounded(lines: Sequence[SummaryLine], source: str) -> bool:
-    """Whether the answer shares enough words with what it summarises."""
-    words = {term for line in lines for term in read(line.text).terms if len(term) >= LETTERS}
-    return not words or len(words & read(source).terms) >= GROUNDED * len(words)
-
-
-def _with_request(lines: Sequence[SummaryLine], previous: str) -> list[SummaryLine]:
-    """The lines, with the previous summary's request if the model left it out."""
-    if Topic.REQUEST in parts_of(lines):
-        return list(lines)
-    return [*(line for line in parse(previous) if line.part is Topic.REQUEST), *lines]

@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from enum import IntEnum
+from collections.abc import Iterable
+from enum import StrEnum
 from typing import NamedTuple
 
 
-class Topic(IntEnum):
-    """The part of a summary that a line belongs to; in the order of the parts."""
+class Topic(StrEnum):
+    """The part of a summary that a line belongs to, by its title; in the order of the parts."""
 
-    REQUEST = 0
-    CONCEPTS = 1
-    ARTEFACTS = 2
-    ERRORS = 3
-    DECISIONS = 4
-    USER = 5
-    TASKS = 6
-    CURRENT = 7
+    REQUEST = "Request and intent"
+    CONCEPTS = "Key concepts"
+    ARTEFACTS = "Artefacts touched"
+    ERRORS = "Errors and fixes"
+    DECISIONS = "Decisions and reasoning"
+    USER = "User messages in brief"
+    TASKS = "Open tasks"
+    CURRENT = "Current work and next step"
 
-    @property
-    def title(self) -> str:
-        return TITLES[self]
-
-
-TITLES = (
-    "Request and intent",
-    "Key concepts",
-    "Artefacts touched",
-    "Errors and fixes",
-    "Decisions and reasoning",
-    "User messages in brief",
-    "Open tasks",
-    "Current work and next step",
-)
 
 LONGEST_HEADING = 80
-UNDATED = (Topic.ARTEFACTS,)
-_BY_TITLE = {title.casefold(): Topic(place) for place, title in enumerate(TITLES)}
+_ORDER = {topic: place for place, topic in enumerate(Topic)}
+_BY_TITLE = {topic.casefold(): topic for topic in Topic}
 _MARKUP = re.compile(r"(?:[\s#>*+•=~|-]+|\d{1,2}[.)](?:\s+|$))+")
 _BULLET = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+")
 _NUMBERED = re.compile(r"\s*\d")
@@ -73,9 +58,9 @@ def render(lines: Iterable[SummaryLine]) -> str:
     rows: list[str] = []
     last: SummaryLine | None = None
     day = ""
-    for line in sorted(lines, key=lambda line: line.part):
+    for line in sorted(lines, key=lambda line: _ORDER[line.part]):
         if last is None or last.part is not line.part:
-            rows.append(f"## {line.part.title}")
+            rows.append(f"## {line.part}")
             last = None
         if line.day and line.day != day:
             rows.append(f"### {line.day}")
@@ -104,15 +89,12 @@ def parse(text: str) -> list[SummaryLine]:
         elif dated := _DAY.fullmatch(row):
             day = dated[1]
         elif part is not None:
-            lines += _line(part, row, day)
+            statement = row[bullet.end() :] if (bullet := _BULLET.match(row)) else row
+            who = _WHO.match(statement) if bullet else None
+            if words := plain(statement[who.end() :] if who else statement):
+                dated_at = "" if part is Topic.ARTEFACTS else day
+                lines.append(SummaryLine(part, words, dated_at, who["who"] if who else ""))
     return lines
-
-
-def _line(part: Topic, row: str, day: str) -> Iterator[SummaryLine]:
-    statement = row[bullet.end() :] if (bullet := _BULLET.match(row)) else row
-    who = _WHO.match(statement) if bullet else None
-    if text := plain(statement[who.end() :] if who else statement):
-        yield SummaryLine(part, text, "" if part in UNDATED else day, who["who"] if who else "")
 
 
 def heading(row: str) -> Topic | None:
@@ -126,8 +108,3 @@ def heading(row: str) -> Topic | None:
 def is_title(text: str) -> bool:
     """Whether a text could be taken for the heading of a part."""
     return text.rstrip(" :#*_").casefold() in _BY_TITLE
-
-
-def parts_of(lines: Sequence[SummaryLine]) -> set[Topic]:
-    """The parts that have at least one line."""
-    return {line.part for line in lines}
