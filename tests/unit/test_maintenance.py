@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from memorist.errors import InvalidError
-from memorist.lifecycle.policy import plan
+from memorist.lifecycle.policy import Maintained, plan
 from memorist.lifecycle.settings import Extraction, Policy, Retention
 from memorist.records.memories import Expire, MemoryItem, Promote
 from memorist.records.scope import Scope
@@ -96,8 +96,8 @@ def _item(text: str, **about: Any) -> MemoryItem:
     return MemoryItem(scope=ADA, text=text, created_at=NEW_YEAR, **about)
 
 
-def _ends(planned: Any) -> dict[str, str]:
-    return {change.id: change.reason for change in planned.changes if isinstance(change, Expire)}
+def _ends(planned: Sequence[Promote | Expire]) -> dict[str, str]:
+    return {change.id: change.reason for change in planned if isinstance(change, Expire)}
 
 
 def test_a_plan_promotes_expires_and_makes_room_with_a_reason_each() -> None:
@@ -105,20 +105,21 @@ def test_a_plan_promotes_expires_and_makes_room_with_a_reason_each() -> None:
     heavy, late = _item("heavy", importance=0.9), _item("late", expires_at=NEW_YEAR)
     old, new = _item("old", id="1"), _item("new", id="2")
     planned = plan([heavy, late, old, new], NEW_YEAR, Extraction(policy=policy))
-    assert [change.id for change in planned.changes if isinstance(change, Promote)] == [heavy.id]
+    assert [change.id for change in planned if isinstance(change, Promote)] == [heavy.id]
     assert _ends(planned) == {late.id: "its time is over", "1": "made room for newer ones"}
-    assert (planned.promoted, planned.expired) == (1, 2)
+    made = Maintained(changes=tuple(planned))
+    assert (made.promoted, made.expired) == (1, 2)
 
 
 def test_a_long_term_memory_never_makes_room() -> None:
     items = [_item(f"{number}", tier="long") for number in range(9)]
-    assert plan(items, NEW_YEAR, Extraction(policy=Policy(short_term=0))).changes == ()
+    assert plan(items, NEW_YEAR, Extraction(policy=Policy(short_term=0))) == []
 
 
 def test_what_is_to_go_is_not_promoted_first() -> None:
     extraction = Extraction(retention=(Retention(max_count=0),))
     planned = plan([_item("heavy", importance=1.0)], NEW_YEAR, extraction)
-    assert (planned.promoted, planned.expired) == (0, 1)
+    assert [type(change) for change in planned] == [Expire]
 
 
 def test_of_several_rules_each_takes_its_share() -> None:

@@ -15,7 +15,7 @@ from memorist.errors import ConflictError
 from memorist.language.text import single_valued_predicates
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.keep import keep, neighbours_of
-from memorist.lifecycle.reconcile import Neighbours, PendingChanges, reconcile, undo
+from memorist.lifecycle.reconcile import Neighbours, applied_to, reconcile, undo
 from memorist.lifecycle.settings import DEFAULT_POLICY
 from memorist.records.memories import (
     Add,
@@ -173,12 +173,12 @@ def test_numbers_and_negations_make_texts_differ() -> None:
 
 
 def test_a_draft_decides_each_in_the_light_of_those_before() -> None:
-    pending, munich = PendingChanges(), _lives("Munich")
+    munich, changes = _lives("Munich"), list[Change]()
     for day, city in ((5, "Berlin"), (6, "Oslo"), (7, "Oslo")):
-        known = pending.applied_to(Neighbours(facts=[munich]))
+        known = applied_to(Neighbours(facts=[munich]), changes)
         told = _told(_claim(city, day), day=day)
-        pending.add(reconcile(told, known, scope=ADA, now=START + 9 * DAY))
-    kinds = [type(change) for change in pending.changes]
+        changes += reconcile(told, known, scope=ADA, now=START + 9 * DAY)
+    kinds = [type(change) for change in changes]
     assert kinds == [Supersede, Supersede, Reinforce]
 
 

@@ -10,7 +10,7 @@ from memorist.lifecycle import model
 from memorist.lifecycle.candidate import Candidate
 from memorist.lifecycle.keep import completed, neighbours_of, similar_memories
 from memorist.lifecycle.policy import classified, has_room, refusal
-from memorist.lifecycle.reconcile import Neighbours, PendingChanges, reconcile
+from memorist.lifecycle.reconcile import Neighbours, applied_to, reconcile
 from memorist.lifecycle.rules import extract
 from memorist.lifecycle.settings import Extraction
 from memorist.lifecycle.tools import lessons
@@ -103,7 +103,15 @@ class Deriver:
             extracted = self._by_model(entries, batch)
         else:
             extracted = self._by_rules(entries)
-        weighed = [self._classify(candidate, batch) for candidate in extracted]
+        with_tools = {one.message.message_id for one in batch.entries if one.message.tool_calls}
+        weighed = [
+            classified(
+                candidate,
+                has_tools=not with_tools.isdisjoint(candidate.sources),
+                policy=self._extraction.policy,
+            )
+            for candidate in extracted
+        ]
         taught = lessons(batch.entries, batch.wanted)
         return [*self._within_share(weighed, batch), *taught]
 
@@ -112,12 +120,6 @@ class Deriver:
             return False
         place = sum(other.seq <= entry.seq for other in batch.entries)
         return refusal(entry.message, place=place, policy=self._extraction.policy) is None
-
-    def _classify(self, candidate: Candidate, batch: SessionBatch) -> Candidate:
-        sources = candidate.sources
-        cited = (one.message for one in batch.entries if one.message.message_id in sources)
-        has_tools = any(message.tool_calls for message in cited)
-        return classified(candidate, has_tools=has_tools, policy=self._extraction.policy)
 
     def _by_rules(self, entries: Sequence[LogEntry]) -> list[Candidate]:
         candidates: list[Candidate] = []
@@ -173,19 +175,16 @@ class Deriver:
 
     def changes(self, batch: SessionBatch, candidates: Sequence[Candidate]) -> list[Change]:
         """What the candidates change, each decided with regard to those before it."""
-        pending, policy = PendingChanges(), self._extraction.policy
         scope = batch.home.within(session=batch.session.session)
         retracted = self._retract_revised(batch)
-        pending.add(retracted)
+        changes = list(retracted)
         for candidate in candidates:
             self._gate.wait()
             candidate = completed(self._store, batch.home, candidate)
-            neighbours = pending.applied_to(self._neighbours(batch, candidate))
-            now = self._clock()
-            pending.add(reconcile(candidate, neighbours, scope=scope, now=now, policy=policy))
-        if retracted:
-            return self._keep_restated(batch.home, pending.changes)
-        return pending.changes
+            neighbours = applied_to(self._neighbours(batch, candidate), changes)
+            now, policy = self._clock(), self._extraction.policy
+            changes += reconcile(candidate, neighbours, scope=scope, now=now, policy=policy)
+        return self._keep_restated(batch.home, changes) if retracted else changes
 
     def _neighbours(self, batch: SessionBatch, candidate: Candidate) -> Neighbours:
         seqs = {entry.message.message_id: entry.seq for entry in batch.entries}

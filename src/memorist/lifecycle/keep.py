@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
-from memorist.errors import ConflictError, NotFoundError
+from memorist.errors import ConflictError, LeaseLostError, NotFoundError
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.reconcile import Neighbours, has_ended, reconcile, undo
 from memorist.lifecycle.settings import Policy
 from memorist.records.memories import Change, Fact, MemoryItem, topic_of
+from memorist.records.message import Job
 from memorist.records.query import Filters
 from memorist.records.scope import Scope
 from memorist.records.values import fold
 from memorist.store.base import Store
 
-ATTEMPTS = 10
+ATTEMPTS = 20  # while other processes change the same user's memories
+BACKOFF_SECONDS = 0.01  # longer with each attempt
 MOST_SIMILAR = 12  # memories that a candidate is compared with
 MOST_WORDS = 40
 MOMENT = timedelta(microseconds=1)
 _MEMORIES = Filters(kinds=("memory",))
+
+T = TypeVar("T", bound=Change)
 
 
 def keep(
@@ -28,15 +35,29 @@ def keep(
 ) -> list[Change]:
     """Apply the changes that a candidate makes, and return them."""
     home = Scope(user=scope.user, tenant=scope.tenant, agent=scope.agent or "")
-    for _ in range(ATTEMPTS):
+
+    def decide() -> list[Change]:
+        meant = completed(store, home, candidate)
+        neighbours = neighbours_of(store, home, meant)
+        return reconcile(meant, neighbours, scope=scope, now=clock(), policy=policy)
+
+    return apply_changes(store, home, decide)
+
+
+def apply_changes(
+    store: Store, home: Scope, decide: Callable[[], list[T]], done: Sequence[Job] = ()
+) -> list[T]:
+    """Apply the changes decided upon; decide again where another process was quicker."""
+    for attempt in range(ATTEMPTS):
+        time.sleep(random.uniform(0, BACKOFF_SECONDS * attempt))
         version = store.version(home)
-        candidate = completed(store, home, candidate)
-        neighbours = neighbours_of(store, home, candidate)
-        changes = reconcile(candidate, neighbours, scope=scope, now=clock(), policy=policy)
         try:
-            store.apply(home, changes, base_version=version)
-        except ConflictError:
-            continue  # another process was quicker: decide again
+            changes = decide()
+            store.apply(home, changes, done=done, base_version=version)
+        except LeaseLostError:
+            raise
+        except (ConflictError, NotFoundError):
+            continue
         return changes
     raise ConflictError("this user's memories keep changing; try again later")
 
@@ -49,21 +70,18 @@ def completed(store: Store, home: Scope, candidate: Candidate) -> Candidate:
     meant = [fact for fact in store.facts(home, valid_at=candidate.said_at) if fact.is_about(wrong)]
     if len({fact.topic for fact in meant}) != 1:
         return candidate  # no fact says so, or several do
-    claim = Claim(
-        subject=meant[0].subject,
-        predicate=meant[0].predicate,
-        object=right,
-        single=True,
-        valid_from=candidate.said_at,
-    )
+    subject, predicate, since = meant[0].subject, meant[0].predicate, candidate.said_at
+    claim = Claim(subject=subject, predicate=predicate, object=right, single=True, valid_from=since)
     return replace(candidate, claims=(claim,))
 
 
 def undone(store: Store, scope: Scope, id_: str, now: datetime) -> list[Change]:
     """The changes that undo the last thing that happened to a fact, or to a memory's facts."""
     changes: list[Change] = []
-    record = _record(store, scope, id_)
-    records: Sequence[MemoryItem | Fact] = facts_of(store, scope, record) or [record]
+    known = store.records(scope, [id_])
+    if not known:
+        raise NotFoundError("no memory or fact with this id for this user")
+    records: Sequence[MemoryItem | Fact] = facts_of(store, scope, known[0]) or known
     for one in records:
         successors = store.records(scope, [one.superseded_by] if one.superseded_by else [])
         if has_ended(one) and any(successor.superseded_by for successor in successors):
@@ -82,21 +100,12 @@ def facts_of(store: Store, scope: Scope, record: MemoryItem | Fact) -> list[Fact
     return [fact for fact in mine.values() if has_ended(fact) == has_ended(record)]
 
 
-def _record(store: Store, scope: Scope, id_: str) -> MemoryItem | Fact:
-    records = store.records(scope, [id_])
-    if not records:
-        raise NotFoundError("no memory or fact with this id for this user")
-    return records[0]
-
-
 def neighbours_of(
     store: Store, home: Scope, candidate: Candidate, texts: Sequence[str] = ()
 ) -> Neighbours:
     """What a candidate is compared with: similar memories, and facts of its topics."""
     topics = {topic_of(claim.subject, claim.predicate) for claim in candidate.claims}
-    facts: list[Fact] = []
-    for topic in sorted(topics):
-        facts += store.facts(home, topic=topic)
+    facts = [fact for topic in sorted(topics) for fact in store.facts(home, topic=topic)]
     items = similar_memories(store, home, candidate.text)
     return Neighbours(items=items, facts=facts, texts=texts)
 
@@ -106,9 +115,8 @@ def similar_memories(store: Store, home: Scope, text: str) -> list[MemoryItem]:
     words = sorted(dict.fromkeys(fold(text).split()), key=len, reverse=True)[:MOST_WORDS]
     if not words:
         return []
-    hits = store.match_text(
-        home, [(word,) for word in words], limit=MOST_SIMILAR, filters=_MEMORIES
-    )
+    terms = [(word,) for word in words]
+    hits = store.match_text(home, terms, limit=MOST_SIMILAR, filters=_MEMORIES)
     matches = store.read(home, [hit.passage for hit in hits])
     records = store.records(home, [match.id for match in matches])
     return [one for one in records if isinstance(one, MemoryItem)]

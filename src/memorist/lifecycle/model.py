@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, NoReturn, TypeVar, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 from memorist import metrics
 from memorist.errors import BadAnswerError, ProviderError, RecordError
@@ -33,6 +33,7 @@ MOST_CLAIMS = 5
 MOST_TAGS = 5
 MAX_TEXT_CHARS = 500
 MAX_NAME_CHARS = 100
+MAX_TAG_CHARS = 40
 MAX_ANSWER_CHARS = 100_000
 MAX_MESSAGE_CHARS = 8_000
 MOST_LOOKED_AT = 100
@@ -43,7 +44,17 @@ _MOST_STARTS = 20
 _SELF = re.compile(r"(?:the )?(?:user|speaker)(?P<of>['’]s .+)?|i|me|myself", re.IGNORECASE)
 _ISO_DATE = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?(?:T.*)?")
 
-T = TypeVar("T")
+_MEMORY = {
+    "text": str,
+    "kind": str,
+    "importance": float,
+    "tags": list[str],
+    "messages": list[int],
+    "claims": list[dict],  # type: ignore[type-arg]
+    "corrects": bool,
+}
+_CLAIM_TEXTS = ("subject", "predicate", "object", "valid_from", "valid_to")
+_CLAIM = {**dict.fromkeys(_CLAIM_TEXTS, str), "single": bool, "ends": bool}
 
 
 class BudgetedModel:
@@ -137,12 +148,8 @@ def ask(
     """
     if not messages:
         return Extracted()
-    reply = model.complete(
-        question(messages, known),
-        max_tokens=max_tokens,
-        timeout_s=timeout_s,
-        schema=answer_schema(),
-    )
+    asked, schema = question(messages, known), answer_schema()
+    reply = model.complete(asked, max_tokens=max_tokens, timeout_s=timeout_s, schema=schema)
     try:
         candidates, dropped = read_answer(reply.text, messages, known)
     except UnusableError as error:
@@ -170,10 +177,8 @@ def question(messages: Sequence[LogEntry], known: Sequence[str] = ()) -> list[di
         "MESSAGES",
         *(json_line(_described(number, entry)) for number, entry in enumerate(messages, start=1)),
     ]
-    return [
-        {"role": "system", "content": _instructions()},
-        {"role": "user", "content": "\n".join(lines)},
-    ]
+    system = {"role": "system", "content": _prompt("extract.md")}
+    return [system, {"role": "user", "content": "\n".join(lines)}]
 
 
 def _described(number: int, entry: LogEntry) -> dict[str, object]:
@@ -188,15 +193,13 @@ def _described(number: int, entry: LogEntry) -> dict[str, object]:
 
 
 @cache
-def _instructions() -> str:
-    return (files(__package__) / "prompts" / "extract.md").read_text("utf-8")
+def _prompt(name: str) -> str:
+    return (files(__package__) / "prompts" / name).read_text("utf-8")
 
 
-@cache
 def answer_schema() -> dict[str, Any]:
     """The JSON schema of an answer."""
-    schema = (files(__package__) / "prompts" / "extract.schema.json").read_text("utf-8")
-    return dict(json.loads(schema))
+    return dict(json.loads(_prompt("extract.schema.json")))
 
 
 class UnusableError(ValueError):
@@ -231,9 +234,11 @@ class _GroundingCheck:
     """Checks memories against the messages they cite, and names against all messages."""
 
     def __init__(self, messages: Sequence[LogEntry], known: Sequence[str]) -> None:
-        self._messages = {
-            entry.message.message_id: Ground.of(_named_text(entry)) for entry in messages
+        texts = {
+            message.message_id: f"{message.name or ''} {shorten(message.text, MAX_MESSAGE_CHARS)}"
+            for _, _, _, message in messages
         }
+        self._messages = {id_: Ground.of(text) for id_, text in texts.items()}
         self._around = Ground.joined([*map(Ground.of, known), *self._messages.values()])
 
     def accepts(self, candidate: Candidate) -> bool:
@@ -243,19 +248,17 @@ class _GroundingCheck:
         return is_grounded(candidate.text, self._cited(candidate), self._around)
 
     def with_grounded_claims(self, candidate: Candidate) -> Candidate:
-        """The candidate without claims that its messages do not make."""
+        """The candidate without claims whose subject or object its messages do not name."""
         cited = self._cited(candidate)
-        claims = tuple(claim for claim in candidate.claims if self._is_sound(claim, cited))
-        return replace(candidate, claims=claims)
-
-    def _is_sound(self, claim: Claim, cited: Ground) -> bool:
-        """Whether the messages name the claim's subject and its object."""
-        return (
-            (claim.subject == "user" or self._names(claim.subject, self._around))
+        claims = [
+            claim
+            for claim in candidate.claims
+            if (claim.subject == "user" or self._names(claim.subject, self._around))
             and self._names(claim.object, cited)
             and not injections(f"{claim.predicate} {claim.object}")
             and not find_secrets(claim.object)
-        )
+        ]
+        return replace(candidate, claims=tuple(claims))
 
     def _names(self, name: str, ground: Ground) -> bool:
         """Whether a name is there as it is, be it as short as "Go", or in other forms."""
@@ -268,8 +271,6 @@ class _GroundingCheck:
 
 def _memories(text: str) -> list[Mapping[str, Any]]:
     """The list under "memories", wherever in the answer it stands."""
-    if not text.strip():
-        raise UnusableError("it is empty")
     if len(text) > MAX_ANSWER_CHARS:
         raise UnusableError(f"it has {len(text):,} characters")
     for answer in _objects(text):
@@ -300,38 +301,36 @@ def _reject_constant(_: str) -> NoReturn:
 
 def _candidate(memory: Mapping[str, Any], messages: Sequence[LogEntry]) -> Candidate | None:
     """The memory as a candidate; None if it cites no message or its text is too long."""
-    text = " ".join(_field(memory, "text", str, "").split())
-    cited = [messages[number - 1] for number in _numbers(memory) if 1 <= number <= len(messages)]
-    kind = _field(memory, "kind", str, "fact")
-    importance = _importance(memory)
-    tags = _tags(memory)
-    speaker = next((one.message.name for one in cited if one.message.role == "user"), None)
-    claims = [_claim(claim, speaker or "user") for claim in _list(memory, "claims", dict)]
-    corrects = _field(memory, "corrects", bool, False)
-    if not cited or not _is_name(text, MAX_TEXT_CHARS):
+    cited = memory.get("messages")
+    fields = _read({**memory, "messages": [cited] if isinstance(cited, int) else cited}, _MEMORY)
+    importance = 0.5 if memory.get("importance") is None else fields["importance"]
+    text = " ".join(fields["text"].split())
+    places = [number - 1 for number in fields["messages"] if 1 <= number <= len(messages)]
+    entries = [messages[place] for place in places]
+    speaker = next((one.message.name for one in entries if one.message.role == "user"), None)
+    claims = [_claim(claim, speaker or "user") for claim in fields["claims"]]
+    tags = (" ".join(tag.lower().split()) for tag in fields["tags"])
+    if not entries or not _is_name(text, MAX_TEXT_CHARS):
         return None
     return Candidate(
         text=text,
-        sources=tuple(dict.fromkeys(entry.message.message_id for entry in cited)),
-        said_at=max(entry.message.created_at for entry in cited),
-        kind=kind if kind in get_args(Kind) else "fact",  # type: ignore[arg-type]
-        importance=importance,
-        tags=tags,
-        source=least_trusted(entry.source for entry in cited),
+        sources=tuple(dict.fromkeys(entry.message.message_id for entry in entries)),
+        said_at=max(entry.message.created_at for entry in entries),
+        kind=fields["kind"] if fields["kind"] in get_args(Kind) else "fact",
+        importance=float(min(1, max(0, importance))),
+        tags=tuple(dict.fromkeys(tag for tag in tags if _is_name(tag, MAX_TAG_CHARS)))[:MOST_TAGS],
+        source=least_trusted(entry.source for entry in entries),
         claims=tuple(filter(None, claims))[:MOST_CLAIMS],
-        corrects=corrects,
+        corrects=fields["corrects"],
     )
 
 
 def _claim(claim: Mapping[str, Any], speaker: str) -> Claim | None:
     """The claim with its subject and predicate spelled as those of the rules are."""
-    subject, predicate, object_ = (
-        " ".join(_field(claim, name, str, "").split())
-        for name in ("subject", "predicate", "object")
-    )
-    single, ends = (_field(claim, name, bool, False) for name in ("single", "ends"))
-    start, stop = (_moment(_field(claim, name, str, "")) for name in ("valid_from", "valid_to"))
-    predicate = re.sub(r"[\W_]+", " ", predicate.casefold()).strip()
+    fields = _read(claim, _CLAIM)
+    subject, object_ = (" ".join(fields[name].split()) for name in ("subject", "object"))
+    predicate = re.sub(r"[\W_]+", " ", fields["predicate"].casefold()).strip()
+    start, stop = _moment(fields["valid_from"]), _moment(fields["valid_to"])
     if not all(_is_name(part, MAX_NAME_CHARS) for part in (subject, predicate, object_)):
         return None
     if self_named := _SELF.fullmatch(subject):
@@ -344,8 +343,8 @@ def _claim(claim: Mapping[str, Any], speaker: str) -> Claim | None:
         object=object_,
         valid_from=start,
         valid_to=stop,
-        single=single or None,  # where the model does not say so, the predicate may
-        ends=ends,
+        single=fields["single"] or None,  # where the model does not say so, the predicate may
+        ends=fields["ends"],
     )
 
 
@@ -358,10 +357,6 @@ def _is_too_much(candidate: Candidate, accepted: Sequence[Candidate]) -> bool:
     )
 
 
-def _named_text(entry: LogEntry) -> str:
-    return f"{entry.message.name or ''} {shorten(entry.message.text, MAX_MESSAGE_CHARS)}"
-
-
 def _is_name(text: str, longest: int) -> bool:
     try:
         return 0 < len(check_text(text, "text")) <= longest and not UNSEEN.search(text)
@@ -369,40 +364,17 @@ def _is_name(text: str, longest: int) -> bool:
         return False
 
 
-def _importance(memory: Mapping[str, Any]) -> float:
-    value = memory.get("importance")
-    if value is None:
-        return 0.5
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        raise UnusableError("importance is not a number")
-    return float(min(1, max(0, value)))
-
-
-def _numbers(memory: Mapping[str, Any]) -> list[int]:
-    cited = memory.get("messages")
-    return _list({"messages": [cited] if isinstance(cited, int) else cited}, "messages", int)
-
-
-def _tags(memory: Mapping[str, Any]) -> tuple[str, ...]:
-    tags = (" ".join(tag.lower().split()) for tag in _list(memory, "tags", str))
-    return tuple(dict.fromkeys(tag for tag in tags if _is_name(tag, 40)))[:MOST_TAGS]
-
-
-def _field(item: Mapping[str, Any], name: str, kind: type[T], default: T) -> T:
-    value = item.get(name)
-    if value is None:
-        return default
-    if not isinstance(value, kind):
-        raise UnusableError(f"{name} is {type(value).__name__}, not {kind.__name__}")
-    return value
-
-
-def _list(item: Mapping[str, Any], name: str, kind: type[T]) -> list[T]:
-    values: list[Any] = _field(item, name, list, [])
-    for value in values:
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise UnusableError(f"{name} holds {type(value).__name__}, not {kind.__name__}")
-    return values
+def _read(item: Mapping[str, Any], kinds: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an item, each of its kind; empty where the answer leaves it out."""
+    fields: dict[str, Any] = {}
+    for name, kind in kinds.items():
+        fields[name] = value = item.get(name) if item.get(name) is not None else kind()
+        [inner] = get_args(kind) or [kind]
+        values = [value] if inner is kind else value
+        allowed = (int, float) if inner is float else (inner,)
+        if not isinstance(values, list) or any(type(each) not in allowed for each in values):
+            raise UnusableError(f"{name} is not of type {kind.__name__}")
+    return fields
 
 
 def _moment(text: str) -> datetime | None:

@@ -9,17 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memorist.errors import ConflictError
 from memorist.language.lexicon import category_of, tags_of
 from memorist.language.secrets import find_secrets
 from memorist.lifecycle.candidate import Candidate
+from memorist.lifecycle.keep import apply_changes
 from memorist.lifecycle.settings import DEFAULT_POLICY, Extraction, Policy
 from memorist.records.memories import Expire, MemoryItem, Promote
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
-
-ATTEMPTS = 5  # to apply changes while other processes change the same user's memories
 
 
 def refusal(message: Message, *, place: int, policy: Policy = DEFAULT_POLICY) -> str | None:
@@ -107,7 +105,9 @@ class Maintained:
         return sum(isinstance(change, Expire) for change in self.changes)
 
 
-def plan(items: Sequence[MemoryItem], now: datetime, extraction: Extraction) -> Maintained:
+def plan(
+    items: Sequence[MemoryItem], now: datetime, extraction: Extraction
+) -> list[Promote | Expire]:
     """The changes due among memories that have not ended. Pure."""
     policy = extraction.policy
     going = {item.id: "its time is over" for item in items if is_expired(item, now)}
@@ -119,27 +119,20 @@ def plan(items: Sequence[MemoryItem], now: datetime, extraction: Extraction) -> 
     rising = {item.id for item in promoted}
     rest = [item for item in items if item.id not in going and item.id not in rising]
     going |= {item.id: "made room for newer ones" for item in surplus(rest, policy)}
-    return Maintained(
-        changes=(
-            *(Promote(id=item.id) for item in promoted if item.id not in going),
-            *(Expire(id=id_, reason=why, at=now) for id_, why in going.items()),
-        )
-    )
+    return [
+        *(Promote(id=item.id) for item in promoted if item.id not in going),
+        *(Expire(id=id_, reason=why, at=now) for id_, why in going.items()),
+    ]
 
 
 def maintain(
     store: Store, scope: Scope, extraction: Extraction, now: datetime, *, dry_run: bool = False
 ) -> Maintained:
     """Make the changes due in a scope, or with `dry_run` only return them."""
-    for _ in range(ATTEMPTS):
-        version = store.version(scope)
+
+    def due() -> list[Promote | Expire]:
         items = [item for item in store.items(scope, current=False) if item.ended_at is None]
-        planned = plan(items, now, extraction)
-        if dry_run:
-            return replace(planned, dry_run=True)
-        try:
-            store.apply(scope, planned.changes, base_version=version)
-        except ConflictError:
-            continue  # another process was quicker: plan again
-        return planned
-    raise ConflictError("this user's memories keep changing; try again later")
+        return plan(items, now, extraction)
+
+    changes = due() if dry_run else apply_changes(store, scope, due)
+    return Maintained(changes=tuple(changes), dry_run=dry_run)

@@ -44,28 +44,15 @@ class Neighbours:
     texts: Sequence[str] = ()
 
 
-class PendingChanges:
-    """Changes collected one by one, each decided with regard to those before it."""
-
-    def __init__(self) -> None:
-        self.changes: list[Change] = []
-
-    def add(self, changes: Sequence[Change]) -> None:
-        """Collect further changes."""
-        self.changes += changes
-
-    def applied_to(self, neighbours: Neighbours) -> Neighbours:
-        """The neighbours as they would be once the pending changes are made."""
-        facts = after(neighbours.facts, self.changes)
-        ended = {ended_by(change) for change in self.changes}
-        ended |= {fact.memory for fact in facts if fact.id in ended}  # a memory ends with its fact
-        added = (one.record for one in self.changes if isinstance(one, Add | Supersede))
-        items = {one.id: one for one in (*neighbours.items, *added) if isinstance(one, MemoryItem)}
-        return Neighbours(
-            items=[item for item in items.values() if item.id not in ended],
-            facts=facts,
-            texts=neighbours.texts,
-        )
+def applied_to(neighbours: Neighbours, changes: Sequence[Change]) -> Neighbours:
+    """The neighbours as they are once some changes are made."""
+    facts = after(neighbours.facts, changes)
+    ended = {ended_by(change) for change in changes}
+    ended |= {fact.memory for fact in facts if fact.id in ended}  # a memory ends with its fact
+    added = (change.record for change in changes if isinstance(change, Add | Supersede))
+    items = {one.id: one for one in (*neighbours.items, *added) if isinstance(one, MemoryItem)}
+    current = [item for item in items.values() if item.id not in ended]
+    return Neighbours(items=current, facts=facts, texts=neighbours.texts)
 
 
 def reconcile(
@@ -85,8 +72,11 @@ def reconcile(
     if duplicate is not None:
         facts = list(_claims(candidate, neighbours.facts, scope, now, memory=None))
         if not any(isinstance(change, Supersede | Expire | Retract) for change in facts):
-            trusted = trust_of(candidate.source) >= trust_of(duplicate.source)
-            return [*([_reinforced(duplicate, candidate, policy)] if trusted else []), *facts]
+            room = max(policy.max_sources - len(duplicate.sources), 0)
+            again = Reinforce(
+                id=duplicate.id, sources=candidate.sources[:room], at=candidate.said_at
+            )
+            return [again, *facts] if _may_change(candidate, duplicate) else facts
     # Similar words that end a fact say something else: "Hamburg, not Berlin".
     item = _item(candidate, scope, policy)
     return [Add(item), *_claims(candidate, neighbours.facts, scope, now, memory=item.id)]
@@ -131,11 +121,8 @@ def derived_id(kind: str, sources: Sequence[str], *parts: str) -> str:
 
     Without source messages the id is new: what is stated again after it ended is another record.
     """
-    return _hash(kind, *sources, *parts) if sources else new_id()
-
-
-def _hash(*parts: str) -> str:
-    return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:32]
+    stated = "\x00".join((kind, *sources, *parts))
+    return hashlib.sha256(stated.encode()).hexdigest()[:32] if sources else new_id()
 
 
 def _duplicate(
@@ -143,28 +130,20 @@ def _duplicate(
 ) -> MemoryItem | None:
     if is_lesson(candidate):  # the same tools with the same end, however long they took
         return next((item for item in items if item.tags == candidate.tags), None)
-    best = max(items, key=lambda item: alike(candidate.text, item.text), default=None)
-    if best is None or alike(candidate.text, best.text) < policy.alike:
-        return None
-    return best
-
-
-def _reinforced(item: MemoryItem, candidate: Candidate, policy: Policy) -> Reinforce:
-    room = max(policy.max_sources - len(item.sources), 0)
-    return Reinforce(id=item.id, sources=candidate.sources[:room], at=candidate.said_at)
+    scored = [(alike(candidate.text, item.text), item) for item in items]
+    score, best = max(scored, key=lambda pair: pair[0], default=(0.0, None))
+    return best if score >= policy.alike else None
 
 
 def _item(candidate: Candidate, scope: Scope, policy: Policy) -> MemoryItem:
-    importance = candidate.importance
-    if importance is None:
-        importance = policy.base_importance
+    given = candidate.importance
     return MemoryItem(
         id=derived_id("memory", candidate.sources, candidate.text),
         scope=scope,
         text=candidate.text,
         kind=candidate.kind,
         category=candidate.category,
-        importance=importance,
+        importance=policy.base_importance if given is None else given,
         tags=candidate.tags,
         source=candidate.source,
         sources=candidate.sources,
@@ -181,9 +160,8 @@ def _claims(
             continue  # a plan is no fact yet
         topic = topic_of(claim.subject, claim.predicate)
         rivals = [fact for fact in facts if fact.topic == topic and fact.known_to is None]
-        changes = resolve_claim(
-            claim, rivals, candidate, _fact(claim, candidate, scope, now, memory)
-        )
+        new = _fact(claim, candidate, scope, now, memory)
+        changes = resolve_claim(claim, rivals, candidate, new)
         facts = after(facts, changes)
         yield from changes
 
@@ -240,21 +218,12 @@ def resolve_claim(
 
 def _shortened(fact: Fact, since: datetime, following: Fact) -> list[Change]:
     """A fact of the past, now believed to have ended when another one began."""
-    why = "told later"
-    by = following.id
-    changes: list[Change] = [Retract(id=fact.id, at=following.known_from, reason=why, by=by)]
+    why, by, known_from = "told later", following.id, following.known_from
+    changes: list[Change] = [Retract(id=fact.id, at=known_from, reason=why, by=by)]
     if (fact.valid_from or FIRST) < since:
         id_ = derived_id("fact", fact.sources, fact.id, since.isoformat())
-        shorter = replace(
-            fact,
-            id=id_,
-            valid_to=since,
-            known_from=following.known_from,
-            superseded_by=by,
-            reason=why,
-            ended_at=None,
-        )
-        changes.append(Add(shorter))
+        shorter = replace(fact, id=id_, valid_to=since, known_from=known_from, ended_at=None)
+        changes.append(Add(replace(shorter, superseded_by=by, reason=why)))
     return changes
 
 
@@ -272,27 +241,18 @@ def _restated(fact: Fact, since: datetime, candidate: Candidate, new: Fact) -> l
 def _correct(wrong: Sequence[Fact], right: Fact) -> list[Change]:
     """Retract wrong facts; the right one holds for as long as they seemed to."""
     since = min(fact.valid_from or FIRST for fact in wrong)
-    began = replace(right, valid_from=None if since == FIRST else since)
-    return [
-        *(
-            Retract(id=fact.id, at=right.known_from, reason="corrected", by=right.id)
-            for fact in wrong
-        ),
-        Add(began),
-    ]
+    at, by = right.known_from, right.id
+    retracted = [Retract(id=fact.id, at=at, reason="corrected", by=by) for fact in wrong]
+    return [*retracted, Add(replace(right, valid_from=None if since == FIRST else since))]
 
 
 def _until_next(new: Fact, since: datetime, others: Sequence[Fact]) -> Fact:
     """A fact of an earlier time that is learnt late: it held until the next one began."""
-    later = [fact for fact in others if fact.valid_from is not None and fact.valid_from > since]
-    if not later:
+    later = [(fact.valid_from, fact.id) for fact in others if (fact.valid_from or since) > since]
+    began, id_ = min(later, key=lambda pair: pair[0] or since, default=(None, None))
+    if began is None or (new.valid_to is not None and new.valid_to <= began):
         return new
-    following = min(later, key=lambda fact: fact.valid_from or since)
-    if new.valid_to is not None and new.valid_to <= (following.valid_from or since):
-        return new
-    return replace(
-        new, valid_to=following.valid_from, superseded_by=following.id, reason="told later"
-    )
+    return replace(new, valid_to=began, superseded_by=id_, reason="told later")
 
 
 def _fact(
@@ -326,5 +286,5 @@ def _gives_way(fact: Fact, candidate: Candidate, new: Fact) -> bool:
     return less and began_before and fact.valid_to is None and new.valid_to is None
 
 
-def _may_change(candidate: Candidate, fact: Fact) -> bool:
-    return trust_of(candidate.source) >= trust_of(fact.source)
+def _may_change(candidate: Candidate, record: MemoryItem | Fact) -> bool:
+    return trust_of(candidate.source) >= trust_of(record.source)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-import random
-import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -17,12 +15,11 @@ from memorist.errors import (
     ConflictError,
     LeaseLostError,
     MemoristError,
-    NotFoundError,
     ProviderError,
     StoreError,
 )
-from memorist.lifecycle.candidate import Candidate
-from memorist.lifecycle.derive import Deriver, SessionBatch
+from memorist.lifecycle.derive import Deriver
+from memorist.lifecycle.keep import apply_changes
 from memorist.lifecycle.policy import maintain
 from memorist.lifecycle.settings import Extraction
 from memorist.records.message import Job
@@ -32,8 +29,6 @@ from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.jobs import EXIT_SECONDS, ForegroundGate, JobRunner, extraction_kinds
 
-ATTEMPTS = 20  # to apply changes while other processes change the same user's memories
-BACKOFF_SECONDS = 0.01  # longer with each attempt
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 LONGEST_RETRY_AFTER = 3_600.0  # seconds that a model server may ask for
@@ -149,23 +144,9 @@ class Worker(JobRunner):
         candidates = self._deriver.candidates(batch)
         if candidates:  # without any, the model may not have been asked
             self._next_pause = FIRST_PAUSE
-        for attempt in range(ATTEMPTS):
-            time.sleep(random.uniform(0, BACKOFF_SECONDS * attempt))
-            try:
-                self._apply(jobs, batch, candidates)
-            except LeaseLostError:
-                raise
-            except (ConflictError, NotFoundError):
-                continue  # another process changed this user's memories: decide again
-            return
-        raise ConflictError("this user's memories keep changing")
-
-    def _apply(
-        self, jobs: Sequence[Job], batch: SessionBatch, candidates: Sequence[Candidate]
-    ) -> None:
-        version = self._store.version(batch.home)
-        changes = self._deriver.changes(batch, candidates)
-        self._store.apply(batch.home, changes, done=jobs, base_version=version)
+        changes = apply_changes(
+            self._store, batch.home, lambda: self._deriver.changes(batch, candidates), jobs
+        )
         _count_done(jobs)
         every = self._extraction.maintain_every
         if every and changes:
@@ -188,10 +169,8 @@ class Worker(JobRunner):
 
     def _pause_model(self, error: ProviderError) -> None:
         """Ask the model ever more rarely while it does not answer, or may not be asked."""
-        asked = error.retry_after_s
-        seconds = self._next_pause
-        if asked is not None:
-            seconds = max(min(asked, LONGEST_RETRY_AFTER), seconds)
+        asked = min(error.retry_after_s or 0.0, LONGEST_RETRY_AFTER)
+        seconds = max(asked, self._next_pause)
         self.pause(seconds)
         self._next_pause = min(self._next_pause * 2, LONGEST_PAUSE)
         log.warning("memories wait for %.0f s: %s", seconds, error)
