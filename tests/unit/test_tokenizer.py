@@ -128,6 +128,7 @@ def test_an_unknown_encoding_or_a_margin_that_undercounts_is_refused() -> None:
 def test_where_the_library_has_no_wheel_bytes_are_weighed(monkeypatch: Any) -> None:
     monkeypatch.setitem(__import__("sys").modules, "toktok", None)
     tokenizers._toktok.cache_clear()
+    tokenizers._loaded.cache_clear()
     try:
         found = tokenizer_for("gpt-4o")
         assert (found.name, found.exact) == ("estimate:bytes", False)
@@ -135,6 +136,7 @@ def test_where_the_library_has_no_wheel_bytes_are_weighed(monkeypatch: Any) -> N
             Encoding("o200k_base").count(["x"])
     finally:
         tokenizers._toktok.cache_clear()
+        tokenizers._loaded.cache_clear()
 
 
 def test_an_estimate_counts_every_digit_and_rounds_up() -> None:

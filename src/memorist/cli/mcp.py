@@ -75,7 +75,7 @@ def serve(
 
     settings = Settings.from_environment()
     agent = agent or settings.agent or None
-    url = settings.url if db is None else db
+    url = opt.database_url(db, settings)
     with connect(url) if opt.is_server(url) else Memory(db) as memory:
         build_server(memory, user=user, agent=agent).run()
 

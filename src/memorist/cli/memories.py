@@ -12,7 +12,6 @@ from rich.text import Text
 from memorist.cli import options as opt
 from memorist.cli import render
 from memorist.cli.render import console, safe_text
-from memorist.config import Settings
 from memorist.lifecycle.policy import Maintained
 from memorist.lifecycle.settings import Extraction, Retention
 from memorist.records.memories import Change, Expire, MemoryItem, Restore, Retract
@@ -143,10 +142,9 @@ def maintain(
         "half_life": None if half_life is None else timedelta(days=half_life),
     }
     rule: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    if rule:
-        opt.database_url(db, Settings.from_environment(), "maintain with a retention rule")
     extraction = Extraction(retention=(Retention(**rule),) if rule else ())
-    with opt.open_memory(db, user, extraction=extraction) as (memory, user):
+    command = "maintain with a retention rule" if rule else ""
+    with opt.open_memory(db, user, extraction=extraction, local_command=command) as (memory, user):
         users = [scope.user for scope in memory.users()] if everyone else [user]
         items = [] if everyone else memory.memories.list(user=user, current=False)
         results = {name: memory.memories.maintain(user=name, dry_run=dry_run) for name in users}

@@ -49,15 +49,16 @@ def open_memory(
     worker: bool = True,
     extraction: Extraction | None = None,
     wrap: Callable[[Any], Any] = lambda store: store,
+    local_command: str = "",
 ) -> Iterator[tuple[Memory, str]]:
     """The memory that the options and the environment name, and the user whose it is.
 
     Without `worker` nothing runs in the background: new jobs wait in the queue. Where a model is
     set they wait too, for `memorist worker`: a command ends before the model's answer would be
-    used. A server has a worker of its own.
+    used. A server has a worker of its own; it cannot run a `local_command`.
     """
     settings = Settings.from_environment()
-    url = settings.url if database is None else database
+    url = database_url(database, settings, local_command)
     if is_server(url):
         memory = connect(url, key=settings.key)
     else:
@@ -78,23 +79,15 @@ def is_server(url: str) -> bool:
     return url.startswith(("http://", "https://"))
 
 
-def database_url(database: str | None, settings: Settings, command: str) -> str:
-    """The URL of the database itself, for the commands that a server cannot run."""
+def database_url(database: str | None, settings: Settings, local_command: str = "") -> str:
+    """The URL that the options or the settings name; for a `local_command`, not a server's."""
     url = settings.url if database is None else database
-    if is_server(url):
+    if local_command and is_server(url):
         raise ConfigError(
-            f"memorist {command} needs the database itself: run it where the server runs, and "
-            "give --db a file or a postgresql:// URL"
+            f"memorist {local_command} needs the database itself: run it where the server runs, "
+            "and give --db a file or a postgresql:// URL"
         )
     return url
-
-
-@contextmanager
-def open_database(database: str | None, command: str) -> Iterator[Memory]:
-    """The memory without a worker, for a command that a server cannot run."""
-    database_url(database, Settings.from_environment(), command)
-    with open_memory(database, worker=False) as (memory, _):
-        yield memory
 
 
 def catch_up(memory: Memory, user: str) -> None:

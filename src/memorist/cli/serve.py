@@ -180,7 +180,7 @@ def rotate(
 @contextmanager
 def _open_keys(db: str | None, tenant: str | None) -> Iterator[tuple[Keys, str]]:
     """The keys of the database, and the tenant that the options or the environment name."""
-    with opt.open_database(db, "keys") as memory:
+    with opt.open_memory(db, worker=False, local_command="keys") as (memory, _):
         yield Keys(memory.keys), Settings.from_environment().tenant if tenant is None else tenant
 
 

@@ -75,7 +75,7 @@ def _state(job: Job) -> Text:
 
 def backup(file: File, db: opt.LocalDatabase = None) -> None:
     """Copy the database into a new file; others may use it meanwhile."""
-    with opt.open_database(db, "backup") as memory:
+    with opt.open_memory(db, worker=False, local_command="backup") as (memory, _):
         memory.backup(file)
     console.print(f"copied, {file.stat().st_size:,} bytes", highlight=False)
 

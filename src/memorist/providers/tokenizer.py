@@ -20,7 +20,6 @@ ENCODINGS = ("o200k_base", "cl100k_base", "o200k_harmony", "qwen3.5")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _DIGITS = re.compile("[0-9]{2,}")
 _loading = Lock()
-_ready: set[str] = set()
 
 
 class Tokenizer(Protocol):
@@ -144,22 +143,17 @@ def longest_start(text: str, max_tokens: int, count: Callable[[str], int]) -> st
     return text[:fits]
 
 
-# Where the name begins: after a provider ("openai:", "azure/", "bedrock/openai.") or at once.
-_FAMILIES = tuple(
-    (rf"(?<![\w-])(?:{names})", encoding)
-    for names, encoding in (
-        (r"gpt-?oss", "o200k_harmony"),
-        (r"(?:chat)?gpt-4o|gpt-4\.[15]|gpt-5|o[134](?![\w.])", "o200k_base"),
-        (r"gpt-4(?![\w.])|gpt-3\.?5|text-embedding-(?:3-|ada-002)", "cl100k_base"),
-        (r"qwen-?3\.5", "qwen3.5"),
-    )
-)
+_START = r"(?<![\w-])"  # of a name: after a provider ("openai:", "bedrock/openai.") or at once
 _OLD_CLAUDE = r"-(?:instant|v?[123](?!\d)|(?:opus-|sonnet-|haiku-)?4(?![-.](?:[7-9]|\d\d)(?!\d)))"
-_MARGINS = (
+_MODELS: tuple[tuple[str, str | int], ...] = (  # the vocabulary, or the margin in percent
+    (rf"{_START}gpt-?oss", "o200k_harmony"),
+    (rf"{_START}(?:(?:chat)?gpt-4o|gpt-4\.[15]|gpt-5|o[134](?![\w.]))", "o200k_base"),
+    (rf"{_START}(?:gpt-4(?![\w.])|gpt-3\.?5|text-embedding-(?:3-|ada-002))", "cl100k_base"),
+    (rf"{_START}qwen-?3\.5", "qwen3.5"),
     (rf"claude(?!{_OLD_CLAUDE})", 180),
     (r"llama-?[34]|deepseek-(?:chat|reasoner|v3|r1)|qwen|qwq", 110),
+    ("", 135),
 )
-OTHERS = 135
 
 
 def tokenizer_for(model: str = "") -> Tokenizer:
@@ -173,11 +167,10 @@ def tokenizer_for(model: str = "") -> Tokenizer:
     name = model.strip().lower()
     if not name:
         return Encoding("o200k_base")
-    for family, encoding in _FAMILIES:
-        if re.search(family, name):
-            return Encoding(encoding)
-    margin = next((percent for family, percent in _MARGINS if re.search(family, name)), OTHERS)
-    return Estimate(Encoding("cl100k_base"), margin)
+    counted = next(counted for family, counted in _MODELS if re.search(family, name))
+    if isinstance(counted, str):
+        return Encoding(counted)
+    return Estimate(Encoding("cl100k_base"), counted)
 
 
 @cache
@@ -189,14 +182,13 @@ def _toktok() -> Any:
         return None
 
 
+@cache
 def _loaded(encoding: str) -> Any:
     toktok = _toktok()
     if toktok is None:
         raise ProviderError("toktok-rs cannot be loaded here; tokenizer_for() gives an estimate")
-    if encoding not in _ready:
-        with _loading:  # two threads would each build the vocabulary
-            toktok.batch_count([""], encoding, 1)
-            _ready.add(encoding)
+    with _loading:  # two threads would each build the vocabulary
+        toktok.batch_count([""], encoding, 1)
     return toktok
 
 
