@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.text import Text
@@ -22,26 +22,18 @@ EXAMPLES = 2
 TEXT_CHARS = 120
 _STYLES = {"secret": "red", "injection": "red", "contradictory": "yellow"}
 
-Export = Annotated[
-    Path | None,
-    typer.Argument(help="A mem0 export: JSON, JSON lines, zip or gzip. Default: the database."),
-]
-Show = Annotated[
-    int, typer.Option("--show", min=0, help="Show the texts of so many findings of each kind.")
-]
-FailOver = Annotated[
-    float | None,
-    typer.Option(min=0, max=1, help="Exit with code 1 if the share of junk is above this."),
-]
-
 
 def audit(
-    file: Export = None,
+    file: Path | None = typer.Argument(
+        None, help="A mem0 export: JSON, JSON lines, zip or gzip. Default: the database."
+    ),
     user: opt.User = None,
     db: opt.Database = None,
     as_json: opt.AsJson = False,
-    show: Show = 0,
-    fail_over: FailOver = None,
+    show: int = typer.Option(0, min=0, help="Show the texts of so many findings of each kind."),
+    fail_over: float | None = typer.Option(
+        None, min=0, max=1, help="Exit with code 1 if the share of junk is above this."
+    ),
 ) -> None:
     """Find junk, duplicates, contradictions, secrets and more. Reads only; needs no model."""
     facts: list[Fact] = []

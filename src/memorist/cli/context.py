@@ -32,15 +32,6 @@ UNITS = {
 COLOURS = {"system": "magenta", "user": "cyan", "assistant": "green", "tool": "yellow"}
 DEFAULT = Window()
 
-MaxTokens = Annotated[
-    int, typer.Option("--max-tokens", "-t", min=1, help="The size of the model's window.")
-]
-Model = Annotated[str, typer.Option(help="Whose tokens to count, e.g. gpt-4o.")]
-System = Annotated[
-    str | None, typer.Option(help="The system prompt. Default: the one the session begins with.")
-]
-OnlyReceipt = Annotated[bool, typer.Option("--receipt", help="Only the receipt.")]
-
 
 class ReadOnlySummaries:
     """A store that keeps no summaries: a look through a small window must not shorten what an
@@ -61,12 +52,16 @@ def context(
     user: opt.User = None,
     agent: opt.Agent = None,
     session: opt.SessionId = None,
-    max_tokens: MaxTokens = DEFAULT.max_tokens,
-    model: Model = "",
-    system: System = None,
+    max_tokens: int = typer.Option(
+        DEFAULT.max_tokens, "--max-tokens", "-t", min=1, help="The size of the model's window."
+    ),
+    model: str = typer.Option("", help="Whose tokens to count, e.g. gpt-4o."),
+    system: str | None = typer.Option(
+        None, help="The system prompt. Default: the one the session begins with."
+    ),
     library: opt.LibraryName = None,
     deadline: opt.Deadline = 5_000,
-    receipt: OnlyReceipt = False,
+    receipt: bool = typer.Option(False, "--receipt", help="Only the receipt."),
     db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -26,32 +26,14 @@ if TYPE_CHECKING:
 URI_CHARS = 40  # shown of a uri while it is read, from its end
 PREVIEW_CHARS = 60
 
-Paths = Annotated[list[Path], typer.Argument(help="Markdown, text, HTML, PDF; or folders.")]
-Prune = Annotated[
-    bool, typer.Option("--prune", help="Remove what is no longer in the folders it came from.")
-]
-Ask = Annotated[str | None, typer.Option("--ask", help="Show what bears on this question.")]
-Tokens = Annotated[int, typer.Option("--tokens", "-t", help="How many tokens to show at most.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", help="How many articles at most.")]
-Remove = Annotated[
-    str | None, typer.Option("--remove", help="Remove one, by its id or the end of it.")
-]
-Append = Annotated[
-    str | None, typer.Option(help="Add this text at the end; `-` reads standard input.")
-]
-Write = Annotated[
-    str | None, typer.Option(help="Replace the notes by this file; `-` reads standard input.")
-]
-Versions = Annotated[bool, typer.Option("--versions", help="List every version.")]
-At = Annotated[int | None, typer.Option(help="Show them as they were at this version.")]
-Restore = Annotated[int | None, typer.Option(help="Go back to this version.")]
-
 
 def ingest(
-    paths: Paths,
+    paths: list[Path] = typer.Argument(help="Markdown, text, HTML, PDF; or folders."),
     library: opt.LibraryName = None,
     user: opt.User = None,
-    prune: Prune = False,
+    prune: bool = typer.Option(
+        False, "--prune", help="Remove what is no longer in the folders it came from."
+    ),
     db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -87,10 +69,10 @@ def ingest(
 def articles(
     library: opt.LibraryName = None,
     user: opt.User = None,
-    ask: Ask = None,
-    tokens: Tokens = 1_000,
-    limit: Limit = 3,
-    remove: Remove = None,
+    ask: str | None = typer.Option(None, "--ask", help="Show what bears on this question."),
+    tokens: int = typer.Option(1_000, "--tokens", "-t", help="How many tokens to show at most."),
+    limit: int = typer.Option(3, "--limit", "-n", help="How many articles at most."),
+    remove: str | None = typer.Option(None, help="Remove one, by its id or the end of it."),
     db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -140,11 +122,15 @@ def _show_excerpts(excerpts: list[Retrieved], as_json: bool) -> None:
 def notes(
     user: opt.User = None,
     agent: opt.Agent = None,
-    append: Append = None,
-    write: Write = None,
-    versions: Versions = False,
-    at: At = None,
-    restore: Restore = None,
+    append: str | None = typer.Option(
+        None, help="Add this text at the end; `-` reads standard input."
+    ),
+    write: str | None = typer.Option(
+        None, help="Replace the notes by this file; `-` reads standard input."
+    ),
+    versions: bool = typer.Option(False, "--versions", help="List every version."),
+    at: int | None = typer.Option(None, help="Show them as they were at this version."),
+    restore: int | None = typer.Option(None, help="Go back to this version."),
     db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 
@@ -44,29 +44,21 @@ CLIENTS = {
     "vscode": McpClient("{settings}/Code/User/mcp.json", ".vscode/mcp.json", "servers"),
 }
 
-Whose = Annotated[
-    str | None,
-    typer.Option(
-        "--user",
-        "-u",
-        envvar="MEMORIST_USER",
-        help="Whose memory. Without one, each call names its user.",
-    ),
-]
-Which = Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {', '.join(CLIENTS)}.")]
-Url = Annotated[str | None, typer.Option("--url", help="A running server: http://…")]
-Key = Annotated[
-    str | None, typer.Option("--key", envvar="MEMORIST_KEY", help="The key to that server.")
-]
-Project = Annotated[bool, typer.Option("--project", help="For this folder only, not for all.")]
-Print = Annotated[bool, typer.Option("--print", help="Only print what would be written.")]
-
 mcp = typer.Typer(invoke_without_command=True)
 
 
 @mcp.callback()
 def serve(
-    context: typer.Context, user: Whose = None, agent: opt.Agent = None, db: opt.Database = None
+    context: typer.Context,
+    user: str | None = typer.Option(
+        None,
+        "--user",
+        "-u",
+        envvar="MEMORIST_USER",
+        help="Whose memory. Without one, each call names its user.",
+    ),
+    agent: opt.Agent = None,
+    db: opt.Database = None,
 ) -> None:
     """Serve the memory as MCP tools over standard input and output, until the client leaves."""
     if context.invoked_subcommand is not None:
@@ -82,15 +74,17 @@ def serve(
 
 @mcp.command()
 def install(
-    client: Which,
+    client: str = typer.Argument(metavar="CLIENT", help=f"One of {', '.join(CLIENTS)}."),
     user: opt.User = None,
     agent: opt.Agent = None,
     db: opt.Database = None,
-    url: Url = None,
-    key: Key = None,
-    project: Project = False,
+    url: str | None = typer.Option(None, "--url", help="A running server: http://…"),
+    key: str | None = typer.Option(
+        None, "--key", envvar="MEMORIST_KEY", help="The key to that server."
+    ),
+    project: bool = typer.Option(False, "--project", help="For this folder only, not for all."),
     yes: opt.Yes = False,
-    only_print: Print = False,
+    only_print: bool = typer.Option(False, "--print", help="Only print what would be written."),
 ) -> None:
     """Add this memory to a client's settings; shows what it would write and where, and asks.
 

@@ -19,37 +19,17 @@ from memorist.records.values import now
 
 TEXT_CHARS = 120
 
-Ended = Annotated[bool, typer.Option("--all", help="Also those that have ended, with the reason.")]
 Category = Annotated[str | None, typer.Option(help="Only of this category.")]
-Kind = Annotated[
-    str | None, typer.Option(help="Only: concept, episode, fact, procedure or working.")
-]
-Valid = Annotated[datetime | None, typer.Option(help="What was true then. Default: now.")]
-Known = Annotated[datetime | None, typer.Option(help="By what was known then. Default: now.")]
-AllTimes = Annotated[bool, typer.Option("--all", help="Also what is no longer true.")]
-RecordId = Annotated[
-    str, typer.Argument(metavar="ID", help="Its id, or the end of it that the tables show.")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
-MaxAge = Annotated[
-    float | None, typer.Option(min=0, metavar="DAYS", help="Expire memories that are older.")
-]
-MaxCount = Annotated[int | None, typer.Option(min=0, help="Keep at most so many memories.")]
-MinImportance = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Expire memories that are less important.")
-]
-HalfLife = Annotated[
-    float | None,
-    typer.Option(min=0, metavar="DAYS", help="Importance halves after so long unused."),
-]
 
 
 def memories(
     user: opt.User = None,
     agent: opt.Agent = None,
-    all_: Ended = False,
+    all_: bool = typer.Option(False, "--all", help="Also those that have ended, with the reason."),
     category: Category = None,
-    kind: Kind = None,
+    kind: str | None = typer.Option(
+        None, help="Only: concept, episode, fact, procedure or working."
+    ),
     db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -77,9 +57,9 @@ def _memory_text(item: MemoryItem) -> Text:
 def facts(
     user: opt.User = None,
     agent: opt.Agent = None,
-    valid: Valid = None,
-    known: Known = None,
-    all_: AllTimes = False,
+    valid: datetime | None = typer.Option(None, help="What was true then. Default: now."),
+    known: datetime | None = typer.Option(None, help="By what was known then. Default: now."),
+    all_: bool = typer.Option(False, "--all", help="Also what is no longer true."),
     db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -100,7 +80,10 @@ def facts(
 
 
 def undo(
-    id_: RecordId, user: opt.User = None, db: opt.Database = None, as_json: opt.AsJson = False
+    id_: str = typer.Argument(metavar="ID", help="Its id, or the end of it that the tables show."),
+    user: opt.User = None,
+    db: opt.Database = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Take back the last change of a memory or a fact."""
     with opt.open_memory(db, user) as (memory, user):
@@ -122,12 +105,18 @@ def undo(
 def maintain(
     user: opt.User = None,
     everyone: opt.Everyone = False,
-    dry_run: DryRun = False,
-    max_age: MaxAge = None,
-    max_count: MaxCount = None,
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be done."),
+    max_age: float | None = typer.Option(
+        None, min=0, metavar="DAYS", help="Expire memories that are older."
+    ),
+    max_count: int | None = typer.Option(None, min=0, help="Keep at most so many memories."),
     category: Category = None,
-    min_importance: MinImportance = None,
-    half_life: HalfLife = None,
+    min_importance: float | None = typer.Option(
+        None, min=0, max=1, help="Expire memories that are less important."
+    ),
+    half_life: float | None = typer.Option(
+        None, min=0, metavar="DAYS", help="Importance halves after so long unused."
+    ),
     db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.table import Table
@@ -19,27 +19,10 @@ from memorist.records.query import Hit, Recall
 
 BAR_CHARS = 20
 
-MessageText = Annotated[str, typer.Argument(help="What was said; `-` reads standard input.")]
-Role = Annotated[str, typer.Option("--role", "-r", help="user, assistant, system or tool.")]
-Last = Annotated[int, typer.Option("--last", "-n", help="How many, from the end.")]
-Session = Annotated[str | None, typer.Option("--session", "-s", help="All of this session.")]
-MessageId = Annotated[str | None, typer.Option("--message", help="The message with this id.")]
-Source = Annotated[
-    str | None, typer.Option(help="All that came from: user, assistant, tool, import, web, system.")
-]
-Everything = Annotated[bool, typer.Option("--everything", help="All of the user's.")]
-Question = Annotated[str, typer.Argument(help="What to look for.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", help="How many at most.")]
-Kind = Annotated[str | None, typer.Option(help="Only: message, memory, fact, note or article.")]
-SaidBy = Annotated[str | None, typer.Option(help="Only what user, assistant, tool or system said.")]
-After = Annotated[datetime | None, typer.Option(help="Only what was said at or after.")]
-Before = Annotated[datetime | None, typer.Option(help="Only what was said at or before.")]
-Explain = Annotated[bool, typer.Option("--explain", "-x", help="Show what made up each score.")]
-
 
 def remember(
-    text: MessageText,
-    role: Role = "user",
+    text: str = typer.Argument(help="What was said; `-` reads standard input."),
+    role: str = typer.Option("user", "--role", "-r", help="user, assistant, system or tool."),
     user: opt.User = None,
     agent: opt.Agent = None,
     session: opt.SessionId = None,
@@ -56,17 +39,17 @@ def remember(
 
 
 def recall(
-    question: Question,
+    question: str = typer.Argument(help="What to look for."),
     user: opt.User = None,
     agent: opt.Agent = None,
     session: opt.SessionId = None,
-    limit: Limit = 10,
-    kind: Kind = None,
-    role: SaidBy = None,
-    after: After = None,
-    before: Before = None,
+    limit: int = typer.Option(10, "--limit", "-n", help="How many at most."),
+    kind: str | None = typer.Option(None, help="Only: message, memory, fact, note or article."),
+    role: str | None = typer.Option(None, help="Only what user, assistant, tool or system said."),
+    after: datetime | None = typer.Option(None, help="Only what was said at or after."),
+    before: datetime | None = typer.Option(None, help="Only what was said at or before."),
     deadline: opt.Deadline = 5_000,
-    explain: Explain = False,
+    explain: bool = typer.Option(False, "--explain", "-x", help="Show what made up each score."),
     db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -137,7 +120,7 @@ def history(
     user: opt.User = None,
     agent: opt.Agent = None,
     session: opt.SessionId = None,
-    last: Last = 20,
+    last: int = typer.Option(20, "--last", "-n", help="How many, from the end."),
     db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -157,10 +140,12 @@ def history(
 def forget(
     user: opt.User = None,
     agent: opt.Agent = None,
-    session: Session = None,
-    message: MessageId = None,
-    source: Source = None,
-    everything: Everything = False,
+    session: str | None = typer.Option(None, "--session", "-s", help="All of this session."),
+    message: str | None = typer.Option(None, "--message", help="The message with this id."),
+    source: str | None = typer.Option(
+        None, help="All that came from: user, assistant, tool, import, web, system."
+    ),
+    everything: bool = typer.Option(False, "--everything", help="All of the user's."),
     yes: opt.Yes = False,
     db: opt.Database = None,
     as_json: opt.AsJson = False,

@@ -27,52 +27,36 @@ if TYPE_CHECKING:
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
-Host = Annotated[str, typer.Option(help="The address to listen on; other machines need a key.")]
-Port = Annotated[
-    int, typer.Option(min=0, max=65_535, help="The port to listen on; 0 takes a free one.")
-]
-Workers = Annotated[int, typer.Option(min=1, max=64, help="How many processes serve.")]
-Whose = Annotated[
-    str | None,
-    typer.Option("--user", "-u", help="Whose memory it is where no key is needed. Default: `me`."),
-]
-Auth = Annotated[
-    bool | None,
-    typer.Option("--auth/--no-auth", help="Require keys. Default: unless only you can connect."),
-]
-HostNames = Annotated[
-    list[str] | None, typer.Option(help="A host name to answer to; may be given several times.")
-]
-Origins = Annotated[
-    list[str] | None, typer.Option(help="A web origin to allow; may be given several times.")
-]
-Rate = Annotated[
-    float | None, typer.Option(min=0, help="Requests a second of one caller; 0: no limit.")
-]
 KeyId = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `keys list` shows it.")]
 Tenant = Annotated[str | None, typer.Option(help="Of which tenant. Default: MEMORIST_TENANT.")]
-ForUser = Annotated[str | None, typer.Option("--user", "-u", help="Whose memory it opens.")]
-Admin = Annotated[bool, typer.Option("--admin", help="It opens the memory of all users.")]
-Label = Annotated[str, typer.Option(help="What it is for, to tell it from others.")]
-Expires = Annotated[str | None, typer.Option(metavar="90d", help="How long it is valid.")]
-Grace = Annotated[
-    str | None,
-    typer.Option(metavar="24h", help="How long the old key stays valid. Default: until revoked."),
-]
 
 keys = typer.Typer(help="Create, list, rotate and revoke the API keys of the servers.")
 
 
 def serve(
-    host: Host = "127.0.0.1",
-    port: Port = 7077,
-    workers: Workers = 1,
-    user: Whose = None,
+    host: str = typer.Option(
+        "127.0.0.1", help="The address to listen on; other machines need a key."
+    ),
+    port: int = typer.Option(
+        7077, min=0, max=65_535, help="The port to listen on; 0 takes a free one."
+    ),
+    workers: int = typer.Option(1, min=1, max=64, help="How many processes serve."),
+    user: str | None = typer.Option(
+        None, "--user", "-u", help="Whose memory it is where no key is needed. Default: `me`."
+    ),
     db: opt.LocalDatabase = None,
-    auth: Auth = None,
-    allow_host: HostNames = None,
-    allow_origin: Origins = None,
-    rate: Rate = None,
+    auth: bool | None = typer.Option(
+        None, "--auth/--no-auth", help="Require keys. Default: unless only you can connect."
+    ),
+    allow_host: list[str] | None = typer.Option(
+        None, help="A host name to answer to; may be given several times."
+    ),
+    allow_origin: list[str] | None = typer.Option(
+        None, help="A web origin to allow; may be given several times."
+    ),
+    rate: float | None = typer.Option(
+        None, min=0, help="Requests a second of one caller; 0: no limit."
+    ),
 ) -> None:
     """Serve the memory over HTTP and MCP, with its worker, until stopped."""
     from memorist.server.http import run  # here: the other commands start without it
@@ -118,10 +102,10 @@ def _print_addresses(settings: Settings, at: Address) -> None:
 
 @keys.command()
 def create(
-    user: ForUser = None,
-    admin: Admin = False,
-    label: Label = "",
-    expires: Expires = None,
+    user: str | None = typer.Option(None, "--user", "-u", help="Whose memory it opens."),
+    admin: bool = typer.Option(False, "--admin", help="It opens the memory of all users."),
+    label: str = typer.Option("", help="What it is for, to tell it from others."),
+    expires: str | None = typer.Option(None, metavar="90d", help="How long it is valid."),
     tenant: Tenant = None,
     db: opt.LocalDatabase = None,
     as_json: opt.AsJson = False,
@@ -164,7 +148,9 @@ def revoke(key_id: KeyId, tenant: Tenant = None, db: opt.LocalDatabase = None) -
 @keys.command()
 def rotate(
     key_id: KeyId,
-    grace: Grace = None,
+    grace: str | None = typer.Option(
+        None, metavar="24h", help="How long the old key stays valid. Default: until revoked."
+    ),
     tenant: Tenant = None,
     db: opt.LocalDatabase = None,
     as_json: opt.AsJson = False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 from rich.text import Text
@@ -26,18 +26,14 @@ SLOW_MS = {"remember": 50.0, "recall": 50.0, "history": 20.0, "forget": 50.0}
 DEADLINE_MS = 5_000.0  # long, to tell what is slow from what fails
 _STYLES = {"ok": "green", "slow": "yellow", "warning": "yellow", "fails": "red"}
 
-Dead = Annotated[bool, typer.Option("--dead", help="Only those that were given up.")]
-Retry = Annotated[
-    str | None, typer.Option(metavar="ID|all", help="Put what was given up back into the queue.")
-]
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The new file to copy into.")]
-
 
 def jobs(
     user: opt.User = None,
     everyone: opt.Everyone = False,
-    dead: Dead = False,
-    retry: Retry = None,
+    dead: bool = typer.Option(False, "--dead", help="Only those that were given up."),
+    retry: str | None = typer.Option(
+        None, metavar="ID|all", help="Put what was given up back into the queue."
+    ),
     db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -73,7 +69,10 @@ def _state(job: Job) -> Text:
     return Text("dead", "red") if job.dead else Text("taken" if job.lease else "waiting")
 
 
-def backup(file: File, db: opt.LocalDatabase = None) -> None:
+def backup(
+    file: Path = typer.Argument(metavar="FILE", help="The new file to copy into."),
+    db: opt.LocalDatabase = None,
+) -> None:
     """Copy the database into a new file; others may use it meanwhile."""
     with opt.open_memory(db, worker=False, local_command="backup") as (memory, _):
         memory.backup(file)
