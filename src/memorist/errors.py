@@ -32,6 +32,9 @@ a user said: lengths, field names and types only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class MemoristError(Exception):
     """The root of all errors raised on purpose by Memorist."""
@@ -153,6 +156,15 @@ class MissingExtraError(MemoristError, ImportError):
     def __init__(self, extra: str, distribution: str = "memorist") -> None:
         self.extra = extra
         super().__init__(f'this needs an optional part: pip install "{distribution}[{extra}]"')
+
+
+@contextmanager
+def needs_extra(extra: str, distribution: str = "memorist") -> Iterator[None]:
+    """Turn an ImportError in the block into a `MissingExtraError`, which names what to install."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(extra, distribution) from error
 
 
 # The first that fits is used, so an error stands before its parents.

@@ -24,9 +24,9 @@ from memorist.errors import (
     ConflictError,
     InvalidError,
     MemoristError,
-    MissingExtraError,
     ProviderError,
     StoreError,
+    needs_extra,
 )
 from memorist.memory import Memory
 from memorist.providers.chat_model import ChatModel
@@ -35,7 +35,7 @@ from memorist.records.query import Filters, Hit
 from memorist.records.scope import Scope
 from memorist.views.library import Library
 
-try:
+with needs_extra("langchain"):
     from langchain_core.callbacks import (
         AsyncCallbackManagerForRetrieverRun,
         CallbackManagerForRetrieverRun,
@@ -45,8 +45,6 @@ try:
     from langchain_core.messages import BaseMessage
     from langchain_core.retrievers import BaseRetriever
     from pydantic import Field, model_validator
-except ImportError as error:
-    raise MissingExtraError("langchain") from error
 
 NOTHING = "(Nothing was said before.)"
 _SCOPE = Scope(user="summary", session="summary")  # of summaries, which are not stored

@@ -13,36 +13,21 @@ from datetime import timedelta
 from typing import Any
 
 from memorist.aio import in_thread
-from memorist.errors import InvalidError, MissingExtraError, RecordError
+from memorist.errors import InvalidError, RecordError, needs_extra
 from memorist.memory import Memory
 from memorist.records.entry import Answer, Ask, Entry, Get, Namespace, Namespaces, Put, Search
 from memorist.records.query import Forgotten
 from memorist.records.scope import shared_scope
 
-try:
-    from langgraph.store.base import (
-        BaseStore,
-        GetOp,
-        Item,
-        ListNamespacesOp,
-        MatchCondition,
-        Op,
-        PutOp,
-        Result,
-        SearchItem,
-        SearchOp,
-        TTLConfig,
-        get_text_at_path,
-        validate_op_namespace,
-    )
-except ImportError as error:
-    raise MissingExtraError("langgraph") from error
+with needs_extra("langgraph"):
+    from langgraph.store import base
 
 DEADLINE_MS = 1_000.0  # for ranking the results of a search; the results do not depend on it
 WHOLE = "$"  # LangGraph's path for the whole value
+_ITEM_FIELDS = ("namespace", "key", "value", "created_at", "updated_at")
 
 
-class MemoristStore(BaseStore):
+class MemoristStore(base.BaseStore):
     """A LangGraph `BaseStore`: durable, searched by words and meaning, with times to live.
 
     A store with a name is shared by all users of the tenant. With `user` it is that user's own:
@@ -60,7 +45,7 @@ class MemoristStore(BaseStore):
         *,
         user: str | None = None,
         fields: Sequence[str] = (WHOLE,),
-        ttl: TTLConfig | None = None,
+        ttl: base.TTLConfig | None = None,
         deadline_ms: float | None = DEADLINE_MS,
     ) -> None:
         self._memory = memory
@@ -72,20 +57,20 @@ class MemoristStore(BaseStore):
         else:
             self.scope = memory.scope(user=user)
 
-    def batch(self, ops: Iterable[Op]) -> list[Result]:
+    def batch(self, ops: Iterable[base.Op]) -> list[base.Result]:
         """Answer all reads, then write, in one transaction."""
         operations = list(ops)
         for op in operations:
-            validate_op_namespace(op)
+            base.validate_op_namespace(op)
         asks = {number: ask for number, op in enumerate(operations) if (ask := self._ask(op))}
-        puts = [self._put(op) for op in operations if isinstance(op, PutOp)]
+        puts = [self._put(op) for op in operations if isinstance(op, base.PutOp)]
         answers = self._memory.entries.batch(
             self.scope, list(asks.values()), puts, deadline_ms=self._deadline_ms
         )
         by_number = dict(zip(asks, answers, strict=True))
         return [_result(op, by_number.get(number, [])) for number, op in enumerate(operations)]
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+    async def abatch(self, ops: Iterable[base.Op]) -> list[base.Result]:
         """`batch`, for asyncio."""
         return await in_thread(self.batch, list(ops))
 
@@ -108,11 +93,11 @@ class MemoristStore(BaseStore):
         residue = self._memory.scrub() if scrub else ""
         return Forgotten(counts={"entries": count} if count else {}, residue=residue)
 
-    def _ask(self, op: Op) -> Ask | None:
+    def _ask(self, op: base.Op) -> Ask | None:
         match op:
-            case GetOp():
+            case base.GetOp():
                 return Get(namespace=tuple(op.namespace), key=op.key, refresh=op.refresh_ttl)
-            case SearchOp():
+            case base.SearchOp():
                 return Search(
                     prefix=tuple(op.namespace_prefix),
                     where=op.filter or None,
@@ -121,13 +106,13 @@ class MemoristStore(BaseStore):
                     offset=op.offset,
                     refresh=op.refresh_ttl,
                 )
-            case ListNamespacesOp():
+            case base.ListNamespacesOp():
                 return Namespaces()
-            case PutOp():
+            case base.PutOp():
                 return None
         raise InvalidError(f"a store has no operation {type(op).__name__}")
 
-    def _put(self, op: PutOp) -> Put:
+    def _put(self, op: base.PutOp) -> Put:
         try:
             ttl = None if op.ttl is None else timedelta(minutes=op.ttl)
         except (TypeError, ValueError, OverflowError):
@@ -145,7 +130,7 @@ def texts_of(value: Mapping[str, Any], fields: Iterable[str]) -> Iterator[str]:
         if path == WHOLE:
             yield "\n".join(_lines(value))
         else:
-            yield from get_text_at_path(value, path)
+            yield from base.get_text_at_path(value, path)
 
 
 def _lines(value: Any, name: str = "") -> Iterator[str]:
@@ -160,32 +145,23 @@ def _lines(value: Any, name: str = "") -> Iterator[str]:
         yield f"{name}: {value}" if name else str(value)
 
 
-def _result(op: Op, answer: Answer) -> Result:
+def _result(op: base.Op, answer: Answer) -> base.Result:
     entries = [entry for entry in answer if isinstance(entry, Entry)]
     match op:
-        case GetOp():
-            return _item(entries[0]) if entries else None
-        case SearchOp():
-            return [
-                SearchItem(it.namespace, it.key, it.value, it.created_at, it.updated_at, it.score)
-                for it in entries
-            ]
-        case ListNamespacesOp():
+        case base.GetOp():
+            return base.Item(**_fields(entries[0])) if entries else None
+        case base.SearchOp():
+            return [base.SearchItem(**_fields(entry), score=entry.score) for entry in entries]
+        case base.ListNamespacesOp():
             return _listed(op, [names for names in answer if isinstance(names, tuple)])
     return None
 
 
-def _item(entry: Entry) -> Item:
-    return Item(
-        value=entry.value,
-        key=entry.key,
-        namespace=entry.namespace,
-        created_at=entry.created_at,
-        updated_at=entry.updated_at,
-    )
+def _fields(entry: Entry) -> dict[str, Any]:
+    return {name: getattr(entry, name) for name in _ITEM_FIELDS}
 
 
-def _listed(op: ListNamespacesOp, names: list[Namespace]) -> list[Namespace]:
+def _listed(op: base.ListNamespacesOp, names: list[Namespace]) -> list[Namespace]:
     """The namespaces that match, cut to `max_depth`, in the order of their labels."""
     for condition in op.match_conditions or ():
         names = [namespace for namespace in names if _fits(condition, namespace)]
@@ -194,7 +170,7 @@ def _listed(op: ListNamespacesOp, names: list[Namespace]) -> list[Namespace]:
     return names[op.offset : op.offset + op.limit]
 
 
-def _fits(condition: MatchCondition, namespace: Namespace) -> bool:
+def _fits(condition: base.MatchCondition, namespace: Namespace) -> bool:
     """Whether a namespace begins, or ends, with a path; `*` is any label."""
     path = tuple(condition.path)
     if condition.match_type == "suffix":

@@ -16,15 +16,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
-from memorist.errors import InvalidError, MissingExtraError, StoreUnavailableError
+from memorist.errors import InvalidError, StoreUnavailableError, needs_extra
 
-try:
+with needs_extra("mcp"):
     from mcp import ClientSession, StdioServerParameters
     from mcp.client.stdio import stdio_client
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared.memory import create_connected_server_and_client_session as connect_in_process
-except ImportError as error:
-    raise MissingExtraError("mcp") from error
 
 TIMEOUT_S = 20.0
 CONNECTION_CLOSED = -32000  # as the protocol numbers it

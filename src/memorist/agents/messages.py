@@ -7,28 +7,19 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from memorist.context.tokens import TokenCounter
-from memorist.errors import MessageError, MissingExtraError
+from memorist.errors import MessageError, needs_extra
 from memorist.records.documents import Summary
 from memorist.records.langchain import from_stored, to_dict
 from memorist.records.message import LogEntry, Message
 from memorist.records.scope import Scope
 from memorist.records.values import new_id
 
-try:
-    from langchain_core.messages import (
-        BaseMessage,
-        BaseMessageChunk,
-        RemoveMessage,
-        SystemMessage,
-        ToolMessage,
-        message_chunk_to_message,
-        message_to_dict,
-        messages_from_dict,
-    )
+with needs_extra("langchain"):
+    from langchain_core.messages import BaseMessage, RemoveMessage, SystemMessage, ToolMessage
+    from langchain_core.messages.base import BaseMessageChunk, message_to_dict
+    from langchain_core.messages.utils import message_chunk_to_message, messages_from_dict
     from pydantic import ValidationError
     from pydantic_core import to_jsonable_python
-except ImportError as error:
-    raise MissingExtraError("langchain") from error
 
 UNPLACED = 0  # the sequence number of what is not in the log, which begins with 1
 ERROR_CHARS = 200

@@ -17,9 +17,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NotRequired, TypedDict, TypeVar
 
-from memorist.errors import MissingExtraError
+from memorist.errors import needs_extra
 
-try:
+with needs_extra("agents"):
     from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ToolCallRequest
     from langchain.agents.middleware.types import AgentState, OmitFromSchema, PrivateStateAttr
     from langchain.chat_models import init_chat_model
@@ -28,8 +28,6 @@ try:
     from langgraph.errors import GraphBubbleUp
     from langgraph.runtime import Runtime
     from langgraph.types import Command
-except ImportError as error:
-    raise MissingExtraError("agents") from error
 
 from memorist.agents.circuit_breaker import PATIENCE_S, CircuitBreaker
 from memorist.agents.messages import tool_failure, tool_messages, tool_results
@@ -102,6 +100,10 @@ class MemoryRun:
     stream_recall: bool = False
     next_reply: int | None = None
     named: set[str] = field(default_factory=set)
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(self.user_id, self.agent_id, self.session_id)
 
     def name_reply(self) -> str:
         """The id of the next reply."""

@@ -20,15 +20,13 @@ from itertools import dropwhile
 from operator import itemgetter
 from typing import Any
 
-from memorist.errors import MissingExtraError
+from memorist.errors import needs_extra
 
-try:
+with needs_extra("agents"):
     from langchain.agents import create_agent
     from langchain.agents.middleware import AgentMiddleware, ToolCallRequest, ToolErrorMiddleware
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-except ImportError as error:
-    raise MissingExtraError("agents") from error
 
 from memorist.agents.circuit_breaker import PATIENCE_S
 from memorist.agents.messages import tool_messages
@@ -39,6 +37,7 @@ from memorist.agents.middleware import (
     ToolAnswer,
     ToolHandler,
 )
+from memorist.agents.pending_writes import Identity
 from memorist.context.builder import DEADLINE_MS, ArticleSource
 from memorist.context.window import Receipt, Window
 from memorist.errors import InvalidError
@@ -114,8 +113,9 @@ Event = Recalled | Token | ToolStarted | ToolResult | Response
 
 @dataclass(slots=True)
 class AgentRun(MemoryRun):
-    """The context of one run, with the results of its tools by round and position in it."""
+    """The context of one run, its newest state, and its tools' results by round and position."""
 
+    state: Mapping[str, Any] = field(default_factory=dict)
     rounds: dict[str, int] = field(default_factory=dict)
     results: list[tuple[tuple[int, int], ToolResult]] = field(default_factory=list)
 
@@ -151,12 +151,10 @@ class ReactAgent:
         middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
         stream_recall: bool = False,
     ) -> None:
-        self.memory = memory
-        self.user = user
-        self.agent = agent
+        self.memory, self.user, self.agent = memory, user, agent
         self._stream_recall = stream_recall
         self._fallback = FallbackHistory()
-        ours: list[Any] = [_ToolEvents()]
+        ours: list[AgentMiddleware[Any, Any, Any]] = [_ToolEvents()]
         if memory is None:
             log.warning("%s", NO_MEMORY)
         else:
@@ -187,16 +185,15 @@ class ReactAgent:
     def process_message(self, text: str, session_id: str | None = None) -> Response:
         """Answer the user, in the session named or else their active one with this agent.
 
-        Errors of the model are raised; what the user said is stored by then.
+        Errors of the model are raised; the user's message is stored by then.
         """
-        run = self._run(session_id)
-        return self._response(self.graph.invoke(self._input(text, run), context=run), run)
+        run, messages = self._start(text, session_id)
+        return self._response(self.graph.invoke(messages, context=run), run)
 
     async def aprocess_message(self, text: str, session_id: str | None = None) -> Response:
         """`process_message`, for asyncio."""
-        run = self._run(session_id)
-        state = await self.graph.ainvoke(self._input(text, run), context=run)
-        return self._response(state, run)
+        run, messages = self._start(text, session_id)
+        return self._response(await self.graph.ainvoke(messages, context=run), run)
 
     def stream(
         self,
@@ -213,14 +210,11 @@ class ReactAgent:
         `asked_id` is the message's id in the log, to ask it again. `next_reply` is then the number
         of replies that are complete: one that broke off is replaced.
         """
-        run = self._run(session_id, user, agent, asked_id, next_reply)
-        state = dict[str, Any]()
-        for mode, data in self.graph.stream(self._input(text, run), context=run, stream_mode=MODES):
-            if mode == "values":
-                state = data
-            elif (event := _event(mode, data, run)) is not None:
+        run, messages = self._start(text, session_id, user, agent, asked_id, next_reply)
+        for mode, data in self.graph.stream(messages, context=run, stream_mode=MODES):
+            if (event := _event(mode, data, run)) is not None:
                 yield event
-        yield self._response(state, run)
+        yield self._response(run.state, run)
 
     async def astream(
         self,
@@ -233,41 +227,32 @@ class ReactAgent:
         next_reply: int | None = None,
     ) -> AsyncGenerator[Event, None]:
         """`stream`, for asyncio."""
-        run = self._run(session_id, user, agent, asked_id, next_reply)
-        state = dict[str, Any]()
-        parts = self.graph.astream(self._input(text, run), context=run, stream_mode=MODES)
+        run, messages = self._start(text, session_id, user, agent, asked_id, next_reply)
+        parts = self.graph.astream(messages, context=run, stream_mode=MODES)
         async with aclosing(parts):  # a caller who stops listening ends the work at once
             async for mode, data in parts:
-                if mode == "values":
-                    state = data
-                elif (event := _event(mode, data, run)) is not None:
+                if (event := _event(mode, data, run)) is not None:
                     yield event
-        yield self._response(state, run)
+        yield self._response(run.state, run)
 
-    def _run(
+    def _start(
         self,
+        text: str,
         session_id: str | None,
         user: str | None = None,
         agent: str | None = None,
         asked_id: str | None = None,
         next_reply: int | None = None,
-    ) -> AgentRun:
-        if not (user_id := self.user or user):
-            raise InvalidError("no user is named; give the ReactAgent or the call a user")
-        return AgentRun(
-            user_id,
-            self.agent or agent,
-            session_id,
-            asked_id=asked_id or new_id(),
-            next_reply=next_reply,
-            stream_recall=self._stream_recall,
-        )
-
-    def _input(self, text: str, run: AgentRun) -> dict[str, Any]:
+    ) -> tuple[AgentRun, dict[str, Any]]:
+        """The context of a run, and its input."""
         if not isinstance(text, str) or not text.strip():
             raise InvalidError("the agent needs a text to answer")
-        earlier = self._fallback.messages(run)
-        return {"messages": [*earlier, HumanMessage(text, id=run.asked_id)]}
+        if not (user_id := self.user or user):
+            raise InvalidError("no user is named; give the ReactAgent or the call a user")
+        run = AgentRun(user_id, self.agent or agent, session_id, asked_id or new_id())
+        run.next_reply, run.stream_recall = next_reply, self._stream_recall
+        question = HumanMessage(text, id=run.asked_id)
+        return run, {"messages": [*self._fallback.messages(run), question]}
 
     def _response(self, state: Mapping[str, Any], run: AgentRun) -> Response:
         messages, report = state["messages"], state.get("memorist")
@@ -290,23 +275,22 @@ class FallbackHistory:
     """The newest messages of conversations whose memory failed, so that they can go on."""
 
     def __init__(self) -> None:
-        self._messages: OrderedDict[tuple[str | None, ...], list[BaseMessage]] = OrderedDict()
+        self._messages: OrderedDict[Identity, list[BaseMessage]] = OrderedDict()
         self._lock = threading.Lock()
 
     def messages(self, run: AgentRun) -> list[BaseMessage]:
         """The messages of the run's conversation that the log may not have."""
         with self._lock:
-            return self._messages.get((run.user_id, run.agent_id, run.session_id), [])
+            return self._messages.get(run.identity, [])
 
     def keep(self, run: AgentRun, messages: Sequence[BaseMessage]) -> None:
         """Keep the newest messages, from one of the user's on; none if the log has them all."""
         newest = messages[-MOST_MESSAGES:]
         kept = list(dropwhile(lambda message: not isinstance(message, HumanMessage), newest))
-        conversation = (run.user_id, run.agent_id, run.session_id)
         with self._lock:
-            self._messages.pop(conversation, None)
+            self._messages.pop(run.identity, None)
             if kept:
-                self._messages[conversation] = kept
+                self._messages[run.identity] = kept
             while len(self._messages) > MOST_SESSIONS:
                 self._messages.popitem(last=False)
 
@@ -356,6 +340,9 @@ def _position(run: AgentRun, request: ToolCallRequest) -> tuple[int, int]:
 
 def _event(mode: str, data: Any, run: AgentRun) -> Event | None:
     """The event for what LangGraph streams; None for the replies of models inside of tools."""
+    if mode == "values":
+        run.state = data
+        return None
     if mode == "custom":
         event = Recalled(data) if isinstance(data, Recall) else data
         return event if isinstance(event, Recalled | ToolStarted | ToolResult) else None

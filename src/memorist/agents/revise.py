@@ -22,18 +22,16 @@ from memorist import metrics
 from memorist.agents.circuit_breaker import reason_of
 from memorist.agents.messages import field_of
 from memorist.context.quote import quoted
-from memorist.errors import InvalidError, MemoristError, MissingExtraError
+from memorist.errors import InvalidError, MemoristError, needs_extra
 from memorist.records.message import readable
 from memorist.records.values import replace_unstorable
 
-try:
+with needs_extra("agents"):
     from langchain.agents import create_agent
     from langchain_core.messages import BaseMessage, RemoveMessage, convert_to_messages
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
     from langgraph.config import get_stream_writer
     from langgraph.graph.message import add_messages
-except ImportError as error:
-    raise MissingExtraError("agents") from error
 
 if TYPE_CHECKING:  # a node without MCP needs no MCP
     from memorist.agents.mcp_manager import McpManager, McpResult, McpTool

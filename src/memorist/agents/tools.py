@@ -8,15 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memorist.errors import MissingExtraError
+from memorist.errors import needs_extra
 
-try:
+with needs_extra("agents"):
     from langchain.tools import ToolRuntime
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
     from langchain_core.utils.function_calling import convert_to_openai_tool
     from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-except ImportError as error:
-    raise MissingExtraError("agents") from error
 
 from memorist.agents.messages import from_langchain
 from memorist.agents.pending_writes import identity_of_run
