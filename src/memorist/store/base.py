@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from types import MethodType, TracebackType
-from typing import Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from memorist.records.api_key import ApiKey
 from memorist.records.entry import Answer, Ask, Put
@@ -38,52 +38,40 @@ class Owned(Protocol):
 S = TypeVar("S", bound=Owned)
 
 
-class Method(Generic[P, T]):
-    """A method of the store, with the signature of the function that it runs in a transaction."""
-
-    def __init__(self, work: Callable[..., T], run: Callable[Concatenate[Store, P], T]) -> None:
-        self._run = run
-        self.__doc__ = work.__doc__
-
-    @overload
-    def __get__(self, store: None, kind: type) -> Self: ...
-    @overload
-    def __get__(self, store: Store, kind: type) -> Callable[P, T]: ...
-    def __get__(self, store: Store | None, kind: type) -> Self | Callable[P, T]:
-        return self if store is None else MethodType(self._run, store)
-
-
 def reads(
     work: Callable[Concatenate[Db, S, P], T], *, snapshot: bool = False
-) -> Method[Concatenate[S, P], T]:
+) -> Callable[Concatenate[Store, S, P], T]:
     """A method that reads rows of one user; with `snapshot`, all its queries see the same state."""
 
+    @wraps(work)
     def run(store: Store, of: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
         job = store._dated(work, of, *args, **kwargs)
         return store._engine.read(of.owner, job, snapshot=snapshot)
 
-    return Method(work, run)
+    return run
 
 
 def writes(
     work: Callable[Concatenate[Db, S, P], T], *, exclusive: bool = False
-) -> Method[Concatenate[S, P], T]:
+) -> Callable[Concatenate[Store, S, P], T]:
     """A method that writes for one user; with `exclusive`, nobody else does meanwhile."""
 
+    @wraps(work)
     def run(store: Store, of: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
         job = store._dated(work, of, *args, **kwargs)
         return store._engine.write(of.owner, job, exclusive=exclusive)
 
-    return Method(work, run)
+    return run
 
 
-def all_owners(work: Callable[Concatenate[Db, P], T]) -> Method[P, T]:
+def all_owners(work: Callable[Concatenate[Db, P], T]) -> Callable[Concatenate[Store, P], T]:
     """A method on the jobs of all users."""
 
+    @wraps(work)
     def run(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return store._engine.all_owners(store._dated(work, *args, **kwargs))
 
-    return Method(work, run)
+    return run
 
 
 class Store:
@@ -94,6 +82,7 @@ class Store:
         self._clock = clock
 
     # The log
+    _append = writes(log.append)
     history = reads(log.history)
     following = reads(log.following)
     find = reads(log.find)
@@ -160,6 +149,10 @@ class Store:
     put_key = all_owners(keys.put_key)
     revoke_key = all_owners(keys.revoke_key)
 
+    # Entries
+    _answer = reads(entries.answer, snapshot=True)
+    _batch = writes(entries.batch)
+
     # Deleting
     sweep = writes(entries.sweep)
     forget = writes(forgetting.forget, exclusive=True)
@@ -169,21 +162,17 @@ class Store:
     ) -> Appended:
         """Add messages to the log, index and queue them; those stored already are left alone."""
         try:
-            job = self._dated(log.append, scope, messages, source)
-            return self._engine.write(scope.owner, job)
+            return self._append(scope, messages, source)
         except log.RepeatError:  # rare, so that the common case need not look first
-            job = self._dated(log.append_unseen, scope, messages, source)
-            return self._engine.write(scope.owner, job)
+            return self._append(scope, messages, source, unseen=True)
 
     def batch(self, scope: Scope, asks: Sequence[Ask], puts: Sequence[Put] = ()) -> list[Answer]:
         """Answer questions about entries, then write entries."""
         if not puts:
-            answer = self._dated(entries.answer, scope, asks)
-            answers = self._engine.read(scope.owner, answer, snapshot=True)
+            answers = self._answer(scope, asks)
             if not entries.refreshed(asks, answers):
                 return answers
-        batch = self._dated(entries.batch, scope, asks, puts)
-        return self._engine.write(scope.owner, batch)
+        return self._batch(scope, asks, puts)
 
     def key(self, key_id: str) -> ApiKey | None:
         """An API key of any tenant."""
@@ -220,10 +209,5 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

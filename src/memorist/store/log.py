@@ -112,28 +112,28 @@ def _active(db: Db, scope: Scope) -> str | None:
 
 
 class RepeatError(Exception):
-    """Some of the messages are stored already: append them again with `append_unseen`."""
+    """Some of the messages are stored already: append those that are not, with `unseen`."""
 
 
 def append(
-    db: Db, scope: Scope, messages: Sequence[Message], source: Source | None = None
+    db: Db,
+    scope: Scope,
+    messages: Sequence[Message],
+    source: Source | None = None,
+    *,
+    unseen: bool = False,
 ) -> Appended:
-    """Store messages that are all new, with their index entries and their jobs."""
+    """Store messages that are all new, with their index entries and their jobs.
+
+    With `unseen`, only those that are new; one whose id is known must have the content it had.
+    """
     scope = resolve_session(db, scope)
     key, agent, _ = ensure_session(db, scope)
-    seqs = _store(db, scope, key, agent, messages, source)
-    return Appended(session_id=scope.session or "", seqs=tuple(seqs), added=len(seqs))
-
-
-def append_unseen(
-    db: Db, scope: Scope, messages: Sequence[Message], source: Source | None = None
-) -> Appended:
-    """Store those messages that are new; one whose id is known must say what it said before."""
-    scope = resolve_session(db, scope)
-    key, agent, _ = ensure_session(db, scope)
-    stored = find(db, scope, [message.message_id for message in messages])
-    seqs = {entry.message.message_id: entry.seq for entry in stored}
-    fresh = _unseen(messages, _versions(db, scope, stored))
+    seqs, fresh = {}, messages
+    if unseen:
+        stored = find(db, scope, [message.message_id for message in messages])
+        seqs = {entry.message.message_id: entry.seq for entry in stored}
+        fresh = _unseen(messages, _versions(db, scope, stored))
     added = _store(db, scope, key, agent, fresh, source)
     seqs.update(zip((message.message_id for message in fresh), added, strict=True))
     return Appended(

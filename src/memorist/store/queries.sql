@@ -514,13 +514,13 @@ SELECT p.id FROM passages p @passage_joins
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter AND @filters
 
 -- name: @filters
-(:any_kind = 1 OR p.kind IN (:kinds*))
-  AND (:any_role = 1 OR p.role IN (:roles*))
-  AND (:any_record = 1 OR p.view_id IN (:records*))
+(:any_kinds = 1 OR p.kind IN (:kinds*))
+  AND (:any_roles = 1 OR p.role IN (:roles*))
+  AND (:any_records = 1 OR p.view_id IN (:records*))
   AND p.created_at BETWEEN :after AND :before
-  AND ((:any_category = 1 AND :any_tag = 1) OR EXISTS (
+  AND ((:any_categories = 1 AND :any_tags = 1) OR EXISTS (
     SELECT 1 FROM memory_items i WHERE i.owner = p.owner AND i.id = p.view_id
-      AND (:any_category = 1 OR i.category IN (:categories*)) AND (:any_tag = 1 OR @has_tags)))
+      AND (:any_categories = 1 OR i.category IN (:categories*)) AND (:any_tags = 1 OR @has_tags)))
 
 -- name: add_embedder
 INSERT INTO embedders (owner, embedder, dimensions, prepared) VALUES (:owner, :embedder, 0, 1)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
 
 ALL_TIME = 2**62
+LISTS = ("kinds", "roles", "records", "categories", "tags")  # filters that pass any of some values
 MAX_LINKED = 5_000
 RARE = 300  # passages: a synonym in more of them says nothing
 FIRST_LOOK = 8  # times the limit is searched before all that a filter lets through
@@ -165,18 +166,11 @@ def _filtered(db: Db, scope: Scope, filters: Filters, hits: list[Found]) -> list
 
 def conditions(scope: Scope, filters: Filters) -> dict[str, Any]:
     """The values of the filter that all searches share."""
+    listed = {name: list(getattr(filters, name)) for name in LISTS}
     return {
         **scope.columns(),
-        "any_kind": int(not filters.kinds),
-        "kinds": list(filters.kinds),
-        "any_role": int(not filters.roles),
-        "roles": list(filters.roles),
-        "any_record": int(not filters.records),
-        "records": list(filters.records),
-        "any_category": int(not filters.categories),
-        "categories": list(filters.categories),
-        "any_tag": int(not filters.tags),
-        "tags": list(filters.tags),
+        **listed,
+        **{f"any_{name}": int(not values) for name, values in listed.items()},
         "after": -ALL_TIME if filters.after is None else to_micros(filters.after),
         "before": ALL_TIME if filters.before is None else to_micros(filters.before),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TypeVar
 
 from memorist.errors import ConflictError, NotFoundError, RecordError
 from memorist.records.memories import (
@@ -27,7 +27,9 @@ from memorist.store.engine import Db
 from memorist.store.indexing import index_view, link_fact
 from memorist.store.jobs import finish
 from memorist.store.log import add_owner
-from memorist.store.rows import FACT, MEMORY_ITEM, Row, dated_page, micros
+from memorist.store.rows import FACT, MEMORY_ITEM, Columns, Row, dated_page, micros
+
+R = TypeVar("R")
 
 
 def apply(
@@ -70,7 +72,7 @@ def items(
     """
     page = dated_page(limit, after)
     rows = db.rows("items", **scope.columns(), **page, current=int(current), now=db.now)
-    return _items(db, scope, rows)
+    return _records(db, scope, MEMORY_ITEM, rows)
 
 
 def derived(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[str]:
@@ -91,8 +93,8 @@ def records(db: Db, scope: Scope, ids: Sequence[str]) -> list[MemoryItem | Fact]
     check_each("id", *ids)
     named = {"owner": scope.owner, "ids": list(ids)}
     return [
-        *_items(db, scope, db.rows("items_by_id", **named)),
-        *_facts(db, scope, db.rows("facts_by_id", **named)),
+        *_records(db, scope, MEMORY_ITEM, db.rows("items_by_id", **named)),
+        *_records(db, scope, FACT, db.rows("facts_by_id", **named)),
     ]
 
 
@@ -112,7 +114,8 @@ def facts(
     """
     moments = {"valid_at": micros(valid_at), "known_at": micros(known_at)}
     page = dated_page(limit, after)
-    return _facts(db, scope, db.rows("facts", **scope.columns(), **page, **moments, topic=topic))
+    rows = db.rows("facts", **scope.columns(), **page, **moments, topic=topic)
+    return _records(db, scope, FACT, rows)
 
 
 def touch(db: Db, scope: Scope, ids: Sequence[str]) -> None:
@@ -126,11 +129,8 @@ def _apply_one(db: Db, scope: Scope, change: Change) -> None:
         case Add(record):
             _add(db, scope, record)
         case Reinforce(id=id_, sources=sources, importance=importance, at=at):
-            values = {"owner": owner, "id": id_, "importance": importance}
-            if _kind_of(db, owner, id_) == "memory":
-                db.run("reinforce_item", **values, at=to_micros(at))
-            else:
-                db.run("reinforce_fact", **values)
+            query = "reinforce_item" if _is_memory(db, owner, id_) else "reinforce_fact"
+            db.run(query, owner=owner, id=id_, importance=importance, at=to_micros(at))
             _cite(db, owner, id_, sources)
         case Supersede(old_id=old_id, record=record):
             _add(db, scope, record)
@@ -147,7 +147,7 @@ def _apply_one(db: Db, scope: Scope, change: Change) -> None:
 def _add(db: Db, scope: Scope, record: MemoryItem | Fact) -> None:
     if record.scope.owner != scope.owner:
         raise RecordError("a change may only add records of its own user")
-    home = {"owner": scope.owner, **_home_columns(record.scope)}
+    home = {**record.scope.columns(), "agent": record.scope.agent or ""}
     if isinstance(record, Fact):
         added = db.run("add_fact", **home, topic=record.topic, **FACT.row(record))
     else:
@@ -169,8 +169,7 @@ def _index(db: Db, record: MemoryItem | Fact) -> None:
 
 def restore(db: Db, scope: Scope, id_: str, reason: str) -> None:
     """Undo the end of a record, and of the memory that states it."""
-    is_memory = _kind_of(db, scope.owner, id_) == "memory"
-    query = "restore_item" if is_memory else "restore_fact"
+    query = "restore_item" if _is_memory(db, scope.owner, id_) else "restore_fact"
     db.run(query, owner=scope.owner, id=id_, reason=reason)
     db.run("delete_view_passages", owner=scope.owner, ids=[id_])
     [record] = records(db, scope, [id_])
@@ -198,13 +197,11 @@ def _end(
         "superseded_by": by if successor is None else successor.id,
     }
     ended = [id_]
-    if _kind_of(db, owner, id_) == "memory":
+    if _is_memory(db, owner, id_):
         db.run("end_item", **values)
     else:
-        if isinstance(change, Retract):
-            db.run("end_fact_belief", **values)
-        else:
-            db.run("end_fact_validity", **values, now=db.now)
+        query = "end_fact_belief" if isinstance(change, Retract) else "end_fact_validity"
+        db.run(query, **values, now=db.now)
         _mark(db, owner, id_, outdated=True)
         [(memory,)] = db.rows("memory_of_fact", owner=owner, id=id_)
         if memory is not None:
@@ -221,44 +218,29 @@ def _mark(db: Db, owner: str, fact: str, *, outdated: bool) -> None:
         db.run("mark_outdated", owner=owner, seq=seq, outdated=int(outdated))
 
 
-def _kind_of(db: Db, owner: str, id_: str) -> str:
+def _is_memory(db: Db, owner: str, id_: str) -> bool:
+    """Whether an id is that of a memory, not of a fact."""
     row = db.row("view_exists", owner=owner, id=id_)
     if row is None:
         raise NotFoundError("no such memory or fact in this scope")
-    return str(row[0])
+    return row[0] == "memory"
 
 
 def _cite(db: Db, owner: str, view: str, sources: Sequence[str]) -> None:
     db.many("add_source", [{"owner": owner, "view": view, "message_id": id_} for id_ in sources])
 
 
-def _home_columns(scope: Scope) -> dict[str, Any]:
-    return {"agent": scope.agent or "", "session_id": scope.session}
-
-
-def _home(scope: Scope, agent: str, session_id: str | None) -> Scope:
-    return Scope(user=scope.user, tenant=scope.tenant, agent=agent or None, session=session_id)
-
-
-def _sources(db: Db, scope: Scope, views: list[str]) -> dict[str, tuple[str, ...]]:
-    cited: dict[str, list[str]] = defaultdict(list)
-    if views:
-        for view, message_id in db.rows("sources_of", owner=scope.owner, ids=views):
-            cited[view].append(message_id)
-    return {view: tuple(cited[view]) for view in views}
-
-
-def _items(db: Db, scope: Scope, rows: list[Row]) -> list[MemoryItem]:
-    sources = _sources(db, scope, [id_ for id_, *_ in rows])
+def _records(db: Db, scope: Scope, columns: Columns[R], rows: list[Row]) -> list[R]:
+    """The records of rows of `id, agent, session_id, …`, with the messages they came from."""
+    ids, cited = [id_ for id_, *_ in rows], defaultdict(list)
+    for view, message_id in db.rows("sources_of", owner=scope.owner, ids=ids) if ids else ():
+        cited[view].append(message_id)
+    user, tenant = scope.user, scope.tenant
     return [
-        MEMORY_ITEM.record(row, scope=_home(scope, agent, session), sources=sources[id_])
-        for id_, agent, session, *row in rows
-    ]
-
-
-def _facts(db: Db, scope: Scope, rows: list[Row]) -> list[Fact]:
-    sources = _sources(db, scope, [id_ for id_, *_ in rows])
-    return [
-        FACT.record(row, scope=_home(scope, agent, session), sources=sources[id_])
+        columns.record(
+            row,
+            scope=Scope(user=user, tenant=tenant, agent=agent or None, session=session),
+            sources=tuple(cited[id_]),
+        )
         for id_, agent, session, *row in rows
     ]

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import resources
@@ -19,7 +19,6 @@ from psycopg import sql
 
 from memorist.errors import (
     ConfigError,
-    MemoristError,
     SchemaError,
     StoreBusyError,
     StoreError,
@@ -37,10 +36,7 @@ Pool = psycopg_pool.ConnectionPool[psycopg.Connection[Row]]
 
 MIGRATIONS = load_migrations(resources.files("memorist.store.postgres") / "migrations")
 ROLE = "memorist_app"
-_LOCK = 0x7265636F  # the advisory lock under which one process at a time migrates
-_PGVECTOR = "pgvector"  # the key of the last verdict on pgvector
-_DISTANCE = "SELECT ARRAY[1, 2]::real[]::vector <=> ARRAY[2, 1]::real[]::vector"
-_TRIAL_SECONDS = 2.0  # for which another process's trial of pgvector is waited for
+_LOCK = 0x7265636F  # the advisory lock under which one process at a time changes the schema
 _TABLE_LOCK_MS = 2_000
 
 log = logging.getLogger("memorist")
@@ -79,7 +75,7 @@ class PostgresEngine:
         try:
             self._role, self._search_path = self._patiently(self._migrate)
             if use_pgvector:
-                self.pgvector = self._patiently(lambda: try_pgvector(self._pool))
+                self.pgvector = self._patiently(lambda: try_pgvector(self._url))
         except BaseException:
             self._pool.close()
             raise
@@ -101,17 +97,16 @@ class PostgresEngine:
 
     def _open_pool(self) -> None:
         self._pid = os.getpid()
-        with translated():
-            self._pool = psycopg_pool.ConnectionPool(
-                self._url,
-                min_size=1,
-                max_size=self._max_connections,
-                open=True,
-                # Short: the pool waits longer after each failure, and patience is our own.
-                timeout=min(self._patience, 1),
-                reconnect_timeout=1,
-                kwargs={"application_name": "memorist", "autocommit": True},
-            )
+        self._pool = psycopg_pool.ConnectionPool(
+            self._url,
+            min_size=1,
+            max_size=self._max_connections,
+            open=True,
+            # Short: the pool waits longer after each failure, and patience is our own.
+            timeout=min(self._patience, 1),
+            reconnect_timeout=1,
+            kwargs={"application_name": "memorist", "autocommit": True},
+        )
 
     def read(self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False) -> T:
         level = "ISOLATION LEVEL REPEATABLE READ" if snapshot else ""
@@ -135,16 +130,11 @@ class PostgresEngine:
     def check(self) -> dict[str, str]:
         def ask() -> dict[str, str]:
             with self._here().connection() as connection:
-                row = connection.execute(
-                    "SELECT current_database(), current_setting('server_version'),"
-                    " current_setting('synchronous_commit')"
-                ).fetchone()
-                assert row is not None
                 return {
-                    "database": row[0],
-                    "engine": f"PostgreSQL {row[1]}",
-                    "synchronous": row[2],
-                    "schema": str(_schema_version(connection)),
+                    "database": _value(connection, "SELECT current_database()"),
+                    "engine": f"PostgreSQL {_value(connection, 'SHOW server_version')}",
+                    "synchronous": _value(connection, "SHOW synchronous_commit"),
+                    "schema": str(_meta(connection, "schema")),
                     "row-level security": f"as role {self._role}"
                     if self._role != "none"
                     else "as the connecting user, who is bound by it",
@@ -250,8 +240,10 @@ class PostgresEngine:
         pause = 0.02
         while True:
             try:
-                with translated():
+                try:
                     return attempt()
+                except psycopg.Error as error:
+                    raise translate(error) from error
             except (StoreUnavailableError, StoreBusyError):
                 if time.monotonic() + pause > deadline or self._pool.closed:
                     raise
@@ -264,7 +256,11 @@ class PostgresEngine:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             # By name, since "$user" would be another schema for the role we work as.
             connection.execute(f"SET LOCAL search_path = {_search_path(connection)}".encode())
-            version = _schema_version(connection)
+            if _value(connection, "SELECT to_regclass('memorist_meta')") is None:
+                connection.execute(
+                    "CREATE TABLE memorist_meta (key text PRIMARY KEY, value text NOT NULL)"
+                )
+            version = int(_meta(connection, "schema") or 0)
             known = MIGRATIONS[-1][0]
             if version > known:
                 raise SchemaError(
@@ -273,20 +269,28 @@ class PostgresEngine:
                 )
             for number, script in MIGRATIONS[version:]:
                 connection.execute(script.encode())  # bytes: no placeholders are looked for
-                connection.execute(
-                    "INSERT INTO memorist_meta VALUES ('schema', %s)"
-                    " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                    (str(number),),
-                )
+                _set_meta(connection, "schema", str(number))
             role = _working_role(connection, migrated=version < known)
             return role, _search_path(connection)
 
 
-def _schema_version(connection: psycopg.Connection[Row]) -> int:
-    if connection.execute("SELECT to_regclass('memorist_meta')").fetchone() == (None,):
-        connection.execute("CREATE TABLE memorist_meta (key text PRIMARY KEY, value text NOT NULL)")
-    row = connection.execute("SELECT value FROM memorist_meta WHERE key = 'schema'").fetchone()
-    return 0 if row is None else int(row[0])
+def _value(connection: psycopg.Connection[Row], query: str, *values: object) -> Any:
+    """The first column of the first row, or None."""
+    row = connection.execute(query.encode(), values or None).fetchone()
+    return None if row is None else row[0]
+
+
+def _meta(connection: psycopg.Connection[Row], key: str) -> str | None:
+    value: str | None = _value(connection, "SELECT value FROM memorist_meta WHERE key = %s", key)
+    return value
+
+
+def _set_meta(connection: psycopg.Connection[Row], key: str, value: str) -> None:
+    connection.execute(
+        "INSERT INTO memorist_meta VALUES (%s, %s)"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (key, value),
+    )
 
 
 def _working_role(connection: psycopg.Connection[Row], *, migrated: bool) -> str:
@@ -299,10 +303,8 @@ def _working_role(connection: psycopg.Connection[Row], *, migrated: bool) -> str
             connection.execute("RESET ROLE")
             return ROLE
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue):
-        row = connection.execute(
-            "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
-        ).fetchone()
-        if row is None or row[0]:
+        asked = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+        if _value(connection, asked) is not False:
             raise StoreError(
                 f"this user is above row-level security and cannot become {ROLE}; "
                 "connect as an ordinary user"
@@ -312,11 +314,12 @@ def _working_role(connection: psycopg.Connection[Row], *, migrated: bool) -> str
 
 def _grant(connection: psycopg.Connection[Row]) -> None:
     """Grant the role our own tables, and no others in the schema."""
-    exists = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone()
-    if exists is None:
+    if _value(connection, "SELECT 1 FROM pg_roles WHERE rolname = %s", ROLE) is None:
         connection.execute(f"CREATE ROLE {ROLE} NOLOGIN")
-    schema = sql.Identifier(_current_schema(connection))
-    role = sql.Identifier(ROLE)
+    names = {
+        "role": sql.Identifier(ROLE),
+        "schema": sql.Identifier(_value(connection, "SELECT current_schema()")),
+    }
     guarded = connection.execute(
         "SELECT DISTINCT tablename FROM pg_policies"
         " WHERE policyname = 'own_rows' AND schemaname = current_schema()"
@@ -325,31 +328,23 @@ def _grant(connection: psycopg.Connection[Row]) -> None:
     for grant in (
         "GRANT {role} TO CURRENT_USER",
         "GRANT USAGE ON SCHEMA {schema} TO {role}",
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON {tables} TO {role}",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON {tables}, spending TO {role}",
         "GRANT SELECT ON memorist_meta TO {role}",
-        "GRANT SELECT, INSERT, UPDATE ON memorist_writes TO {role}",
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON spending TO {role}",
-        "GRANT SELECT, INSERT, UPDATE ON api_keys TO {role}",
+        "GRANT SELECT, INSERT, UPDATE ON memorist_writes, api_keys TO {role}",
         "GRANT USAGE ON SEQUENCE message_seq, view_passage_seq TO {role}",
     ):
-        connection.execute(sql.SQL(grant).format(role=role, schema=schema, tables=tables))
-
-
-def _current_schema(connection: psycopg.Connection[Row]) -> str:
-    row = connection.execute("SELECT current_schema()").fetchone()
-    assert row is not None
-    return str(row[0])
+        connection.execute(sql.SQL(grant).format(**names, tables=tables))
 
 
 def _search_path(connection: psycopg.Connection[Row]) -> str:
     """The schemas of our tables and of pgvector's functions."""
-    schemas = connection.execute(
-        "SELECT DISTINCT quote_ident(nspname), nspname <> current_schema() FROM pg_namespace"
-        " WHERE nspname IN (current_schema(), 'public')"
-        " OR oid IN (SELECT extnamespace FROM pg_extension WHERE extname = 'vector')"
-        " ORDER BY 2, 1"
-    ).fetchall()
-    return ", ".join(name for name, _ in schemas)
+    path: str = _value(
+        connection,
+        "SELECT string_agg(quote_ident(nspname), ', ' ORDER BY nspname <> current_schema(),"
+        " nspname) FROM pg_namespace WHERE nspname IN (current_schema(), 'public')"
+        " OR oid IN (SELECT extnamespace FROM pg_extension WHERE extname = 'vector')",
+    )
+    return path
 
 
 def might_pass(error: psycopg.OperationalError) -> bool:
@@ -360,74 +355,48 @@ def might_pass(error: psycopg.OperationalError) -> bool:
     return not state or (state[:2] in ("08", "57") and state != "57014") or state == "53300"
 
 
-@contextlib.contextmanager
-def translated() -> Iterator[None]:
-    """Turn psycopg's errors into ours."""
-    try:
-        yield
-    except MemoristError:
-        raise
-    except psycopg.errors.DiskFull as error:
-        raise StoreFullError("the server's disk is full; nothing acknowledged was lost") from error
-    except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
-        raise StoreBusyError("the database stayed locked; try again") from error
-    except psycopg.errors.SerializationFailure as error:
-        raise StoreBusyError("another transaction was in the way; try again") from error
-    except psycopg_pool.PoolClosed as error:
-        raise StoreUnavailableError("the store is closed") from error
-    except psycopg.OperationalError as error:
-        if not might_pass(error):
-            raise StoreError(f"PostgreSQL refused: {type(error).__name__}") from error
-        raise StoreUnavailableError("PostgreSQL cannot be reached") from error
-    except psycopg.Error as error:
-        code = getattr(error, "sqlstate", None)
-        raise StoreError(f"PostgreSQL refused: {type(error).__name__} ({code})") from error
+def translate(error: psycopg.Error) -> StoreError:
+    """Our error for one of PostgreSQL, without its text, which may quote values."""
+    match error:
+        case psycopg.errors.DiskFull():
+            return StoreFullError("the server's disk is full; nothing acknowledged was lost")
+        case psycopg.errors.LockNotAvailable() | psycopg.errors.DeadlockDetected():
+            return StoreBusyError("the database stayed locked; try again")
+        case psycopg.errors.SerializationFailure():
+            return StoreBusyError("another transaction was in the way; try again")
+        case psycopg_pool.PoolClosed():
+            return StoreUnavailableError("the store is closed")
+        case psycopg.OperationalError() if might_pass(error):
+            return StoreUnavailableError("PostgreSQL cannot be reached")
+    return StoreError(f"PostgreSQL refused: {type(error).__name__} ({error.sqlstate})")
 
 
-def try_pgvector(pool: Pool) -> str:
+def try_pgvector(url: str) -> str:
     """Use pgvector if it works: "pgvector", or else why vectors are searched without it.
 
     A build for another processor crashes the server at the first distance it computes. So a trial
     is written down before it is made, and one that did not end well is not repeated.
     """
-    with pool.connection() as connection:
-        version = _installed(connection)
+    with psycopg.connect(url) as guard, psycopg.connect(url, autocommit=True) as connection:
+        guard.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))  # one process at a time
+        with contextlib.suppress(psycopg.Error):  # not on this server, or not for this user
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        version = _value(connection, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
         if version is None:
             return "exact: pgvector is not installed"
-        known = _verdict(connection)
-    deadline = time.monotonic() + _TRIAL_SECONDS
-    while known == f"trying {version}" and time.monotonic() < deadline:
-        time.sleep(0.05)  # another process may be at it this moment
-        with pool.connection() as connection:
-            known = _verdict(connection)
-    if known == f"trying {version}":
-        return f"exact: pgvector {version} crashed the server when it was tried"
-    if known != f"works {version}":
-        with pool.connection() as connection:
-            _write_down(connection, f"trying {version}")
-        with pool.connection() as connection:
+        verdict = _meta(connection, "pgvector")
+        if verdict == f"trying {version}":
+            return f"exact: pgvector {version} crashed the server when it was tried"
+        if verdict != f"works {version}":
+            _set_meta(connection, "pgvector", f"trying {version}")
             try:
-                connection.execute(_DISTANCE)
+                connection.execute("SELECT '[1, 2]'::vector <=> '[2, 1]'::vector")
             except psycopg.ProgrammingError as error:  # say, its schema is not in the search path
-                _write_down(connection, "unknown")
+                _set_meta(connection, "pgvector", "unknown")
                 return f"exact: pgvector {version} is there and cannot be used ({error.sqlstate})"
-            _write_down(connection, f"works {version}")
-    with pool.connection() as connection:
+            _set_meta(connection, "pgvector", f"works {version}")
         _adopt(connection)
-    return "pgvector"
-
-
-def _installed(connection: psycopg.Connection[Row]) -> str | None:
-    asked = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
-    row = connection.execute(asked).fetchone()
-    if row is None:
-        try:
-            with connection.transaction():
-                connection.execute("CREATE EXTENSION vector")
-        except psycopg.Error:  # not on this server, or not for this user
-            return None
-        row = connection.execute(asked).fetchone()
-    return None if row is None else str(row[0])
+        return "pgvector"
 
 
 def _adopt(connection: psycopg.Connection[Row]) -> None:
@@ -441,31 +410,14 @@ def _adopt(connection: psycopg.Connection[Row]) -> None:
         " FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
         " WHERE c.oid = 'vectors'::regclass AND a.attname = 'embedding'"
     )
-    if connection.execute(is_ours_to_change).fetchone() != (True,):
+    if not _value(connection, is_ours_to_change):
         return
     try:
         with connection.transaction():
             connection.execute(f"SET LOCAL lock_timeout = {_TABLE_LOCK_MS}")
-            connection.execute("LOCK TABLE vectors IN ACCESS EXCLUSIVE MODE")
-            if connection.execute(is_ours_to_change).fetchone() == (True,):  # still
-                connection.execute("ALTER TABLE vectors ALTER COLUMN embedding TYPE vector")
+            connection.execute("ALTER TABLE vectors ALTER COLUMN embedding TYPE vector")
     except psycopg.Error as error:
         log.warning("vectors stay arrays, which are searched slower (%s)", error.sqlstate)
-
-
-def _verdict(connection: psycopg.Connection[Row]) -> str | None:
-    row = connection.execute(
-        "SELECT value FROM memorist_meta WHERE key = %s", (_PGVECTOR,)
-    ).fetchone()
-    return None if row is None else str(row[0])
-
-
-def _write_down(connection: psycopg.Connection[Row], verdict: str) -> None:
-    connection.execute(
-        "INSERT INTO memorist_meta VALUES (%s, %s)"
-        " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (_PGVECTOR, verdict),
-    )
 
 
 class PostgresStore(Store):
