@@ -33,7 +33,7 @@ def store() -> Iterator[SqliteStore]:
 
 def indexes_of(store: SqliteStore) -> VectorIndexCache:
     assert isinstance(store._engine, SqliteEngine)
-    return store._engine._indexes
+    return store._engine._indexes()
 
 
 def described(store: SqliteStore, key: tuple[str, str]) -> str:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from memorist.records.query import Found
 from memorist.records.values import PASSAGES_PER_MESSAGE
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ids = NDArray[np.int64]
+Ids = NDArray[np.int64]
 
 K1 = 1.0
 CANDIDATES = 8_000  # postings of the rarest terms make candidates; other terms only add to scores
@@ -21,8 +20,6 @@ POOL = 200  # records, best by their words alone, whose lengths are read
 
 def records_of(passages: Ids) -> Ids:
     """The message of each passage; a passage of a derived record is a record of its own."""
-    import numpy as np
-
     return np.where(passages > 0, passages // PASSAGES_PER_MESSAGE, passages)
 
 
@@ -47,8 +44,6 @@ def rank(
     terms represents it. Where terms have many postings, a record must hold one of the rarer terms.
     Of a term and its synonyms, the one that scores best counts.
     """
-    import numpy as np
-
     asked = _rarest_first([Near(ids, number, 1.0) for number, ids in enumerate(postings)])
     words = [*asked, *_rarest_first(near)]
     if not words or limit <= 0:
@@ -93,8 +88,6 @@ def _rarest_first(words: Sequence[Near]) -> list[Near]:
 
 def _leaders(words: Sequence[Near]) -> Ids:
     """For each word the number of the first word of its term: the term itself, if it occurs."""
-    import numpy as np
-
     leaders: dict[int, int] = {}
     return np.array([leaders.setdefault(word.of, number) for number, word in enumerate(words)])
 
@@ -104,8 +97,6 @@ def _idf(documents: NDArray[np.float32], total: int, of: Ids, asked: int) -> NDA
 
     The first `asked` words are the terms themselves.
     """
-    import numpy as np
-
     most = max(total, documents.max())
     idf: NDArray[np.float32] = np.log1p((most - documents + 0.5) / (documents + 0.5))
     return np.where(of < asked, np.minimum(idf, idf[of]), idf)
@@ -115,8 +106,6 @@ def _by_words(
     record_of: Ids, scores: NDArray[np.float32], is_near: NDArray[np.bool_]
 ) -> NDArray[np.float32]:
     """About what each record scores: all of its terms, and the best of its synonyms."""
-    import numpy as np
-
     terms = np.bincount(record_of, np.where(is_near, 0, scores)).astype(np.float32)
     near = np.zeros_like(terms)
     np.maximum.at(near, record_of[is_near], scores[is_near])
@@ -125,8 +114,6 @@ def _by_words(
 
 def _by_term(fits: NDArray[np.floating], of: Ids) -> NDArray[np.float32]:
     """The score of each record (row): for each term the best of its words (columns), summed."""
-    import numpy as np
-
     columns = np.argsort(of, kind="stable")
     starts = np.flatnonzero(np.diff(of[columns], prepend=-1))
     scores: NDArray[np.floating] = np.maximum.reduceat(fits[:, columns], starts, axis=1).sum(axis=1)
@@ -137,8 +124,6 @@ def _table(
     pool: Ids, records: int, record_of: Ids, term_of: Ids, counts: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """How often each term, in columns, stands in each record of a pool, in rows."""
-    import numpy as np
-
     rows = np.full(records, -1)
     rows[pool] = np.arange(len(pool))
     row_of = rows[record_of]
@@ -159,8 +144,6 @@ def _length_norm(lengths: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _best(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:
     """The positions of the highest scores, best first; of equal ones the later first."""
-    import numpy as np
-
     if len(scores) > limit:
         bar = np.partition(scores, len(scores) - limit)[len(scores) - limit]
         above, equal = np.flatnonzero(scores > bar), np.flatnonzero(scores == bar)

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from memorist.errors import DimensionError, RecordError
 from memorist.language.text import term_stem
 from memorist.records.message import Job
-from memorist.records.query import (
-    NO_FILTERS,
-    Filters,
-    Found,
-    HitKind,
-    Match,
-    Passage,
-    Synonym,
-    Term,
-)
+from memorist.records.query import NO_FILTERS, Filters, Found, Match, Passage, Synonym, Term
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, check_key, fold, from_micros, to_micros
-from memorist.store import bm25
-from memorist.store.bm25 import Near
 from memorist.store.engine import Db
 from memorist.store.jobs import advance
 from memorist.store.rows import Row
@@ -30,7 +20,7 @@ if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
 
 ALL_TIME = 2**62
-LISTS = ("kinds", "roles", "records", "categories", "tags")  # filters that pass any of some values
+LISTS = ("kinds", "roles", "records", "categories", "tags")  # filters by listed values
 MAX_LINKED = 5_000
 RARE = 300  # passages: a synonym in more of them says nothing
 FIRST_LOOK = 8  # times the limit is searched before all that a filter lets through
@@ -46,6 +36,8 @@ def match_text(
     filters: Filters = NO_FILTERS,
 ) -> list[Found]:
     """The records that hold any of the terms or their synonyms, best first, each by one passage."""
+    from memorist.store import bm25  # here: `import memorist` stays light
+
     asked = {term_stem(term): term for term in map(_folded, terms) if term}
     wanted, numbers = list(asked.values()), {stem: number for number, stem in enumerate(asked)}
     postings = db.postings(scope.owner, wanted)
@@ -61,14 +53,14 @@ def match_text(
     if not postings and not of_synonyms:
         return []
     total = db.count_records(scope.owner)
-
-    def lengths_of(records: list[int]) -> dict[int, int]:
-        return db.lengths(scope.owner, records)
+    lengths_of = partial(db.lengths, scope.owner)
 
     def find(limit: int, allowed: Ids | None) -> list[Found]:
         complete = postings if allowed is None else db.postings(scope.owner, wanted, every=True)
         words = [_among(complete.get(term), allowed) for term in wanted]
-        beside = [Near(_among(ids, allowed), *useful[stem]) for stem, ids in of_synonyms.items()]
+        beside = [
+            bm25.Near(_among(ids, allowed), *useful[stem]) for stem, ids in of_synonyms.items()
+        ]
         return bm25.rank(words, total, lengths_of, limit, beside)
 
     read = sum(map(len, [*postings.values(), *of_synonyms.values()]))
@@ -192,7 +184,7 @@ def _record(passage: int, kind: str, view: str | None) -> int | str:
 def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
     """The texts of passages, in the order asked; those deleted, expired or blank are left out."""
     rows = db.rows("passage_spans", **scope.columns(), ids=list(ids))
-    by_id = {span.id: span for span in (PassageSpan(*row) for row in rows)}
+    by_id = {row[0]: row for row in rows}
     matches = _matches(db, scope, [by_id[id_] for id_ in ids if id_ in by_id])
     return [match for match in matches if match.text.strip()]
 
@@ -281,49 +273,34 @@ def _check_dimensions(stored: int, given: int) -> None:
         )
 
 
-class PassageSpan(NamedTuple):
-    """A row of the queries that read passages: where a passage is in its message or record."""
-
-    id: int
-    kind: HitKind
-    view: str | None
-    start: int
-    stop: int
-    created_at: int
-    session_id: str | None
-    speaker: str | None
-
-
 def _texts(db: Db, scope: Scope, rows: Sequence[Row]) -> dict[int, str]:
-    matches = _matches(db, scope, [PassageSpan(*row) for row in rows])
-    return {match.passage: match.text for match in matches}
+    return {match.passage: match.text for match in _matches(db, scope, rows)}
 
 
-def _matches(db: Db, scope: Scope, spans: Sequence[PassageSpan]) -> list[Match]:
-    """The passages with their texts; those of expired records are left out."""
-    seqs = sorted({span.id // PASSAGES_PER_MESSAGE for span in spans if span.id > 0})
-    rows = db.rows("messages_by_seq", owner=scope.owner, seqs=seqs) if seqs else []
-    messages = {row[0]: db.unpack(row) for row in rows}
-    views = [span.view for span in spans if span.view is not None]
+def _matches(db: Db, scope: Scope, rows: Sequence[Row]) -> list[Match]:
+    """The passages of rows that say where each is; those of expired records are left out."""
+    seqs = sorted({id_ // PASSAGES_PER_MESSAGE for id_, *_ in rows if id_ > 0})
+    stored = db.rows("messages_by_seq", owner=scope.owner, seqs=seqs) if seqs else []
+    messages = {row[0]: db.unpack(row) for row in stored}
+    views = [view for _, _, view, *_ in rows if view is not None]
     derived: dict[str, str] = (
         dict(db.rows("view_texts", owner=scope.owner, ids=views, now=db.now)) if views else {}
     )
     matches = []
-    for span in spans:
-        message = messages.get(span.id // PASSAGES_PER_MESSAGE)
-        text = message.text if message else derived.get(span.view or "")
-        if text is None:
-            continue
-        match = Match(
-            passage=span.id,
-            kind=span.kind,
-            id=message.message_id if message else span.view or "",
-            text=text[span.start : span.stop],
-            start=span.start,
-            created_at=from_micros(span.created_at),
-            session_id=span.session_id,
-            role=message.role if message else None,
-            speaker=span.speaker,
-        )
-        matches.append(match)
+    for id_, kind, view, start, stop, created_at, session_id, speaker in rows:
+        message = messages.get(id_ // PASSAGES_PER_MESSAGE)
+        text = message.text if message else derived.get(view or "")
+        if text is not None:
+            match = Match(
+                passage=id_,
+                kind=kind,
+                id=message.message_id if message else view,
+                text=text[start:stop],
+                start=start,
+                created_at=from_micros(created_at),
+                session_id=session_id,
+                role=message.role if message else None,
+                speaker=speaker,
+            )
+            matches.append(match)
     return matches

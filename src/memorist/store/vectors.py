@@ -9,13 +9,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from memorist.store.engine import Db
 from memorist.store.rows import Row
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 EXACT_UP_TO = 20_000
 RESCORED = 256
@@ -24,32 +24,22 @@ CACHE_BYTES = 256 * 2**20
 
 def pack_vector(values: Sequence[float]) -> bytes:
     """A vector as 16-bit floats of length 1: half the size, and the same order."""
-    import numpy as np
-
-    vector = np.asarray(values, np.float32)
-    length = float(np.linalg.norm(vector))
-    return (vector / length if length > 0 else vector).astype("<f2").tobytes()
+    return _unit(values).astype("<f2").tobytes()
 
 
 def code_of(packed: bytes) -> bytes:
     """The sign of each number of a packed vector, one bit each, in whole 8-byte words."""
-    import numpy as np
-
     bits = np.packbits(np.frombuffer(packed, "<f2") > 0).tobytes()
     return bits + bytes(-len(bits) % 8)
 
 
 def unpack_vectors(packed: Sequence[bytes]) -> NDArray[np.float32]:
     """Packed vectors as the rows of a matrix."""
-    import numpy as np
-
     return np.frombuffer(b"".join(packed), "<f2").reshape(len(packed), -1).astype(np.float32)
 
 
 def cosines(rows: Sequence[Row], vector: Sequence[float], limit: int) -> list[tuple[int, float]]:
     """The `limit` of `(passage, packed vector)` nearest to `vector`, best first."""
-    import numpy as np
-
     if not rows or limit <= 0:
         return []
     scores = unpack_vectors([row[1] for row in rows]) @ _unit(vector)
@@ -58,8 +48,6 @@ def cosines(rows: Sequence[Row], vector: Sequence[float], limit: int) -> list[tu
 
 
 def _unit(vector: Sequence[float]) -> NDArray[np.float32]:
-    import numpy as np
-
     query = np.asarray(vector, np.float32)
     length = float(np.linalg.norm(query))
     return query / length if length > 0 else query
@@ -69,15 +57,13 @@ class VectorIndex:
     """One user's vectors by one embedder: whole while they are few, their signs when many."""
 
     def __init__(self, coded: bool) -> None:
-        import numpy as np
-
         self.coded = coded
         self.last = 0  # the highest id added
         self.missing = 0  # hits that did not exist any more
         self._count = 0
         self._passages = np.empty(0, np.int64)
         # Whole vectors stand in rows, codes in columns: each is read along its memory.
-        self._values: NDArray[np.float32] | NDArray[np.uint64] = np.empty((0, 0), np.float32)
+        self._values: NDArray[Any] = np.empty((0, 0), np.float32)
 
     @property
     def nbytes(self) -> int:
@@ -86,33 +72,35 @@ class VectorIndex:
     def __len__(self) -> int:
         return self._count
 
+    def is_stale(self) -> bool:
+        """Whether too many of its vectors are deleted, or it became too large to be exact."""
+        outgrown = not self.coded and self._count > 2 * EXACT_UP_TO
+        return outgrown or self.missing > max(100, self._count // 20)
+
     def add(self, rows: Sequence[Row]) -> None:
         """Add `(id, passage, vector or code)`, by rising id."""
-        import numpy as np
-
         if not rows:
             return
         packed = [row[2] for row in rows]
         values = _codes(packed) if self.coded else unpack_vectors(packed)
-        stop = self._count + len(rows)
+        start, stop = self._count, self._count + len(rows)
         if stop > len(self._passages):
-            room = max(stop, 2 * self._count)
-            passages, self._passages = self._passages, np.empty(room, np.int64)
-            self._passages[: self._count] = passages[: self._count]
-            before, self._values = self._used(), self._room(values, room)
-            if self._count:
-                self._used()[:] = before
-        self._passages[self._count : stop] = [row[1] for row in rows]
-        start, self._count = self._count, stop
+            self._grow(max(stop, 2 * start), values)
+        self._count = stop
+        self._passages[start:stop] = [row[1] for row in rows]
         new = self._used()[:, start:] if self.coded else self._used()[start:]
         new[:] = values
         self.last = rows[-1][0]
 
-    def _room(self, like: NDArray[np.generic], room: int) -> Any:
-        import numpy as np
-
-        shape = (len(like), room) if self.coded else (room, like.shape[1])
-        return np.empty(shape, like.dtype)
+    def _grow(self, room: int, like: NDArray[np.generic]) -> None:
+        passages, values = self._passages[: self._count], self._used()
+        self._passages = np.empty(room, np.int64)
+        self._passages[: self._count] = passages
+        self._values = np.empty(
+            (len(like), room) if self.coded else (room, like.shape[1]), like.dtype
+        )
+        if self._count:
+            self._used()[:] = values
 
     def _used(self) -> Any:
         return self._values[:, : self._count] if self.coded else self._values[: self._count]
@@ -121,8 +109,6 @@ class VectorIndex:
         self, vector: Sequence[float], limit: int, allowed: NDArray[np.int64] | None
     ) -> list[tuple[int, float]]:
         """The nearest passages, best first; scores are cosines, or for codes their likeness."""
-        import numpy as np
-
         if not self._count or limit <= 0:
             return []
         passages, values = self._passages[: self._count], self._used()
@@ -140,8 +126,6 @@ def _dots(
     rows: NDArray[np.float32], vector: NDArray[np.float32], block: int = 1_000
 ) -> NDArray[np.float32]:
     """Each row times the vector, in blocks too small for BLAS to start threads on."""
-    import numpy as np
-
     scores = np.empty(len(rows), np.float32)
     for start in range(0, len(rows), block):
         np.dot(rows[start : start + block], vector, out=scores[start : start + block])
@@ -149,15 +133,11 @@ def _dots(
 
 
 def _codes(packed: Sequence[bytes]) -> NDArray[np.uint64]:
-    import numpy as np
-
     return np.frombuffer(b"".join(packed), np.uint64).reshape(len(packed), -1).T
 
 
 def _likeness(codes: NDArray[np.uint64], vector: Sequence[float]) -> NDArray[np.int16]:
     """Minus the number of signs in which each code differs from the vector."""
-    import numpy as np
-
     query = np.frombuffer(code_of(pack_vector(vector)), np.uint64)
     likeness = np.zeros(codes.shape[1], np.int16)
     for word, column in zip(query, codes, strict=True):
@@ -167,8 +147,6 @@ def _likeness(codes: NDArray[np.uint64], vector: Sequence[float]) -> NDArray[np.
 
 def _highest(scores: NDArray[Any], limit: int) -> NDArray[np.intp]:
     """The positions of at least the `limit` highest scores, in no order."""
-    import numpy as np
-
     if len(scores) <= limit:
         return np.arange(len(scores))
     if len(scores) > 64 * limit:  # a threshold from a sample is faster than partitioning all
@@ -191,49 +169,43 @@ class VectorIndexCache:
 
     def search(
         self,
-        db: VectorTable,
-        key: tuple[str, str],
+        db: Db,
+        owner: str,
+        embedder: str,
         vector: Sequence[float],
         limit: int,
         allowed: NDArray[np.int64] | None,
     ) -> list[tuple[int, float]]:
         """The passages nearest to the vector, by cosine."""
-        lock, index = self._index(db, key, len(vector))
+        key = {"owner": owner, "embedder": embedder}
+        lock, index = self._index(db, owner, embedder, len(vector))
         wanted = max(RESCORED, limit) if index.coded else limit
+        since = "codes_since" if index.coded else "vectors_since"
         while True:
             with lock:
-                self._catch_up(db, key, index)
+                while rows := db.rows(since, **key, last=index.last):
+                    index.add(rows)
                 hits = index.search(vector, wanted, allowed)
-            existing = self._existing(db, key, vector, hits, index.coded)
+            passages = [passage for passage, _ in hits]
+            if index.coded:  # found by their signs: scored by the vectors themselves
+                existing = cosines(db.rows("vectors_of", **key, passages=passages), vector, wanted)
+            else:
+                kept = {id_ for (id_,) in db.rows("existing_vectors", **key, passages=passages)}
+                existing = [hit for hit in hits if hit[0] in kept]
             if len(existing) >= limit or len(hits) < wanted:
                 index.missing += len(hits) - len(existing)
                 return existing[:limit]
             wanted *= 4  # deleted vectors must not crowd out the others
 
-    @staticmethod
-    def _existing(
-        db: VectorTable,
-        key: tuple[str, str],
-        vector: Sequence[float],
-        hits: list[tuple[int, float]],
-        coded: bool,
-    ) -> list[tuple[int, float]]:
-        """The hits that still exist; those found by codes are scored by their vectors."""
-        passages = [passage for passage, _ in hits]
-        if coded:
-            return cosines(db.vectors_of(key, passages), vector, len(hits))
-        existing = db.existing_vectors(key, passages)
-        return [(passage, score) for passage, score in hits if passage in existing]
-
     def _index(
-        self, db: VectorTable, key: tuple[str, str], length: int
+        self, db: Db, owner: str, embedder: str, length: int
     ) -> tuple[threading.Lock, VectorIndex]:
-        place = (*key, length)  # a forgotten user may come back with another model of that name
+        place = owner, embedder, length  # a forgotten user may come back with another such model
         with self._lock:
             cached = self._indexes.get(place)
-            if cached is None or self._is_stale(cached[1]):
-                cached = threading.Lock(), VectorIndex(coded=db.count_vectors(key) > EXACT_UP_TO)
-                self._indexes[place] = cached
+            if cached is None or cached[1].is_stale():
+                [(count,)] = db.rows("count_vectors", owner=owner, embedder=embedder)
+                cached = self._indexes[place] = threading.Lock(), VectorIndex(count > EXACT_UP_TO)
             self._indexes.move_to_end(place)
             while len(self._indexes) > 1 and self._nbytes() > self._max_bytes:
                 self._indexes.popitem(last=False)
@@ -241,28 +213,3 @@ class VectorIndexCache:
 
     def _nbytes(self) -> int:
         return sum(index.nbytes for _, index in self._indexes.values())
-
-    @staticmethod
-    def _is_stale(index: VectorIndex) -> bool:
-        """Whether too many of its vectors are deleted, or it became too large to be exact."""
-        outgrown = not index.coded and len(index) > 2 * EXACT_UP_TO
-        return outgrown or index.missing > max(100, len(index) // 20)
-
-    @staticmethod
-    def _catch_up(db: VectorTable, key: tuple[str, str], index: VectorIndex) -> None:
-        while rows := db.vectors_since(key, index.last, index.coded):
-            index.add(rows)
-
-
-class VectorTable(Protocol):
-    """The table that an index is filled from. A key is an owner and an embedder."""
-
-    def count_vectors(self, key: tuple[str, str]) -> int: ...
-    def vectors_since(self, key: tuple[str, str], last: int, coded: bool) -> list[Row]:
-        """Some of `(id, passage, vector or code)` after id `last`, by rising id."""
-
-    def vectors_of(self, key: tuple[str, str], passages: list[int]) -> list[Row]:
-        """`(passage, vector)` of those that still exist."""
-
-    def existing_vectors(self, key: tuple[str, str], passages: list[int]) -> set[int]:
-        """Those that still exist."""

@@ -223,7 +223,7 @@ def _is_memory(db: Db, owner: str, id_: str) -> bool:
     row = db.row("view_exists", owner=owner, id=id_)
     if row is None:
         raise NotFoundError("no such memory or fact in this scope")
-    return row[0] == "memory"
+    return bool(row[0] == "memory")
 
 
 def _cite(db: Db, owner: str, view: str, sources: Sequence[str]) -> None:

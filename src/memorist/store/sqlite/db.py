@@ -17,10 +17,10 @@ from memorist.records.query import Term
 from memorist.records.values import dump_json, from_micros
 from memorist.store.engine import load_queries
 from memorist.store.rows import Row
-from memorist.store.vectors import VectorIndexCache, code_of, pack_vector
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
+    from memorist.store.vectors import VectorIndexCache
 
 MAX_POSTINGS = 16_000  # read for one question
 COUNT_SECONDS = 30.0  # for which a count is reused
@@ -46,7 +46,9 @@ class SqliteDb:
 
     now = 0
 
-    def __init__(self, connection: apsw.Connection, indexes: VectorIndexCache) -> None:
+    def __init__(
+        self, connection: apsw.Connection, indexes: Callable[[], VectorIndexCache]
+    ) -> None:
         self.connection = connection
         self._indexes = indexes
         self._counts: dict[str, tuple[float, int]] = {}
@@ -168,23 +170,11 @@ class SqliteDb:
     def nearest(
         self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
     ) -> list[tuple[int, float]]:
-        return self._indexes.search(self, (owner, embedder), vector, limit, allowed)
-
-    def count_vectors(self, key: tuple[str, str]) -> int:
-        return int(self.rows("count_vectors", owner=key[0], embedder=key[1])[0][0])
-
-    def vectors_since(self, key: tuple[str, str], last: int, coded: bool) -> list[Row]:
-        query = "codes_since" if coded else "vectors_since"
-        return self.rows(query, owner=key[0], embedder=key[1], last=last)
-
-    def vectors_of(self, key: tuple[str, str], passages: list[int]) -> list[Row]:
-        return self.rows("vectors_of", owner=key[0], embedder=key[1], passages=passages)
-
-    def existing_vectors(self, key: tuple[str, str], passages: list[int]) -> set[int]:
-        rows = self.rows("existing_vectors", embedder=key[1], passages=passages)
-        return {passage for (passage,) in rows}
+        return self._indexes().search(self, owner, embedder, vector, limit, allowed)
 
     def vector(self, values: Sequence[float]) -> dict[str, Any]:
+        from memorist.store.vectors import code_of, pack_vector
+
         packed = pack_vector(values)
         return {"embedding": packed, "code": code_of(packed)}
 

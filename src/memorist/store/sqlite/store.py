@@ -8,8 +8,9 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 from importlib import resources
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 from weakref import WeakSet
 
 import apsw
@@ -27,7 +28,9 @@ from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations
 from memorist.store.sqlite.db import SqliteDb
-from memorist.store.vectors import EXACT_UP_TO, VectorIndexCache
+
+if TYPE_CHECKING:
+    from memorist.store.vectors import VectorIndexCache
 
 T = TypeVar("T")
 
@@ -51,7 +54,7 @@ class SqliteEngine:
         self._lock = threading.RLock()
         self._pool = threading.Condition(threading.Lock())
         self._readers: list[SqliteDb] = []
-        self._indexes = VectorIndexCache()
+        self._indexes = cache(_open_indexes)
         self._reading = 0
         self._pausing = False
         self._closed = False
@@ -131,6 +134,8 @@ class SqliteEngine:
                 copy.close()
 
     def check(self) -> dict[str, str]:
+        from memorist.store.vectors import EXACT_UP_TO
+
         with self._lock, TRANSLATED:
             ask = self._db().connection.pragma
             return {
@@ -260,6 +265,13 @@ class SqliteEngine:
                         "it empties at the next scrub, or when the last process closes the store"
                     )
                 time.sleep(0.01)
+
+
+def _open_indexes() -> VectorIndexCache:
+    """Opened by the first search: numpy takes long to import."""
+    from memorist.store.vectors import VectorIndexCache
+
+    return VectorIndexCache()
 
 
 def migrate(writer: apsw.Connection) -> None:
