@@ -25,7 +25,7 @@ from memorist.errors import (
     StoreUnavailableError,
     UnauthorizedError,
 )
-from memorist.language.secrets import find_secrets
+from memorist.language.unsafe import find_secrets
 from memorist.records.api_key import ApiKey
 from memorist.records.values import now
 from memorist.server.auth import MAX_CHARS, Guard, Keys, NewKey, Principal, build_guard

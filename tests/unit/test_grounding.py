@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memorist.language.grounding import Ground, is_grounded
+from memorist.language.likeness import Ground, is_grounded
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memorist.language.injection import injections
+from memorist.language.unsafe import injections
 from memorist.lifecycle.audit import audit
 from memorist.lifecycle.rules import extract
 from memorist.records.memories import MemoryItem

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from memorist.language.secrets import find_secrets
+from memorist.language.unsafe import find_secrets
 
 SECRETS = [
     ("sk-proj-" + "aB3dE6gH9jK2mN5pQ8rT1vW4", "openai key"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from memorist.language.lexicon import codes_of, dates_of, lines_of, plain
+from memorist.language.lexicon import codes_of, lines_of, plain
+from memorist.language.text import data
 
 MONTHS = (
     "January February March April May June July August September October November December"
@@ -17,6 +18,8 @@ _LOOK_AT_CHARS = 2_000
 _ISO = r"(?P<year>(?:19|20)\d\d)-(?P<mon>\d{1,2})-(?P<day>\d{1,2})"
 _PART = re.compile(r"\{([a-z_]+)\}")
 _DAY = timedelta(days=1)
+_UNITS = ("day", "week", "month", "year")
+_Found = tuple[datetime, datetime, str, bool]
 
 
 class DateSpan(NamedTuple):
@@ -73,7 +76,7 @@ def _spans(form: _Form, text: str, moment: datetime, lean: int) -> Iterator[Date
         groups = {name: value for name, value in match.groupdict().items() if value}
         numbers = {name: _number(value, form.words.get(name, {})) for name, value in groups.items()}
         try:
-            if span := _MEANINGS[form.means.split()[0]](form.means, numbers, moment.date(), lean):
+            if span := _meant(form.means, numbers, moment.date(), lean):
                 yield DateSpan(*span, match.span())
         except (ValueError, OverflowError):  # 31 June; the year 12,000
             continue
@@ -84,19 +87,16 @@ def _number(word: str, words: Mapping[str, int]) -> int:
 
 
 @cache
-def _forms(code: str) -> tuple[_Form, ...]:
+def _forms(code: str) -> list[_Form]:
     """The ways in which a language writes dates."""
-    iso = re.compile(rf"(?<![\w-]){_ISO}(?![\w-])")
-    return (_Form(iso, "date", {}), *_own_forms(code))
-
-
-def _own_forms(code: str) -> Iterator[_Form]:
-    data: Mapping[str, Any] = dates_of(code)
+    rules = data(code, "rules")
+    written = rules["dates"]
+    forms = [_Form(re.compile(rf"(?<![\w-]){_ISO}(?![\w-])"), "date", {})]
     words = {
-        "month": _numbered(data["months"], first=1),
-        "weekday": _numbered(data["weekdays"], first=0),
-        "count": _numbered(data["counts"], first=1),
-        "unit": _numbered([data[unit] for unit in _UNITS], first=0),
+        "month": _numbered(written["months"], first=1),
+        "weekday": _numbered(written["weekdays"], first=0),
+        "count": _numbered(written["counts"], first=1),
+        "unit": _numbered([written[unit] for unit in _UNITS], first=0),
     }
     parts = {
         "month": f"(?P<month>{_either(words['month'])})",
@@ -107,14 +107,12 @@ def _own_forms(code: str) -> Iterator[_Form]:
         "mon": r"(?P<mon>\d{1,2})",
         "year": r"(?P<year>(?:19|20)\d\d)",
     }
-    for means, patterns in data["forms"].items():
+    for means, patterns in written["forms"].items():
         for pattern in lines_of(patterns):
             filled = _PART.sub(lambda part: parts[part[1]], plain(pattern))
-            edged = rf"(?<!\w)(?:{filled})(?!\w)" if data["spaced"] else filled
-            yield _Form(re.compile(edged, re.IGNORECASE), means, words)
-
-
-_UNITS = ("day", "week", "month", "year")
+            edged = rf"(?<!\w)(?:{filled})(?!\w)" if rules.get("spaced", True) else filled
+            forms.append(_Form(re.compile(edged, re.IGNORECASE), means, words))
+    return forms
 
 
 def _numbered(lines: list[str], first: int) -> dict[str, int]:
@@ -130,76 +128,65 @@ def _either(words: Mapping[str, int]) -> str:
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
-_Found = tuple[datetime, datetime, str, bool]
-
-
-def _offset(means: str, _: Mapping[str, int], today: date, lean: int) -> _Found:
-    """A fixed word: "offset day -1" is yesterday."""
-    unit, count = means.split()[1:]
-    return _moved(today, _UNITS.index(unit), int(count))
-
-
-def _ago(_: str, parts: Mapping[str, int], today: date, lean: int) -> _Found:
-    return _moved(today, parts["unit"], -parts["count"])
-
-
-def _ahead(_: str, parts: Mapping[str, int], today: date, lean: int) -> _Found:
-    return _moved(today, parts["unit"], parts["count"])
+def _meant(means: str, parts: Mapping[str, int], today: date, lean: int) -> _Found | None:
+    """The time that a form means: "offset day -1" is yesterday, whatever its words are."""
+    match means.split():
+        case ["offset", unit, count]:
+            return _moved(today, _UNITS.index(unit), int(count))
+        case ["ago"]:
+            return _moved(today, parts["unit"], -parts["count"])
+        case ["ahead"]:
+            return _moved(today, parts["unit"], parts["count"])
+        case ["weekend", weeks]:
+            saturday = today + (5 - today.weekday() + 7 * int(weeks)) * _DAY
+            return _span(saturday, saturday + 2 * _DAY, f"weekend of {_day_text(saturday)}")
+        case ["weekday", *which]:
+            return _weekday(which[0] if which else ("", "coming", "last")[lean], parts, today)
+        case ["month", *which]:
+            return _month(which, parts, today, lean)
+        case ["year"]:
+            return _one_year(parts["year"], relative=False)
+    return _date(parts, today, lean)
 
 
 def _moved(today: date, unit: int, count: int) -> _Found:
     if unit == 0:
         return _one_day(today + count * _DAY)
     if unit == 1:
-        return _one_week(today + 7 * count * _DAY)
+        monday = today + (7 * count - today.weekday()) * _DAY
+        return _span(monday, monday + 7 * _DAY, f"week of {_day_text(monday)}")
     if unit == 2:
         months = today.year * 12 + today.month - 1 + count
         return _one_month(months // 12, months % 12 + 1)
     return _one_year(today.year + count)
 
 
-def _weekday(means: str, parts: Mapping[str, int], today: date, lean: int) -> _Found | None:
-    """ "Last Friday" is the latest one, "next Friday" next week's, "on Friday" by `lean`."""
-    which = means.split()[1] if " " in means else ("", "coming", "last")[lean]
-    monday = today - today.weekday() * _DAY
-    if which in ("week-1", "week+0", "week+1", "next"):
+def _weekday(which: str, parts: Mapping[str, int], today: date) -> _Found | None:
+    """The latest ("last"), the coming one, or that of a week: "week-1", "next" is "week+1"."""
+    ahead = parts["weekday"] - today.weekday()
+    if which.startswith("week") or which == "next":
         weeks = 1 if which == "next" else int(which[4:])
-        return _one_day(monday + (7 * weeks + parts["weekday"]) * _DAY)
+        return _one_day(today + (7 * weeks + ahead) * _DAY)
     if which == "last":
-        return _one_day(today - ((today.weekday() - parts["weekday"] - 1) % 7 + 1) * _DAY)
-    if which == "coming":
-        return _one_day(today + ((parts["weekday"] - today.weekday() - 1) % 7 + 1) * _DAY)
-    return None
+        return _one_day(today - ((-ahead - 1) % 7 + 1) * _DAY)
+    return _one_day(today + ((ahead - 1) % 7 + 1) * _DAY) if which == "coming" else None
 
 
-def _weekend(means: str, _: Mapping[str, int], today: date, lean: int) -> _Found:
-    saturday = today + (5 - today.weekday() + 7 * int(means.split()[1])) * _DAY
-    return *_from_to(saturday, saturday + 2 * _DAY), f"weekend of {_day_text(saturday)}", True
-
-
-def _month(means: str, parts: Mapping[str, int], today: date, lean: int) -> _Found | None:
+def _month(which: list[str], parts: Mapping[str, int], today: date, lean: int) -> _Found | None:
     """ "In May", "last May", "in May 2020", "next year in May"."""
     month = parts.get("month") or parts["mon"]
     if "year" in parts:
         return _one_month(parts["year"], month, relative=False)
-    words = means.split()
-    if words[-1].lstrip("+-").isdigit():
-        return _one_month(today.year + int(words[-1]), month)
-    lean = {"last": -1, "next": 1}.get(words[-1], lean)
+    if which and which[0].lstrip("+-").isdigit():
+        return _one_month(today.year + int(which[0]), month)
+    lean = {"last": -1, "next": 1}.get(which[0], lean) if which else lean
     if lean == 0:
         return None
-    passed = month < today.month or (month == today.month and lean < 0 and len(words) == 1)
-    return _one_month(today.year + _turn(passed, lean), month)
+    passed = month < today.month or (month == today.month and lean < 0 and not which)
+    return _one_month(today.year + passed - (lean < 0), month)
 
 
-def _turn(passed: bool, lean: int) -> int:
-    """How many years away a month without its year is."""
-    if lean < 0:
-        return 0 if passed else -1
-    return 1 if passed else 0
-
-
-def _date(_: str, parts: Mapping[str, int], today: date, lean: int) -> _Found | None:
+def _date(parts: Mapping[str, int], today: date, lean: int) -> _Found | None:
     """ "5 May 2020", or "5 May" of the last or next year by `lean`."""
     month = parts.get("month") or parts["mon"]
     if "year" in parts:
@@ -207,50 +194,27 @@ def _date(_: str, parts: Mapping[str, int], today: date, lean: int) -> _Found | 
     if lean == 0:
         return None
     this = date(today.year, month, parts["day"])
-    if lean < 0:
-        return _one_day(this if this <= today else this.replace(year=today.year - 1))
-    return _one_day(this if this >= today else this.replace(year=today.year + 1))
-
-
-def _year(_: str, parts: Mapping[str, int], today: date, lean: int) -> _Found:
-    return _one_year(parts["year"], relative=False)
+    passed = this < today or (this == today and lean < 0)
+    return _one_day(this.replace(year=today.year + passed - (lean < 0)))
 
 
 def _one_day(day: date, relative: bool = True) -> _Found:
-    return *_from_to(day, day + _DAY), _day_text(day), relative
-
-
-def _one_week(day: date) -> _Found:
-    monday = day - day.weekday() * _DAY
-    return *_from_to(monday, monday + 7 * _DAY), f"week of {_day_text(monday)}", True
+    return _span(day, day + _DAY, _day_text(day), relative)
 
 
 def _one_month(year: int, month: int, relative: bool = True) -> _Found:
-    start = date(year, month, 1)
     after = date(year + month // 12, month % 12 + 1, 1)
-    return *_from_to(start, after), f"{MONTHS[month - 1]} {year}", relative
+    return _span(date(year, month, 1), after, f"{MONTHS[month - 1]} {year}", relative)
 
 
 def _one_year(year: int, relative: bool = True) -> _Found:
-    return *_from_to(date(year, 1, 1), date(year + 1, 1, 1)), str(year), relative
+    return _span(date(year, 1, 1), date(year + 1, 1, 1), str(year), relative)
 
 
 def _day_text(day: date) -> str:
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
-def _from_to(start: date, end: date) -> tuple[datetime, datetime]:
-    midnight = datetime.min.time()
-    return datetime.combine(start, midnight, UTC), datetime.combine(end, midnight, UTC)
-
-
-_MEANINGS: Mapping[str, Callable[[str, Mapping[str, int], date, int], _Found | None]] = {
-    "offset": _offset,
-    "ago": _ago,
-    "ahead": _ahead,
-    "weekday": _weekday,
-    "weekend": _weekend,
-    "month": _month,
-    "date": _date,
-    "year": _year,
-}
+def _span(start: date, end: date, text: str, relative: bool = True) -> _Found:
+    first, after = (datetime.combine(day, datetime.min.time(), UTC) for day in (start, end))
+    return first, after, text, relative

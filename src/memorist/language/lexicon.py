@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import time
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from memorist.language.text import LANGUAGES, data, stop_words
@@ -81,7 +81,10 @@ class Language:
         """
         objects: list[str] = []
         phrase = phrase.split(" - ")[0]
-        for piece in self._listed_in(phrase) if several else [phrase]:
+        joins = [join.span() for join in self.joins.finditer(plain(phrase))] if several else []
+        edges = [0, *chain.from_iterable(joins), len(phrase)]
+        for start, stop in zip(edges[::2], edges[1::2], strict=True):
+            piece = phrase[start:stop]
             end = (self.places if place else self.stops).search(plain(piece))
             thing = self._without_article(piece[: end.start()] if end else piece)
             if not self._is_object(thing, first=not objects):
@@ -90,13 +93,6 @@ class Language:
             if end:
                 break
         return objects
-
-    def _listed_in(self, phrase: str) -> Iterator[str]:
-        start = 0
-        for join in self.joins.finditer(plain(phrase)):
-            yield phrase[start : join.start()]
-            start = join.end()
-        yield phrase[start:]
 
     def _without_article(self, piece: str) -> str:
         piece = piece.strip(_OBJECT_EDGES)
@@ -132,6 +128,8 @@ def language(code: str) -> Language:
         filled = (_filled(line, parts) for lines in entries for line in lines_of(lines))
         return _compiled(_edged(_any(filled), spaced))
 
+    space = r"\s+" if spaced else ""
+    join = f"(?:{written['joins']}){space}"
     cues = {name: pattern(lines) for name, lines in written["cues"].items()}
     plain_negations = data(code, "words")["negations"].replace(" ", "\n")
     cues["negations"] = pattern(plain_negations, written["cues"]["negations"])
@@ -142,7 +140,7 @@ def language(code: str) -> Language:
         articles=re.compile(written["articles"], re.IGNORECASE),
         stops=pattern(written["stops"]),
         places=pattern(written["stops"], written["places"]),
-        joins=_joins(written["joins"], r"\s+" if spaced else ""),
+        joins=re.compile(rf"\s*[,，、]\s*(?:{join})?|{space}{join}", re.IGNORECASE),
         nothing=frozenset(written["nothing"].split()),
         relations=relations,
         favourites=_names(written["favourites"]),
@@ -163,15 +161,9 @@ def codes_of(text: str) -> list[str]:
     if _CYRILLIC.search(text):
         return ["ru"]
     words = _WORD.findall(plain(text).lower())
-    counts = {code: sum(map(_stop_words(code).__contains__, words)) for code in ("en", "de", "es")}
-    most = max(counts.values())
-    return [code for code, count in counts.items() if count == most]
-
-
-def dates_of(code: str) -> Mapping[str, Any]:
-    """How a language writes dates, and whether it has spaces between words."""
-    written = data(code, "rules")
-    return {"spaced": written.get("spaced", True), **written["dates"]}
+    stops = {code: stop_words("ranking", "grammar", codes=(code,)) for code in ("en", "de", "es")}
+    counts = {code: sum(map(listed.__contains__, words)) for code, listed in stops.items()}
+    return [code for code, count in counts.items() if count == max(counts.values())]
 
 
 def category_of(text: str) -> str | None:
@@ -186,11 +178,6 @@ def tags_of(text: str) -> tuple[str, ...]:
     names, pattern = _topics()
     tags = dict.fromkeys(names[str(match.lastgroup)] for match in pattern.finditer(start))
     return tuple(tags)[:_MOST_TAGS]
-
-
-@cache
-def _stop_words(code: str) -> frozenset[str]:
-    return stop_words("ranking", "grammar", codes=(code,))
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -212,11 +199,10 @@ def _topics() -> tuple[dict[str, str], re.Pattern[str]]:
     sources = {"shared": data("shared", "technologies")}
     sources |= {code: data(code, "rules") for code in LANGUAGES}
     for code, source in sources.items():
-        found = []
-        for tag, words in source["topics"].items():
-            names[f"t{len(names)}"] = tag
-            found.append(f"(?P<t{len(names) - 1}>{_words(words)})")
-        groups[code] = "|".join(found)
+        tags = {f"t{number}": tag for number, tag in enumerate(source["topics"], start=len(names))}
+        named = (f"(?P<{group}>{_words(source['topics'][tag])})" for group, tag in tags.items())
+        groups[code] = "|".join(named)
+        names |= tags
     return names, _whole(groups)
 
 
@@ -229,14 +215,10 @@ def _whole(patterns: Mapping[str, str]) -> re.Pattern[str]:
 
 
 def _words(words: str) -> str:
-    """A pattern for keywords; `*` stands for any ending."""
-    each = (re.escape(plain(word)).replace(r"\*", r"\w*") for word in _phrases(words))
+    """A pattern for keywords; `*` stands for any ending, `_` for a space inside of one."""
+    phrases = [word.replace("_", " ") for word in plain(words).split()]
+    each = (re.escape(phrase).replace(r"\*", r"\w*") for phrase in phrases)
     return _any(sorted(each, key=len, reverse=True))
-
-
-def _phrases(words: str) -> list[str]:
-    """Keywords are separated by spaces; `_` stands for a space inside of one."""
-    return [word.replace("_", " ") for word in words.split()]
 
 
 def _rules(
@@ -244,16 +226,8 @@ def _rules(
 ) -> Iterable[Rule]:
     for rule in written:
         for given in lines_of(rule["says"]):
-            yield Rule(
-                group=rule["group"],
-                pattern=_compiled(_edged(_filled(given, parts), edge)),
-                predicate=rule.get("predicate"),
-                object=rule.get("object"),
-                ends=rule.get("ends", False),
-                dated=rule.get("dated", False),
-                today=rule.get("today", False),
-                standing=rule.get("standing", False),
-            )
+            pattern = _compiled(_edged(_filled(given, parts), edge))
+            yield Rule(pattern=pattern, **{key: rule[key] for key in rule if key != "says"})
 
 
 def _filled(pattern: str, parts: Mapping[str, str]) -> str:
@@ -273,13 +247,6 @@ def _slot(name: str, parts: Mapping[str, str]) -> str:
     return f"(?P<{'object' if name in ('list', 'name') else name}>{shape})"
 
 
-def _joins(words: str, space: str) -> re.Pattern[str]:
-    """What separates the items of a list."""
-    return re.compile(
-        rf"\s*[,，、]\s*(?:(?:{words}){space})?|{space}(?:{words}){space}", re.IGNORECASE
-    )
-
-
 def _names(listed: Mapping[str, str]) -> dict[str, str]:
     """The canonical name of each word."""
     return {plain(word).lower(): name for name, words in listed.items() for word in words.split()}
@@ -297,8 +264,3 @@ def _any(patterns: Iterable[str]) -> str:
 def _edged(pattern: str, edge: bool) -> str:
     """The pattern, which may not begin or end inside a word."""
     return rf"{_EDGE}(?:{pattern}){_EDGE}" if edge else pattern
-
-
-def composed(text: str) -> str:
-    """The text in Unicode's composed form, in which the patterns are written."""
-    return unicodedata.normalize("NFC", text)

@@ -1,18 +1,36 @@
-"""How alike two texts are: by the stems they share, with regard to negations and numbers."""
+"""How alike two texts are by the stems they share, and whether one says only what others say."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
 from functools import cache
 
 from memorist.language.lexicon import languages_of, plain
 from memorist.language.text import stems, stop_words
-from memorist.records.values import fold
+from memorist.records.values import UNSPACED, fold
 
 LOOK_AT_CHARS = 4_000
 NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _NAME = re.compile(r"(?<=[\w,;] )[A-ZÄÖÜА-ЯЁ]\w+")
+ENOUGH_WORDS = 0.4  # share of a memory's words; a model may use some of its own
+ENOUGH_NAMES = 0.6  # not all: German nouns look like names
+_EDGES = ".,;:!?()[]<>\"'"
+_LINK = re.compile(r"\S*(?:://|www\.|@\w)\S*")
+_YEAR = r"(?:19|20)\d\d"
+_DATE = re.compile(
+    rf"\b{_YEAR}(?:-\d\d?){{1,2}}\b"
+    rf"|\b(?:in|since|until|till|from|by|of|seit|jahr|ab|bis|en|desde|hasta|с|в|до)\s+{_YEAR}\b(?!-\d)"
+    rf"|\b\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:(?:of|de)\s+)?[^\W\d]{{3,}},?\s+(?:de\s+)?{_YEAR}\b"
+    rf"|\b[^\W\d]{{3,}}\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+{_YEAR}\b"
+    rf"|{_YEAR}年(?:\d{{1,2}}月)?(?:\d{{1,2}}日)?",
+    re.IGNORECASE,
+)
+_THOUSANDS = re.compile(r"(?<=\d)[.,’' \u00a0\u202f](?=\d{3}(?!\d))")
+_LONG_NUMBER = re.compile(r"\d{2,}")  # "2" may have been said as "two"
+_INSIDE = re.compile(r"(?<![.!?:…]\s)(?<!^)\b[^\W\d_]{2,}")  # not what begins a sentence
+_ALPHABETS = "\u0530"  # Latin, Greek and Cyrillic come before; words are shorter in what follows
 _OPPOSED = 0.5  # the highest score of texts that differ in a number, a negation or their names
 
 
@@ -69,3 +87,80 @@ def _denies(text: str) -> bool:
 def _stop_stems(code: str) -> frozenset[str]:
     words = stop_words("ranking", "grammar", codes=(code,))
     return frozenset(stem for word in words for stem in stems(word))
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The words and numbers of some messages, which a memory is checked against."""
+
+    text: str
+    numbers: frozenset[str]
+    words: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> Ground:
+        """The ground of one text."""
+        words = frozenset(stems(text))
+        return cls(text.lower(), _numbers(text), words | {_root(word) for word in words})
+
+    @classmethod
+    def joined(cls, grounds: Iterable[Ground]) -> Ground:
+        """The ground of several texts together."""
+        every = list(grounds)
+        return cls(
+            "\n".join(one.text for one in every),
+            frozenset[str]().union(*(one.numbers for one in every)),
+            frozenset[str]().union(*(one.words for one in every)),
+        )
+
+    def share(self, words: set[str]) -> float:
+        """The share of the words that it has, from 0 to 1."""
+        grounded = sum(word in self.words or _root(word) in self.words for word in words)
+        return grounded / len(words) if words else 1.0
+
+
+def is_grounded(text: str, cited: Ground, around: Ground) -> bool:
+    """Whether a text follows from the `cited` messages; names may come from those `around`."""
+    dateless = _DATE.sub(" ", text)
+    words = _content_stems(dateless)
+    return (
+        bool(words)
+        and all(link.strip(_EDGES) in cited.text for link in _LINK.findall(text.lower()))
+        and _numbers(dateless) <= cited.numbers
+        and around.share(_content_stems(_inner_names(dateless))) >= ENOUGH_NAMES
+        and cited.share(words) >= ENOUGH_WORDS
+    )
+
+
+def _numbers(text: str) -> frozenset[str]:
+    return frozenset(_LONG_NUMBER.findall(_THOUSANDS.sub("", text)))
+
+
+def _inner_names(text: str) -> str:
+    """Capitalised words, except those that begin a sentence."""
+    return " ".join(word for word in _INSIDE.findall(text) if word[0].isupper())
+
+
+def _content_stems(text: str) -> set[str]:
+    """The stems of a text without stop words; of scripts without spaces, the pairs."""
+    return {word for word in stems(text) if _has_content_stems(word)} - _stop_terms()
+
+
+def _has_content_stems(word: str) -> bool:
+    if UNSPACED.match(word):
+        return len(word) > 1
+    return len(word) > (2 if word < _ALPHABETS else 1) and not word.isdecimal()
+
+
+def _root(word: str) -> str:
+    """The beginning that inflected forms share, for languages without a stemmer."""
+    if UNSPACED.match(word):
+        return word
+    return word[: 5 if word < _ALPHABETS else 2]
+
+
+@cache
+def _stop_terms() -> frozenset[str]:
+    """Words that any statement may be framed with: they prove nothing and need no proof."""
+    words = " ".join(stop_words("ranking", "grammar", "subject", "reporting"))
+    return frozenset(stems(words)) | frozenset(fold(words).split())

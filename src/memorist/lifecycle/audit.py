@@ -14,10 +14,9 @@ from functools import cache
 from typing import Literal, get_args
 
 from memorist.language.dates import resolve
-from memorist.language.injection import injections
-from memorist.language.secrets import find_secrets
 from memorist.language.signals import signals_of
 from memorist.language.text import LANGUAGES, data, negations
+from memorist.language.unsafe import find_secrets, injections
 from memorist.lifecycle.audit_comparison import (
     Contradiction,
     audit_words,

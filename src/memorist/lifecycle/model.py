@@ -14,9 +14,8 @@ from typing import Any, Literal, NoReturn, get_args
 
 from memorist import metrics
 from memorist.errors import BadAnswerError, ProviderError, RecordError
-from memorist.language.grounding import Ground, is_grounded
-from memorist.language.injection import injections
-from memorist.language.secrets import find_secrets
+from memorist.language.likeness import Ground, is_grounded
+from memorist.language.unsafe import find_secrets, injections
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.settings import Extraction
 from memorist.providers.chat_model import ChatModel, Reply, estimate_tokens_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memorist.language.lexicon import category_of, tags_of
-from memorist.language.secrets import find_secrets
+from memorist.language.unsafe import find_secrets
 from memorist.lifecycle.candidate import Candidate
 from memorist.lifecycle.keep import apply_changes
 from memorist.lifecycle.settings import DEFAULT_POLICY, Extraction, Policy

@@ -7,23 +7,23 @@ language.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import cache
 from typing import NamedTuple
 
 from memorist.language.dates import DateSpan, find_dates
-from memorist.language.injection import injections
-from memorist.language.lexicon import (
-    Language,
-    Rule,
-    category_of,
-    composed,
-    languages_of,
-    plain,
-    tags_of,
+from memorist.language.lexicon import Language, Rule, category_of, languages_of, plain, tags_of
+from memorist.language.text import (
+    LANGUAGES,
+    data,
+    hide_quotes,
+    is_single_valued,
+    sentences,
+    without_pasted,
 )
-from memorist.language.secrets import find_secrets
-from memorist.language.text import hide_quotes, is_single_valued, sentences, without_pasted
+from memorist.language.unsafe import find_secrets, injections
 from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.records.memories import Kind
 from memorist.records.message import Message, is_trusted
@@ -56,33 +56,12 @@ _ENDS_AT_PLACES = frozenset(
 _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
 _OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
 _RELATED = {
-    "wife": "married to",
-    "husband": "married to",
-    "spouse": "married to",
-    "son": "has child",
-    "daughter": "has child",
-    "child": "has child",
-    "dog": "has pet",
-    "cat": "has pet",
-    "pet": "has pet",
+    **dict.fromkeys(("wife", "husband", "spouse"), "married to"),
+    **dict.fromkeys(("son", "daughter", "child"), "has child"),
+    **dict.fromkeys(("dog", "cat", "pet"), "has pet"),
 }
 # Whether a date without its year means the last one (-1) or the next one (1).
 _LEANS: Mapping[str, int] = {"plan": 1, "event": -1, "identity": -1, "relation": -1, "decision": -1}
-_NOT = (
-    re.compile(
-        r"(?P<right>[\w' -]{1,60}?),? (?:and not|not|nicht|y no|no|а не|не) "
-        r"(?P<wrong>[\w' -]{1,40}?)[.!]*$",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"是(?P<right>[^，,。！是]{1,20})[，,]?(?:而)?不是(?P<wrong>[^，,。！]{1,20})[。！]*$"
-    ),
-)
-_LEAD = re.compile(
-    r".*\b(?:it's|it is|that's|is|was|be|meant|on|at|in|meinte|ist|heißt|war|im|am|es|era"
-    r"|quise decir|это|виду|в)\s+",
-    re.IGNORECASE,
-)
 
 
 class RuleMatch(NamedTuple):
@@ -118,10 +97,8 @@ def extract(message: Message, source: str = "user") -> list[Candidate]:
         return []
     if len(text) > MAX_MESSAGE_CHARS or find_secrets(text):
         return []
-    made = (
-        _candidate(sentence, matches, message, source)
-        for sentence, matches in _worth_keeping(composed(text), message.role == "user")
-    )
+    kept = _worth_keeping(unicodedata.normalize("NFC", text), message.role == "user")
+    made = (_candidate(sentence, matches, message, source) for sentence, matches in kept)
     trusted = is_trusted(source)
     safe = (one for one in made if one and not injections(one.text, trusted=trusted))
     return list({one.text: one for one in safe}.values())
@@ -242,11 +219,22 @@ def _dated(text: str, spans: list[DateSpan]) -> str:
 
 def instead_of(text: str) -> tuple[str, str] | None:
     """What is right and what is wrong, in a sentence such as "it's Hamburg, not Berlin"."""
-    for pattern in _NOT:
-        if match := pattern.search(text):
-            right = _LEAD.sub("", match["right"]).strip()
-            return (right, match["wrong"].strip()) if right else None
-    return None
+    patterns, leads = _corrections()
+    match = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
+    right = leads.sub("", match["right"]).strip() if match else ""
+    return (right, match["wrong"].strip()) if match and right else None
+
+
+@cache
+def _corrections() -> tuple[list[re.Pattern[str]], re.Pattern[str]]:
+    """Patterns of "Hamburg, not Berlin", and of what leads to it, such as "it's"."""
+    written = [data(code, "rules")["instead"] for code in LANGUAGES]
+    words = [language for language in written if "not" in language]
+    patterns = [language["pattern"] for language in written if "pattern" in language]
+    negations, leads = ("|".join(each[key] for each in words) for key in ("not", "lead"))
+    spaced = rf"(?P<right>[\w' -]{{1,60}}?),? (?:{negations}) (?P<wrong>[\w' -]{{1,40}}?)[.!]*$"
+    compiled = [re.compile(pattern, re.IGNORECASE) for pattern in (spaced, *patterns)]
+    return compiled, re.compile(rf".*\b(?:{leads})\s+", re.IGNORECASE)
 
 
 def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:

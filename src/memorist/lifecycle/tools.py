@@ -6,8 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memorist.language.injection import injections
-from memorist.language.secrets import find_secrets
+from memorist.language.unsafe import find_secrets, injections
 from memorist.lifecycle.candidate import Candidate
 from memorist.records.message import LogEntry, least_trusted
 

@@ -1,4 +1,9 @@
-"""Secrets that must not become memories: API keys, passwords, card and account numbers."""
+"""Unsafe text, which must not become a memory: secrets, and prompt injections.
+
+The patterns of injections stand in `data/<language>/injection.toml`, by the way in which they
+command. Those under `always` are refused whoever says them; those under `untrusted` only where they
+come from a web page, a tool or an import: a user may ask for answers in German from now on.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
+
+from memorist.language.text import LANGUAGES, data
 
 # For each kind of secret a substring that it has, and its pattern. The substring is searched for
 # first, which is fast; every pattern is bounded, so that long texts take linear time.
@@ -35,21 +43,7 @@ _SHAPES: Mapping[str, tuple[str, str]] = {
     "url credentials": ("://", r"\b[a-z][a-z0-9+]{1,12}://[^\s/:@]{1,60}:[^\s/:@]{1,100}@[\w.-]"),
     "bearer token": ("Bearer ", r"\bBearer (?=[A-Za-z_.~+/-]{0,60}\d)[A-Za-z0-9_.~+/-]{20,500}"),
 }
-_NAMES = (
-    "pass",
-    "pwd",
-    "pin",
-    "kennwort",
-    "contrase",
-    "clave",
-    "парол",
-    "пин",
-    "key",
-    "secret",
-    "token",
-    "密码",
-    "口令",
-)
+_NAMES = "pass pwd pin kennwort contrase clave парол пин key secret token 密码 口令".split()
 _PASSWORD = re.compile(
     r"(?<![\w-])(?:passwor[dt]s?|passwd|pwd|passphrase|pass ?code|pin(?: ?code)?|passwort|kennwort"
     r"|contraseña|clave|пароль|пароля|пин-?код|api[_ -]?key|secret(?:[_ -]?key)?|access[_ -]?token"
@@ -67,13 +61,17 @@ _ORDINARY = re.compile(r"[0-9a-f-]+|[0-9A-F-]+|[A-Z_-]+\d*|\d+")
 _PICTURE = re.compile(r"data:[\w.+/-]{1,80};base64,[A-Za-z0-9+/=]*+")
 _MOST_CHARS = 128  # in a token; longer ones are files
 _ENOUGH_BITS = 4.0
+LOOK_AT_CHARS = 20_000  # for injections
 
 
 def find_secrets(text: str) -> list[str]:
     """The kinds of secrets a text holds, by name; never the secrets themselves."""
     text = _PICTURE.sub(" ", text)
-    found = [name for name, (mark, shape) in _SHAPES.items() if mark in text and _has(text, shape)]
-    if _has_password(text):
+    found = [
+        name for name, (mark, shape) in _SHAPES.items() if mark in text and re.search(shape, text)
+    ]
+    lower = text.lower()
+    if any(name in lower for name in _NAMES) and any(map(_is_password, _PASSWORD.finditer(text))):
         found.append("password")
     if any(_is_card(match[0]) for match in _CARD.finditer(text)):
         found.append("credit card")
@@ -82,16 +80,6 @@ def find_secrets(text: str) -> list[str]:
     if not found and any(_is_random(match[0]) for match in _TOKEN.finditer(text)):
         found.append("token")
     return found
-
-
-def _has(text: str, shape: str) -> bool:
-    return re.search(shape, text) is not None
-
-
-def _has_password(text: str) -> bool:
-    lower = text.lower()
-    named = any(name in lower for name in _NAMES)
-    return named and any(map(_is_password, _PASSWORD.finditer(text)))
 
 
 def _is_password(match: re.Match[str]) -> bool:
@@ -128,16 +116,32 @@ def _is_random(token: str) -> bool:
     """Whether a token looks random: mixed letters and digits, no hash, UUID or words."""
     if len(token) > _MOST_CHARS or _ORDINARY.fullmatch(token):
         return False
-    if not any(map(str.isdigit, token)):
-        return False
-    if not (any(map(str.islower, token)) and any(map(str.isupper, token))):
+    if not all(any(map(kind, token)) for kind in (str.isdigit, str.islower, str.isupper)):
         return False
     counts = Counter(token).values()
     bits = -sum(n / len(token) * math.log2(n / len(token)) for n in counts)
-    return bits >= _ENOUGH_BITS and not _is_identifier(token)
-
-
-def _is_identifier(token: str) -> bool:
-    """Whether it is made of words: getUserById2, my-long-file-name-2."""
+    # Identifiers are made of words: getUserById2, my-long-file-name-2.
     words = re.findall(r"[A-Z]?[a-z]{4,}|\d{1,4}(?!\d)", token)
-    return sum(map(len, words)) >= len(token) * 0.6
+    return bits >= _ENOUGH_BITS and sum(map(len, words)) < len(token) * 0.6
+
+
+def injections(text: str, *, trusted: bool = True) -> list[str]:
+    """The ways in which a text tries to command its reader, by name."""
+    start = text[:LOOK_AT_CHARS]
+    kinds = ("always",) if trusted else ("always", "untrusted")
+    return [
+        name for kind in kinds for name, pattern in _patterns(kind).items() if pattern.search(start)
+    ]
+
+
+@cache
+def _patterns(kind: str) -> dict[str, re.Pattern[str]]:
+    """One pattern for each way, over all languages; compiled when first needed."""
+    lines: dict[str, list[str]] = {}
+    for code in LANGUAGES:
+        for name, written in data(code, "injection")[kind].items():
+            lines.setdefault(name, []).extend(filter(None, written.splitlines()))
+    return {
+        name: re.compile("|".join(each), re.IGNORECASE | re.MULTILINE)
+        for name, each in lines.items()
+    }
