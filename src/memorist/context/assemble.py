@@ -11,7 +11,7 @@ So a provider's prompt cache can serve all but the last message.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -64,7 +64,6 @@ class WindowDraft:
     blocks: Sequence[Block] = ()
     memories: Sequence[Quote] = ()
     articles: Sequence[Quote] = ()
-    _shown: tuple[object, object, str] = field(default=(None, None, ""), init=False)
 
     def system(self) -> list[ChatMessage]:
         """The system prompt; the notes stand in their placeholder, or at its end."""
@@ -92,14 +91,10 @@ class WindowDraft:
         return {**asked, "content": [{"type": "text", "text": above}, *asked["content"]]}
 
     def _recalled(self) -> str:
-        """The memories and articles as text; made anew only for another selection."""
-        if self._shown[0] is not self.memories or self._shown[1] is not self.articles:
-            last = len(self.memories)
-            parts = ((MEMORIES_INTRO, self.memories, 1), (ARTICLES_INTRO, self.articles, last + 1))
-            shown = [f"{block(intro, quotes, first)}\n" for intro, quotes, first in parts if quotes]
-            text = "".join([*shown, f"{QUESTION_INTRO}\n"]) if shown else ""
-            self._shown = (self.memories, self.articles, text)
-        return self._shown[2]
+        first = len(self.memories) + 1
+        parts = ((MEMORIES_INTRO, self.memories, 1), (ARTICLES_INTRO, self.articles, first))
+        shown = [f"{block(intro, quotes, number)}\n" for intro, quotes, number in parts if quotes]
+        return "".join([*shown, f"{QUESTION_INTRO}\n"]) if shown else ""
 
     def frame(self) -> list[ChatMessage]:
         """All but the turns."""

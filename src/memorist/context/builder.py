@@ -42,11 +42,7 @@ class Compressor(Protocol):
     """Extends the summary of a session: at once, or in the background."""
 
     def take_in(
-        self,
-        scope: Scope,
-        entries: Sequence[LogEntry],
-        previous: Summary | None,
-        style: Style | None = None,
+        self, scope: Scope, entries: Sequence[LogEntry], previous: Summary | None, style: Style
     ) -> Compression | None: ...
     def ask_for(self, scope: Scope, last_seq: int) -> None: ...
 

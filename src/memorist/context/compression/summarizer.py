@@ -66,11 +66,7 @@ class Summarizer(JobRunner):
         self._settings = settings
 
     def take_in(
-        self,
-        scope: Scope,
-        entries: Sequence[LogEntry],
-        previous: Summary | None,
-        style: Style | None = None,
+        self, scope: Scope, entries: Sequence[LogEntry], previous: Summary | None, style: Style
     ) -> Compression | None:
         """Extend the summary by these messages without a model, which may improve it later.
 
@@ -79,7 +75,7 @@ class Summarizer(JobRunner):
         done = self._compress(scope, entries, previous, style)
         if done.saved <= 0:
             return None
-        self._store_summary(scope, done, entries)
+        self._write(scope, done, entries)
         if self._model is not None:
             self.ask_for(scope, done.summary.last_seq)
         return done
@@ -107,8 +103,7 @@ class Summarizer(JobRunner):
                 break
             model = self._model if len(entries) < CHUNK else None
             done = self._compress(scope, entries, previous, style, model)
-            done = replace(done, summary=replace(done.summary, asked=asked))
-            self._store_summary(scope, done, entries)
+            done = self._write(scope, done, entries, asked=asked)
             before += done.tokens_before - (previous.tokens if previous and ids else 0)
             ids += done.message_ids
         return done and replace(done, message_ids=tuple(ids), tokens_before=before)
@@ -125,9 +120,7 @@ class Summarizer(JobRunner):
         if not entries or entries[-1].seq != newest.last_seq:
             raise ConflictError("the messages of a summary have changed meanwhile; try again")
         done = self._compress(scope, entries, previous, None, self._model)
-        done = replace(done, summary=replace(done.summary, asked=newest.asked))
-        self._store_summary(scope, done, entries)
-        return done
+        return self._write(scope, done, entries, asked=newest.asked)
 
     def do(self, jobs: Sequence[Job]) -> None:
         """Extend or improve the summary of a job's session."""
@@ -161,7 +154,10 @@ class Summarizer(JobRunner):
             settings=replace(self._settings, max_tokens=style.max_tokens),
         )
 
-    def _store_summary(self, scope: Scope, done: Compression, entries: Sequence[LogEntry]) -> None:
+    def _write(
+        self, scope: Scope, done: Compression, entries: Sequence[LogEntry], *, asked: bool = False
+    ) -> Compression:
+        done = replace(done, summary=replace(done.summary, asked=asked))
         self._store.write_summary(scope, done.summary, of=entries)
         made_by = "extractive" if done.made_by == EXTRACTIVE else "model"
         metrics.count("memorist.compressions", made_by=made_by)
@@ -169,3 +165,4 @@ class Summarizer(JobRunner):
         if done.fell_back:
             metrics.count("memorist.compression.fallbacks")
             log.warning("a summary was extracted, as the model failed: %s", done.fell_back)
+        return done

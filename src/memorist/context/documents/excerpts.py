@@ -88,19 +88,16 @@ class _Source:
         self._article, self._hits, self._counter = article, hits, counter
 
     def take(self, share: int, room: int) -> Retrieved | None:
-        """The whole if it fits into `room`, else spans for `share` tokens, or one for `room`."""
-        text = self._article.text
-        if len(text) <= room * CHARS_PER_TOKEN:
-            whole = self._counted([Chunk(0, len(text))], room)
-            if whole is not None:
-                return whole
-        return self._excerpt(share, room)
+        """The whole if it fits into `room`, else spans for `share` tokens, or one for `room`.
 
-    def _excerpt(self, share: int, room: int) -> Retrieved | None:
-        """The best chunks and those around them, in the order of the text."""
-        head = self._counter.text(f"[{WIDEST}] {self._article.title} ({self._article.uri})\n")
+        The spans are the best chunks and those around them, in the order of the text.
+        """
+        text, title = self._article.text, self._article.title
+        may_fit = len(text) <= room * CHARS_PER_TOKEN
+        if may_fit and (whole := self._counted([Chunk(0, len(text))], room)):
+            return whole
         chosen: list[int] = []
-        spent = head
+        spent = self._counter.text(f"[{WIDEST}] {title} ({self._article.uri})\n")
         for at, cost in self._costs.items():
             is_near = at in self._found or {at - 1, at + 1} & set(chosen)
             if is_near and spent + cost <= (share if chosen else room):
@@ -108,9 +105,8 @@ class _Source:
                 spent += cost
         while chosen:
             spans = [self._chunks[at] for at in sorted(chosen)]
-            named = self._chunks[chosen[0]].headings
-            taken = self._counted(spans, share if len(chosen) > 1 else room, named)
-            if taken is not None:
+            headings = self._chunks[chosen[0]].headings
+            if taken := self._counted(spans, share if len(chosen) > 1 else room, headings):
                 return taken
             chosen.pop()
         return None
@@ -149,7 +145,12 @@ class _Source:
         self, spans: Sequence[Chunk], room: int, headings: tuple[str, ...] = ()
     ) -> Retrieved | None:
         """These spans as a `Retrieved`, if its tokens fit into `room`."""
-        article, merged = self._article, _merged(spans)
+        article = self._article
+        merged: list[tuple[int, int]] = []
+        for start, stop, _ in spans:  # adjacent ones joined
+            if merged and merged[-1][1] == start:
+                start = merged.pop()[0]
+            merged.append((start, stop))
         whole = merged == [(0, len(article.text))]
         made = Retrieved(
             id=article.id,
@@ -165,17 +166,6 @@ class _Source:
         )
         tokens = self._counter.text(_shown(made))
         return replace(made, tokens=tokens) if tokens <= room else None
-
-
-def _merged(spans: Sequence[Chunk]) -> list[tuple[int, int]]:
-    """The spans, with adjacent ones joined."""
-    merged: list[tuple[int, int]] = []
-    for span in spans:
-        if merged and merged[-1][1] == span.start:
-            merged[-1] = merged[-1][0], span.stop
-        else:
-            merged.append((span.start, span.stop))
-    return merged
 
 
 def _shown(taken: Retrieved) -> str:

@@ -23,7 +23,9 @@ _ENDS = (("<!--", "-->"), ("<![", "]>"), ("<", ">"))
 
 def html_to_text(html: str) -> tuple[str, str]:
     """The title and the text of a page."""
-    html = _with_ends(html)
+    for begin, end in _ENDS:  # at a tag that never ends, the parser would search to the end
+        last = html.rfind(end) + 1
+        html = html[:last] + html[last:].replace(begin, " ")
     for dropped in (_DROPPED, _NO_WORDS):
         page = _Page(dropped)
         try:
@@ -35,14 +37,6 @@ def html_to_text(html: str) -> tuple[str, str]:
         if text:
             break  # otherwise a menu was never closed: keep its text
     return title, text
-
-
-def _with_ends(html: str) -> str:
-    """The page without tags that never end: the parser would search to the end at each of them."""
-    for begin, end in _ENDS:
-        last = html.rfind(end) + 1
-        html = html[:last] + html[last:].replace(begin, " ")
-    return html
 
 
 class _Page(HTMLParser):
@@ -72,18 +66,14 @@ class _Page(HTMLParser):
         elif header := _HEADER.match(tag):
             self._break(2)
             self._mark = "#" * int(header[1]) + " "
-        elif tag == "li":
+        elif tag in ("li", "br"):
             self._break(1)
-            self._mark = "- "
-        elif tag == "br":
-            self._break(1)
+            self._mark = "- " if tag == "li" else self._mark
         elif tag == "pre":
-            self._begin_code()
-        else:
-            self._start_cell_or_block(tag)
-
-    def _start_cell_or_block(self, tag: str) -> None:
-        if tag == "tr":
+            self._pre += 1
+            if self._pre == 1:
+                self.out.append("\n\n```\n" if self.out else "```\n")
+        elif tag == "tr":
             self._break(1)
             self._in_row, self._cells = True, 0
         elif tag in ("td", "th"):
@@ -102,7 +92,10 @@ class _Page(HTMLParser):
         elif tag == "title":
             self._in_title = False
         elif tag == "pre":
-            self._end_code()
+            if self._pre == 1:
+                self.out.append("```" if self.out[-1].endswith("\n") else "\n```")
+                self._break(2)
+            self._pre = max(self._pre - 1, 0)
         elif tag == "tr":
             self._in_row, self._mark = False, ""
             self._break(1)
@@ -116,14 +109,10 @@ class _Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._inside:
             return
-        if self._in_title:
-            self.title.append(data)
-        elif self._pre:
-            self.out.append(data)
-        else:
-            self._write(_SPACE.sub(" ", data))
-
-    def _write(self, text: str) -> None:
+        if self._in_title or self._pre:
+            (self.title if self._in_title else self.out).append(data)
+            return
+        text = _SPACE.sub(" ", data)
         words = text.strip()
         if not words:
             self._space = self._space or bool(text)
@@ -142,14 +131,3 @@ class _Page(HTMLParser):
             self._space = True
         else:
             self._break(2)
-
-    def _begin_code(self) -> None:
-        self._pre += 1
-        if self._pre == 1:
-            self.out.append("\n\n```\n" if self.out else "```\n")
-
-    def _end_code(self) -> None:
-        if self._pre == 1:
-            self.out.append("```" if self.out[-1].endswith("\n") else "\n```")
-            self._break(2)
-        self._pre = max(self._pre - 1, 0)

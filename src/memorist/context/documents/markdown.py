@@ -55,12 +55,13 @@ def find_section(text: str, header: str) -> Section:
     """
     if not header.strip():
         raise InvalidError("the section's header is empty; name the header of a section")
-    every, wanted, written = sections(text), _wanted(header), _as_written(header)
-    matches = [section for section in every if _fits(section, wanted)]
-    matches = matches or [section for section in every if _fits(section, written)]
-    if not matches and ">" in header:
-        path = [_wanted(part) for part in header.split(">")]
-        matches = [around[-1] for around in _with_parents(every) if _is_path(around, path)]
+    paths = [[_named(header)], [_named(header, is_underlined=True)]]
+    if ">" in header:
+        paths.append([_named(part) for part in header.split(">")])
+    nested = _with_parents(sections(text))
+    for path in paths:
+        if matches := [around[-1] for around in nested if _is_path(around, path)]:
+            break
     if not matches:
         raise NotFoundError("no section has this header; read the notes to see their headers")
     if len(matches) > 1:
@@ -78,38 +79,37 @@ def is_closed(text: str) -> bool:
     ]
 
 
-def _wanted(header: str) -> tuple[int, str]:
-    """The level (0 for any) and the title that a section's name asks for."""
+def _named(header: str, *, is_underlined: bool = False) -> tuple[int, str]:
+    """The level (0 for any) and the title that a section's name asks for.
+
+    In an underlined header, a `#` at the end is part of the title.
+    """
     name = header.strip()
+    if is_underlined:
+        title = name.lstrip("#")
+        return len(name) - len(title), " ".join(title.split())
     written = sections(name)
     if written and written[0].start == 0 and written[0].body == len(name):
         return written[0].level, written[0].title
     return 0, " ".join(name.split())
 
 
-def _as_written(header: str) -> tuple[int, str]:
-    """The same, with `#` at the end as part of the title, as it is in an underlined header."""
-    name = header.strip()
-    title = name.lstrip("#")
-    return len(name) - len(title), " ".join(title.split())
-
-
-def _fits(section: Section, wanted: tuple[int, str]) -> bool:
-    level, title = wanted
-    return section.title == title and level in (0, section.level)
-
-
-def _with_parents(every: list[Section]) -> Iterator[list[Section]]:
+def _with_parents(every: list[Section]) -> list[list[Section]]:
     """Each section, after the sections that it lies in."""
+    nested: list[list[Section]] = []
     around: list[Section] = []
     for section in every:
         around = [*(parent for parent in around if section.start < parent.stop), section]
-        yield around
+        nested.append(around)
+    return nested
 
 
 def _is_path(around: list[Section], path: list[tuple[int, str]]) -> bool:
-    """Whether a section and its parents have the titles of the path."""
-    return len(around) >= len(path) and all(map(_fits, around[-len(path) :], path))
+    """Whether a section and its parents have the levels and titles of the path."""
+    return len(around) >= len(path) and all(
+        section.title == title and level in (0, section.level)
+        for section, (level, title) in zip(around[-len(path) :], path, strict=True)
+    )
 
 
 def _headers(text: str) -> Iterator[Section]:
@@ -152,7 +152,8 @@ def chunks(text: str) -> list[Chunk]:
     """
     cut: list[Chunk] = []
     for start, stop, headings in _joined(text, _regions(text)):
-        spans = [piece for block in _blocks(text, start, stop) for piece in _cut(text, block)]
+        blocks = _blocks(text, start, stop)
+        spans = [(at + a, at + b) for at, end in blocks for a, b in passages(text[at:end])]
         cut += [Chunk(*span, headings) for span in _packed(spans)]
     return cut or [Chunk(0, 0)]
 
@@ -177,16 +178,14 @@ def _regions(text: str) -> Iterator[Chunk]:
 
 def _joined(text: str, regions: Iterator[Chunk]) -> Iterator[Chunk]:
     """The regions, with those of a header alone joined to the next one."""
-    waiting: int | None = None
-    last: Chunk | None = None
+    waiting: Chunk | None = None
     for region in regions:
-        start = region.start if waiting is None else waiting
-        last = Chunk(start, region.stop, region.headings)
-        waiting = start if _is_bare(text, region) else None
+        joined = region if waiting is None else region._replace(start=waiting.start)
+        waiting = joined if _is_bare(text, region) else None
         if waiting is None:
-            yield last
-    if waiting is not None and last is not None:
-        yield last
+            yield joined
+    if waiting is not None:
+        yield waiting
 
 
 def _is_bare(text: str, region: Chunk) -> bool:
@@ -212,16 +211,6 @@ def _blocks(text: str, start: int, stop: int) -> Iterator[Span]:
                 fence = ""
     if began < stop:
         yield began, stop
-
-
-def _cut(text: str, block: Span) -> Iterator[Span]:
-    """A block, or the passages that it is cut into if it is too long."""
-    start, stop = block
-    if stop - start <= PASSAGE_CHARS:
-        yield block
-        return
-    for first, last in passages(text[start:stop]):
-        yield start + first, start + last
 
 
 def _packed(spans: list[Span]) -> Iterator[Span]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -109,17 +108,20 @@ def read_document(path: Path) -> Document:
 
 def parse_document(raw: bytes, suffix: str, name: str) -> Document:
     """The document in the bytes of a file; `name` becomes its title if it has none."""
+    note = ""
     if suffix == ".pdf":
         title, text = _read_pdf(raw)
-        return Document(_short(title or name), text)
-    declared = _DECLARED.search(raw[:4_096]) if suffix in PAGES else None
-    text, note = decode(raw, declared[1].decode() if declared else "")
-    if suffix not in PAGES:
-        return Document(_short(title_of(text) or name), text, note)
-    from memorist.context.documents.html_text import html_to_text  # imported only for HTML
+    elif suffix in PAGES:
+        from memorist.context.documents.html_text import html_to_text  # imported only for HTML
 
-    title, text = html_to_text(text)
-    return Document(_short(title_of(text) or title or name), text, note)
+        declared = _DECLARED.search(raw[:4_096])
+        html, note = decode(raw, declared[1].decode() if declared else "")
+        title, text = html_to_text(html)
+        title = title_of(text) or title
+    else:
+        text, note = decode(raw)
+        title = title_of(text)
+    return Document(" ".join((title or name).split())[:MAX_TITLE], text, note)
 
 
 def title_of(text: str) -> str:
@@ -135,9 +137,9 @@ def title_of(text: str) -> str:
 def decode(raw: bytes, declared: str = "") -> tuple[str, str]:
     """The text with "\\n" as line ends, and a note if the encoding had to be guessed."""
     marked = next((name for mark, name in _MARKS.items() if raw.startswith(mark)), "")
-    wide = "" if marked else _wide(raw[:4_096])
     note = ""
-    for encoding in filter(None, (marked, wide, "utf-8", declared, "cp1252", "latin-1")):
+    guesses = marked or _wide(raw[:4_096]), "utf-8", declared, "cp1252", "latin-1"
+    for encoding in filter(None, guesses):
         try:
             text = raw.decode(encoding)
         except (UnicodeError, LookupError):
@@ -167,22 +169,13 @@ def _read_pdf(raw: bytes) -> tuple[str, str]:
     try:
         reader = PdfReader(io.BytesIO(raw))
         title = str(reader.metadata.title or "") if reader.metadata else ""
-        pages = [page.extract_text() for page in reader.pages]
+        pages = [_clean(page.extract_text()) for page in reader.pages]
     except Exception as error:  # pypdf raises errors of every kind
         raise InvalidError(f"this PDF cannot be read: {type(error).__name__}") from error
-    return _clean(title).strip(), "\n\n".join(_numbered(pages))
-
-
-def _numbered(pages: list[str]) -> Iterator[str]:
-    for number, page in enumerate(pages, start=1):
-        if text := _clean(page).strip():
-            yield f"## Page {number}\n\n{text}"
+    texts = [f"## Page {number}\n\n{text}" for number, text in enumerate(pages, 1) if text]
+    return _clean(title), "\n\n".join(texts)
 
 
 def _clean(text: str) -> str:
-    """The text without characters that cannot be stored."""
-    return text.replace("\x00", " ").encode("utf-8", "replace").decode()
-
-
-def _short(title: str) -> str:
-    return " ".join(title.split())[:MAX_TITLE]
+    """The text without characters that cannot be stored, and without spaces around it."""
+    return text.replace("\x00", " ").encode("utf-8", "replace").decode().strip()
