@@ -335,7 +335,7 @@ class Memory:
         A model makes the summary where there is one, and is waited for; otherwise it is extracted
         from the messages' own words. The log keeps every message.
         """
-        from memorist.context.compression.summarizer import style_of
+        from memorist.context.compression.compress import style_of
         from memorist.context.turns import split
 
         window = window or Window()

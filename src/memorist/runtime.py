@@ -27,7 +27,7 @@ from memorist.store.jobs import ForegroundGate, embedding_kinds, extraction_kind
 from memorist.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
-    from memorist.context.compression.summarizer import Summarizer
+    from memorist.context.compression.compress import Summarizer
     from memorist.context.tokens import TokenCounter
     from memorist.lifecycle.worker import Worker
     from memorist.providers.chat_model import ChatModel
@@ -189,8 +189,7 @@ def open_embedder(name: str) -> Embedder | None:
 
 def open_summarizer(store: Store, extraction: Extraction | None) -> Summarizer:
     """Makes summaries, with the extraction model within its budget, or without one."""
-    from memorist.context.compression.compress import Compress
-    from memorist.context.compression.summarizer import Summarizer, style_of
+    from memorist.context.compression.compress import Compress, Summarizer, style_of
     from memorist.context.tokens import TokenCounter
 
     model = summary_model(store, extraction)

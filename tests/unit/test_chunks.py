@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memorist.context.documents.html_text import html_to_text
 from memorist.context.documents.markdown import chunks
+from memorist.context.documents.reading import html_to_text
 from memorist.language.text import PASSAGE_CHARS
 from memorist.records.documents import Chunk
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memorist import Extraction, Memory, Message, Window
-from memorist.context.compression.summarizer import Summarizer
+from memorist.context.compression.compress import Summarizer
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.tokenizer import ByteEstimate
 from memorist.records.message import Job

@@ -15,8 +15,7 @@ from memorist.agents.messages import (
     unstored_summary,
 )
 from memorist.aio import in_thread
-from memorist.context.compression.compress import DEFAULT, compress
-from memorist.context.compression.summarizer import style_of
+from memorist.context.compression.compress import DEFAULT, compress, style_of
 from memorist.context.documents.excerpts import Retrieved
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window

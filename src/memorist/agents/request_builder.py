@@ -22,8 +22,7 @@ from memorist.context.assemble import (
     parts_of,
 )
 from memorist.context.builder import ContextBuilder
-from memorist.context.compression.compress import DEFAULT, Compression, compress
-from memorist.context.compression.summarizer import style_of
+from memorist.context.compression.compress import DEFAULT, Compression, compress, style_of
 from memorist.context.quote import block, quoted
 from memorist.context.turns import Tail
 from memorist.context.window import Part, Receipt, Window

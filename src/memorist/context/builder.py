@@ -12,8 +12,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from memorist import metrics
 from memorist.context.assemble import Assembly, WindowInput, parts_of
 from memorist.context.chat_format import ReadImage, to_chat_message
-from memorist.context.compression.compress import Compression
-from memorist.context.compression.summarizer import Style, style_of
+from memorist.context.compression.compress import Compression, Style, style_of
 from memorist.context.quote import Quote, may_be_a_part, quote_of
 from memorist.context.tokens import TokenCounter
 from memorist.context.turns import MANY, Block, ContextSource, Tail, blocks_of, read_tail, split
