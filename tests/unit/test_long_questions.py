@@ -17,7 +17,7 @@ from memorist.language.questions import (
     shorten_middle,
 )
 from memorist.language.text import minilm_folder
-from memorist.providers.minilm import read_pieces
+from memorist.providers.minilm import WordPiece
 from memorist.recall.channels import MAX_TERMS, names_in, terms_of
 from memorist.recall.fusion import Ranking
 from tests.support.models import Vectors, WordEmbedder
@@ -138,7 +138,7 @@ PROSE = "My neighbour told me about her sister's wedding, and I thought of our o
 
 @pytest.mark.parametrize("text", [PROSE * 50, log_of(900), "我三月搬到了柏林，那里很好。" * 200])
 def test_of_whatever_script_few_pieces_are_embedded(text: str) -> None:
-    pieces = read_pieces(minilm_folder()).encode(shorten_middle(text))
+    pieces = WordPiece(minilm_folder()).encode(shorten_middle(text))
     assert 60 <= len(pieces) <= 130
 
 

@@ -14,7 +14,7 @@ import pytest
 from memorist import ProviderError
 from memorist.language.text import minilm_folder
 from memorist.providers.embedder import Embedder
-from memorist.providers.minilm import WINDOW, MiniLM, read_pieces
+from memorist.providers.minilm import WINDOW, MiniLM, WordPiece
 from memorist.providers.minilm_numpy import erf
 
 TEXTS = [
@@ -134,7 +134,7 @@ def test_the_end_of_a_long_text_counts(minilm: MiniLM) -> None:
 
 def test_a_text_of_one_word_more_than_a_window_is_no_other_text(minilm: MiniLM) -> None:
     words = ("The parrot escaped from the balcony and nobody saw it again. " * 30).split()
-    pieces = read_pieces(minilm_folder())
+    pieces = WordPiece(minilm_folder())
     counts = [len(pieces.encode(" ".join(words[:stop]))) for stop in range(len(words))]
     last = max(stop for stop, count in enumerate(counts) if count <= WINDOW)
     fits, over = minilm.embed([" ".join(words[:stop]) for stop in (last, last + 1)])

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from memorist.language.text import minilm_folder
-from memorist.providers.minilm import WordPiece, read_pieces, split
+from memorist.providers.minilm import WordPiece, split
 
 # Made with Hugging Face's tokenizers 0.23.3 and the tokenizer.json of all-MiniLM-L6-v2.
 GOLDEN = [
@@ -127,7 +127,7 @@ GOLDEN = [
 
 @pytest.fixture(scope="module")
 def pieces() -> WordPiece:
-    return read_pieces(minilm_folder())
+    return WordPiece(minilm_folder())
 
 
 @pytest.mark.parametrize(("text", "ids"), GOLDEN, ids=[ascii(text)[:20] for text, _ in GOLDEN])

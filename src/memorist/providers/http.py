@@ -17,6 +17,7 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from email.message import Message as Headers
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, TypeVar
@@ -64,13 +65,12 @@ _GATEWAY = {502, 503, 504}  # what a proxy answers when the server behind it is 
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class TransientError(Exception):
     """Worth another attempt, perhaps after a wait; `error` is raised when none is left."""
 
-    def __init__(self, error: MemoristError, retry_after_s: float | None = None) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.retry_after_s = retry_after_s or 0.0
+    error: MemoristError
+    retry_after_s: float | None = None
 
 
 class BrokenAnswerError(ConnectionError):
@@ -147,7 +147,10 @@ class HttpPool:
             connection.close()
         else:
             self._idle.append(connection)
-        value = None if reply.status == 204 else _parse(data)
+        try:
+            value = None if reply.status == 204 else json.loads(data)
+        except (ValueError, RecursionError):
+            value = _NO_JSON
         return HttpAnswer(reply.status, value, retry_after(reply.headers))
 
     def close(self) -> None:
@@ -287,7 +290,7 @@ def _retry(attempt: Callable[[], T], attempts: int, ends_at: float = math.inf) -
         try:
             return attempt()
         except TransientError as failure:
-            pause_s = max(wait_s, failure.retry_after_s)
+            pause_s = max(wait_s, failure.retry_after_s or 0.0)
             if not left or time.monotonic() + pause_s > ends_at:
                 raise failure.error from None
         time.sleep(min(pause_s, LONGEST_WAIT_S))
@@ -352,13 +355,6 @@ def _is_closed(connection: http.client.HTTPConnection) -> bool:
     with selectors.DefaultSelector() as selector:
         selector.register(connection.sock, selectors.EVENT_READ)
         return bool(selector.select(0))
-
-
-def _parse(data: bytes) -> Any:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return _NO_JSON
 
 
 def _provider_code(body: Any) -> str:

@@ -77,7 +77,7 @@ class LangChainChat:
 
         def work() -> Reply:
             try:
-                model = _structured(_limited(self._model, max_tokens), schema)
+                model = _prepared(self._model, max_tokens, schema)
                 return _read(model.invoke([dict(message) for message in messages]), messages)
             except Exception as error:  # noqa: BLE001 - whatever its own libraries raise
                 raise self._failure(error) from None
@@ -138,22 +138,17 @@ def _failure_text(name: str, error: Exception, culprit: object) -> str:
     return f"{name} failed with {type(error).__name__}: try {type(culprit).__name__} alone"
 
 
-def _structured(model: Any, schema: Mapping[str, Any] | None) -> Any:
-    """The model with its own structured output, where it has one."""
+def _prepared(model: Any, max_tokens: int, schema: Mapping[str, Any] | None) -> Any:
+    """The model with its own limit of tokens and structured output, where it has them."""
+    if hasattr(model, "max_tokens") and hasattr(model, "model_copy"):
+        limit = min(model.max_tokens or max_tokens, max_tokens)
+        model = model.model_copy(update={"max_tokens": limit})
     if schema is None or not hasattr(model, "with_structured_output"):
         return model
     try:
         return model.with_structured_output(dict(schema), include_raw=True)
     except NotImplementedError:  # a model without tools; the prompt asks for JSON as well
         return model
-
-
-def _limited(model: Any, max_tokens: int) -> Any:
-    """A copy that answers in no more tokens, where the model has a field of that name."""
-    if not hasattr(model, "max_tokens") or not hasattr(model, "model_copy"):
-        return model
-    own = model.max_tokens
-    return model.model_copy(update={"max_tokens": min(own or max_tokens, max_tokens)})
 
 
 def _read(answer: Any, messages: Sequence[Mapping[str, str]]) -> Reply:

@@ -107,7 +107,7 @@ class MiniLM(_LocalEmbedder):
         return total
 
     def _open(self, folder: Path) -> tuple[WordPiece, Forward]:
-        return read_pieces(folder), _open_model(folder, self._threads)
+        return WordPiece(folder), _open_model(folder, self._threads)
 
 
 class StaticEmbedder(_LocalEmbedder):
@@ -134,7 +134,7 @@ class StaticEmbedder(_LocalEmbedder):
         import numpy as np
 
         table = np.load(folder / "static.npy", mmap_mode="r")
-        return read_pieces(folder), table, np.load(folder / "static_scale.npy")
+        return WordPiece(folder), table, np.load(folder / "static_scale.npy")
 
 
 @cache  # the embedders of a process share one model
@@ -170,10 +170,11 @@ def _open_model(folder: Path, threads: int) -> Forward:
 
 
 class WordPiece:
-    """The uncased tokenizer of BERT: text to the numbers of pieces in a vocabulary."""
+    """The uncased tokenizer of BERT: text to the numbers of pieces in the model's vocabulary."""
 
-    def __init__(self, vocabulary: Iterable[str]) -> None:
-        pieces = {piece.rstrip("\n"): id_ for id_, piece in enumerate(vocabulary)}
+    def __init__(self, folder: Path) -> None:
+        with (folder / "vocab.txt").open(encoding="utf-8") as lines:
+            pieces = {piece.rstrip("\n"): id_ for id_, piece in enumerate(lines)}
         self.start, self.stop, self.unknown = map(pieces.__getitem__, ("[CLS]", "[SEP]", "[UNK]"))
         self._pieces = pieces
         self._longest = max(map(len, pieces))
@@ -234,9 +235,3 @@ def _split_signs(chars: Iterable[str]) -> list[str]:
         else:
             word += char
     return [*words, word] if word else words
-
-
-def read_pieces(folder: Path) -> WordPiece:
-    """The tokenizer over the model's own vocabulary."""
-    with (folder / "vocab.txt").open(encoding="utf-8") as lines:
-        return WordPiece(lines)

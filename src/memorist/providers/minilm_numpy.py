@@ -37,16 +37,13 @@ class NumpyMiniLM:
         hidden = words + arrays["positions"][: ids.shape[1]]
         hidden = _norm(hidden, arrays["norm_gain"], arrays["norm_bias"])
         for layer in range(LAYERS):
-            hidden = self._layer(layer, hidden)
+            mixed = _attend(self._dense(hidden, f"{layer}.heads"))
+            hidden = self._add_and_norm(hidden, mixed, f"{layer}.mix")
+            inner = _gelu(self._dense(hidden, f"{layer}.up"))
+            hidden = self._add_and_norm(hidden, inner, f"{layer}.down")
         mean = hidden.mean(axis=1)
         vectors: Vectors = mean / np.linalg.norm(mean, axis=1, keepdims=True)
         return vectors
-
-    def _layer(self, layer: int, hidden: Floats) -> Floats:
-        mixed = _attend(self._dense(hidden, f"{layer}.heads"))
-        hidden = self._add_and_norm(hidden, mixed, f"{layer}.mix")
-        inner = _gelu(self._dense(hidden, f"{layer}.up"))
-        return self._add_and_norm(hidden, inner, f"{layer}.down")
 
     def _add_and_norm(self, before: Floats, inner: Floats, name: str) -> Floats:
         total = before + self._dense(inner, name)
