@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import traceback
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,10 +18,10 @@ from memorist.providers.langchain import LangChainTokenizer
 from memorist.providers.tokenizer import (
     ENCODINGS,
     ByteEstimate,
+    CountingTokenizer,
     Encoding,
     Estimate,
     Tokenizer,
-    longest_start,
     tokenizer_for,
 )
 
@@ -203,10 +204,20 @@ def test_threads_may_count_at_once() -> None:
     assert not wrong
 
 
+class Letters(CountingTokenizer):
+    """Counts each letter as a token."""
+
+    name = "letters"
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        return [len(text) for text in texts]
+
+
 def test_halving_finds_the_longest_start() -> None:
-    assert longest_start("abcdef", 4, len) == "abcd"
-    assert longest_start("abc", 9, len) == "abc"
-    assert longest_start("abc", -1, len) == ""
+    letters = Letters()
+    assert letters.truncate("abcdef", 4) == "abcd"
+    assert letters.truncate("abc", 9) == "abc"
+    assert letters.truncate("abc", -1) == ""
 
 
 class Words(FakeListChatModel):

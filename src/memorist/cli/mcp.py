@@ -181,8 +181,10 @@ def remote_entry(client: str, url: str, key: str | None) -> dict[str, Any]:
 def merged(text: str, client: str, entry: Mapping[str, Any], file: Path) -> str:
     """A client's file with our entry in it, and all else as it was."""
     section = CLIENTS[client].section
-    content = _object(_parsed(text, file) if text.strip() else {}, file)
-    servers = _object(content.get(section, {}), file)
+    content = _parsed(text, file) if text.strip() else {}
+    servers = content.get(section, {}) if isinstance(content, dict) else None
+    if not isinstance(servers, dict):
+        raise ConfigError(f"{file} has another shape than its client writes; it was left as it is")
     content[section] = {**servers, NAME: dict(entry)}
     indent = _INDENT.search(text)
     return json.dumps(content, indent=indent[0] if indent else 2, ensure_ascii=False) + "\n"
@@ -206,12 +208,6 @@ def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) < len(pairs):
         raise ValueError("a name is there twice: one of them would be lost")
     return content
-
-
-def _object(value: Any, file: Path) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ConfigError(f"{file} has another shape than its client writes; it was left as it is")
-    return value
 
 
 def read(file: Path) -> str:

@@ -13,7 +13,7 @@ from memorist.errors import BadAnswerError, InvalidError, ProviderError
 from memorist.providers.chat_model import CallTimeout, Reply, content_text, make_reply
 from memorist.providers.embedder import CheckedEmbedder
 from memorist.providers.http import retry_after
-from memorist.providers.tokenizer import longest_start
+from memorist.providers.tokenizer import CountingTokenizer
 
 if TYPE_CHECKING:
     from memorist.providers.embedder import Vectors
@@ -101,7 +101,7 @@ class LangChainChat:
         )
 
 
-class LangChainTokenizer:
+class LangChainTokenizer(CountingTokenizer):
     """Counts as the model's own client does, and is exact as far as that is.
 
     Some clients ask their server, so that each text is a request; some fall back to GPT-2's.
@@ -115,20 +115,9 @@ class LangChainTokenizer:
         self.name = f"langchain:{type(model).__name__}"
         self._model = model
 
-    def __repr__(self) -> str:
-        return f"LangChainTokenizer({self.name!r})"
-
     def count(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text."""
-        return [self._count(text) for text in texts]
-
-    def truncate(self, text: str, max_tokens: int) -> str:
-        """The start of the text, at most so many tokens of it."""
-        return longest_start(text, max_tokens, self._count)
-
-    def _count(self, text: str) -> int:
         try:
-            return int(self._model.get_num_tokens(text)) if text else 0
+            return [int(self._model.get_num_tokens(text)) if text else 0 for text in texts]
         except Exception as error:  # noqa: BLE001 - whatever its own libraries raise
             kind = type(error).__name__
             raise ProviderError(f"{self.name} cannot count ({kind}); use tokenizer_for") from None

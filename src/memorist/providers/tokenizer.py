@@ -7,7 +7,7 @@ and `benchmarks/tokens.py` repeats it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from string import punctuation
@@ -40,7 +40,32 @@ class Tokenizer(Protocol):
         """The start of the text, at most so many tokens of it."""
 
 
-class Encoding:
+class CountingTokenizer:
+    """Base of tokenizers: what counts tokens can also cut a text, by bisection."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """The tokens of each text, or how many they may be."""
+        raise NotImplementedError
+
+    def truncate(self, text: str, max_tokens: int) -> str:
+        """The longest start of the text that is at most `max_tokens`."""
+        fits, over = 0, len(text) + 1
+        middle = len(text)
+        while over - fits > 1:
+            if self.count([text[:middle]])[0] <= max_tokens:
+                fits = middle
+            else:
+                over = middle
+            middle = (fits + over) // 2
+        return text[:fits]
+
+
+class Encoding(CountingTokenizer):
     """A public vocabulary, exactly; loaded when first used, which takes up to half a second.
 
     Two million tokens of fuzzed texts were those of `tiktoken`. Letters that Unicode took in
@@ -54,11 +79,7 @@ class Encoding:
             raise InvalidError(f"no encoding of that name; there are {', '.join(ENCODINGS)}")
         self.name = name
 
-    def __repr__(self) -> str:
-        return f"Encoding({self.name!r})"
-
     def count(self, texts: Sequence[str]) -> list[int]:
-        """The tokens of each text."""
         toktok, threads = _loaded(self.name), 1  # more gain nothing, and cost a server's cores
         try:
             counts: list[int] = toktok.batch_count(texts, self.name, threads)
@@ -67,7 +88,6 @@ class Encoding:
         return counts
 
     def truncate(self, text: str, max_tokens: int) -> str:
-        """The start of the text up to where its tokens are used up."""
         toktok, most = _loaded(self.name), max(0, max_tokens)
         whole = kept = _whole(text)
         tokens = most + 1
@@ -78,10 +98,10 @@ class Encoding:
         if whole.startswith(kept):
             return text[: len(kept)]
         # Qwen's tokens are those of the text's normal form, which is not the text.
-        return longest_start(text, most, lambda start: self.count([start])[0])
+        return super().truncate(text, most)
 
 
-class Estimate:
+class Estimate(CountingTokenizer):
     """For a model whose vocabulary we do not hold: another's count and a margin, rounded up.
 
     Each digit counts as a token, as it is one to Qwen, Mistral and Gemma.
@@ -96,51 +116,26 @@ class Estimate:
         self._base = base
         self._percent = percent
 
-    def __repr__(self) -> str:
-        return f"Estimate({self._base!r}, {self._percent})"
-
     def count(self, texts: Sequence[str]) -> list[int]:
-        """The tokens each text may be."""
         # How many more tokens the digits are one by one than in groups of three.
         digits = [sum(len(run) * 2 // 3 for run in _DIGITS.findall(text)) for text in texts]
         counts = zip(self._base.count(texts), digits, strict=True)
         return [-(-(count + more) * self._percent // 100) for count, more in counts]
 
     def truncate(self, text: str, max_tokens: int) -> str:
-        """The start of the text that is estimated to fit."""
         most = self._base.truncate(text, max_tokens * 100 // self._percent)
-        return longest_start(most, max_tokens, lambda start: self.count([start])[0])
+        return super().truncate(most, max_tokens)
 
 
-class ByteEstimate:
+class ByteEstimate(CountingTokenizer):
     """Where no vocabulary can be loaded: each byte weighs a part of a token, by its kind."""
 
     name = "estimate:bytes"
     exact = False
 
-    def __repr__(self) -> str:
-        return "ByteEstimate()"
-
     def count(self, texts: Sequence[str]) -> list[int]:
-        """The tokens each text may be."""
-        return [_by_bytes(text) for text in texts]
-
-    def truncate(self, text: str, max_tokens: int) -> str:
-        """The start of the text that is estimated to fit."""
-        return longest_start(text, max_tokens, _by_bytes)
-
-
-def longest_start(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    """The longest start of the text within `max_tokens`, found by bisection."""
-    fits, over = 0, len(text) + 1
-    middle = len(text)
-    while over - fits > 1:
-        if count(text[:middle]) <= max_tokens:
-            fits = middle
-        else:
-            over = middle
-        middle = (fits + over) // 2
-    return text[:fits]
+        weights = [sum(text.encode("utf-8", "replace").translate(_WEIGHTS)) for text in texts]
+        return [-(-weight // 100) for weight in weights]
 
 
 _START = r"(?<![\w-])"  # of a name: after a provider ("openai:", "bedrock/openai.") or at once
@@ -210,7 +205,3 @@ def _weight(byte: int) -> int:
 
 
 _WEIGHTS = bytes(map(_weight, range(256)))
-
-
-def _by_bytes(text: str) -> int:
-    return -(-sum(text.encode("utf-8", "replace").translate(_WEIGHTS)) // 100)
