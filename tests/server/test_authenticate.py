@@ -20,7 +20,7 @@ from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.server.auth import Guard, Keys, Principal
 from memorist.server.http.app import build_app
-from memorist.server.http.authentication import Authenticate
+from memorist.server.http.middleware import Authenticate
 from memorist.server.http.tokens import JwtTokens, PublishedKeys
 from memorist.store.base import Store
 from memorist.store.postgres.store import PostgresStore

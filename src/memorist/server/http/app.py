@@ -25,7 +25,6 @@ from memorist.errors import MemoristError
 from memorist.memory import Memory
 from memorist.server.auth import Guard
 from memorist.server.chat import ChatRuntime
-from memorist.server.http.authentication import Authenticate
 from memorist.server.http.limits import (
     MAX_CONCURRENT,
     THREADS,
@@ -37,6 +36,7 @@ from memorist.server.http.limits import (
 )
 from memorist.server.http.middleware import (
     MAX_BYTES,
+    Authenticate,
     BodyLimit,
     RequestIdMiddleware,
     TrustedHosts,

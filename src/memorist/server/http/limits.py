@@ -15,14 +15,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memorist.errors import RateLimitedError
 from memorist.server.auth import Principal
-from memorist.server.http.authentication import is_public
+from memorist.server.http.middleware import CheckMiddleware, is_public
 from memorist.server.http.problems import REQUESTS, header_values, refuse
 
 MAX_CALLERS = 10_000  # whose buckets are kept; the least recent caller is dropped first
@@ -68,6 +68,11 @@ class TokenBuckets:
         """How long until the caller has a token."""
         return max(0.0, 1.0 - self._tokens(caller)) / self._per_s if self._per_s else 0.0
 
+    def refusal(self, caller: Caller, text: str) -> RateLimitedError | None:
+        """The error for a caller who has no token."""
+        wait_s = self.wait_s(caller)
+        return RateLimitedError(text, retry_after_s=wait_s) if wait_s else None
+
     def spend(self, caller: Caller) -> None:
         """Take a token of the caller's, even if there is none."""
         if not self._per_s:
@@ -84,24 +89,18 @@ class TokenBuckets:
         return min(self._burst, tokens + max(0.0, now - as_of) * self._per_s)
 
 
-class RateLimit:
+class RateLimit(CheckMiddleware):
     """Limits the requests of each caller; stands behind authentication, which knows the caller."""
 
     def __init__(self, app: ASGIApp, buckets: TokenBuckets) -> None:
-        self._app = app
+        super().__init__(app)
         self._buckets = buckets
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the app answer a caller who has a token; others get 429 with Retry-After."""
-        if scope["type"] in REQUESTS:
-            caller = caller_of(scope)
-            if wait_s := self._buckets.wait_s(caller):
-                text = "too many requests; wait, then retry"
-                error = RateLimitedError(text, retry_after_s=wait_s)
-                await refuse(error, scope, receive, send)
-                return
-            self._buckets.spend(caller)
-        await self._app(scope, receive, send)
+    async def check(self, scope: Scope) -> None:
+        caller = caller_of(scope)
+        if error := self._buckets.refusal(caller, "too many requests; wait, then retry"):
+            raise error
+        self._buckets.spend(caller)
 
 
 class LoginThrottle:
@@ -119,26 +118,24 @@ class LoginThrottle:
         if scope["type"] not in REQUESTS or is_public(scope):
             await self._app(scope, receive, send)
             return
-        address, throttled = address_of(scope), False
-
-        async def throttle() -> bool:
-            wait_s = self._buckets.wait_s(address)
-            if wait_s:
-                text = "too many requests without a valid key; wait, then retry"
-                await refuse(RateLimitedError(text, retry_after_s=wait_s), scope, receive, send)
-            return bool(wait_s)
+        address = address_of(scope)
+        text = "too many requests without a valid key; wait, then retry"
+        error = None if has_credential(scope) else self._buckets.refusal(address, text)
 
         async def count_failures(message: Message) -> None:
-            nonlocal throttled
+            nonlocal error
             if message.get("status") == 401:
-                throttled = await throttle()
-                if not throttled:
+                if error := self._buckets.refusal(address, text):
+                    await refuse(error, scope, receive, send)
+                else:
                     self._buckets.spend(address)
-            if not throttled:
+            if error is None:
                 await send(message)
 
-        if has_credential(scope) or not await throttle():
+        if error is None:
             await self._app(scope, receive, count_failures)
+        else:
+            await refuse(error, scope, receive, send)
 
 
 def has_credential(scope: Scope) -> bool:
@@ -206,13 +203,10 @@ class WorkerThreads(ThreadPoolExecutor):
         return future
 
 
-@dataclass(slots=True)
-class _CallerSlots:
-    """The slots of one caller, and how many requests hold or wait for one."""
+class _CallerSlots(asyncio.Semaphore):
+    """The free slots of one caller, and how many requests wait for one."""
 
-    size: int
-    free: asyncio.Semaphore
-    requests: int = 0
+    waiting = 0
 
 
 class ConcurrencyLimit:
@@ -224,7 +218,8 @@ class ConcurrencyLimit:
         self._app = app
         self._max_concurrent = max_concurrent
         self._max_wait_s = max_wait_s
-        self._callers: dict[Caller, _CallerSlots] = {}
+        # A caller's slots are kept for as long as a request holds or waits for one.
+        self._callers: WeakValueDictionary[Caller, _CallerSlots] = WeakValueDictionary()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the app answer once the caller has a free slot; public paths are not counted."""
@@ -248,34 +243,20 @@ class ConcurrencyLimit:
         """A slot of the caller's; none if that takes too long or too many wait already."""
         # All keys of a user count together; an admin's keys do not, as each serves many users.
         caller = who.tenant, who.user or "", "" if who.user else who.name, str(stream)
-        if caller not in self._callers:
-            factor = (ADMIN_FACTOR if who.admin else 1) * (STREAM_FACTOR if stream else 1)
-            size = self._max_concurrent * factor
-            self._callers[caller] = _CallerSlots(size, asyncio.Semaphore(size))
-        slots = self._callers[caller]
-        if slots.requests >= slots.size * (1 + QUEUE_FACTOR):
+        factor = (ADMIN_FACTOR if who.admin else 1) * (STREAM_FACTOR if stream else 1)
+        size = self._max_concurrent * factor
+        slots = self._callers.setdefault(caller, _CallerSlots(size))
+        if slots.waiting >= size * QUEUE_FACTOR:
             return None
-        slots.requests += 1
+        slots.waiting += 1
         try:
             async with asyncio.timeout(self._max_wait_s):
-                await slots.free.acquire()
-        except BaseException as error:
-            self._leave(caller)
-            if isinstance(error, TimeoutError):
-                return None
-            raise
-
-        def free() -> None:
-            slots.free.release()
-            self._leave(caller)
-
-        return Slot(free)
-
-    def _leave(self, caller: Caller) -> None:
-        slots = self._callers[caller]
-        slots.requests -= 1
-        if not slots.requests:
-            del self._callers[caller]
+                await slots.acquire()
+        except TimeoutError:
+            return None
+        finally:
+            slots.waiting -= 1
+        return Slot(slots.release)
 
 
 def _is_stream(scope: Scope) -> bool:

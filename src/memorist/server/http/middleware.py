@@ -1,8 +1,8 @@
-"""Middleware: request ids, security headers, trusted hosts and origins, limits of bodies.
+"""Middleware: request ids, security headers, trusted hosts and origins, callers, limits of bodies.
 
 RequestIdMiddleware is the outermost. TrustedHosts answers 421 to a Host that is not ours (DNS
 rebinding), TrustedOrigins 403 to an Origin that is neither the page's own, nor loopback, nor
-configured (CSRF). BodyLimit is the innermost.
+configured (CSRF), Authenticate 401 to callers it does not know. BodyLimit is the innermost.
 """
 
 from __future__ import annotations
@@ -12,20 +12,27 @@ import logging
 import re
 import uuid
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memorist.errors import ConfigError, ForbiddenError, MemoristError, TooLargeError
-from memorist.server.http.authentication import is_public
-from memorist.server.http.problems import REQUESTS, HttpError, header_values, refuse
+from memorist.errors import (
+    ConfigError,
+    ForbiddenError,
+    MemoristError,
+    TooLargeError,
+    UnauthorizedError,
+)
+from memorist.server.auth import Guard, Principal
+from memorist.server.http.problems import REQUESTS, HttpError, header_values, refuse, request_id_of
 
 SAFE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+PUBLIC = frozenset({"/", "/health", "/ready", "/openapi.json"})
 STATIC_FOLDER = "/web/"  # files that are the same for everyone, and may be cached
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'self'; "
@@ -41,7 +48,9 @@ HOST = re.compile(r"([a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 ORIGIN = re.compile(rf"[a-z][a-z0-9+.-]*://{HOST.pattern}")
 LOOPBACK_PAGE = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?")
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-TRUSTED = "memorist.trusted_host"
+# Headers of proxies. Behind one, others than the local user can connect.
+PROXY_HEADERS = (b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
+AUTH_THREADS = 4
 MAX_BYTES = 8 * 1024 * 1024
 BODY_TIMEOUT_S = 60.0
 JSON_TYPE = re.compile(
@@ -75,11 +84,9 @@ class RequestIdMiddleware:
 
         try:
             await self._app(scope, receive, send_with_headers)
-        except BaseException as error:
-            if not isinstance(error, Exception):
-                raise  # cancelled: no client waits for a response
-            if isinstance(error, ClientDisconnect):
-                return
+        except ClientDisconnect:
+            return
+        except Exception as error:  # noqa: BLE001 - any other would show its text to the client
             log.error("%s: %s", id_, type(error).__name__)
             # A response that was cut short stays open: the server then closes the connection.
             if not started:
@@ -100,60 +107,68 @@ def _add_headers(headers: MutableHeaders, request_id: str, path: str) -> None:
         headers["cache-control"] = "no-store"
 
 
-class TrustedHosts:
-    """Starlette's TrustedHostMiddleware; what it refuses is answered as a problem document."""
+class CheckMiddleware:
+    """Middleware that refuses a request with the error that its `check` raises."""
 
-    def __init__(self, app: ASGIApp, *, hosts: Iterable[str] = ()) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        names = [*LOOPBACK, *map(_host_name, hosts)]
-        self._stock = TrustedHostMiddleware(self._accept, names, www_redirect=False)
+
+    async def check(self, scope: Scope) -> None:
+        """Raise a MemoristError unless the app may answer the request."""
+        raise NotImplementedError
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the app answer requests to our own host names."""
-        if scope["type"] not in REQUESTS:
+        """Let the app answer what `check` accepts; what is no request passes."""
+        try:
+            if scope["type"] in REQUESTS:
+                await self.check(scope)
+        except MemoristError as error:
+            await refuse(error, scope, receive, send)
+        else:
             await self._app(scope, receive, send)
-            return
 
-        async def send_if_trusted(message: Message) -> None:
-            if TRUSTED in scope:
-                await send(message)
 
-        await self._stock(scope, receive, send_if_trusted)
-        if TRUSTED not in scope:
+class TrustedHosts(CheckMiddleware):
+    """Accepts requests to our own host names, whatever the port: no attacker can choose it."""
+
+    def __init__(self, app: ASGIApp, *, hosts: Iterable[str] = ()) -> None:
+        super().__init__(app)
+        self._names = set(LOOPBACK)
+        for host in hosts:
+            if (match := HOST.fullmatch(host.lower())) is None:
+                raise ConfigError(f"{host!r} is not a host; write a name, or a name and a port")
+            self._names.add(match[1])
+
+    async def check(self, scope: Scope) -> None:
+        hosts = Headers(scope=scope).getlist("host")
+        match = HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
+        if match is None or match[1] not in self._names:
             text = "this server does not answer to this host name; start it with --allow-host"
-            await refuse(HttpError(421, "wrong_host", text), scope, receive, send)
-
-    async def _accept(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope[TRUSTED] = True
-        await self._app(scope, receive, send)
+            raise HttpError(421, "wrong_host", text)
 
 
-class TrustedOrigins:
+class TrustedOrigins(CheckMiddleware):
     """Refuses requests that a web page of another site made a browser send."""
 
     def __init__(self, app: ASGIApp, *, origins: Iterable[str] = ()) -> None:
-        self._origins = frozenset(map(_origin, origins))
-        self._app = _with_cors(app, self._origins) if self._origins else app
+        self._origins = frozenset(origin.lower() for origin in origins)
+        for origin in self._origins:
+            if ORIGIN.fullmatch(origin) is None:
+                raise ConfigError(
+                    f"{origin!r} is not an origin; write it like https://app.example.com"
+                )
+        super().__init__(_with_cors(app, self._origins) if self._origins else app)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the app answer programs, and pages of origins that we trust."""
-        error = self._refusal(scope) if scope["type"] in REQUESTS else None
-        if error is None:
-            await self._app(scope, receive, send)
-        else:
-            await refuse(error, scope, receive, send)
-
-    def _refusal(self, scope: Scope) -> ForbiddenError | None:
+    async def check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         sent = headers.getlist("origin")
         if sent and not (len(sent) == 1 and self._is_trusted(sent[0].lower(), headers)):
-            return ForbiddenError(
+            raise ForbiddenError(
                 "pages of this origin may not ask this server; start it with --allow-origin"
             )
         cross_site = headers.get("sec-fetch-site", "").strip().lower() == "cross-site"
         if not sent and cross_site and scope.get("method") not in SAFE_METHODS:
-            return ForbiddenError("a page of another site may not do this")
-        return None
+            raise ForbiddenError("a page of another site may not do this")
 
     def _is_trusted(self, origin: str, headers: Headers) -> bool:
         host = headers.get("host", "").lower()
@@ -178,21 +193,50 @@ def _with_cors(app: ASGIApp, origins: frozenset[str]) -> ASGIApp:
     )
 
 
-def _host_name(text: str) -> str:
-    """The name of a host; its port does not matter, as no attacker can choose it."""
-    match = HOST.fullmatch(text.lower())
-    if match is None:
-        raise ConfigError(f"{text!r} is not a host; write a name, or a name and a port")
-    return match[1]
+class Authenticate(CheckMiddleware):
+    """Puts the caller at `scope["state"]["principal"]`, or answers 401; public paths pass."""
+
+    def __init__(self, app: ASGIApp, guard: Guard) -> None:
+        super().__init__(app)
+        self._guard = guard
+        # A pool of its own: authentication must not wait for the slow requests of others.
+        self._threads = ThreadPoolExecutor(AUTH_THREADS, "memorist-auth")
+
+    async def check(self, scope: Scope) -> None:
+        if scope["type"] == "http" and is_public(scope):
+            return
+        try:
+            principal = await self._authenticate(scope)
+        except MemoristError as error:
+            # These texts name the kind of failure, never what was sent.
+            log.info("%s: authentication failed: %s", request_id_of(scope), error)
+            raise
+        scope.setdefault("state", {})["principal"] = principal
+
+    async def _authenticate(self, scope: Scope) -> Principal:
+        if self._guard.open and any(header_values(scope, name) for name in PROXY_HEADERS):
+            raise ForbiddenError("this server is for one local user; behind a proxy use --auth")
+        sent = header_values(scope, b"authorization")
+        if len(sent) > 1 and not self._guard.open:
+            raise UnauthorizedError("there is more than one Authorization header")
+        header = sent[0].decode("latin-1") if sent else None
+        if header is None or self._guard.open:  # needs no database
+            return self._guard.authenticate(header)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._guard.authenticate, header)
 
 
-def _origin(text: str) -> str:
-    if ORIGIN.fullmatch(text.lower()) is None:
-        raise ConfigError(f"{text!r} is not an origin; write it like https://app.example.com")
-    return text.lower()
+def is_public(scope: Scope) -> bool:
+    """Whether the path needs no key, as the router will see it."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    if root and path.startswith(f"{root}/"):
+        path = path[len(root) :]
+    if path.startswith(STATIC_FOLDER):
+        return ".." not in path.replace("\\", "/").split("/")
+    return path in PUBLIC
 
 
-class BodyLimit:
+class BodyLimit(CheckMiddleware):
     """Refuses bodies that are too large, too slow or not JSON, and any body on public paths.
 
     Starlette's middleware counts the bytes; this adds what it leaves out. Checking the media type
@@ -202,28 +246,25 @@ class BodyLimit:
     def __init__(
         self, app: ASGIApp, *, max_bytes: int = MAX_BYTES, timeout_s: float = BODY_TIMEOUT_S
     ) -> None:
-        self._app = RequestBodyLimitMiddleware(app, max_body_size=max_bytes)
+        super().__init__(RequestBodyLimitMiddleware(app, max_body_size=max_bytes))
         self._max_bytes = max_bytes
         self._timeout_s = timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the app read the body, or refuse it by what its headers say."""
-        if scope["type"] != "http" or not has_body(scope):
-            await self._app(scope, receive, send)
-            return
-        if (error := self._refusal(scope)) is not None:
-            await refuse(error, scope, receive, send)
-            return
-        await self._app(scope, _receive_within(receive, self._timeout_s), send)
+        if scope["type"] == "http" and has_body(scope):
+            receive = _receive_within(receive, self._timeout_s)
+        await super().__call__(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> MemoristError | None:
+    async def check(self, scope: Scope) -> None:
+        if scope["type"] != "http" or not has_body(scope):
+            return
         if is_public(scope):
-            return TooLargeError("this address takes no body")
+            raise TooLargeError("this address takes no body")
         if declared_length(scope) > self._max_bytes:
-            return TooLargeError(f"the body has over {self._max_bytes} bytes")
+            raise TooLargeError(f"the body has over {self._max_bytes} bytes")
         if not is_json(scope):
-            return HttpError(415, "not_json", "a body must be application/json, as UTF-8")
-        return None
+            raise HttpError(415, "not_json", "a body must be application/json, as UTF-8")
 
 
 def has_body(scope: Scope) -> bool:

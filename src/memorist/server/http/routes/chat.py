@@ -43,7 +43,7 @@ from memorist.server.chat import (
     new_question,
     stored_question,
 )
-from memorist.server.http.authentication import CurrentCaller
+from memorist.server.http.caller import CurrentCaller
 from memorist.server.http.openapi import MEMORY_ID, MESSAGE_ID, SESSION_ID, example_response
 from memorist.server.http.problems import on_error
 from memorist.server.http.routes.context import ContextAnswer, ReceiptAnswer

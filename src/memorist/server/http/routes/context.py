@@ -15,7 +15,7 @@ from memorist.records.documents import Summary
 from memorist.records.message import Message
 from memorist.records.query import Recall
 from memorist.records.values import check_json
-from memorist.server.http.authentication import CurrentCaller
+from memorist.server.http.caller import CurrentCaller
 from memorist.server.http.openapi import AT, MESSAGE_ID, SESSION
 from memorist.server.http.pagination import Page, page_of
 from memorist.server.http.routes.documents import library_of

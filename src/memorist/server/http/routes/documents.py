@@ -17,7 +17,7 @@ from memorist.errors import InvalidError
 from memorist.records.documents import Article, ArticleInfo, Note, PutResult
 from memorist.records.query import Forgotten
 from memorist.records.values import now
-from memorist.server.http.authentication import CurrentCaller
+from memorist.server.http.caller import CurrentCaller
 from memorist.server.http.openapi import ARTICLE_ID
 from memorist.server.http.pagination import Page, by_time, page_of
 from memorist.server.http.routing import operation

@@ -12,7 +12,7 @@ from memorist.records import entry as records
 from memorist.records.entry import Entry
 from memorist.records.scope import Scope, shared_scope
 from memorist.records.values import check_json, check_text
-from memorist.server.http.authentication import Caller, CurrentCaller
+from memorist.server.http.caller import Caller, CurrentCaller
 from memorist.server.http.openapi import AT
 from memorist.server.http.pagination import MAX_PAGE_BYTES, text_bytes
 from memorist.server.http.routing import operation

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from memorist.errors import InvalidError
 from memorist.server.auth import Keys, NewKey
-from memorist.server.http.authentication import CurrentCaller
+from memorist.server.http.caller import CurrentCaller
 from memorist.server.http.openapi import AT
 from memorist.server.http.pagination import Page, by_time, page_of
 from memorist.server.http.routing import operation

@@ -11,7 +11,7 @@ from memorist.lifecycle.audit import Audit, Finding
 from memorist.records.memories import Expire
 from memorist.records.message import Job, Source
 from memorist.records.query import Forgotten
-from memorist.server.http.authentication import CurrentCaller
+from memorist.server.http.caller import CurrentCaller
 from memorist.server.http.openapi import AT, MEMORY_ID, SESSION
 from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routes.memories import NamedChange

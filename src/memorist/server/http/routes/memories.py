@@ -15,7 +15,7 @@ from memorist.records.memories import Change, Fact, Kind, MemoryItem
 from memorist.records.message import Source
 from memorist.records.query import Forgotten
 from memorist.records.values import check_moment
-from memorist.server.http.authentication import CurrentCaller
+from memorist.server.http.caller import CurrentCaller
 from memorist.server.http.openapi import FACT_ID, MEMORY_ID
 from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routing import operation

@@ -19,7 +19,7 @@ from memorist.operations import make_cursor, read_cursor
 from memorist.providers.images import refuse_image
 from memorist.records.message import LogEntry, Message, Remembered, Session, Source
 from memorist.records.scope import Scope
-from memorist.server.http.authentication import CurrentCaller
+from memorist.server.http.caller import CurrentCaller
 from memorist.server.http.media_guard import check_content, check_structured_data
 from memorist.server.http.openapi import MESSAGE, MESSAGE_ID, SESSION, SESSION_ID
 from memorist.server.http.pagination import Page, keyset_page, page_of, take_page

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse
 from memorist import __version__, metrics
 from memorist.errors import StoreError, StoreUnavailableError
 from memorist.metrics import Instrument, Point, Reading
-from memorist.server.http.authentication import CurrentCaller
+from memorist.server.http.caller import CurrentCaller
 from memorist.server.http.routing import operation, router
 
 
