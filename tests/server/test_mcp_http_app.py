@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from memorist import Memory
 from memorist.agents.toolbox import NAMES
+from memorist.server.auth import Guard
+from memorist.server.http.app import Limits, build_app
 from tests.server.api import an_api
 from tests.server.test_mcp_http import TYPES, call, client_of, request, result
+from tests.support.http_server import serving
 from tests.support.mcp_fuzz import CALLS
 from tests.support.mcp_servers import structured
 
@@ -47,6 +52,15 @@ def test_foreign_hosts_and_origins_are_refused_and_our_own_are_not(tmp_path: Pat
         for host in (f"localhost:{port}", "127.0.0.1", f"[::1]:{port}"):
             own = ask(api.ada, ping, host=host, origin=f"http://{host}")
             assert own.status_code == 200, own.text
+
+
+def test_a_chunked_body_is_bounded_by_the_limit_of_the_app(memory: Memory) -> None:
+    app = build_app(memory, Guard.local("default", "ada"), Limits(body_bytes=10_000))
+    with serving(app) as url:
+        chunks = iter([b" " * 6_000] * 2)
+        assert httpx.post(f"{url}/mcp", headers=TYPES, content=chunks).status_code == 413
+        ping = iter([b" " * 6_000, json.dumps(request("ping")).encode()])
+        assert httpx.post(f"{url}/mcp", headers=TYPES, content=ping).status_code == 200
 
 
 def test_what_is_too_much_or_no_json_is_refused(tmp_path: Path) -> None:

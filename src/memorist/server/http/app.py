@@ -80,12 +80,13 @@ def build_app(
     `chats` has the model that answers; without one, chat says so. With `owned`, the memory is
     warmed up at startup and closed at shutdown.
     """
-    return _with_middleware(_routes(memory, chats or ChatRuntime(), owned), guard, limits)
+    app = _routes(memory, chats or ChatRuntime(), owned, limits.body_bytes)
+    return _with_middleware(app, guard, limits)
 
 
-def _routes(memory: Memory, chats: ChatRuntime, owned: bool) -> FastAPI:
+def _routes(memory: Memory, chats: ChatRuntime, owned: bool, body_bytes: int) -> FastAPI:
     memory_of_tenant = lru_cache(maxsize=MAX_TENANTS)(memory.tenant)
-    mcp = McpApp(memory, of_tenant=memory_of_tenant)
+    mcp = McpApp(memory, of_tenant=memory_of_tenant, max_bytes=body_bytes)
 
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:

@@ -91,64 +91,28 @@ REMEMBERED = Remembered(session_id=SESSION_ID, message_ids=(MESSAGE_ID,), added=
 SESSION = Session(scope=SCOPE.within(session=SESSION_ID), created_at=AT)
 MESSAGE = Message("user", "I moved to Berlin in March.", message_id=MESSAGE_ID, created_at=AT)
 MEMORY = MemoryItem(
-    scope=SCOPE,
-    text="Ada lives in Berlin.",
-    category="personal",
-    importance=0.8,
-    tags=("home",),
-    sources=(MESSAGE_ID,),
-    id=MEMORY_ID,
-    created_at=AT,
+    scope=SCOPE, text="Ada lives in Berlin.", sources=(MESSAGE_ID,), id=MEMORY_ID, created_at=AT
 )
 FACT = Fact(
-    scope=SCOPE,
-    subject="Ada",
-    predicate="lives in",
-    object="Berlin",
-    valid_from=AT,
-    known_from=AT,
-    sources=(MESSAGE_ID,),
-    id=FACT_ID,
+    scope=SCOPE, subject="Ada", predicate="lives in", object="Berlin", known_from=AT, id=FACT_ID
 )
 NOTE = Note(id=MEMORY_ID, scope=SCOPE, version=1, text="## Plans\n- learn to sail", created_at=AT)
 ARTICLE = Article(
-    scope=Scope(user="ada"),
-    title="Returns",
-    text="You may return it within 30 days.",
-    uri="returns.md",
-    id=ARTICLE_ID,
-    created_at=AT,
+    scope=SCOPE, title="Returns", text="Within 30 days.", id=ARTICLE_ID, created_at=AT
 )
 CARD = ArticleInfo(
-    id=ARTICLE_ID,
-    title="Returns",
-    uri="returns.md",
-    digest=ARTICLE.digest,
-    chars=len(ARTICLE.text),
-    created_at=AT,
+    id=ARTICLE_ID, title="Returns", uri="", digest=ARTICLE.digest, chars=15, created_at=AT
 )
 FORGOTTEN = Forgotten(counts={"messages": 2, "memories": 1, "passages": 3})
-RECALL = Recall(
-    hits=(
-        Hit(
-            kind="message",
-            id=MESSAGE_ID,
-            text="I moved to Berlin in March.",
-            score=0.91,
-            why=Why(
-                ranks={"words": 1, "meaning": 2},
-                scores={"words": 8.1, "meaning": 0.42},
-                parts={"words": 0.55, "meaning": 0.31, "own": 0.05},
-                age=timedelta(days=3),
-                stop=27,
-            ),
-            created_at=AT,
-            session_id=SESSION_ID,
-            role="user",
-        ),
-    ),
-    timings_ms={"words": 1.2, "meaning": 8.4, "total": 11.0},
+WHY = Why(
+    ranks={"words": 1, "meaning": 2},
+    scores={"words": 8.1, "meaning": 0.42},
+    parts={"words": 0.55, "meaning": 0.31, "own": 0.05},
+    age=timedelta(days=3),
+    stop=27,
 )
+HIT = Hit(kind="message", id=MESSAGE_ID, text=MESSAGE.text, score=0.91, why=WHY, created_at=AT)
+RECALL = Recall(hits=(HIT,), timings_ms={"words": 1.2, "meaning": 8.4, "total": 11.0})
 EXAMPLES = {
     type(record): record
     for record in (

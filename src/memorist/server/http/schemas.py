@@ -40,6 +40,9 @@ UserName = Annotated[str | None, Field(description="Whose memory; only an admin 
 AgentName = Annotated[str | None, Field(description="With which agent.", examples=["tutor"])]
 SessionId = Annotated[str | None, Field(description="Which session.")]
 ShelfName = Annotated[str | None, Field(description="A shared shelf, not the user's own.")]
+PageSize = Annotated[
+    int, Field(ge=1, le=MAX_PAGE, description="How many items at most; fewer where they are long.")
+]
 ModelName = Annotated[str, Field(max_length=200, description="Whose tokens are counted.")]
 Scrub = Annotated[bool, Field(description="Remove the bytes from the files too.")]
 
@@ -100,12 +103,8 @@ class ShelfRequest(AgentRequest):
 class CursorQuery(RequestModel):
     """A page of a list."""
 
-    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = Field(
-        default=100, description="How many items at most; fewer where they are long."
-    )
-    cursor: str | None = Field(
-        default=None, max_length=8_192, description="`next` of the page before this one."
-    )
+    limit: PageSize = 100
+    cursor: str | None = Field(None, max_length=8_192, description="`next` of the page before.")
 
 
 class AgentPageQuery(CursorQuery, AgentRequest):

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import jwt
@@ -34,28 +34,20 @@ JWKS_RETRY_S = 5.0  # after a failed fetch, during which no request waits for an
 ASYMMETRIC = ("RS256", "ES256", "EdDSA")
 # What PyJWT raises, and what it lets through where a token's JSON is odd.
 INVALID_TOKEN = (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError)
+# What is wrong with a token, without a word of it: PyJWT's text may quote it.
+REASONS: dict[type[BaseException], str] = {
+    jwt.ExpiredSignatureError: "the token has expired",
+    jwt.ImmatureSignatureError: "the token is not valid yet",
+    jwt.InvalidAudienceError: "the token is for another audience",
+    jwt.InvalidIssuerError: "the token is from another issuer",
+    jwt.MissingRequiredClaimError: "the token lacks a claim: exp, sub, or one that is checked",
+    jwt.InvalidSignatureError: "the token's signature is not the key's",
+    jwt.InvalidAlgorithmError: "the token's algorithm is not the key's",
+}
 log = logging.getLogger("memorist.server")
 
 VerificationKey: TypeAlias = tuple[Any, str]
 """A key, and the one algorithm it is for."""
-
-
-class KeySource(Protocol):
-    """Where the keys are that tokens are verified with."""
-
-    def key_for(self, token: str) -> VerificationKey:
-        """The key that the token names."""
-
-
-@dataclass(frozen=True, slots=True)
-class FixedKey:
-    """The same key for every token."""
-
-    key: VerificationKey = field(repr=False)
-
-    def key_for(self, token: str) -> VerificationKey:
-        """The key."""
-        return self.key
 
 
 class PublishedKeys:
@@ -72,19 +64,17 @@ class PublishedKeys:
         self._fetching = threading.Lock()
         self._failed_at = float("-inf")
 
-    def key_for(self, token: str) -> VerificationKey:
+    def __call__(self, token: str) -> VerificationKey:
         """The published key that the token names; ProviderError if it cannot be fetched."""
         key_id = str(jwt.get_unverified_header(token).get("kid", ""))
-        key = self._cached(key_id) or self._fetched(key_id)
-        if key is None or key.algorithm_name not in ASYMMETRIC:  # never a published secret
-            raise UnauthorizedError("the token's key is not published by its issuer")
-        return key, key.algorithm_name
-
-    def _cached(self, key_id: str) -> jwt.PyJWK | None:
         cache = self._client.jwk_set_cache
         key_set = cache.get() if cache is not None else None
         keys = [] if key_set is None else key_set.keys
-        return next((key for key in keys if key.key_id == key_id), None)
+        cached = next((key for key in keys if key.key_id == key_id), None)
+        key = cached or self._fetched(key_id)
+        if key is None or key.algorithm_name not in ASYMMETRIC:  # never a published secret
+            raise UnauthorizedError("the token's key is not published by its issuer")
+        return key, key.algorithm_name
 
     def _fetched(self, key_id: str) -> jwt.PyJWK | None:
         """The key as fetched; one thread fetches, and the others do not wait for it."""
@@ -106,9 +96,9 @@ class PublishedKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JwtTokens:
-    """Reads the caller from a signed token."""
+    """Reads the caller from a signed token; `keys` gives the key that a token names."""
 
-    keys: KeySource
+    keys: Callable[[str], VerificationKey] = field(repr=False)
     issuer: str | None = None
     audience: str | None = None
     tenant: str = "default"
@@ -120,8 +110,9 @@ class JwtTokens:
         key, url = settings.jwt_key, settings.jwt_jwks_url
         if key and url:
             raise ConfigError("give one of MEMORIST_JWT_KEY and MEMORIST_JWT_JWKS_URL")
+        fixed = None if url else parse_key(key)
         return cls(
-            keys=PublishedKeys(url) if url else FixedKey(parse_key(key)),
+            keys=PublishedKeys(url) if fixed is None else lambda _: fixed,
             issuer=settings.jwt_issuer or None,
             audience=settings.jwt_audience or None,
             tenant=settings.tenant,
@@ -131,7 +122,7 @@ class JwtTokens:
     def read(self, token: str) -> Principal:
         """The caller whose token it is; raises UnauthorizedError if the token is not valid."""
         try:
-            key, algorithm = self.keys.key_for(token)
+            key, algorithm = self.keys(token)
             claims = jwt.decode(
                 token,
                 key,
@@ -142,7 +133,8 @@ class JwtTokens:
                 options={"require": ["exp", "sub"], "enforce_minimum_key_length": True},
             )
         except INVALID_TOKEN as error:
-            raise UnauthorizedError(_reason(error)) from None  # PyJWT's text may quote the token
+            unreadable = "this is neither an API key nor a readable token"
+            raise UnauthorizedError(REASONS.get(type(error), unreadable)) from None
         return self._principal(claims)
 
     def _principal(self, claims: Mapping[str, Any]) -> Principal:
@@ -153,8 +145,11 @@ class JwtTokens:
             check_tenant(Scope(tenant=tenant, user=user).tenant)
         except ScopeError:
             raise UnauthorizedError("the token's user or tenant is not a valid name") from None
+        scopes = claims.get("scope", "")  # a list, or words with spaces between
+        words = scopes.split(" ") if isinstance(scopes, str) else scopes
+        admin = isinstance(words, list) and ADMIN_SCOPE in words
         name = ascii(user)[1:-1]  # a line break in it must not start a new line of the log
-        return Principal(tenant=tenant, user=None if _is_admin(claims) else user, name=name)
+        return Principal(tenant=tenant, user=None if admin else user, name=name)
 
 
 def parse_key(text: str) -> VerificationKey:
@@ -183,29 +178,3 @@ def _public_key(pem: bytes) -> VerificationKey:
     if isinstance(key, ed25519.Ed25519PublicKey):
         return key, "EdDSA"
     raise ConfigError(f"MEMORIST_JWT_KEY: RSA of {MIN_RSA_BITS} bits or more, P-256 or Ed25519")
-
-
-def _is_admin(claims: Mapping[str, Any]) -> bool:
-    """Whether `memorist:admin` is among the scopes, a list or words with spaces between."""
-    scope = claims.get("scope", "")
-    words = scope.split(" ") if isinstance(scope, str) else scope
-    return isinstance(words, list) and ADMIN_SCOPE in words
-
-
-def _reason(error: Exception) -> str:
-    """What is wrong with a token, without a word of it."""
-    for kind, reason in (
-        (jwt.ExpiredSignatureError, "the token has expired"),
-        (jwt.ImmatureSignatureError, "the token is not valid yet"),
-        (jwt.InvalidAudienceError, "the token is for another audience"),
-        (jwt.InvalidIssuerError, "the token is from another issuer"),
-        (
-            jwt.MissingRequiredClaimError,
-            "the token lacks a claim: exp, sub, or one that is checked",
-        ),
-        (jwt.InvalidSignatureError, "the token's signature is not the key's"),
-        (jwt.InvalidAlgorithmError, "the token's algorithm is not the key's"),
-    ):
-        if isinstance(error, kind):
-            return reason
-    return "this is neither an API key nor a readable token"

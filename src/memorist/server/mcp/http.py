@@ -9,11 +9,12 @@ memory it is about. Authentication, hosts and origins are checked by the layers 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, MutableMapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import from_json
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.requests import Request
@@ -22,7 +23,7 @@ from starlette.responses import JSONResponse
 from memorist.agents.toolbox import Toolbox
 from memorist.errors import UnauthorizedError
 from memorist.memory import Memory
-from memorist.server.mcp.server import mcp_server
+from memorist.server.mcp.server import McpServer
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -32,13 +33,27 @@ if TYPE_CHECKING:
 MOST_BYTES = 8 * 1024 * 1024
 LONGEST_ID = 1_000
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+ShortText = Annotated[str, Field(max_length=LONGEST_ID)]
+Int64 = Annotated[int, Field(gt=-(2**63), lt=2**63)]
 NO_CALLER = "the request has no known caller; send a bearer token"
+
+
+class JsonRpcCall(BaseModel):
+    """A JSON-RPC 2.0 request, or without an id a notification."""
+
+    jsonrpc: Literal["2.0"]
+    method: str
+    params: dict[str, Any] = {}
+    id: (
+        Annotated[str, Field(max_length=LONGEST_ID)] | Annotated[int, Field(gt=-(2**63), lt=2**63)]
+    ) = 0
 
 
 class McpApp:
     """The MCP server over HTTP, as an ASGI app; `run` has to be open while it serves.
 
-    `of_tenant` gives the memory of a tenant, for an app that caches them.
+    `of_tenant` gives the memory of a tenant, for an app that caches them. A body may have
+    `max_bytes`.
     """
 
     def __init__(
@@ -47,17 +62,19 @@ class McpApp:
         *,
         agent: str | None = None,
         of_tenant: Callable[[str], Memory] | None = None,
+        max_bytes: int = MOST_BYTES,
     ) -> None:
         self._of_tenant = of_tenant or memory.tenant
         self._agent = agent
-        self.server = mcp_server(self._toolbox_of, user_argument="admin")
-        self._limited = RequestBodyLimitMiddleware(self._answer, MOST_BYTES)
+        self._max_bytes = max_bytes
+        self.server = McpServer(self._toolbox_of, user_argument="admin")
+        self._limited = RequestBodyLimitMiddleware(self._answer, max_bytes)
         self._manager: StreamableHTTPSessionManager | None = None
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
         """Answer requests while this is open; it may be opened again."""
-        manager = self.server.http_manager(MOST_BYTES)
+        manager = self.server.http_manager(self._max_bytes)
         async with manager.run():
             self._manager = manager
             try:
@@ -79,24 +96,29 @@ class McpApp:
         body = b"" if refusal else await request.body()
         if refusal := refusal or body_refusal(body):
             await refusal(scope, receive, send)
-        elif self._manager is not None:
-            await self._manager.handle_request(scope, _replay(body, receive), send)
+            return
+        messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    def _toolbox_of(self, request: Any) -> Toolbox:
+        async def replay() -> Message:
+            return messages.pop() if messages else await receive()
+
+        if self._manager is not None:
+            await self._manager.handle_request(scope, replay, send)
+
+    def _toolbox_of(self, request: Request | None) -> Toolbox:
         """The toolbox of a request's caller; an admin names a user in each call."""
-        principal = _principal(request.scope if request is not None else {})
-        if principal is None:
+        if request is None or (principal := _principal(request)) is None:
             raise UnauthorizedError(NO_CALLER)
         return Toolbox(self._of_tenant(principal.tenant), user=principal.user, agent=self._agent)
 
 
-def _principal(scope: MutableMapping[str, Any]) -> Principal | None:
-    principal: Principal | None = scope.get("state", {}).get("principal")
+def _principal(request: Request) -> Principal | None:
+    principal: Principal | None = request.scope.get("state", {}).get("principal")
     return principal
 
 
 def _head_refusal(request: Request) -> JSONResponse | None:
-    if _principal(request.scope) is None:
+    if _principal(request) is None:
         return _refusal(401, INVALID_REQUEST, NO_CALLER, {"WWW-Authenticate": "Bearer"})
     if request.method != "POST":
         return _refusal(405, INVALID_REQUEST, "only POST is answered here", {"Allow": "POST"})
@@ -115,26 +137,12 @@ def body_refusal(body: bytes) -> JSONResponse | None:
         message = from_json(body, allow_inf_nan=False)
     except ValueError:  # also: too deep, half a surrogate pair, a number of thousands of digits
         return _refusal(400, PARSE_ERROR, "the body is not JSON in UTF-8, or nests too deep")
-    if _is_request(message):
-        return None
-    why = "the body is not one JSON-RPC 2.0 request or notification"
-    return _refusal(400, INVALID_REQUEST, why)
-
-
-def _is_request(message: Any) -> bool:
-    return (
-        isinstance(message, dict)
-        and message.get("jsonrpc") == "2.0"
-        and isinstance(message.get("method"), str)
-        and isinstance(message.get("params", {}), dict)
-        and ("id" not in message or _is_id(message["id"]))
-    )
-
-
-def _is_id(value: Any) -> bool:
-    if isinstance(value, str):
-        return len(value) <= LONGEST_ID
-    return type(value) is int and abs(value) < 2**63
+    try:
+        JsonRpcCall.model_validate(message, strict=True)
+    except ValidationError:
+        why = "the body is not one JSON-RPC 2.0 request or notification"
+        return _refusal(400, INVALID_REQUEST, why)
+    return None
 
 
 def _refusal(
@@ -142,13 +150,3 @@ def _refusal(
 ) -> JSONResponse:
     error = {"code": code, "message": why}
     return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status, headers)
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body that was read, and then whatever comes after it."""
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def read() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return read

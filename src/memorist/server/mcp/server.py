@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints, is_typeddict
 
@@ -25,15 +26,9 @@ from memorist import __version__
 from memorist.agents.tool_schema import Argument, ToolSchema
 from memorist.agents.toolbox import Toolbox, tool_schemas
 from memorist.aio import in_thread
+from memorist.errors import MemoristError
 from memorist.memory import Memory
-from memorist.server.mcp.resources import ToolboxOf, add_prompt, add_resources
-from memorist.server.mcp.sdk import (
-    current_request,
-    keep_arguments_out_of_logs,
-    request_scope,
-    translate_errors,
-    unchanged_logging,
-)
+from memorist.server.mcp.resources import add_prompt, add_resources
 from memorist.views.library import Library
 
 INSTRUCTIONS = (
@@ -51,7 +46,12 @@ USER_DESCRIPTIONS = {
     "admin": "Whose memory it is; needed only from an admin.",
 }
 
+ToolboxOf = Callable[[Any], Toolbox]
+"""The toolbox that a call may use, by its HTTP request; None over stdio."""
 T = TypeVar("T")
+SDK_SESSION = "mcp/shared/session.py"  # logs to the root what it cannot validate, word for word
+TALKATIVE = ("", "mcp.server.lowlevel.server", "mcp.server.fastmcp.server")
+log = logging.getLogger("memorist")
 
 
 def build_server(
@@ -66,18 +66,35 @@ def build_server(
     It is the SDK's own server object: `run()` serves it over stdio.
     """
     toolbox = Toolbox(memory, user=user, agent=agent, library=library)
-    return mcp_server(lambda _: toolbox, "always" if user is None else "never")
+    return McpServer(lambda _: toolbox, "always" if user is None else "never")
 
 
-def mcp_server(toolbox_of: ToolboxOf, user_argument: UserArgument) -> McpServer:
-    """An MCP server that gets the toolbox of each call from its HTTP request."""
-    keep_arguments_out_of_logs()
-    server = McpServer("memorist", instructions=INSTRUCTIONS)
-    for schema in tool_schemas():
-        schema = _with_user(schema, user_argument)
-        server.arguments[schema.name] = [argument.name for argument in schema.arguments]
-        server.add_tool(
-            _function(schema, toolbox_of),
+class McpServer(FastMCP):
+    """The SDK's server with strict arguments, whose errors and logs repeat nothing of a call.
+
+    The toolbox of each call is that of its HTTP request.
+    """
+
+    def __init__(self, toolbox_of: ToolboxOf, user_argument: UserArgument) -> None:
+        root = logging.getLogger()
+        handlers, level = list(root.handlers), root.level
+        super().__init__("memorist", instructions=INSTRUCTIONS)
+        root.handlers[:] = handlers  # which the SDK has changed
+        root.setLevel(level)
+        for name in TALKATIVE:
+            logging.getLogger(name).addFilter(_drop_details)  # adding it again changes nothing
+        self._mcp_server.version = __version__
+        self._toolbox_of = toolbox_of
+        self.arguments: dict[str, list[str]] = {}
+        for schema in tool_schemas():
+            self._add_tool(_with_user(schema, user_argument))
+        add_resources(self, own=user_argument != "always")
+        add_prompt(self)
+
+    def _add_tool(self, schema: ToolSchema) -> None:
+        self.arguments[schema.name] = [argument.name for argument in schema.arguments]
+        self.add_tool(
+            _function(schema, self),
             name=schema.name,
             title=schema.name.replace("_", " "),
             description=schema.description,
@@ -87,19 +104,27 @@ def mcp_server(toolbox_of: ToolboxOf, user_argument: UserArgument) -> McpServer:
                 openWorldHint=False,
             ),
         )
-    add_resources(server, toolbox_of, own=user_argument != "always")
-    add_prompt(server, toolbox_of)
-    return server
 
+    async def work(self, use: Callable[[Toolbox], T], make_error: Callable[[str], Exception]) -> T:
+        """The result of using the call's toolbox in a thread.
 
-class McpServer(FastMCP):
-    """The SDK's server with strict arguments, whose errors repeat nothing of a call."""
+        Errors leave as `make_error` makes them, without users' words.
+        """
 
-    def __init__(self, name: str, **options: Any) -> None:
-        self.arguments: dict[str, list[str]] = {}
-        with unchanged_logging():
-            super().__init__(name, **options)
-        self._mcp_server.version = __version__
+        def run() -> T:
+            try:
+                request = self.get_context().request_context.request
+            except ValueError:  # called by Python, not by the protocol
+                request = None
+            try:
+                return use(self._toolbox_of(request))
+            except MemoristError as error:
+                raise make_error(str(error)) from None
+            except Exception as error:  # noqa: BLE001 - its text may quote the user
+                log.warning("an MCP call failed: %s", type(error).__name__)
+                raise make_error(f"the memory failed ({type(error).__name__})") from None
+
+        return await in_thread(run)
 
     def http_manager(self, max_bytes: int) -> StreamableHTTPSessionManager:
         """What speaks streamable HTTP, without sessions and checks of hosts."""
@@ -110,39 +135,43 @@ class McpServer(FastMCP):
             max_request_body_size=max_bytes,
         )
 
-    async def read_resource(self, uri: Any) -> Any:
-        with request_scope(self):
-            return await super().read_resource(uri)
-
     async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
         prompts = {prompt.name: prompt.arguments or [] for prompt in await self.list_prompts()}
-        if name not in prompts:
-            raise ToolError(f"there is no such prompt; there is {', '.join(prompts)}")
+        names = {name: [argument.name for argument in known] for name, known in prompts.items()}
+        _check_names("prompt", name, names, arguments or {})
         required = {argument.name for argument in prompts[name] if argument.required}
         if missing := required - (arguments or {}).keys():
             raise ToolError(f"{name} needs {', '.join(sorted(missing))}")
-        names = [argument.name for argument in prompts[name]]
-        if (arguments or {}).keys() - names:  # which the SDK would repeat, word for word
-            raise ToolError(f"{name} takes only {', '.join(names)}")
-        with request_scope(self):
-            return await super().get_prompt(name, arguments)
+        return await super().get_prompt(name, arguments)
 
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Call a tool; unknown arguments, which may be typing errors, are refused."""
-        names = self.arguments.get(name)
-        if names is None:
-            raise ToolError(f"there is no such tool; there is {', '.join(self.arguments)}")
-        if arguments.keys() - names:
-            raise ToolError(f"{name} takes only {', '.join(names)}")
+        _check_names("tool", name, self.arguments, arguments)
         try:
-            with request_scope(self):
-                return await super().call_tool(name, dict(arguments))
+            return await super().call_tool(name, dict(arguments))
         except ToolError as error:
             if not isinstance(error.__cause__, ValidationError):
                 raise
             details = error.__cause__.errors(include_input=False, include_url=False)
             wrong = [f"{it['loc'][0] if it['loc'] else name}: {it['type']}" for it in details]
             raise ToolError(f"{name} was called wrongly: {', '.join(wrong)}") from None
+
+
+def _check_names(
+    kind: str, name: str, known: Mapping[str, list[str]], arguments: Mapping[str, Any]
+) -> None:
+    """Refuse unknown names, which may be typing errors and which the SDK would repeat."""
+    if name not in known:
+        raise ToolError(f"there is no such {kind}; there is {', '.join(known)}")
+    if arguments.keys() - known[name]:
+        raise ToolError(f"{name} takes only {', '.join(known[name])}")
+
+
+def _drop_details(record: logging.LogRecord) -> bool:
+    """A filter for the SDK's log records, which quote what a client sent."""
+    if record.name != "root" or record.pathname.replace("\\", "/").endswith(SDK_SESSION):
+        record.msg, record.args = str(record.msg).partition(":")[0], ()
+        record.exc_info = None
+    return True
 
 
 def _with_user(schema: ToolSchema, user_argument: UserArgument) -> ToolSchema:
@@ -156,12 +185,12 @@ def _with_user(schema: ToolSchema, user_argument: UserArgument) -> ToolSchema:
     return replace(schema, arguments=(*rest, optional))
 
 
-def _function(schema: ToolSchema, toolbox_of: ToolboxOf) -> Callable[..., Any]:
+def _function(schema: ToolSchema, server: McpServer) -> Callable[..., Any]:
     """The tool as the SDK wants it: a function whose signature has types and descriptions."""
 
     async def call(ctx: Context[Any, Any, Any], **arguments: Any) -> Any:
-        request = current_request()
-        return await _with_progress(ctx, lambda: _call(schema, toolbox_of(request), arguments))
+        work = server.work(lambda toolbox: _call(schema, toolbox, arguments), ToolError)
+        return await _with_progress(ctx, work)
 
     parameter, kind = inspect.Parameter, inspect.Parameter.KEYWORD_ONLY
     parameters = [parameter("ctx", kind, annotation=Context)]
@@ -194,9 +223,9 @@ def _result_model(returns: Any, name: str) -> Any:
     return create_model(f"{name}_result", found=(list[_result_model(inner[0], name)], ...))  # type: ignore
 
 
-async def _with_progress(ctx: Context[Any, Any, Any], work: Callable[[], T]) -> T:
-    """The result of work in a thread; a client hears each second that it is still running."""
-    task = asyncio.ensure_future(in_thread(translate_errors, work, ToolError))
+async def _with_progress(ctx: Context[Any, Any, Any], work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work; a client hears each second that it is still running."""
+    task = asyncio.create_task(work)
     seconds = 0
     while not (await asyncio.wait({task}, timeout=PROGRESS_S))[0]:
         seconds += 1

@@ -65,14 +65,13 @@ class ChatAsk(UserRequest):
     """A message to the agent, or the id of a stored one that wants an answer."""
 
     message: Question | None = Field(
-        default=None, min_length=1, examples=["What should I do at the weekend?"]
+        None, min_length=1, examples=["What should I do at the weekend?"]
     )
     asked_id: str | None = Field(
-        default=None,
-        description="The message's id, by which it may be sent again; alone, a stored message's.",
+        None, description="The message's id, to send it again; alone, a stored one's."
     )
     session_id: str | None = Field(
-        default=None, description="The conversation that the client shows; else the active one."
+        None, description="The one that the client shows; else the active one."
     )
     agent_id: AgentName = None
 
@@ -101,9 +100,7 @@ class ChatDone(BaseModel):
     session_id: str
     message_id: str | None = None
     asked_id: str
-    warnings: list[str] = Field(
-        default=[], description="What of the memory failed or was late; without user content."
-    )
+    warnings: Annotated[list[str], Field(description="What of the memory failed or was late.")] = []
 
 
 class ChatAnswer(ChatSession, ChatDone):

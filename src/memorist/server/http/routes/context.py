@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from memorist.context.compression.compress import Compression
-from memorist.context.window import SUMMARY_PREFIX, Context, Part, Window
+from memorist.context.window import SUMMARY_PREFIX, Context, Part, Receipt, Window
 from memorist.errors import InvalidError
 from memorist.providers.images import refuse_image
 from memorist.records.documents import Summary
@@ -47,7 +47,7 @@ class RecallBody(SessionRequest):
     question: Question = Field(examples=["where does she live now?"])
     limit: Annotated[int, Field(ge=1, le=MAX_HITS)] = 10
     deadline_ms: Wait = 50.0
-    kind: Names = Field(default=None, examples=["fact"])
+    kind: Names = Field(None, examples=["fact"])
     category: Names = None
     role: Names = None
     tags: Names = None
@@ -59,15 +59,15 @@ class RecallBody(SessionRequest):
 class WindowBody(SessionRequest):
     """The size of a model's context window, and how it is shared out."""
 
-    max_tokens: Tokens = Field(default=8_000, examples=[4_000])
+    max_tokens: Tokens = Field(8_000, examples=[4_000])
     answer_tokens: Reserved = 0
     model: ModelName = ""
-    notes: Share = Field(default=0.2, description="The largest share of the notes.")
+    notes: Share = Field(0.2, description="The largest share of the notes.")
     memories: Share = 0.4
     articles: Share = 0.3
     most_memories: Annotated[int, Field(ge=0, le=MAX_MEMORIES)] = 200
     compress_at: Share = Field(
-        default=0.85, description="How full the window is when older messages are summarised."
+        0.85, description="How full it is when older messages are summarised."
     )
     keep_last: Annotated[int, Field(ge=0, le=MAX_MEMORIES)] = 4
     summary_tokens: Tokens = 1_000
@@ -83,25 +83,23 @@ class ContextBody(WindowBody, ShelfRequest):
     """A question, and what its context should hold."""
 
     question: Question = Field(examples=["Plan my weekend"])
-    images: Images = Field(default=[])
-    system: Question | None = Field(default=None, examples=["You are a kind tutor."])
-    tools: list[dict[str, Any]] = Field(default=[], max_length=MAX_TOOLS)
+    images: Images = Field([])
+    system: Question | None = Field(None, examples=["You are a kind tutor."])
+    tools: list[dict[str, Any]] = Field([], max_length=MAX_TOOLS)
     deadline_ms: Wait = 50.0
-    library: bool = Field(default=False, description="Whether articles are quoted.")
+    library: bool = Field(False, description="Whether articles are quoted.")
 
 
 class CompressBody(WindowBody):
     """A session whose older messages a summary should replace."""
 
-    session: str = Field(examples=["0197a1c0-0000-7000-8000-000000000000"])
+    session: str = Field(examples=[SESSION.id])
 
 
 class SummariesQuery(CursorQuery, UserRequest):
     """A page of a session's summaries."""
 
-    session: str = Field(
-        description="Of which session.", examples=["019ca8b2-6c40-7000-8000-000000000001"]
-    )
+    session: str = Field(description="Of which session.", examples=[SESSION.id])
 
 
 class ReceiptAnswer(BaseModel):
@@ -130,18 +128,10 @@ class ContextAnswer(BaseModel):
     tools: list[dict[str, Any]] = []
 
 
-_CONTEXT = ContextAnswer(
-    messages=[{"role": "user", "content": "Plan my weekend"}],
-    receipt=ReceiptAnswer(
-        window=4_000,
-        answer=0,
-        used=10,
-        left=3_990,
-        counted_by="o200k_base",
-        exact=True,
-        parts=(Part("question", 10),),
-    ),
+_RECEIPT = Receipt(
+    window=4_000, answer=0, counted_by="o200k_base", exact=True, parts=(Part("question", 10),)
 )
+_CONTEXT = Context(messages=[{"role": "user", "content": "Plan my weekend"}], receipt=_RECEIPT)
 _SUMMARY = Summary(
     scope=SESSION.scope,
     text="Ada moved to Berlin.",
@@ -164,7 +154,7 @@ def recall(body: RecallBody, caller: CurrentCaller) -> Recall:
     return caller.memory.recall(**caller.place(body), **body.arguments())
 
 
-@operation("context", response_model=ContextAnswer, example=_CONTEXT)
+@operation("context", response_model=ContextAnswer, example=ContextAnswer.model_validate(_CONTEXT))
 def make_context(body: ContextBody, caller: CurrentCaller) -> Context:
     """Notes, summary, newest messages and what is recalled, up to `max_tokens`, and a receipt."""
     for image in body.images:

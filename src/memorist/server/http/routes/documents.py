@@ -52,7 +52,7 @@ _ETAG = re.compile(r'(?:W/)?"([0-9]{1,9})"')
 class NotesQuery(AgentRequest):
     """A version of the notes."""
 
-    version: Version | None = Field(default=None, description="Without, the newest.")
+    version: Version | None = Field(None, description="Without, the newest.")
 
 
 class WriteNotesBody(AgentRequest):
@@ -60,16 +60,16 @@ class WriteNotesBody(AgentRequest):
 
     text: str = Field(examples=["## Plans\n- learn to sail"])
     base_version: Position | None = Field(
-        default=None, description="The version it replaces, 0 for none; or send If-Match."
+        None, description="What it replaces, 0 for none; or If-Match."
     )
 
 
 class ManageNotesBody(AgentRequest):
     """One edit of the notes, as the tool `manage_long_term_memory` takes it."""
 
-    operation: str = Field(default="read", examples=["append"])
-    content: str | None = Field(default=None, examples=["- Learns to sail."])
-    section_header: str | None = Field(default=None, examples=["Plans"])
+    operation: str = Field("read", examples=["append"])
+    content: str | None = Field(None, examples=["- Learns to sail."])
+    section_header: str | None = Field(None, examples=["Plans"])
 
 
 class RestoreNotesBody(AgentRequest):
@@ -147,7 +147,7 @@ class AddArticleBody(ShelfRequest):
 
     title: str = Field(examples=["Returns"])
     text: str = Field(examples=["# Returns\n\nYou may return it within 30 days."])
-    uri: str = Field(default="", description="Its name; nothing is read.", examples=["returns.md"])
+    uri: str = Field("", description="Its name; nothing is read.", examples=["returns.md"])
 
 
 class RetrieveBody(ShelfRequest):
@@ -155,7 +155,7 @@ class RetrieveBody(ShelfRequest):
 
     query: Question = Field(examples=["How long may I return it?"])
     top_k: Annotated[int, Field(ge=1, le=MAX_ARTICLES)] = 5
-    reserved_tokens: Reserved = Field(default=0, description="Tokens of the conversation.")
+    reserved_tokens: Reserved = Field(0, description="Tokens of the conversation.")
     window: Tokens = 262_144
     model: ModelName = ""
     deadline_ms: Wait = 1_000.0

@@ -5,26 +5,42 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from memorist.errors import InvalidError, TooLargeError
 from memorist.records import entry as records
 from memorist.records.entry import Entry
-from memorist.records.scope import Scope, shared_scope
+from memorist.records.scope import shared_scope
 from memorist.records.values import check_json, check_text
-from memorist.server.http.caller import Caller, CurrentCaller
+from memorist.server.http.caller import CurrentCaller
 from memorist.server.http.openapi import AT
 from memorist.server.http.pagination import MAX_PAGE_BYTES, text_bytes
 from memorist.server.http.routing import operation
-from memorist.server.http.schemas import MAX_ITEMS, RequestModel, Wait
+from memorist.server.http.schemas import MAX_ITEMS, RequestModel, UserRequest, Wait
 
 MAX_FOUND = 10_000
 MAX_SEARCHES = 32
 MAX_TTL_S = records.MAX_TTL.total_seconds()
-Labels = Annotated[list[str], Field(max_length=64, examples=[["ada", "likes"]])]
+Labels = Annotated[tuple[str, ...], Field(max_length=64, examples=[["ada", "likes"]])]
+Seconds = Annotated[float, Field(ge=-MAX_TTL_S, le=MAX_TTL_S, allow_inf_nan=False)]
+RECORDS: dict[str, type[records.Ask]] = {
+    "get": records.Get,
+    "search": records.Search,
+    "namespaces": records.Namespaces,
+}
 
 
-class GetEntry(RequestModel):
+class EntryRead(RequestModel):
+    """A read of entries, by the name of its kind."""
+
+    op: str
+
+    def ask(self) -> Any:
+        """The read as a record."""
+        return RECORDS[self.op](**self.arguments("op"))
+
+
+class GetEntry(EntryRead):
     """Read the entry of a key."""
 
     op: Literal["get"]
@@ -32,53 +48,36 @@ class GetEntry(RequestModel):
     key: str
     refresh: bool = False
 
-    def ask(self) -> records.Ask:
-        """The read as a record."""
-        return records.Get(namespace=tuple(self.namespace), key=self.key, refresh=self.refresh)
 
-
-class SearchEntries(RequestModel):
+class SearchEntries(EntryRead):
     """Find entries below a prefix: those that fit the query first, then the newest."""
 
     op: Literal["search"]
-    prefix: Labels = Field(default=[])
+    prefix: Labels = ()
     where: dict[str, Any] | None = None
     query: str = ""
-    limit: Annotated[int, Field(ge=0, le=MAX_FOUND)] | None = 10
+    limit: Annotated[
+        Annotated[int, Field(ge=0, le=MAX_FOUND)] | None,
+        AfterValidator(lambda limit: MAX_FOUND if limit is None else limit),
+    ] = 10
     offset: Annotated[int, Field(ge=0, lt=2**31)] = 0
     refresh: bool = False
 
-    def ask(self) -> records.Search:
-        """The read as a record."""
-        return records.Search(
-            prefix=tuple(self.prefix),
-            where=self.where,
-            query=self.query,
-            limit=MAX_FOUND if self.limit is None else self.limit,
-            offset=self.offset,
-            refresh=self.refresh,
-        )
 
-
-class EntryIds(RequestModel):
+class EntryIds(EntryRead):
     """The ids of all that a search finds."""
 
     op: Literal["ids"]
     of: SearchEntries
 
-    def ask(self) -> records.Ask:
-        """The read as a record."""
+    def ask(self) -> Any:
         return records.Ids(of=self.of.ask())
 
 
-class ListNamespaces(RequestModel):
+class ListNamespaces(EntryRead):
     """Every namespace that has an entry."""
 
     op: Literal["namespaces"]
-
-    def ask(self) -> records.Ask:
-        """The read as a record."""
-        return records.Namespaces()
 
 
 class PutEntry(RequestModel):
@@ -88,18 +87,16 @@ class PutEntry(RequestModel):
     namespace: Labels
     key: str
     value: dict[str, Any] | None
-    texts: list[str] = Field(default=[])
-    ttl: Annotated[float, Field(ge=-MAX_TTL_S, le=MAX_TTL_S, allow_inf_nan=False)] | None = Field(
-        default=None, description="Seconds until it is gone."
-    )
+    texts: tuple[str, ...] = ()
+    ttl: Seconds | None = Field(None, description="Seconds until it is gone.")
 
     def put(self) -> records.Put:
         """The write as a record; half a character could be stored, but never answered with."""
         return records.Put(
-            namespace=tuple(self.namespace),
+            namespace=self.namespace,
             key=check_text(self.key, "key", InvalidError),
             value=check_json(self.value, "value", InvalidError),
-            texts=tuple(self.texts),
+            texts=self.texts,
             ttl=None if self.ttl is None else timedelta(seconds=self.ttl),
         )
 
@@ -107,13 +104,12 @@ class PutEntry(RequestModel):
 Read = Annotated[GetEntry | SearchEntries | EntryIds | ListNamespaces, Field(discriminator="op")]
 
 
-class EntryBatchBody(RequestModel):
+class EntryBatchBody(UserRequest):
     """Reads and writes of one store: a shared one by its name, or a user's own."""
 
-    user: str | None = Field(default=None, description="Whose; only an admin names a user.")
-    name: str | None = Field(default=None, description="A shared store; needs an admin's key.")
-    asks: list[Read] = Field(default=[], max_length=MAX_ITEMS)
-    puts: list[PutEntry] = Field(default=[], max_length=MAX_ITEMS)
+    name: str | None = Field(None, description="A shared store; needs an admin's key.")
+    asks: list[Read] = Field([], max_length=MAX_ITEMS)
+    puts: list[PutEntry] = Field([], max_length=MAX_ITEMS)
     deadline_ms: Wait = 50.0
 
     @model_validator(mode="after")
@@ -123,13 +119,6 @@ class EntryBatchBody(RequestModel):
         if len(searches) > MAX_SEARCHES:
             raise ValueError(f"asks has more than {MAX_SEARCHES} searches")
         return self
-
-    def scope(self, caller: Caller) -> Scope:
-        """Where the entries are; a shared store is for operators."""
-        if self.name is None:
-            return caller.memory.scope(user=caller.user(self.user))
-        caller.require_operator()
-        return shared_scope(caller.memory.tenant_name, "store", self.name)
 
 
 class EntryAnswers(BaseModel):
@@ -146,8 +135,13 @@ _ENTRY = Entry(
 @operation("batch_entries", example=EntryAnswers(answers=[[_ENTRY]]))
 def batch_entries(body: EntryBatchBody, caller: CurrentCaller) -> EntryAnswers:
     """Answer the reads as things stood before, then do the writes, in one transaction."""
+    if body.name is None:
+        scope = caller.scope(body)
+    else:
+        caller.require_operator()
+        scope = shared_scope(caller.memory.tenant_name, "store", body.name)
     answers = caller.memory.entries.batch(
-        body.scope(caller),
+        scope,
         [read.ask() for read in body.asks],
         [put.put() for put in body.puts],
         deadline_ms=body.deadline_ms,

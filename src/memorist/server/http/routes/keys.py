@@ -17,26 +17,24 @@ from memorist.server.http.routing import operation
 from memorist.server.http.schemas import CursorQuery, FromQuery, RequestModel
 
 KEY_ID = "0123456789abcdef"
+Lifetime = Annotated[int, Field(ge=1, le=36_500)] | None
+Grace = Annotated[int, Field(ge=0, le=86_400 * 365)] | None
 KeyId = Annotated[str, Path(description="The key's id.", examples=[KEY_ID])]
 
 
 class AddKeyBody(RequestModel):
     """Whom a new API key is for."""
 
-    user: str | None = Field(default=None, description="For one user.", examples=["ada"])
-    admin: bool = Field(default=False, description="For an admin of the tenant, instead.")
-    label: str = Field(default="", examples=["her phone"])
-    lifetime_days: Annotated[int, Field(ge=1, le=36_500)] | None = Field(
-        default=None, description="Without, it is valid until it is revoked."
-    )
+    user: str | None = Field(None, description="For one user.", examples=["ada"])
+    admin: bool = Field(False, description="For an admin of the tenant, instead.")
+    label: str = Field("", examples=["her phone"])
+    lifetime_days: Lifetime = Field(None, description="Without, it is valid until revoked.")
 
 
 class RotateKeyBody(RequestModel):
     """How long the old key stays valid."""
 
-    grace_s: Annotated[int, Field(ge=0, le=86_400 * 365)] | None = Field(
-        default=None, description="Seconds; without, until it is revoked."
-    )
+    grace_s: Grace = Field(None, description="Seconds; without, until it is revoked.")
 
 
 class KeyInfo(BaseModel):

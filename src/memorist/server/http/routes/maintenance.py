@@ -47,9 +47,7 @@ class JobsQuery(CursorQuery, UserRequest):
     """A page of jobs."""
 
     session: SessionId = None
-    dead: bool | None = Field(
-        default=None, description="Only jobs that were given up, or only those that wait."
-    )
+    dead: bool | None = Field(None, description="Only those given up, or only those that wait.")
 
 
 class WaitingJobs(BaseModel):
@@ -61,7 +59,7 @@ class WaitingJobs(BaseModel):
 class MaintainBody(AgentRequest):
     """Whether to apply maintenance, or only to report what it would do."""
 
-    dry_run: bool = Field(default=False, examples=[True])
+    dry_run: bool = Field(False, examples=[True])
 
 
 class MaintenanceReport(BaseModel):
@@ -75,9 +73,9 @@ class ForgetBody(SessionRequest):
     """What to delete for good: what is named, or everything."""
 
     message: str | None = None
-    memory: str | None = Field(default=None, description="A memory, a fact or an article.")
-    source: Source | None = Field(default=None, description="Everything with this source.")
-    everything: bool = Field(default=False, description="Everything of the user's.")
+    memory: str | None = Field(None, description="A memory, a fact or an article.")
+    source: Source | None = Field(None, description="Everything with this source.")
+    everything: bool = Field(False, description="Everything of the user's.")
     scrub: Scrub = True
 
 

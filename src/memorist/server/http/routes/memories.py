@@ -66,7 +66,7 @@ class UndoneChanges(BaseModel):
 class RetractBody(AgentRequest):
     """Why a memory or a fact is retracted."""
 
-    reason: str = Field(default="", examples=["she never said so"])
+    reason: str = Field("", examples=["she never said so"])
 
 
 # Memories
@@ -75,20 +75,20 @@ class RetractBody(AgentRequest):
 class MemoriesQuery(CursorQuery, SessionRequest):
     """A page of memories."""
 
-    current: bool = Field(default=True, description="Only those that have not ended.")
+    current: bool = Field(True, description="Only those that have not ended.")
 
 
 class AddMemoryBody(SessionRequest):
     """A memory to add."""
 
     text: str = Field(examples=["Ada lives in Berlin."])
-    kind: Kind | None = Field(default=None, examples=["fact"])
-    category: str | None = Field(default=None, examples=["personal"])
-    importance: Share | None = Field(default=None, examples=[0.8])
-    tags: Ids | None = Field(default=None, examples=[["home"]])
+    kind: Kind | None = Field(None, examples=["fact"])
+    category: str | None = Field(None, examples=["personal"])
+    importance: Share | None = Field(None, examples=[0.8])
+    tags: Ids | None = Field(None, examples=[["home"]])
     source: Origin = None
     sources: Sources = None
-    expires_at: AwareDatetime | None = Field(default=None, examples=["2030-01-01T00:00:00Z"])
+    expires_at: AwareDatetime | None = Field(None, examples=["2030-01-01T00:00:00Z"])
 
 
 class ForgetMemoryQuery(UserRequest):
@@ -158,10 +158,10 @@ class FactsQuery(AgentPageQuery):
 
     subject: str | None = None
     predicate: str | None = None
-    valid: AwareDatetime | None = Field(default=None, description="True at this moment.")
-    known: AwareDatetime | None = Field(default=None, description="As far as was known then.")
-    as_of: AwareDatetime | None = Field(default=None, description="Both: `valid` and `known`.")
-    always: bool = Field(default=False, description="Of all times, by what is known now.")
+    valid: AwareDatetime | None = Field(None, description="True at this moment.")
+    known: AwareDatetime | None = Field(None, description="As far as was known then.")
+    as_of: AwareDatetime | None = Field(None, description="Both: `valid` and `known`.")
+    always: bool = Field(False, description="Of all times, by what is known now.")
 
 
 class AddFactBody(AgentRequest):
@@ -171,12 +171,11 @@ class AddFactBody(AgentRequest):
     predicate: str = Field(examples=["lives in"])
     object: str = Field(examples=["Berlin"])
     single: bool | None = Field(
-        default=None,
-        description="It replaces the fact that held before; without, the predicate decides.",
+        None, description="It replaces the one before; without, the predicate decides."
     )
-    ends: bool = Field(default=False, description="It holds no longer.")
-    corrects: bool = Field(default=False, description="What was stored before was wrong.")
-    valid_from: AwareDatetime | None = Field(default=None, examples=["2026-03-01T00:00:00Z"])
+    ends: bool = Field(False, description="It holds no longer.")
+    corrects: bool = Field(False, description="What was stored before was wrong.")
+    valid_from: AwareDatetime | None = Field(None, examples=["2026-03-01T00:00:00Z"])
     valid_to: AwareDatetime | None = None
     source: Origin = None
     sources: Sources = None
@@ -187,7 +186,7 @@ class ChangeFactBody(AgentRequest):
 
     subject: str | None = None
     predicate: str | None = None
-    object: str | None = Field(default=None, examples=["Hamburg"])
+    object: str | None = Field(None, examples=["Hamburg"])
 
 
 @operation("list_facts")

@@ -26,12 +26,12 @@ from memorist.server.http.pagination import Page, keyset_page, page_of, take_pag
 from memorist.server.http.routing import operation
 from memorist.server.http.schemas import (
     MAX_ITEMS,
-    MAX_PAGE,
     AgentPageQuery,
     AgentRequest,
     CursorQuery,
     FromQuery,
     Images,
+    PageSize,
     Position,
     RequestModel,
     Role,
@@ -62,11 +62,9 @@ _FOLLOWED = {
 class ResolveSessionBody(AgentRequest):
     """Which session to go on with."""
 
-    session_id: str | None = Field(
-        default=None, description="The id that the client keeps, for example in local storage."
-    )
-    id: str | None = Field(default=None, description="This session, begun if there is none.")
-    new: bool = Field(default=False, description="Begin another one.")
+    session_id: str | None = Field(None, description="The id that the client keeps.")
+    id: str | None = Field(None, description="This session, begun if there is none.")
+    new: bool = Field(False, description="Begin another one.")
 
 
 class ResolvedSession(BaseModel):
@@ -115,19 +113,17 @@ class MessageBody(RequestModel):
 
     role: Role = Field(examples=["user"])
     content: str | dict[str, Any] | list[Any] | None = Field(
-        default=None, examples=["I moved to Berlin in March."]
+        None, examples=["I moved to Berlin in March."]
     )
-    message_id: str | None = Field(
-        default=None, description="Your id; sent again with it, the message is not stored again."
-    )
+    message_id: str | None = Field(None, description="Your id: sent again, it is stored once.")
     name: str | None = None
-    tool_calls: list[dict[str, Any]] = Field(default=[])
-    agent_calls: list[dict[str, Any]] = Field(default=[])
+    tool_calls: list[dict[str, Any]] = Field([])
+    agent_calls: list[dict[str, Any]] = Field([])
     structured_data: dict[str, Any] | None = None
-    images: Images = Field(default=[])
+    images: Images = Field([])
     tool_call_id: str | None = None
-    created_at: datetime | None = Field(default=None, description="When it was said, if not now.")
-    unfinished: bool = Field(default=False, description="More of it is to come.")
+    created_at: datetime | None = Field(None, description="When it was said, if not now.")
+    unfinished: bool = Field(False, description="More of it is to come.")
 
     def to_message(self, **known: Any) -> Message:
         """The message as a record, which raises what is wrong with it."""
@@ -139,10 +135,8 @@ class MessageBody(RequestModel):
 
 
 class _NewMessages(SessionRequest):
-    session: str | None = Field(
-        default=None, description="Without, the active one, or a new one if there is none."
-    )
-    source: Source | None = Field(default=None, description="Where the words came from.")
+    session: str | None = Field(None, description="Without, the active one, or a new one.")
+    source: Source | None = Field(None, description="Where the words came from.")
 
 
 class AddMessageBody(_NewMessages, MessageBody):
@@ -158,18 +152,16 @@ class AddMessagesBody(_NewMessages):
 class ReviseMessageBody(SessionRequest, MessageBody):
     """The new text of a message; the old one stays among its revisions."""
 
-    message_id: Literal[None] = Field(default=None, description="The path names it.")
+    message_id: Literal[None] = Field(None, description="The path names it.")
 
 
 class MessagesQuery(CursorQuery, SessionRequest):
     """A page of messages, newest page first."""
 
-    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = Field(
-        default=50, description="How many items at most; fewer where they are long."
-    )
-    role: Role | None = Field(default=None, description="Only messages of this role.")
-    before: Seq | None = Field(default=None, description="Only those before this `seq`.")
-    after: Seq | None = Field(default=None, description="Only those after this `seq`.")
+    limit: PageSize = 50
+    role: Role | None = Field(None, description="Only messages of this role.")
+    before: Seq | None = Field(None, description="Only those before this `seq`.")
+    after: Seq | None = Field(None, description="Only those after this `seq`.")
 
 
 class RevisionsQuery(CursorQuery, SessionRequest):
@@ -289,13 +281,11 @@ def _find(caller: CurrentCaller, scope: Scope, message_id: str) -> LogEntry:
 class AppendBody(SessionRequest):
     """More text of a message that was begun with `unfinished`."""
 
-    text: str = Field(default="", examples=[" and I like it here."])
+    text: str = Field("", examples=[" and I like it here."])
     at: Position = Field(
-        description="How many characters come before it: a retry adds nothing, and 409 says "
-        "that somebody else wrote there.",
-        examples=[27],
+        description="How many characters come before it; a retry adds nothing.", examples=[27]
     )
-    finish: bool = Field(default=False, description="Nothing more is to come.")
+    finish: bool = Field(False, description="Nothing more is to come.")
     tool_calls: list[dict[str, Any]] | None = None
     agent_calls: list[dict[str, Any]] | None = None
     structured_data: dict[str, Any] | None = None
@@ -304,9 +294,9 @@ class AppendBody(SessionRequest):
 class FollowQuery(SessionRequest):
     """From where on a message is followed, and for how long."""
 
-    at: Position = Field(default=0, description="How many characters you have.")
+    at: Position = Field(0, description="How many characters you have.")
     timeout_s: Annotated[float, Field(gt=0, le=MAX_FOLLOW_S, allow_inf_nan=False)] = Field(
-        default=30.0, description="Ends after so many seconds without news."
+        30.0, description="Ends after so many seconds without news."
     )
 
 
