@@ -355,8 +355,11 @@ class Broken(SqliteStore):
 
     def __getattribute__(self, name: str) -> Any:
         if name in object.__getattribute__(self, "away"):
-            raise StoreUnavailableError("the store is away")
+            return self._fail
         return super().__getattribute__(name)
+
+    def _fail(self, *_: Any, **__: Any) -> None:
+        raise StoreUnavailableError("the store is away")
 
 
 def test_a_store_that_is_away_leaves_the_question(caplog: pytest.LogCaptureFixture) -> None:
