@@ -39,7 +39,7 @@ from memorist.providers.embedder import Embedder, Reranker
 from memorist.providers.minilm import MiniLM
 from memorist.providers.tokenizer import Tokenizer
 from memorist.recall.fusion import Ranking
-from memorist.records.documents import Article, Note, Summary
+from memorist.records.documents import Article, Compression, Note, Summary
 from memorist.records.memories import (
     Add,
     Change,
@@ -83,7 +83,6 @@ from memorist.store.sqlite.store import SqliteStore
 if typing.TYPE_CHECKING:
     from memorist.aio import AsyncChat, AsyncLibrary, AsyncMemory, AsyncNotebook, AsyncStream
     from memorist.client import Client, connect
-    from memorist.context.compression.compress import Compression
     from memorist.views.conversation import BaseMemory, ConversationMemory
     from memorist.views.knowledge import KGMemory, MemoryManager
     from memorist.views.library import Library
@@ -114,7 +113,6 @@ __all__ = [
 _IMPORTED_WHEN_USED = {
     "memorist.aio": ("AsyncChat", "AsyncLibrary", "AsyncMemory", "AsyncNotebook", "AsyncStream"),
     "memorist.client": ("Client", "connect"),
-    "memorist.context.compression.compress": ("Compression",),
     "memorist.views.conversation": ("BaseMemory", "ConversationMemory"),
     "memorist.views.knowledge": ("KGMemory", "MemoryManager"),
     "memorist.views.library": ("Library",),

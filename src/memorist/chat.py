@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 from memorist.context.window import Context, Window
 from memorist.errors import ConflictError, MemoristError, MessageError, NotFoundError
 from memorist.providers.images import encode_image
+from memorist.records.documents import Compression
 from memorist.records.message import Content, Message, Session
 from memorist.records.query import Names, Recall
 from memorist.records.values import check_text, new_id, now
 
 if TYPE_CHECKING:
     from memorist.context.builder import ArticleSource
-    from memorist.context.compression.compress import Compression
     from memorist.memory import Memory
 
 FLUSH_REST = 10.0  # a flush that took t seconds is followed by at least 10 t without one

@@ -27,8 +27,6 @@ from memorist.client_json import (
     read_answer,
     read_changes,
     read_compression,
-    read_context,
-    read_entry,
     read_id,
     recall_json,
     record,
@@ -37,10 +35,9 @@ from memorist.client_json import (
     to_json,
 )
 from memorist.config import Settings
-from memorist.context.compression.compress import Compression
 from memorist.context.documents.excerpts import Retrieved
 from memorist.context.tokens import TokenCounter
-from memorist.context.window import Window
+from memorist.context.window import Context, Window
 from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnavailableError
 from memorist.lifecycle.audit import Audit
 from memorist.lifecycle.policy import Maintained
@@ -49,7 +46,15 @@ from memorist.namespaces import Articles, Entries, Facts, Jobs, Memories
 from memorist.operations import OPERATIONS, make_cursor
 from memorist.providers.http import MAX_SERVER_BYTES, PAGE, Connection, NotHereError, part
 from memorist.records.decode import from_json
-from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult, Summary
+from memorist.records.documents import (
+    Article,
+    ArticleInfo,
+    Chunk,
+    Compression,
+    Note,
+    PutResult,
+    Summary,
+)
 from memorist.records.entry import Answer, Ask, Put
 from memorist.records.memories import Change, Fact, MemoryItem
 from memorist.records.message import (
@@ -334,7 +339,7 @@ class RemoteStore:
         while last is None or count < last:
             limit = PAGE if last is None else min(last - count, PAGE)
             page = self._api.call("list_messages", {**where, "cursor": cursor, "limit": limit})
-            pages.append([read_entry(item) for item in page["items"]])
+            pages.append([from_json(LogEntry, item) for item in page["items"]])
             count, cursor = count + len(pages[-1]), page["next"]
             if cursor is None:
                 break
@@ -346,7 +351,7 @@ class RemoteStore:
     def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
         where = {"user": scope.user, "session": scope.session}
         answers = [self._get("get_message", {"message_id": id_, **where}) for id_ in message_ids]
-        return [read_entry(data) for data in answers if data is not None]
+        return [from_json(LogEntry, data) for data in answers if data is not None]
 
     def append_text(self, scope: Scope, message: Message) -> None:
         """Send what was added to a message that is being written."""
@@ -535,7 +540,7 @@ class Client(Memory):
     recall = remote(
         Memory.recall, "recall", record(Recall), prepare=recall_json, unavailable=empty_recall
     )
-    context = remote(Memory.context, "context", read_context, prepare=context_json, keep="tools")
+    context = remote(Memory.context, "context", record(Context), prepare=context_json, keep="tools")
     compress = remote(Memory.compress, "compress", read_compression, prepare=compress_json)
     forget = remote(Memory.forget, "forget", record(Forgotten), prepare=forget_json)
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from datetime import datetime, timedelta
-from typing import Any, TypeVar, cast, get_args
+from datetime import timedelta
+from typing import Any, TypeVar, get_args
 
-from memorist.context.compression.compress import Compression
-from memorist.context.window import Context, Part, Receipt, Window
+from memorist.context.window import Window
 from memorist.errors import InvalidError
 from memorist.providers.images import encode_image
 from memorist.records.decode import from_json
+from memorist.records.documents import Compression
 from memorist.records.entry import Answer, Ask, Entry, Get, Ids, Namespaces, Put, Search
-from memorist.records.memories import Change, Fact, MemoryItem
-from memorist.records.message import UNSET, LogEntry, Message
+from memorist.records.memories import Change
+from memorist.records.message import UNSET, Message
 from memorist.records.query import Filters, check_deadline
 from memorist.records.scope import Scope
 
@@ -43,19 +43,8 @@ def read_id(data: Any) -> str:
 
 def read_changes(data: Any) -> list[Change]:
     """The changes in an answer, each by its name."""
-    return [read_change(item["change"], item["what"]) for item in data["changes"]]
-
-
-def read_change(name: str, data: Mapping[str, Any]) -> Change:
-    """One change by its name."""
-    kind: Any = {kind.__name__.lower(): kind for kind in get_args(Change)}[name]
-    if "record" not in data:
-        return cast(Change, from_json(kind, data))
-    fields = {key: value for key, value in data.items() if key != "record"}
-    if "at" in fields:
-        fields["at"] = datetime.fromisoformat(fields["at"])
-    holder: Any = Fact if "predicate" in data["record"] else MemoryItem
-    return cast(Change, kind(record=from_json(holder, data["record"]), **fields))
+    kinds = {kind.__name__.lower(): kind for kind in get_args(Change)}
+    return [from_json(kinds[item["change"]], item["what"]) for item in data["changes"]]
 
 
 def recall_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,12 +152,6 @@ def to_json(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
-def read_entry(data: dict[str, Any]) -> LogEntry:
-    """A message of the log with its position."""
-    message = from_json(Message, data["message"])
-    return LogEntry(data["seq"], data["session_id"], data["source"], message)
-
-
 def operation_json(operation: Ask | Put) -> dict[str, Any]:
     """A read or write of entries as a request holds it, by the name of its kind."""
     if isinstance(operation, Ids):
@@ -207,27 +190,6 @@ def window_json(window: Window | None) -> dict[str, Any]:
         raise InvalidError("a tokenizer cannot be sent to a server; name the window's model")
     names = [name for name in Window.__dataclass_fields__ if name != "tokenizer"]
     return {name: getattr(window, name) for name in names}
-
-
-def read_receipt(data: Mapping[str, Any]) -> Receipt:
-    """The receipt in an answer."""
-    compression = data["compression"]
-    return Receipt(
-        window=data["window"],
-        answer=data["answer"],
-        counted_by=data["counted_by"],
-        exact=data["exact"],
-        parts=tuple(from_json(Part, item) for item in data["parts"]),
-        compression=None if compression is None else from_json(Compression, compression),
-        timings_ms=data["timings_ms"],
-        late=tuple(data["late"]),
-        failed=data["failed"],
-    )
-
-
-def read_context(answer: Mapping[str, Any]) -> Context:
-    """The context in an answer."""
-    return Context(messages=answer["messages"], receipt=read_receipt(answer["receipt"]))
 
 
 def read_compression(answer: Any) -> Compression | None:

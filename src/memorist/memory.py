@@ -18,7 +18,7 @@ from memorist.lifecycle.settings import Extraction
 from memorist.providers.embedder import Embedder
 from memorist.providers.images import encode_image
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
-from memorist.records.documents import Summary
+from memorist.records.documents import Compression, Summary
 from memorist.records.message import (
     UNSET,
     Message,
@@ -45,7 +45,6 @@ from memorist.store.base import Store
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
     from memorist.context.builder import ArticleSource
-    from memorist.context.compression.compress import Compression
     from memorist.providers.chat_model import ChatModel
     from memorist.views.library import Library
     from memorist.views.notebook import Notebook

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from memorist.context.compression.compress import Compress, Compression, compress
+from memorist.context.compression.compress import Compress, compress
 from memorist.context.compression.parts import Topic, parse
 from memorist.context.tokens import TokenCounter
 from memorist.errors import InvalidError
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.tokenizer import tokenizer_for
-from memorist.records.documents import Summary
+from memorist.records.documents import Compression, Summary
 from memorist.records.message import LogEntry, Message
 from memorist.records.scope import Scope
 from memorist.records.values import now

@@ -22,12 +22,12 @@ from memorist.context.assemble import (
     parts_of,
 )
 from memorist.context.builder import ContextBuilder
-from memorist.context.compression.compress import DEFAULT, Compression, compress, style_of
+from memorist.context.compression.compress import DEFAULT, compress, style_of
 from memorist.context.quote import block, quoted
 from memorist.context.turns import Tail
 from memorist.context.window import Part, Receipt, Window
 from memorist.errors import ConflictError, StoreError, WindowError
-from memorist.records.documents import Summary
+from memorist.records.documents import Compression, Summary
 from memorist.records.message import LogEntry, Message
 from memorist.records.query import Recall
 

@@ -12,14 +12,14 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from memorist import metrics
 from memorist.context.assemble import Assembly, WindowInput, parts_of
 from memorist.context.chat_format import ReadImage, to_chat_message
-from memorist.context.compression.compress import Compression, Style, style_of
+from memorist.context.compression.compress import Style, style_of
 from memorist.context.quote import Quote, may_be_a_part, quote_of
 from memorist.context.tokens import TokenCounter
 from memorist.context.turns import MANY, Block, ContextSource, Tail, blocks_of, read_tail, split
 from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import ConflictError, InvalidError, MemoristError
 from memorist.providers.images import encode_image
-from memorist.records.documents import Summary
+from memorist.records.documents import Compression, Summary
 from memorist.records.message import LogEntry, Message
 from memorist.records.query import Hit, Recall
 from memorist.records.scope import Scope

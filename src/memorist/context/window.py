@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from memorist.context.chat_format import ChatMessage, anthropic_form
 from memorist.errors import InvalidError
 from memorist.providers.tokenizer import Tokenizer, tokenizer_for
+from memorist.records.documents import Compression
 from memorist.records.query import Recall
 from memorist.records.values import check_text
-
-if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
-    from memorist.context.chat_format import ChatMessage
-    from memorist.context.compression.compress import Compression
 
 SUMMARY_PREFIX = "## Предыдущее обсуждение / Previous conversation:"
 
@@ -144,6 +142,4 @@ class Context:
 
     def for_anthropic(self) -> dict[str, Any]:
         """`system` and `messages` as Anthropic's API takes them."""
-        from memorist.context.chat_format import anthropic_form
-
         return anthropic_form(self.messages)

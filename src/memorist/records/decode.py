@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from types import NoneType, UnionType
@@ -32,12 +32,13 @@ def _decoded(kind: Any, data: Any) -> Any:
     if origin in (Union, UnionType):
         if data is None and NoneType in args:
             return None
-        rest = [one for one in args if one is not NoneType]
-        return _decoded(rest[0], data) if len(rest) == 1 else data  # of several kinds: as it is
-    if is_dataclass(kind):
-        make: Any = kind
-        known = [(name, hint) for name, hint in _hints(make) if name in data]
-        return make(**{name: _decoded(hint, data[name]) for name, hint in known})
+        kinds = [one for one in args if one is not NoneType]
+        if len(kinds) > 1 and is_dataclass(kinds[0]):  # the first that has all of these fields
+            kinds = [one for one in kinds if data.keys() <= _hints(one).keys()]
+        return _decoded(kinds[0], data) if len(kinds) == 1 else data  # of several: as it is
+    if is_dataclass(kind) or hasattr(kind, "_fields"):
+        known = {name: hint for name, hint in _hints(kind).items() if name in data}
+        return kind(**{name: _decoded(hint, data[name]) for name, hint in known.items()})
     if origin in (tuple, list, Sequence):
         return (list if origin is list else tuple)(_decoded(args[0], item) for item in data)
     if origin in (dict, Mapping):
@@ -48,9 +49,9 @@ def _decoded(kind: Any, data: Any) -> Any:
 
 
 @cache
-def _hints(kind: Any) -> list[tuple[str, Any]]:
-    hints = get_type_hints(kind)
-    return [(field.name, hints[field.name]) for field in fields(kind) if field.init]
+def _hints(kind: Any) -> dict[str, Any]:
+    """The fields of a dataclass or named tuple with their types."""
+    return get_type_hints(kind)
 
 
 def _duration(text: str) -> timedelta:

@@ -56,6 +56,31 @@ class Summary(Checked):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Compression:
+    """A new summary, and the tokens that it saves.
+
+    `tokens_before` counts what it replaces in a window: the previous summary and the messages.
+    `fell_back` says why the model did not make it, and quotes no message.
+    """
+
+    summary: Summary
+    message_ids: tuple[str, ...]
+    tokens_before: int
+    tokens_after: int
+    fell_back: str = ""
+
+    @property
+    def saved(self) -> int:
+        """How many tokens the window needs less."""
+        return self.tokens_before - self.tokens_after
+
+    @property
+    def made_by(self) -> str:
+        """The model's name, or "extractive"."""
+        return self.summary.made_by
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Article(Checked):
     """A document that an agent may quote from; its uri says where it came from."""
 

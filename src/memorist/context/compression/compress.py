@@ -24,7 +24,7 @@ from memorist.errors import (
     StoreError,
 )
 from memorist.providers.chat_model import ChatModel, Reply
-from memorist.records.documents import Summary
+from memorist.records.documents import Compression, Summary
 from memorist.records.message import Job, LogEntry
 from memorist.records.scope import Scope
 from memorist.records.values import UNSEEN, json_line, now, shorten
@@ -65,31 +65,6 @@ class Compress:
 
 
 DEFAULT = Compress()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compression:
-    """A new summary, and the tokens that it saves.
-
-    `tokens_before` counts what it replaces in a window: the previous summary and the messages.
-    `fell_back` says why the model did not make it, and quotes no message.
-    """
-
-    summary: Summary
-    message_ids: tuple[str, ...]
-    tokens_before: int
-    tokens_after: int
-    fell_back: str = ""
-
-    @property
-    def saved(self) -> int:
-        """How many tokens the window needs less."""
-        return self.tokens_before - self.tokens_after
-
-    @property
-    def made_by(self) -> str:
-        """The model's name, or "extractive"."""
-        return self.summary.made_by
 
 
 def compress(

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memorist.context.compression.compress import Compression
 from memorist.context.window import SUMMARY_PREFIX, Context, Part, Receipt, Window
 from memorist.errors import InvalidError
 from memorist.providers.images import refuse_image
-from memorist.records.documents import Summary
+from memorist.records.documents import Compression, Summary
 from memorist.records.message import Message
 from memorist.records.query import Recall
 from memorist.records.values import check_json
