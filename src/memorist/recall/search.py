@@ -70,7 +70,7 @@ class Searcher:
 
     def load(self) -> None:
         """Load modules and data, once in a process, so that no search's time is spent on it."""
-        import numpy  # noqa: F401
+        from memorist.store import bm25, vectors  # noqa: F401
 
         stem("loads")
         _load_dates()

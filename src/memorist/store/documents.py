@@ -22,10 +22,12 @@ LAST_VERSION = 2**31 - 1
 
 def note(db: Db, scope: Scope, *, version: int | None = None) -> Note | None:
     """The note of this user and agent, in its newest version or an earlier one."""
-    if version is not None:
+    if version is None:
+        notes = _notes(db, scope, "note", {})
+    else:
         page = {"least": version, "before": version + 1, "limit": 1}
-        return next(iter(_notes(db, scope, "note_versions", page)), None)
-    return next(iter(_notes(db, scope, "note", {})), None)
+        notes = _notes(db, scope, "note_versions", page)
+    return notes[0] if notes else None
 
 
 def note_versions(
@@ -76,10 +78,8 @@ def _notes(db: Db, scope: Scope, query: str, page: dict[str, int]) -> list[Note]
 
 def summary(db: Db, scope: Scope, *, least: int | None = None) -> Summary | None:
     """The summary of the most messages; with `least`, of the fewest that take so many tokens."""
-    if least is None:
-        row = db.row("summaries", **scope.columns(), limit=1)
-    else:
-        row = db.row("least_summary", **scope.columns(), least=least)
+    query = "summaries" if least is None else "least_summary"
+    row = db.row(query, **scope.columns(), limit=1, least=least)
     return None if row is None else SUMMARY.record(row, scope=scope)
 
 
@@ -91,9 +91,7 @@ def summaries(db: Db, scope: Scope) -> list[Summary]:
 
 def queue_summary(db: Db, scope: Scope, last_seq: int) -> None:
     """Queue a summary of the session up to a message, unless one is queued."""
-    row = db.row("find_session", **scope.columns())
-    if row is not None:
-        key, _, _ = row
+    for key, _, _ in db.rows("find_session", **scope.columns()):
         if not db.rows("summary_is_queued", owner=scope.owner, session=key, last=last_seq):
             enqueue(db, scope.owner, "summarize", last_seq, last_seq, session=key)
 
@@ -156,13 +154,14 @@ def put_article(db: Db, article: Article, chunks: Sequence[Chunk]) -> PutResult:
     """
     scope = article.scope
     place = {"owner": scope.owner, "agent": scope.agent or ""}
-    row = db.row("article_by_uri", **place, uri_hash=_uri_hash(article))
+    uri_hash = hashlib.sha256(article.uri.encode()).hexdigest() if article.uri else article.id
+    row = db.row("article_by_uri", **place, uri_hash=uri_hash)
     old = None if row is None else ARTICLE.record(row)
-    if old is not None and (old.digest, old.title) == (article.digest, article.title):
+    if old and (old.digest, old.title) == (article.digest, article.title):
         return PutResult(old.id, "unchanged")
     row = db.row("article_by_digest", **place, digest=article.digest)
     twin = None if row is None else ARTICLE.record(row)
-    if twin is not None and (old is None or twin.id != old.id):
+    if twin and (old is None or twin.id != old.id):
         if old is not None:  # its text is not in use any more
             for query in ("delete_view_passages", "delete_articles"):
                 db.run(query, owner=scope.owner, ids=[old.id])
@@ -177,20 +176,13 @@ def put_article(db: Db, article: Article, chunks: Sequence[Chunk]) -> PutResult:
         chars=len(article.text),
         created_at=article.created_at,
     )
-    more = {"uri_hash": _uri_hash(article), "pieces": len(chunks), "text": article.text}
+    more = {"uri_hash": uri_hash, "pieces": len(chunks), "text": article.text}
     db.run("put_article", **place, **ARTICLE.row(info), **more)
     db.run("delete_view_passages", owner=scope.owner, ids=[id_])
-    pieces = [Piece(it.start, it.stop, _words(article, it)) for it in chunks]
+    title = article.title[:MAX_TITLE]
+    pieces = [
+        Piece(it.start, it.stop, " ".join([title, *it.headings, article.text[it.start : it.stop]]))
+        for it in chunks
+    ]
     index_pieces(db, scope, "article", id_, pieces, article.created_at)
     return PutResult(id_, "added" if old is None else "changed")
-
-
-def _words(article: Article, chunk: Chunk) -> str:
-    """The words that a chunk is found by: its own, the title's and those of its headings."""
-    text = article.text[chunk.start : chunk.stop]
-    return " ".join([article.title[:MAX_TITLE], *chunk.headings, text])
-
-
-def _uri_hash(article: Article) -> str:
-    """A short key for an article's uri; an article without one has a key of its own."""
-    return hashlib.sha256(article.uri.encode()).hexdigest() if article.uri else article.id

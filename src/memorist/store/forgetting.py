@@ -42,12 +42,11 @@ def forget(
 
 
 def _forget_all(db: Db, scope: Scope) -> Counter[str]:
-    gone: Counter[str] = Counter()
     sessions = db.rows("sessions_in_scope", **scope.columns(), **dated_page(None, None))
     keys = [key for key, *_ in sessions]
     ids = [id_ for _, id_, *_ in sessions]
     messages = db.rows("messages_in_sessions", owner=scope.owner, sessions=keys) if keys else []
-    gone += _forget_messages(db, scope, messages, also=_views_in(db, scope, ids))
+    gone = _forget_messages(db, scope, messages, also=_views_in(db, scope, ids))
     if keys:
         gone["jobs"] += db.run("delete_session_jobs", owner=scope.owner, sessions=keys)
         db.run("delete_active_sessions", owner=scope.owner, ids=ids)
@@ -150,11 +149,10 @@ def _restore_superseded(
 
 def _forget_views(db: Db, owner: str, views: list[str]) -> Counter[str]:
     named = {"owner": owner, "ids": views}
-    passages, vectors = db.rows("count_passages_of_views", **named)[0]
+    [(passages, vectors)] = db.rows("count_passages_of_views", **named)
     agents = [agent for (agent,) in db.rows("note_agents", **named)]
-    db.run("delete_view_passages", **named)
-    db.run("delete_view_sources", **named)
-    db.run("delete_entities", **named)
+    for query in ("delete_view_passages", "delete_view_sources", "delete_entities"):
+        db.run(query, **named)
     if agents:
         db.run("delete_note_versions", owner=owner, agents=agents)
     return Counter(
@@ -170,14 +168,10 @@ def _forget_views(db: Db, owner: str, views: list[str]) -> Counter[str]:
 
 def _views_in(db: Db, scope: Scope, session_ids: list[str]) -> list[str]:
     """Derived records of the scope itself, whichever messages they cite."""
-    if scope.session is not None:
-        rows = [
-            row
-            for session_id in session_ids
-            for row in db.rows("views_of_session", owner=scope.owner, session_id=session_id)
-        ]
-    elif scope.agent is not None:
-        rows = db.rows("views_of_agent", owner=scope.owner, agent=scope.agent)
+    if scope.session is None:
+        query = "all_views" if scope.agent is None else "views_of_agent"
+    elif scope.session in session_ids:
+        query = "views_of_session"
     else:
-        rows = db.rows("all_views", owner=scope.owner)
-    return [view for (view,) in rows]
+        return []  # another agent's session
+    return [view for (view,) in db.rows(query, **scope.columns())]

@@ -133,7 +133,7 @@ def append(
     if unseen:
         stored = find(db, scope, [message.message_id for message in messages])
         seqs = {entry.message.message_id: entry.seq for entry in stored}
-        fresh = _unseen(messages, _versions(db, scope, stored))
+        fresh = _unseen(db, scope, messages, stored)
     added = _store(db, scope, key, agent, fresh, source)
     seqs.update(zip((message.message_id for message in fresh), added, strict=True))
     return Appended(
@@ -269,13 +269,12 @@ def _entries(db: Db, rows: Iterable[Row], session_id: str | None = None) -> list
     ]
 
 
-def _versions(db: Db, scope: Scope, stored: Sequence[LogEntry]) -> dict[str, list[Message]]:
-    """All versions of each stored message, by its id."""
+def _unseen(
+    db: Db, scope: Scope, messages: Sequence[Message], stored: Sequence[LogEntry]
+) -> list[Message]:
+    """The messages that are not stored; a stored one must be like one of its versions."""
     ids = {entry.message.message_id: entry.message for entry in stored}
-    return {id_: [message, *revisions(db, scope, id_)] for id_, message in ids.items()}
-
-
-def _unseen(messages: Sequence[Message], seen: dict[str, list[Message]]) -> list[Message]:
+    seen = {id_: [message, *revisions(db, scope, id_)] for id_, message in ids.items()}
     fresh = []
     for message in messages:
         versions = seen.setdefault(message.message_id, [])

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Literal, TypeVar
 from weakref import WeakSet
@@ -68,7 +68,8 @@ class SqliteEngine:
         with TRANSLATED:
             reader = self._take_reader()
             try:
-                return self._in_transaction(reader, work, "BEGIN") if snapshot else work(reader)
+                reader = reader or SqliteDb(self._connect(), self._indexes)
+                return in_transaction(reader, work, "BEGIN") if snapshot else work(reader)
             finally:
                 self._give_back(reader)
 
@@ -79,19 +80,7 @@ class SqliteEngine:
             # The time spent waiting for the lock counts as patience.
             left_ms = int((until - time.monotonic()) * 1_000)
             writer.connection.set_busy_timeout(max(left_ms, LEAST_MS))
-            return self._in_transaction(writer, work, "BEGIN IMMEDIATE")
-
-    @staticmethod
-    def _in_transaction(db: SqliteDb, work: Callable[[Db], T], begin: str) -> T:
-        db.connection.execute(begin)
-        try:
-            result = work(db)
-            db.connection.execute("COMMIT")
-        except BaseException:
-            if db.connection.in_transaction:
-                db.connection.execute("ROLLBACK")
-            raise
-        return result
+            return in_transaction(writer, work, "BEGIN IMMEDIATE")
 
     def all_owners(self, work: Callable[[Db], T]) -> T:
         return self.write("", work)
@@ -113,7 +102,13 @@ class SqliteEngine:
                     break
                 pages = MERGE_PAGES
             writer.execute("VACUUM")
-            return "" if self._in_memory else self._truncate_wal(writer)
+            truncate = partial(writer.wal_checkpoint, mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            if self._in_memory or self._patiently(truncate):
+                return ""
+            return (
+                "a long read kept the write-ahead log from being emptied; "
+                "it empties at the next scrub, or when the last process closes the store"
+            )
 
     def backup(self, path: str) -> None:
         """Copy all that is committed into a new file that only its owner may read."""
@@ -182,13 +177,9 @@ class SqliteEngine:
                 if not self._in_memory:
                     refuse_foreign(self.path)
                     make_private(self.path)
-                writer = self._connect()
-                self._writer_db = SqliteDb(writer, self._indexes)
-                try:
-                    migrate(writer)
-                except BaseException:
-                    self._writer_db = None
-                    raise
+                writer = SqliteDb(self._connect(), self._indexes)
+                migrate(writer)
+                self._writer_db = writer
         return self._writer_db
 
     def _disconnect(self) -> None:
@@ -200,30 +191,23 @@ class SqliteEngine:
             if writer is not None:
                 writer.connection.close()
 
-    def _take_reader(self) -> SqliteDb:
+    def _take_reader(self) -> SqliteDb | None:
+        """An idle connection; None where a new one is needed."""
         with self._pool:
             while self._pausing:
                 self._pool.wait()
             self._check_open()
             self._reading += 1
-            if self._readers:
-                return self._readers.pop()
-        try:
-            return SqliteDb(self._connect(), self._indexes)
-        except BaseException:
-            with self._pool:
-                self._reading -= 1
-                self._pool.notify_all()  # a fork may be waiting for the last one
-            raise
+            return self._readers.pop() if self._readers else None
 
-    def _give_back(self, reader: SqliteDb) -> None:
+    def _give_back(self, reader: SqliteDb | None) -> None:
         with self._pool:
             self._reading -= 1
-            if self._closed:
+            if reader is not None and self._closed:
                 reader.connection.close()
-            else:
+            elif reader is not None:
                 self._readers.append(reader)
-            if self._pausing:
+            if self._pausing:  # a fork waits for the last one
                 self._pool.notify_all()
 
     def _check_open(self) -> None:
@@ -235,36 +219,38 @@ class SqliteEngine:
         connection.set_busy_timeout(self._patience_ms)
         # Otherwise SQLite plans a statement again whenever a bound value may change its plan.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        self._use_wal(connection)
+        use_wal = partial(connection.pragma, "journal_mode", "wal")  # does not wait for locks
+        if not self._in_memory and not self._patiently(use_wal):
+            raise StoreBusyError("another process keeps the database from switching to WAL")
         connection.pragma("synchronous", self._durability)
         connection.pragma("cache_size", -CACHE_KIB)
         connection.wal_autocheckpoint(CHECKPOINT_PAGES)
         return connection
 
-    def _use_wal(self, connection: apsw.Connection) -> None:
-        deadline = time.monotonic() + self._patience_ms / 1_000
-        while not self._in_memory and connection.pragma("journal_mode") != "wal":
-            # Switching to WAL does not wait for locks by itself.
-            with contextlib.suppress(apsw.BusyError):
-                connection.pragma("journal_mode", "wal")
-                continue
-            if time.monotonic() > deadline:
-                raise StoreBusyError("another process keeps the database from switching to WAL")
-            time.sleep(0.01)
-
-    def _truncate_wal(self, writer: apsw.Connection) -> str:
+    def _patiently(self, attempt: Callable[[], object]) -> bool:
+        """Try until no other process is in the way; False when the patience runs out."""
         deadline = time.monotonic() + self._patience_ms / 1_000
         while True:
             try:
-                writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-                return ""
+                attempt()
+                return True
             except apsw.BusyError:
                 if time.monotonic() > deadline:
-                    return (
-                        "a long read kept the write-ahead log from being emptied; "
-                        "it empties at the next scrub, or when the last process closes the store"
-                    )
+                    return False
                 time.sleep(0.01)
+
+
+def in_transaction(db: SqliteDb, work: Callable[[SqliteDb], T], begin: str) -> T:
+    """Run work and commit what it changed, or nothing if it raises."""
+    db.connection.execute(begin)
+    try:
+        result = work(db)
+        db.connection.execute("COMMIT")
+    except BaseException:
+        if db.connection.in_transaction:
+            db.connection.execute("ROLLBACK")
+        raise
+    return result
 
 
 def _open_indexes() -> VectorIndexCache:
@@ -274,22 +260,19 @@ def _open_indexes() -> VectorIndexCache:
     return VectorIndexCache()
 
 
-def migrate(writer: apsw.Connection) -> None:
+def migrate(writer: SqliteDb) -> None:
     """Bring the schema up to date, each migration in a transaction of its own."""
+    pragma = writer.connection.pragma
     for version, script in MIGRATIONS:
-        if int(str(writer.pragma("user_version"))) >= version:
-            continue
-        writer.execute("BEGIN IMMEDIATE")
-        try:
-            if int(str(writer.pragma("user_version"))) < version:  # nobody else did meanwhile
-                writer.execute(script)
-                writer.pragma("user_version", version)
-                writer.pragma("application_id", APPLICATION_ID)
-            writer.execute("COMMIT")
-        except BaseException:
-            if writer.in_transaction:
-                writer.execute("ROLLBACK")
-            raise
+
+        def apply(db: SqliteDb, version: int = version, script: str = script) -> None:
+            if int(str(pragma("user_version"))) < version:  # nobody else did meanwhile
+                db.connection.execute(script)
+                pragma("user_version", version)
+                pragma("application_id", APPLICATION_ID)
+
+        if int(str(pragma("user_version"))) < version:
+            in_transaction(writer, apply, "BEGIN IMMEDIATE")
 
 
 def make_private(path: str) -> None:
