@@ -15,7 +15,7 @@ from memorist.records.message import LogEntry
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A message as the log holds it, or would, and as the agent holds it."""
+    """A message of the log, or as the log would hold it, with its LangChain form."""
 
     entry: LogEntry
     message: BaseMessage
@@ -95,15 +95,13 @@ def paired(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
             continue
         made.append(message)
         if isinstance(message, AIMessage):
-            made += [_result(call["id"] or "", results) for call in message.tool_calls]
+            for call in message.tool_calls:
+                id_ = call["id"] or ""
+                missing = ToolMessage(NO_RESULT, tool_call_id=id_)
+                made.append(results[id_].pop(0) if results.get(id_) else missing)
             bad = [call["id"] or "" for call in message.invalid_tool_calls]
             made += [results[id_].pop(0) for id_ in bad if results.get(id_)]
     return made
-
-
-def _result(call_id: str, results: Mapping[str, list[ToolMessage]]) -> ToolMessage:
-    waiting = results.get(call_id)
-    return waiting.pop(0) if waiting else ToolMessage(NO_RESULT, tool_call_id=call_id)
 
 
 def covered(lines: Sequence[LogLine], last_seq: int) -> set[str]:

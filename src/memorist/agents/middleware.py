@@ -57,6 +57,7 @@ OVERFLOW = "the model refused the request as too long"
 log = logging.getLogger("memorist.agents")
 receipts = logging.getLogger("memorist.context")
 B = TypeVar("B", bound=ContextBuilder)
+Update = dict[str, Any]
 ModelAnswer = ExtendedModelResponse[Any]
 ToolAnswer = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], ToolAnswer]
@@ -157,17 +158,13 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         self._deadline_ms = deadline_ms
         self._store_partial_replies = store_partial_replies
         self._request_options = {"restore": restore, "trim_state": trim_state}
-        self._context_options = {
-            "library": library,
-            "deadline_ms": deadline_ms,
-            "read_image": read_image,
-        }
+        self._options = {"library": library, "deadline_ms": deadline_ms, "read_image": read_image}
         self._breaker = CircuitBreaker(patience_s)
         self._writes = PendingWrites(memory)
         self._recalls: OrderedDict[tuple[Identity, str], Task[Recall]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def before_agent(self, state: MemoristState, runtime: Runtime[Any]) -> dict[str, Any]:
+    def before_agent(self, state: MemoristState, runtime: Runtime[Any]) -> Update:
         """Store the new messages, while recall is running."""
         failed: dict[str, str] = {}
         identity = identity_of_run(runtime, self._fixed)
@@ -180,7 +177,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         self._store(identity, state["messages"], failed)
         return {"memorist": {"session": identity.session, "failed": failed}}
 
-    async def abefore_agent(self, state: MemoristState, runtime: Runtime[Any]) -> dict[str, Any]:
+    async def abefore_agent(self, state: MemoristState, runtime: Runtime[Any]) -> Update:
         return await in_thread(self.before_agent, state, runtime)
 
     def wrap_model_call(self, request: Request, handler: ModelHandler) -> ModelAnswer:
@@ -204,7 +201,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
                 raise
         return self._answered(again, await self._aask(again, handler))
 
-    def after_model(self, state: MemoristState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+    def after_model(self, state: MemoristState, runtime: Runtime[Any]) -> Update | None:
         """Store the reply before its tools run."""
         failed: dict[str, str] = {}
         identity = self._identity(runtime, state)
@@ -215,9 +212,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         report = state.get("memorist", {})
         return {"memorist": {**report, "failed": {**failed, **report.get("failed", {})}}}
 
-    async def aafter_model(
-        self, state: MemoristState, runtime: Runtime[Any]
-    ) -> dict[str, Any] | None:
+    async def aafter_model(self, state: MemoristState, runtime: Runtime[Any]) -> Update | None:
         return await in_thread(self.after_model, state, runtime)
 
     after_agent, aafter_agent = after_model, aafter_model  # stores what other middleware added
@@ -315,7 +310,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
 
     def _builder(self, kind: type[B], identity: Identity, window: Window, **more: Any) -> B:
         scope = self.memory.scope(**identity.names)
-        return self.memory.builder(kind, scope, window, **self._context_options, **more)
+        return self.memory.builder(kind, scope, window, **self._options, **more)
 
     def _build(self, request: Request) -> BuiltRequest:
         """The request with what is remembered, for the larger model if the window is too small."""
@@ -351,25 +346,20 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
     def _moved(self, request: Request, reason: str) -> BuiltRequest:
         """The request for the larger model, in its window."""
         assert self._larger is not None
-        window = self._larger_window
-        if window is None:
-            size = (self._larger.profile or {}).get("max_input_tokens")
-            window = replace(
-                self._window, max_tokens=size or self._window.max_tokens * TIMES_LARGER
-            )
+        size = (self._larger.profile or {}).get("max_input_tokens")
+        size = size or self._window.max_tokens * TIMES_LARGER
+        window = self._larger_window or replace(self._window, max_tokens=size)
         built = self._built(request, window)
         log.warning("the agent moves to a model with a larger window: %s", reason)
         return replace(built, request=built.request.override(model=self._larger), moved=reason)
 
-    def _retry(
-        self, error: Exception, request: Request, built: BuiltRequest
-    ) -> BuiltRequest | None:
+    def _retry(self, error: Exception, request: Request, sent: BuiltRequest) -> BuiltRequest | None:
         """What to send after the model refused a request as too long; None for other errors."""
-        if built.moved or not is_overflow(error):
+        if sent.moved or not is_overflow(error):
             return None
         if self._larger is not None:
             return self._moved(request, OVERFLOW)
-        used = built.receipt.used if built.receipt is not None else 0
+        used = sent.receipt.used if sent.receipt is not None else 0
         half = max(used // 2, self._window.answer_tokens + 1)
         smaller = self._built(request, replace(self._window, max_tokens=half))
         if smaller.receipt is None or smaller.receipt.used >= used:

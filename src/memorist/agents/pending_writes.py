@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -15,7 +16,7 @@ from langgraph.config import get_config
 from memorist.agents.messages import field_of, from_langchain, is_stored_kind
 from memorist.errors import ConflictError, MessageError
 from memorist.memory import Memory
-from memorist.records.message import LogEntry, Message
+from memorist.records.message import Message
 from memorist.records.scope import Scope
 
 MOST_CONVERSATIONS = 1_000
@@ -66,10 +67,7 @@ def identity_of_run(runtime: Any, fixed: Identity = NOBODY) -> Identity:
 
 @dataclass(slots=True)
 class _Conversation:
-    """The ids under which messages are stored, by their ids in the state; and what waits.
-
-    Of the `partial` ones only the beginning is stored.
-    """
+    """The ids of stored messages by their ids in the state, what waits, and what is unfinished."""
 
     stored: dict[str, str] = field(default_factory=dict)
     waiting: dict[str, Message] = field(default_factory=dict)
@@ -85,7 +83,7 @@ class PendingWrites:
         self._lock = threading.Lock()
 
     def add(self, identity: Identity, messages: Sequence[BaseMessage]) -> bool:
-        """Queue the messages that are not known to be stored; whether anything waits."""
+        """Queue the messages that are not known to be stored; return whether anything waits."""
         conversation = self._conversation(identity)
         for message in filter(is_stored_kind, messages):
             whole = message.id in conversation.stored and message.id not in conversation.partial
@@ -114,30 +112,27 @@ class PendingWrites:
 
         A reply that broke off is replaced; its text stays among its revisions.
         """
+        conversation, scope = self._conversation(identity), self._scope(identity)
+        id_ = message.message_id
         self.write(identity)
         try:
             is_new = bool(self._memory.remember(message, **identity.names).added)
         except ConflictError:  # it is there, with another text
             is_new = False
-        if not is_new:
-            self._begin_anew(self._scope(identity), message)
-        conversation = self._conversation(identity)
-        conversation.stored[message.message_id] = message.message_id
-        conversation.partial.add(message.message_id)
+        for entry in [] if is_new else self._memory.messages.get(scope, [id_]):
+            if entry.message.role != message.role or not entry.message.unfinished:
+                raise ConflictError("a message with this id is finished")
+            revised = message.changed(created_at=entry.message.created_at)
+            self._memory.messages.revise(scope, revised)
+        conversation.stored[id_] = id_
+        conversation.partial.add(id_)
 
     def append(self, identity: Identity, message: Message) -> None:
         """Store more of a reply that was begun."""
         self._memory.messages.append_text(self._scope(identity), message)
 
-    def _begin_anew(self, scope: Scope, message: Message) -> None:
-        entries = self._memory.messages.get(scope, [message.message_id])
-        for stored in (entry.message for entry in entries):
-            if stored.role != message.role or not stored.unfinished:
-                raise ConflictError("a message with this id is finished")
-            self._memory.messages.revise(scope, message.changed(created_at=stored.created_at))
-
     def write(self, identity: Identity) -> int:
-        """Write what waits, in its order; how many messages were new."""
+        """Write what waits, in order; return how many messages were new."""
         conversation = self._conversation(identity)
         waiting = list(conversation.waiting.values())
         if not waiting:
@@ -172,43 +167,35 @@ class PendingWrites:
         """
         log, scope = self._memory.messages, self._scope(identity)
         entries = log.get(scope, [message.message_id for message in waiting])
-        self._finish(scope, waiting, entries)
-        self._correct(scope, waiting[-1], entries)
-        known = {entry.message.message_id: entry.message.message_id for entry in entries}
-        unknown = []
-        for message in waiting:
-            if message.message_id in known:
-                break
-            unknown.append(message)
+        stored = {entry.message.message_id: entry.message for entry in entries}
+        self._update(scope, waiting, stored)
+        known = {id_: id_ for id_ in stored}
+        unknown = list(takewhile(lambda message: message.message_id not in stored, waiting))
         if len(unknown) < LEAST_REPEATED or identity.session is None:
             return known
         before = entries[0].seq if entries else None
         newest = log.list(scope, last=LOOK_BACK * len(unknown), before=before)
         return known | _repeated(unknown, [entry.message for entry in newest])
 
-    def _finish(self, scope: Scope, whole: Sequence[Message], entries: Sequence[LogEntry]) -> None:
-        """Put whole messages in the place of those that are stored in part."""
-        partial = {it.message.message_id: it.message for it in entries if it.message.unfinished}
-        for message in whole:
-            begun = partial.get(message.message_id)
-            if begun is None or message.unfinished:
-                continue
-            message = message.changed(created_at=begun.created_at)
-            try:
-                self._memory.messages.append_text(scope, message)
-            except ConflictError:  # its text was changed since, or it is more than text
-                self._memory.messages.revise(scope, message)
+    def _update(
+        self, scope: Scope, waiting: Sequence[Message], stored: Mapping[str, Message]
+    ) -> None:
+        """Complete what is stored in part, and revise the newest question if its text changed.
 
-    def _correct(self, scope: Scope, question: Message, entries: Sequence[LogEntry]) -> None:
-        """Revise a stored question whose text has changed.
-
-        Only the newest: another middleware may have redacted older messages.
+        Only the newest: another middleware may have redacted older ones.
         """
-        for stored in (entry.message for entry in entries):
-            changed = stored.message_id == question.message_id and stored.text != question.text
-            if changed and stored.role == question.role == "user":
-                revised = question.changed(created_at=stored.created_at)
-                self._memory.messages.revise(scope, revised)
+        for message in waiting:
+            if (old := stored.get(message.message_id)) is None:
+                continue
+            is_question = message is waiting[-1] and old.role == message.role == "user"
+            message = message.changed(created_at=old.created_at)
+            if old.unfinished and not message.unfinished:
+                try:
+                    self._memory.messages.append_text(scope, message)
+                except ConflictError:  # its text was changed since, or it is more than text
+                    self._memory.messages.revise(scope, message)
+            elif is_question and old.text != message.text:
+                self._memory.messages.revise(scope, message)
 
     def _scope(self, identity: Identity) -> Scope:
         return self._memory.scope(**identity.names)

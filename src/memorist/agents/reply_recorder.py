@@ -60,9 +60,7 @@ class ReplyRecorder(BaseCallbackHandler):
         breaker: CircuitBreaker,
         next_id: Callable[[], str] | None = None,
     ) -> None:
-        self._identity = identity
-        self._writes = writes
-        self._breaker = breaker
+        self._identity, self._writes, self._breaker = identity, writes, breaker
         self._next_id = next_id
         self._replies: dict[UUID, _PartialReply] = {}
         self._runs: dict[str, UUID] = {}  # by the id that the whole reply has

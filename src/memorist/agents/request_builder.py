@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 from typing import Any
 
 from langchain.agents.middleware import ModelRequest, ModelResponse
@@ -12,18 +13,10 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from memorist.agents.log_lines import LogLine, asked_at, covered, join, newest_round, paired
 from memorist.agents.messages import UNPLACED, entry_of, unstored_summary
-from memorist.context.assemble import (
-    ARTICLES_INTRO,
-    MEMORIES_INTRO,
-    NOTES,
-    NOTES_INTRO,
-    Assembly,
-    WindowDraft,
-    parts_of,
-)
+from memorist.context.assemble import NOTES, NOTES_INTRO, Assembly, WindowDraft, parts_of
 from memorist.context.builder import ContextBuilder
 from memorist.context.compression.compress import DEFAULT, compress, style_of
-from memorist.context.quote import block, quoted
+from memorist.context.quote import quoted
 from memorist.context.turns import Tail
 from memorist.context.window import Part, Receipt, Window
 from memorist.errors import ConflictError, StoreError, WindowError
@@ -37,7 +30,7 @@ ModelReply = ModelResponse[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltRequest:
-    """A request ready for the model, or as it was where there is no memory.
+    """A request ready for the model; unchanged if there is no memory.
 
     `tight`: something is left out that no summary covers. `gone`: the ids of the state's messages
     that a stored summary covers. `moved`: why another model is asked.
@@ -85,10 +78,14 @@ class RequestBuilder(ContextBuilder):
         tail = Tail([line.entry for line in lines], more=self._log.more)
         blocks = self.blocks(tail.entries, fixed)
         assembly.add_history(blocks, summary, older=tail.more, known=fixed)
-        draft, compression, fits = self._drafted(assembly, tail, fixed)
-        shown = [line for line in lines[_first_shown(draft, lines) :] if line.id not in fixed]
-        ids = {line.id for line in shown} | fixed
-        kept = paired([line.message for line in lines if line.id in ids])
+        try:
+            compression, fits = self.compress(assembly, tail, fixed), True
+            draft = assembly.fill()
+        except WindowError:  # not even the system prompt, the tools and the question fit
+            draft, compression, fits = WindowDraft(inputs=assembly.inputs), None, False
+        oldest = draft.blocks[0].ids[0] if draft.blocks else None
+        shown = {line.id for line in dropwhile(lambda line: line.id != oldest, lines)} | fixed
+        kept = paired([line.message for line in lines if line.id in shown])
         draft, parts = self._within(window, own, draft, kept, lines[at].entry.message)
         receipt = self.receipt(window, parts, self._recall, compression)
         opening = [HumanMessage(it["content"]) for it in draft.opening()]
@@ -139,16 +136,6 @@ class RequestBuilder(ContextBuilder):
         out = covered(self._all, summary.last_seq) if summary else set()
         return summary, [line for line in self._all if line.id not in out]
 
-    def _drafted(
-        self, assembly: Assembly, tail: Tail, fixed: set[str]
-    ) -> tuple[WindowDraft, Compression | None, bool]:
-        """The filled window; where even the least does not fit, a draft without the rest."""
-        try:
-            compression = self.compress(assembly, tail, fixed)
-            return assembly.fill(), compression, True
-        except WindowError:
-            return WindowDraft(inputs=assembly.inputs), None, False
-
     def _summary_of(self, text: str) -> Summary:
         scope = self.scope.within(session=self.scope.session or "unknown")
         return unstored_summary(text, scope, self.counter)
@@ -195,7 +182,7 @@ class RequestBuilder(ContextBuilder):
         kept: Sequence[BaseMessage],
         question: Message,
     ) -> tuple[WindowDraft, tuple[Part, ...]]:
-        """The draft and its parts. If together they take more than counted apart, quotes go."""
+        """The draft and its parts, without quotes that no longer fit when all is counted."""
         stored = {line.message.id: line.entry.message for line in self._all}
         messages = [stored.get(it.id) or entry_of(it).message for it in kept]
         turns = sum(self.counter.messages(messages))
@@ -240,43 +227,29 @@ class RequestBuilder(ContextBuilder):
 
 
 def beside(window: Window, tokens: int) -> Window:
-    """The window that is left beside so many tokens that it must hold in any case."""
+    """The window without so many tokens, which are taken in any case."""
     left = max(window.max_tokens - tokens, window.answer_tokens + 1)
     threshold = max(window.threshold - tokens, 0)
     return replace(window, max_tokens=left, compress_at=min(threshold / left, 1.0))
-
-
-def _first_shown(draft: WindowDraft, lines: Sequence[LogLine]) -> int:
-    """The index of the oldest line that is shown."""
-    if not draft.blocks:
-        return len(lines)
-    return next(at for at, line in enumerate(lines) if line.id == draft.blocks[0].ids[0])
 
 
 def system_with(own: SystemMessage | None, draft: WindowDraft) -> SystemMessage | None:
     """The agent's own system message with notes in their place, and memories at its end."""
     if own is None or isinstance(own.content, str):
         prompt = "".join(message["content"] for message in draft.system())
-        text = "\n\n".join(filter(None, (prompt, _recalled_text(draft))))
+        text = "\n\n".join(filter(None, (prompt, draft.recalled().rstrip())))
         if own is None:
             return SystemMessage(text) if text else None
         return own.model_copy(update={"content": text})
     return own.model_copy(update={"content": _parts_with(own.content, draft)})
 
 
-def _recalled_text(draft: WindowDraft) -> str:
-    """Memories and articles, quoted, under numbers that an answer may cite."""
-    first = len(draft.memories) + 1
-    parts = ((MEMORIES_INTRO, draft.memories, 1), (ARTICLES_INTRO, draft.articles, first))
-    return "\n".join(block(intro, quotes, at) for intro, quotes, at in parts if quotes).rstrip()
-
-
 def _parts_with(content: list[Any], draft: WindowDraft) -> list[Any]:
-    """The same where the content is a list of parts, which keep their other fields."""
+    """`system_with` for content that is a list of parts, which keep their other fields."""
     note = f"{NOTES_INTRO}\n{quoted(draft.note)}" if draft.note else ""
     placed = [_placed(part, note) for part in content]
     has_place = any(NOTES in str(part) for part in content)
-    more = [text for text in ("" if has_place else note, _recalled_text(draft)) if text]
+    more = [text for text in ("" if has_place else note, draft.recalled().rstrip()) if text]
     return [*placed, *({"type": "text", "text": text} for text in more)]
 
 
@@ -290,13 +263,12 @@ def _placed(part: Any, note: str) -> Any:
 
 def schemas_of(request: Request) -> list[dict[str, Any]]:
     """The schemas that are sent with a request: of its tools and of its response format."""
-    specs = getattr(request.response_format, "schema_specs", None)
-    if specs is None:
-        spec = getattr(request.response_format, "schema_spec", None)
-        specs = [spec] if spec is not None else []
+    response_format = request.response_format
+    specs = getattr(response_format, "schema_specs", None)
     formats = [
         {"name": spec.name, "description": spec.description, "parameters": spec.json_schema}
-        for spec in specs
+        for spec in specs or [getattr(response_format, "schema_spec", None)]
+        if spec is not None
     ]
     tools = [it if isinstance(it, dict) else convert_to_openai_tool(it) for it in request.tools]
     return [*tools, *formats]

@@ -83,18 +83,19 @@ class WindowDraft:
 
     def question(self) -> ChatMessage:
         """The question, below what was recalled for it."""
-        asked, above = self.inputs.question, self._recalled()
-        if not above:
+        asked, recalled = self.inputs.question, self.recalled()
+        if not recalled:
             return asked
+        above = f"{recalled}{QUESTION_INTRO}\n"
         if isinstance(asked["content"], str):
             return {**asked, "content": f"{above}{asked['content']}"}
         return {**asked, "content": [{"type": "text", "text": above}, *asked["content"]]}
 
-    def _recalled(self) -> str:
+    def recalled(self) -> str:
+        """The memories and articles as text."""
         first = len(self.memories) + 1
         parts = ((MEMORIES_INTRO, self.memories, 1), (ARTICLES_INTRO, self.articles, first))
-        shown = [f"{block(intro, quotes, number)}\n" for intro, quotes, number in parts if quotes]
-        return "".join([*shown, f"{QUESTION_INTRO}\n"]) if shown else ""
+        return "".join(f"{block(intro, quotes, at)}\n" for intro, quotes, at in parts if quotes)
 
     def frame(self) -> list[ChatMessage]:
         """All but the turns."""
