@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -99,18 +100,17 @@ class Deriver:
     def candidates(self, batch: SessionBatch) -> list[Candidate]:
         """What the messages say that may be worth keeping, and what their tools teach."""
         entries = [entry for entry in batch.entries if self._is_worth_reading(entry, batch)]
+        extracted: list[Candidate] = []
         if self._extraction.model:
             extracted = self._by_model(entries, batch)
-        else:
-            extracted = self._by_rules(entries)
+        for entry in () if self._extraction.model else entries:
+            self._gate.wait()
+            extracted += extract(entry.message, entry.source)
         with_tools = {one.message.message_id for one in batch.entries if one.message.tool_calls}
+        tools = [not with_tools.isdisjoint(candidate.sources) for candidate in extracted]
         weighed = [
-            classified(
-                candidate,
-                has_tools=not with_tools.isdisjoint(candidate.sources),
-                policy=self._extraction.policy,
-            )
-            for candidate in extracted
+            classified(candidate, has_tools=has_tools, policy=self._extraction.policy)
+            for candidate, has_tools in zip(extracted, tools, strict=True)
         ]
         taught = lessons(batch.entries, batch.wanted)
         return [*self._within_share(weighed, batch), *taught]
@@ -121,18 +121,11 @@ class Deriver:
         place = sum(other.seq <= entry.seq for other in batch.entries)
         return refusal(entry.message, place=place, policy=self._extraction.policy) is None
 
-    def _by_rules(self, entries: Sequence[LogEntry]) -> list[Candidate]:
-        candidates: list[Candidate] = []
-        for entry in entries:
-            self._gate.wait()
-            candidates += extract(entry.message, entry.source)
-        return candidates
-
     def _by_model(self, entries: Sequence[LogEntry], batch: SessionBatch) -> list[Candidate]:
         """One call for the conversation's own messages, and one for each untrusted source."""
-        groups: dict[str, list[LogEntry]] = {}
+        groups: defaultdict[str, list[LogEntry]] = defaultdict(list)
         for entry in entries:
-            groups.setdefault(trust_group(entry.source), []).append(entry)
+            groups[trust_group(entry.source)].append(entry)
         return [one for group in groups.values() for one in self._ask(group, batch)]
 
     def _ask(self, entries: Sequence[LogEntry], batch: SessionBatch) -> Sequence[Candidate]:
@@ -162,16 +155,15 @@ class Deriver:
         """As many as the policy's share allows; of one message's, the most important."""
         policy = self._extraction.policy
         seqs = {entry.message.message_id: entry.seq for entry in batch.entries}
-        accepted: dict[str, int] = {}
-        for one in sorted(
-            candidates, key=lambda one: (seqs[one.sources[-1]], -(one.importance or 0))
-        ):
-            recent = batch.before(seqs[one.sources[-1]] + 1, policy.window)
+        accepted: Counter[str] = Counter()
+        in_order = [(seqs[one.sources[-1]], -(one.importance or 0), one) for one in candidates]
+        for seq, _, candidate in sorted(in_order, key=lambda place: place[:2]):
+            recent = batch.before(seq + 1, policy.window)
             ids = [entry.message.message_id for entry in recent]
             derived = len(self._store.derived(batch.home, ids))
-            if has_room(derived + sum(accepted.get(id_, 0) for id_ in ids), policy):
-                accepted[one.sources[-1]] = accepted.get(one.sources[-1], 0) + 1
-                yield one
+            if has_room(derived + sum(accepted[id_] for id_ in ids), policy):
+                accepted[candidate.sources[-1]] += 1
+                yield candidate
 
     def changes(self, batch: SessionBatch, candidates: Sequence[Candidate]) -> list[Change]:
         """What the candidates change, each decided with regard to those before it."""
@@ -197,9 +189,7 @@ class Deriver:
         """Retractions of what was derived from nothing but messages that were revised since."""
         ids = [one.message.message_id for one in batch.entries if one.seq in batch.wanted]
         derived = self._store.derived(batch.home, ids)
-        if not derived:
-            return []
-        revised = {id_ for id_ in ids if self._store.revisions(batch.session, id_)}
+        revised = {id_ for id_ in ids if derived and self._store.revisions(batch.session, id_)}
         records: list[MemoryItem | Fact] = []
         if revised:
             records = [*self._store.records(batch.home, derived), *self._store.facts(batch.home)]

@@ -23,6 +23,7 @@ from memorist.records.scope import Scope
 
 _LISTS = ("results", "memories", "points", "result", "data", "items")
 _TEXTS = ("memory", "data", "content", "text")
+_MEMBERS = ("memories.json", ".jsonl.gz", ".jsonl", ".json")
 _GONE = ("deleted", "archived")
 _MILLISECONDS = 10**11  # as seconds: the year 5138
 _CURE = "save what mem0's get_all returns, as JSON or one entry a line"
@@ -58,7 +59,10 @@ def _text(raw: bytes) -> str:
     try:
         if raw.startswith(b"PK"):
             with zipfile.ZipFile(io.BytesIO(raw)) as packed:
-                raw = packed.read(_member(packed))
+                names = [name for name in packed.namelist() if name.endswith(_MEMBERS)]
+                if not names:
+                    raise RecordError("the zip holds no memories.json")
+                raw = packed.read(names[0])
         if raw.startswith(b"\x1f\x8b"):
             raw = gzip.decompress(raw)
         return raw.decode("utf-8-sig")
@@ -68,32 +72,22 @@ def _text(raw: bytes) -> str:
         raise RecordError(f"the export cannot be unpacked: {type(error).__name__}") from None
 
 
-def _member(packed: zipfile.ZipFile) -> str:
-    for name in packed.namelist():
-        if name.endswith(("memories.json", ".jsonl.gz", ".jsonl", ".json")):
-            return name
-    raise RecordError("the zip holds no memories.json")
-
-
 def _entries(text: str) -> Iterator[tuple[str, Entry]]:
     """Each entry, and its place in the export for error messages."""
-    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = {f"line {number}": line for number, line in enumerate(text.splitlines(), 1)}
+    lines = {place: line for place, line in lines.items() if line.strip()}
     if not lines:
         raise RecordError(f"the export is empty; {_CURE}")
-    if len(lines) > 1 and _is_whole(lines[0][1]):
-        for number, line in lines:
-            for _, entry in _unfold(_load(line, f"line {number}"), f"line {number}"):
-                yield f"line {number}", entry
-    else:
-        yield from _unfold(_load(text, "the export"), "the export")
-
-
-def _is_whole(line: str) -> bool:
-    """Whether the first line is JSON by itself: then every line is."""
     try:
-        return isinstance(json.loads(line), dict | list)
+        by_line = len(lines) > 1 and isinstance(json.loads(next(iter(lines.values()))), dict | list)
     except ValueError:
-        return False
+        by_line = False
+    if not by_line:
+        yield from _unfold(_load(text, "the export"), "the export")
+        return
+    for place, line in lines.items():
+        for _, entry in _unfold(_load(line, place), place):
+            yield place, entry
 
 
 def _load(text: str, place: str) -> Any:
@@ -115,11 +109,11 @@ def _unfold(value: Any, place: str) -> Iterator[tuple[str, Entry]]:
             yield from _unfold(one, f"entry {number}")
     elif not isinstance(value, dict):
         raise RecordError(f"{place} must hold objects, got {type(value).__name__}; {_CURE}")
-    elif held := next((value[key] for key in _LISTS if isinstance(value.get(key), list)), None):
-        yield from _unfold(held, place)
+    elif lists := [value[key] for key in _LISTS if isinstance(value.get(key), list)]:
+        yield from _unfold(next(filter(None, lists), []), place)
     elif isinstance(value.get("result"), dict):
         yield from _unfold(value["result"], place)
-    elif not any(isinstance(value.get(key), list) for key in _LISTS):  # an empty page has none
+    else:
         yield place, value
 
 
@@ -145,12 +139,12 @@ def _item(entry: Entry, now: datetime, tenant: str, place: str) -> MemoryItem:
 
 
 def _text_of(fields: Entry) -> str:
-    for key in _TEXTS:
-        if (value := fields.get(key)) is not None:
-            if not isinstance(value, str):
-                raise RecordError(f"`{key}` must be a string, got {type(value).__name__}")
-            return value
-    raise RecordError(f"has no `memory`; {_CURE}")
+    key = next((key for key in _TEXTS if fields.get(key) is not None), None)
+    if key is None:
+        raise RecordError(f"has no `memory`; {_CURE}")
+    if not isinstance(fields[key], str):
+        raise RecordError(f"`{key}` must be a string, got {type(fields[key]).__name__}")
+    return str(fields[key])
 
 
 def _key(fields: Entry, name: str) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from memorist.language.unsafe import find_secrets, injections
 from memorist.lifecycle.candidate import Candidate
@@ -22,7 +21,7 @@ class Use:
     name: str
     success: bool
     duration_ms: float | None
-    error: str | None
+    error: str
     entry: LogEntry
 
 
@@ -43,75 +42,58 @@ def lessons(entries: Sequence[LogEntry], ended: Container[int]) -> list[Candidat
     return learnt
 
 
-def uses_in(turn: Sequence[LogEntry]) -> list[Use]:
-    """The tools that ran in a turn, in their order."""
-    names = {call.call_id: call.name for entry in turn for call in entry.message.tool_calls}
-    return [_use(entry, names) for entry in turn if entry.message.role == "tool"]
-
-
 def _lessons_of(turn: Sequence[LogEntry]) -> Iterator[Candidate]:
-    uses = uses_in(turn)
+    names = {call.call_id: call.name for entry in turn for call in entry.message.tool_calls}
+    uses = [_use(entry, names) for entry in turn if entry.message.role == "tool"]
     done = [use for use in uses if use.success]
     failed = [use for use in uses if not use.success]
     if done:
         spent = [use.duration_ms for use in done if use.duration_ms is not None]
         took = f" (total time: {sum(spent):.0f}ms)" if spent else ""
-        yield _lesson(
-            f"Successfully used tools: {_names(done)}{took}", done, ("tool_usage", "success")
-        )
+        text = f"Successfully used tools: {', '.join(_names(done))}{took}"
+        yield _lesson(text, done, ("tool_usage", "success"))
     if failed:
         errors = dict.fromkeys(use.error for use in failed if use.error)
-        why = f" ({'; '.join(map(str, errors))})" if errors else ""
-        yield _lesson(
-            f"Failed tools: {_names(failed)}{why[:ERROR_CHARS]}", failed, ("tool_failure", "error")
-        )
+        why = f" ({'; '.join(errors)})"[:ERROR_CHARS] if errors else ""
+        text = f"Failed tools: {', '.join(_names(failed))}{why}"
+        yield _lesson(text, failed, ("tool_failure", "error"))
     if len(done) > 1 and not failed:
         order = " → ".join(use.name for use in done)
         yield _lesson(f"A task was done with the tools {order}", done, ("task_execution", "chain"))
 
 
 def _lesson(text: str, uses: Sequence[Use], tags: tuple[str, ...]) -> Candidate:
-    names = tuple(dict.fromkeys(use.name for use in uses))
     failure = "error" in tags
     return Candidate(
         text=text,
         kind="procedure" if "chain" in tags else "episode",
         category="error_patterns" if failure else "task_history",
         importance=FAILURE_IMPORTANCE if failure else SUCCESS_IMPORTANCE,
-        tags=(*tags, *(name[:100] for name in names if name)),
+        tags=(*tags, *(name[:100] for name in _names(uses))),
         sources=tuple(use.entry.message.message_id for use in uses),
         said_at=uses[-1].entry.message.created_at,
         source=least_trusted(use.entry.source for use in uses),
     )
 
 
+def _names(uses: Sequence[Use]) -> list[str]:
+    return list(dict.fromkeys(use.name for use in uses))
+
+
 def _use(entry: LogEntry, names: dict[str, str]) -> Use:
     message = entry.message
     result = {**message.json_content(), **(message.structured_data or {})}
-    error = result.get("error")
-    success = result.get("success", result.get("status") != "error" and not error)
-    took = result.get("duration_ms")
-    call_id = message.answered_call_id() or ""
+    error, took = result.get("error"), result.get("duration_ms")
+    # The first line of an error, unless it holds a secret or a prompt injection.
+    lines = error.strip().splitlines() if isinstance(error, str) else ["an error"] * bool(error)
+    line = lines[0][:ERROR_CHARS] if lines else ""
     return Use(
-        name=message.name or names.get(call_id) or "an unnamed tool",
-        success=bool(success),
+        name=message.name or names.get(message.answered_call_id() or "") or "an unnamed tool",
+        success=bool(result.get("success", result.get("status") != "error" and not error)),
         duration_ms=float(took) if isinstance(took, int | float) else None,
-        error=_first_line(error),
+        error="" if find_secrets(line) or injections(line) else line,
         entry=entry,
     )
-
-
-def _first_line(error: Any) -> str | None:
-    """The first line of an error, unless it holds a secret or a prompt injection."""
-    if not error:
-        return None
-    lines = str(error).strip().splitlines() if isinstance(error, str) else ["an error"]
-    line = lines[0][:ERROR_CHARS] if lines else ""
-    return None if find_secrets(line) or injections(line) else line or None
-
-
-def _names(uses: Sequence[Use]) -> str:
-    return ", ".join(dict.fromkeys(use.name for use in uses))
 
 
 def is_lesson(candidate: Candidate) -> bool:

@@ -120,14 +120,14 @@ class Worker(JobRunner):
     def _fail_and_pause(self, job: Job, error: ProviderError) -> None:
         """Try it later, and the others too: a model's bad answers often come in a row."""
         self.fail(job, error)
-        metrics.count("memorist.jobs", kind=job.kind, result="failed")
+        _count([job], "failed")
         self._pause_model(error)
 
     def _extract(self, jobs: Sequence[Job]) -> None:
         """Extract from the jobs' messages; an error that nobody foresaw fails these jobs alone."""
         if jobs[0].scope.session is None:  # vectors of derived records: there is no embedder
             self._store.apply(jobs[0].scope, [], done=jobs)
-            _count_done(jobs)
+            _count(jobs, "done")
             return
         try:
             self._derive(jobs)
@@ -147,7 +147,7 @@ class Worker(JobRunner):
         changes = apply_changes(
             self._store, batch.home, lambda: self._deriver.changes(batch, candidates), jobs
         )
-        _count_done(jobs)
+        _count(jobs, "done")
         every = self._extraction.maintain_every
         if every and changes:
             self._changes_since_maintenance[batch.home] += len(changes)
@@ -176,6 +176,6 @@ class Worker(JobRunner):
         log.warning("memories wait for %.0f s: %s", seconds, error)
 
 
-def _count_done(jobs: Sequence[Job]) -> None:
+def _count(jobs: Sequence[Job], result: str) -> None:
     for job in jobs:
-        metrics.count("memorist.jobs", kind=job.kind, result="done")
+        metrics.count("memorist.jobs", kind=job.kind, result=result)
