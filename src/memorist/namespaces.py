@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from memorist.errors import InvalidError, NotFoundError
 from memorist.lifecycle.candidate import Candidate, Claim
-from memorist.records.api_key import ApiKey
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult
 from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
 from memorist.records.memories import (
@@ -26,7 +25,7 @@ from memorist.records.memories import (
 )
 from memorist.records.message import UNSET, Job, LogEntry, Message, least_trusted
 from memorist.records.query import RECALL_DEADLINE_MS, Filters, Forgotten, Hit, Query
-from memorist.records.scope import Scope
+from memorist.records.scope import ApiKey, Scope
 from memorist.records.values import check_text, new_id
 from memorist.runtime import Runtime
 

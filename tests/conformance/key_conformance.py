@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from memorist.errors import ConflictError, InvalidError, NotFoundError
-from memorist.records.api_key import ApiKey
 from memorist.records.message import Message
-from memorist.records.scope import Scope
+from memorist.records.scope import ApiKey, Scope
 from memorist.records.values import new_id
 from memorist.store.base import Store
 from tests.conformance.worlds import HOSTILE_USERS, ODD_TEXTS

@@ -12,8 +12,8 @@ import pytest
 
 from memorist import Memory
 from memorist.errors import ScopeError
-from memorist.records.api_key import ApiKey
 from memorist.records.message import MAX_ATTEMPTS
+from memorist.records.scope import ApiKey
 from memorist.records.values import now
 from memorist.server.auth import Keys, digest_of
 from memorist.views.library import Library

@@ -11,8 +11,15 @@ from typing import Any
 import pytest
 
 from memorist.errors import RecordError
-from memorist.lifecycle.audit import KINDS, Audit, AuditKind, audit, junk_family
-from memorist.lifecycle.audit_comparison import Comparison, compare
+from memorist.lifecycle.audit import (
+    KINDS,
+    Audit,
+    AuditKind,
+    Comparison,
+    audit,
+    compare,
+    junk_family,
+)
 from memorist.lifecycle.mem0_export import read_mem0
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.scope import Scope

@@ -26,7 +26,7 @@ from memorist.errors import (
     UnauthorizedError,
 )
 from memorist.language.unsafe import find_secrets
-from memorist.records.api_key import ApiKey
+from memorist.records.scope import ApiKey
 from memorist.records.values import now
 from memorist.server.auth import MAX_CHARS, Guard, Keys, NewKey, Principal, build_guard
 from memorist.store.base import Store

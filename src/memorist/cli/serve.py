@@ -17,7 +17,7 @@ from memorist.cli import options as opt
 from memorist.cli import render
 from memorist.cli.render import console
 from memorist.config import Settings
-from memorist.records.api_key import ApiKey
+from memorist.records.scope import ApiKey
 from memorist.records.values import now
 from memorist.runtime import open_store
 from memorist.server.auth import Keys, NewKey

@@ -23,16 +23,13 @@ _Found = tuple[datetime, datetime, str, bool]
 
 
 class DateSpan(NamedTuple):
-    """A day, week, month or year from `start` to before `end`, and its name as `text`.
-
-    `relative` if it depends on the moment of writing; `place` is its position in the text.
-    """
+    """A day, week, month or year from `start` to before `end`, and its name as `text`."""
 
     start: datetime
     end: datetime
     text: str
-    relative: bool
-    place: tuple[int, int]
+    relative: bool  # whether it depends on the moment of writing
+    place: tuple[int, int]  # in the text
 
 
 def resolve(text: str, moment: datetime, lean: int = 0) -> DateSpan | None:

@@ -143,10 +143,10 @@ def _inner_names(text: str) -> str:
 
 def _content_stems(text: str) -> set[str]:
     """The stems of a text without stop words; of scripts without spaces, the pairs."""
-    return {word for word in stems(text) if _has_content_stems(word)} - _stop_terms()
+    return {word for word in stems(text) if _has_content(word)} - _stop_terms()
 
 
-def _has_content_stems(word: str) -> bool:
+def _has_content(word: str) -> bool:
     if UNSPACED.match(word):
         return len(word) > 1
     return len(word) > (2 if word < _ALPHABETS else 1) and not word.isdecimal()

@@ -1,8 +1,7 @@
 """Questions: whom a question asks about, and how a long one is shortened.
 
-People paste logs and code into a chat, and ask before or after them: of a long question the
-beginning and the end are embedded and searched for, since all of it would take too long and say
-no better what is asked.
+People paste logs and code into a chat, and ask before or after them: so of a long question the
+beginning and the end are searched for.
 """
 
 from __future__ import annotations

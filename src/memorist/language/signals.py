@@ -24,13 +24,9 @@ _HIGHEST = 7
 
 
 class Signals(NamedTuple):
-    """How a text is worded.
+    """How a text is worded: how much it tells of its author, and whether it asks."""
 
-    `self_reference` says how much its author tells of themselves and of what happened: up to 1,
-    and below 0 where they only tell what they will do.
-    """
-
-    self_reference: float = 0.0
+    self_reference: float = 0.0  # up to 1; below 0 where authors only tell what they will do
     is_question: bool = False
 
 
@@ -71,11 +67,8 @@ def signals_of(text: str) -> Signals:
     count = sum(map(listed.own.__contains__, words))
     if "i" in words:
         did = listed.did
-        count += sum(
-            1
-            for word, verb in pairwise(words)
-            if word == "i" and (verb in did or verb[-2:] == "ed")
-        )
+        verbs = [verb for word, verb in pairwise(words) if word == "i"]
+        count += sum(verb in did or verb[-2:] == "ed" for verb in verbs)
     if not start.isascii():
         count += sum(map(start.count, listed.own_characters))
     points = min(count, _ENOUGH)
@@ -152,12 +145,8 @@ def cues_of(text: str, words: Sequence[str]) -> frozenset[Cue]:
         cues.update(index.roots[root] for root in index.roots.keys() & starts)
     if not index.phrases_by_word.keys().isdisjoint(words):
         line = f" {' '.join(words)} "
-        near = [
-            pair
-            for word in index.phrases_by_word.keys() & words
-            for pair in index.phrases_by_word[word]
-        ]
-        cues.update(cue for phrase, cue in near if phrase in line)
+        for word in index.phrases_by_word.keys() & words:
+            cues.update(cue for phrase, cue in index.phrases_by_word[word] if phrase in line)
     if not text.isascii():
         cues.update(cue for characters, cue in index.characters.items() if characters in text)
     return frozenset(cues)

@@ -98,10 +98,7 @@ def sentences(text: str, abbreviations: Set[str] = frozenset()) -> Iterator[str]
 
 
 def clauses(text: str) -> Iterator[str]:
-    """The sentences and longer clauses of a text in any script, without its code.
-
-    One that is too long is cut.
-    """
+    """The sentences and longer clauses of a text in any script, without code; long ones cut."""
     if "```" in text or "~~~" in text:
         text = _FENCED.sub("\n", text)
     ends = (
@@ -137,20 +134,14 @@ def passages(text: str) -> list[tuple[int, int]]:
     spans = []
     start = 0
     while len(text) - start > PASSAGE_CHARS:
-        stop = start + _last_pause(text[start : start + PASSAGE_CHARS])
+        # Cut after the last paragraph, line, sentence or word in the second half.
+        half, stop = start + PASSAGE_CHARS // 2, start + PASSAGE_CHARS
+        pauses = ((text.rfind(mark, half, stop), len(mark)) for mark in _PAUSES)
+        stop = next((place + length for place, length in pauses if place > 0), stop)
         spans.append((start, stop))
         start = stop
     spans.append((start, len(text)))
     return spans
-
-
-def _last_pause(window: str) -> int:
-    """Where to cut: after the last paragraph, line, sentence or word in the second half."""
-    half = len(window) // 2
-    for mark in _PAUSES:
-        if (place := window.rfind(mark, half)) > 0:
-            return place + len(mark)
-    return len(window)
 
 
 @cache
@@ -206,7 +197,7 @@ def _stemmer(language: str) -> Callable[[str], str]:
 
 
 class _Stems(dict[str, str]):
-    """The stems computed so far: conversations repeat their words, so most are found here."""
+    """The stems computed so far: faster than `lru_cache`, and most words are found here."""
 
     def __missing__(self, word: str) -> str:
         if len(self) >= MAX_STEMS:

@@ -28,15 +28,12 @@ MAX_CHARS = 40_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionBatch:
-    """The messages of some jobs of a session and those before them.
+    """The messages of some jobs of a session and those before them."""
 
-    `home` is the scope of what is derived from them, `wanted` the places of the jobs' messages.
-    """
-
-    home: Scope
+    home: Scope  # of what is derived from them
     session: Scope
     entries: tuple[LogEntry, ...]
-    wanted: frozenset[int]
+    wanted: frozenset[int]  # the places of the jobs' messages
 
     def before(self, seq: int, count: int) -> list[LogEntry]:
         """The last messages before a place."""

@@ -141,10 +141,7 @@ def ask(
     max_tokens: int,
     timeout_s: float,
 ) -> Extracted:
-    """Extract what is worth keeping from messages of one session, in one call of the model.
-
-    Raises `BadAnswerError` for an answer that cannot be used and `ProviderError` for none at all.
-    """
+    """Extract from messages in one call; `BadAnswerError` for an answer that cannot be used."""
     if not messages:
         return Extracted()
     asked, schema = question(messages, known), answer_schema()
@@ -208,11 +205,7 @@ class UnusableError(ValueError):
 def read_answer(
     text: str, messages: Sequence[LogEntry], known: Sequence[str] = ()
 ) -> tuple[list[Candidate], int]:
-    """The candidates of an answer, and how many of its memories were refused.
-
-    Raises `UnusableError` for an answer of the wrong form, and for one whose memories are all
-    ungrounded.
-    """
+    """The candidates of an answer, and how many were refused; `UnusableError` if all were."""
     check = _GroundingCheck(messages, known)
     accepted: list[Candidate] = []
     ungrounded = refused = 0

@@ -1,7 +1,4 @@
-"""The policy: what may become a memory, how important it is, and how long it stays.
-
-Decisions are pure functions; `maintain` applies those about time.
-"""
+"""The policy: what may become a memory, how important it is, and how long it stays."""
 
 from __future__ import annotations
 

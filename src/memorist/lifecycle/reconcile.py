@@ -117,10 +117,7 @@ def has_ended(record: MemoryItem | Fact) -> bool:
 
 
 def derived_id(kind: str, sources: Sequence[str], *parts: str) -> str:
-    """The same id for the same statement of the same messages: extraction is idempotent.
-
-    Without source messages the id is new: what is stated again after it ended is another record.
-    """
+    """The same id for the same statement of the same messages; a new one where none is named."""
     stated = "\x00".join((kind, *sources, *parts))
     return hashlib.sha256(stated.encode()).hexdigest()[:32] if sources else new_id()
 

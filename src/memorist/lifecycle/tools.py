@@ -26,10 +26,7 @@ class Use:
 
 
 def lessons(entries: Sequence[LogEntry], ended: Container[int]) -> list[Candidate]:
-    """The lessons of the turns that ended at one of these places.
-
-    A turn ends with the assistant's answer, or where the user speaks again.
-    """
+    """The lessons of the turns that ended, by an answer or a new question, at these places."""
     learnt: list[Candidate] = []
     turn: list[LogEntry] = []
     for entry in entries:

@@ -152,10 +152,7 @@ def _theirs(message: Message) -> dict[str, Any]:
 
 
 def _is_bare(message: Message) -> bool:
-    """Whether it is text alone, which LangChain's form surely holds.
-
-    A fast path: whole conversations are converted at every turn, and most messages are text.
-    """
+    """Whether it is text alone, as most messages are: a fast path, taken at every turn."""
     more, theirs = extras(message), _theirs(message)
     said_of_it = more.get("structured_data") == {_THEIRS: _dumped(theirs)}
     if theirs and said_of_it and theirs.keys() <= _SILENT and all(theirs.values()):

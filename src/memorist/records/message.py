@@ -383,15 +383,12 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Work on the messages `first_seq` to `last_seq` of a session.
-
-    Below zero, these are ids of passages of derived records. A job holds none of the words.
-    """
+    """Work on the messages `first_seq` to `last_seq` of a session; it holds none of their words."""
 
     id: int
     kind: str
     scope: Scope
-    first_seq: int
+    first_seq: int  # below zero, an id of a passage of a derived record
     last_seq: int
     attempts: int
     run_at: datetime

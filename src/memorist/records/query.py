@@ -110,14 +110,11 @@ class Query:
 
 
 class Found(NamedTuple):
-    """What one channel of a store found: a passage, and how well it fits.
-
-    `full` is what its score would be if it had the words asked for instead of their synonyms.
-    """
+    """What one channel of a store found: a passage, and how well it fits."""
 
     passage: int
     score: float
-    full: float = 0.0
+    full: float = 0.0  # what the score would be with the words asked for instead of synonyms
 
 
 class Passage(NamedTuple):

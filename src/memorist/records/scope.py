@@ -1,15 +1,18 @@
-"""Scope: the user, agent and session that a read or write is for."""
+"""Scope: the user, agent and session that a read or write is for; API keys that give access."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 
-from memorist.errors import ScopeError
-from memorist.records.values import check_key, check_text
+from memorist.errors import RecordError, ScopeError
+from memorist.records.values import Checked, Key, check_key, check_text, now
 
 MAX_ID_BYTES = 65_536
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 ROOMS = ("library", "once", "store")  # parts of a tenant that belong to no user
 
 
@@ -87,3 +90,36 @@ def _check_id(value: object, field_name: str) -> None:
 def shared_scope(tenant: str, kind: str, name: str) -> Scope:
     """The scope of something that all users of a tenant share, such as a library: no user's."""
     return Scope(tenant=f"{tenant}/{kind}", user=name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey(Checked):
+    """What is stored of a key: its user, how long it is valid, and its SHA-256.
+
+    A key without a user is an admin's, who names the user in each request. It is refused from
+    `expires_at` on, and at any time once `revoked_at` is set.
+    """
+
+    id: Key
+    tenant: str
+    user: str | None
+    digest: str = field(repr=False)
+    label: Key = ""
+    created_at: datetime = field(default_factory=now)
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        Scope(tenant=self.tenant, user="" if self.user is None else self.user)
+        Checked.__post_init__(self)
+        if not _DIGEST.fullmatch(self.digest):
+            raise RecordError("digest must be a SHA-256 in hexadecimal")
+
+    @property
+    def admin(self) -> bool:
+        """Whether it gives access to all users of its tenant."""
+        return self.user is None
+
+    def expired(self, at: datetime) -> bool:
+        """Whether it has expired."""
+        return self.expires_at is not None and self.expires_at <= at

@@ -130,10 +130,7 @@ def check_key(value: object, field: str, error: type[InvalidError] = RecordError
 def check_json(
     value: Any, field: str, error: type[InvalidError] = RecordError, *, any_text: bool = False
 ) -> Any:
-    """Return a private copy of `value` if it is JSON that every store keeps.
-
-    With `any_text` it may hold NUL characters and lone surrogates.
-    """
+    """Return a copy of JSON that every store keeps; `any_text` allows NUL and lone surrogates."""
 
     def check(value: Any) -> Any:
         if isinstance(value, str):

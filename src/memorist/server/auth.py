@@ -27,8 +27,7 @@ from memorist.errors import (
     UnauthorizedError,
 )
 from memorist.namespaces import ApiKeys
-from memorist.records.api_key import ApiKey
-from memorist.records.scope import check_tenant
+from memorist.records.scope import ApiKey, check_tenant
 from memorist.records.values import now
 
 MAX_CHARS = 8_192  # of an Authorization header

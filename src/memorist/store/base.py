@@ -16,10 +16,9 @@ from datetime import datetime
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from memorist.records.api_key import ApiKey
 from memorist.records.entry import Answer, Ask, Put
 from memorist.records.message import Appended, Message, Source
-from memorist.records.scope import Scope
+from memorist.records.scope import ApiKey, Scope
 from memorist.records.values import now, to_micros
 from memorist.store import documents, entries, forgetting, jobs, keys, log, search, views
 from memorist.store.engine import Db, Engine

@@ -6,8 +6,7 @@ import hashlib
 from datetime import datetime
 
 from memorist.errors import ConflictError, NotFoundError
-from memorist.records.api_key import ApiKey
-from memorist.records.scope import Scope
+from memorist.records.scope import ApiKey, Scope
 from memorist.records.values import check_each, check_moment, to_micros
 from memorist.store.engine import Db
 from memorist.store.rows import API_KEY

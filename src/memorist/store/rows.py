@@ -8,9 +8,9 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from memorist.records.api_key import ApiKey
 from memorist.records.documents import ArticleInfo, Summary
 from memorist.records.memories import Fact, MemoryItem
+from memorist.records.scope import ApiKey
 from memorist.records.values import dump_json, from_micros, to_micros
 
 R = TypeVar("R")
