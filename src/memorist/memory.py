@@ -334,8 +334,8 @@ class Memory:
         A model makes the summary where there is one, and is waited for; otherwise it is extracted
         from the messages' own words. The log keeps every message.
         """
+        from memorist.context.builder import split
         from memorist.context.compression.compress import style_of
-        from memorist.context.turns import split
 
         window = window or Window()
         scope = self.scope(user=user, session=session)

@@ -10,10 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memorist.context.assemble import Assembly, WindowDraft, WindowInput, parts_of
-from memorist.context.chat_format import to_chat_message
+from memorist.context.chat_format import blocks_of, to_chat_message
 from memorist.context.quote import Quote
 from memorist.context.tokens import TokenCounter
-from memorist.context.turns import blocks_of
 from memorist.context.window import Context, Receipt, Window
 from memorist.errors import WindowError
 from memorist.providers.tokenizer import Encoding, Estimate

@@ -14,7 +14,7 @@ from memorist.context.assemble import (
     WindowDraft,
     WindowInput,
 )
-from memorist.context.quote import Quote, block, in_order, label, quote_of, quoted
+from memorist.context.quote import Quote, block, label, quote_of, quoted
 from memorist.records.query import Hit, Why
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -68,7 +68,8 @@ def test_ten_thousand_hostile_memories_stay_inside_their_quotation() -> None:
             Quote(str(number), label(trick(rng)), trick(rng), at) for number, at in enumerate(days)
         ]
         found = read_back(block(MEMORIES_INTRO, quotes))
-        assert found == ["\n".join(quote.text.splitlines()) for quote in in_order(quotes)]
+        ordered = sorted(quotes, key=lambda quote: days[int(quote.id)])
+        assert found == ["\n".join(quote.text.splitlines()) for quote in ordered]
 
 
 def read_back(shown: str) -> list[str]:

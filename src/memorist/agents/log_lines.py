@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from memorist.agents.messages import entry_of, is_others_summary, to_langchain
-from memorist.context.turns import NO_RESULT
+from memorist.context.chat_format import NO_RESULT
 from memorist.records.message import LogEntry
 
 

@@ -14,10 +14,9 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from memorist.agents.log_lines import LogLine, asked_at, covered, join, newest_round, paired
 from memorist.agents.messages import UNPLACED, entry_of, unstored_summary
 from memorist.context.assemble import NOTES, NOTES_INTRO, Assembly, WindowDraft, parts_of
-from memorist.context.builder import ContextBuilder
+from memorist.context.builder import ContextBuilder, Tail
 from memorist.context.compression.compress import DEFAULT, compress, style_of
 from memorist.context.quote import quoted
-from memorist.context.turns import Tail
 from memorist.context.window import Part, Receipt, Window
 from memorist.errors import ConflictError, StoreError, WindowError
 from memorist.records.documents import Compression, Summary

@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from memorist.context.chat_format import ChatMessage
+from memorist.context.chat_format import Block, ChatMessage
 from memorist.context.quote import Packing, Quote, block, quoted
 from memorist.context.tokens import TokenCounter
-from memorist.context.turns import Block
 from memorist.context.window import Part, Window
 from memorist.errors import WindowError
 from memorist.records.documents import Summary
@@ -168,9 +167,7 @@ class Assembly:
             draft.summary = self._fitting("summary", self.inputs.summary.text, room)
         for_articles = 0
         if self.inputs.articles is not None:  # none that turns without a summary need
-            for_articles = min(
-                int(free * window.articles), max(window.budget - window.threshold, 0)
-            )
+            for_articles = min(int(free * window.articles), window.budget - window.threshold)
         share = min(int(free * window.memories), self._left() - newest)
         draft.blocks = self._turns(max(self._left() - share - for_articles, newest))
         self._choose_memories(min(share, self._left()))

@@ -11,20 +11,20 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from memorist import metrics
 from memorist.context.assemble import Assembly, WindowInput, parts_of
-from memorist.context.chat_format import ReadImage, to_chat_message
-from memorist.context.compression.compress import Style, style_of
+from memorist.context.chat_format import Block, ReadImage, blocks_of, to_chat_message
+from memorist.context.compression.compress import CHUNK, Style, style_of
 from memorist.context.quote import Quote, may_be_a_part, quote_of
 from memorist.context.tokens import TokenCounter
-from memorist.context.turns import MANY, Block, ContextSource, Tail, blocks_of, read_tail, split
 from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import ConflictError, InvalidError, MemoristError
 from memorist.providers.images import encode_image
-from memorist.records.documents import Compression, Summary
+from memorist.records.documents import Compression, Note, Summary
 from memorist.records.message import LogEntry, Message
 from memorist.records.query import Hit, Recall
 from memorist.records.scope import Scope
 
 DEADLINE_MS = 50.0
+FIRST_PAGE = 32  # messages
 LEAST_GAIN = 0.1  # of the window, that a summary must replace
 AMPLE = 0.8  # of the threshold: a fuller window would soon be summarised again
 LONG_MS = 100.0  # a deadline that leaves time for more hits
@@ -35,6 +35,18 @@ TOKENS_PER_HIT = 20  # that a quotation takes at least
 P = ParamSpec("P")
 T = TypeVar("T")
 log = logging.getLogger("memorist.context")
+
+
+class ContextSource(Protocol):
+    """What contexts are made from: a store here, or that of a remote memory."""
+
+    def history(
+        self, scope: Scope, *, last: int | None, before: int | None, after: int | None
+    ) -> list[LogEntry]: ...
+    def following(self, scope: Scope, *, after: int, limit: int) -> list[LogEntry]: ...
+    def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]: ...
+    def summary(self, scope: Scope, *, least: int | None = None) -> Summary | None: ...
+    def note(self, scope: Scope) -> Note | None: ...
 
 
 class Compressor(Protocol):
@@ -52,6 +64,33 @@ class ArticleSource(Protocol):
     def quotes(
         self, question: str, max_tokens: int, counter: TokenCounter, *, deadline_ms: float | None
     ) -> Sequence[Quote]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The newest messages in order, their tokens, and whether older ones were left unread."""
+
+    entries: Sequence[LogEntry] = ()
+    tokens: int = 0
+    more: bool = False
+
+
+def split(entries: Sequence[LogEntry], keep_last: int) -> int:
+    """How many of the first messages may be summarised.
+
+    The last `keep_last` stay, and so does a tool call whose result stays.
+    """
+    answered = {it.message.answered_call_id() for it in entries if it.message.role == "tool"}
+    open_calls: set[str] = set()
+    count = 0
+    for place, entry in enumerate(entries[: max(len(entries) - keep_last, 0)], start=1):
+        message = entry.message
+        if message.role == "tool":
+            open_calls.discard(message.answered_call_id() or "")
+        open_calls.update(call.call_id for call in message.tool_calls if call.call_id in answered)
+        if not open_calls:
+            count = place
+    return count
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,7 +129,9 @@ class ContextBuilder:
         known = {question.message_id, *([own.message_id] if own is not None else ())}
         assembly, recall = self.gather(question, system, self.tools, known)
         summary, tail = self.read_history(assembly.demand())
-        known |= self._asked_before(question, tail)
+        newest = tail.entries[-1].message if tail.entries else question
+        if newest.role == "user" and _content(newest) == _content(question):  # already stored
+            known.add(newest.message_id)
         blocks = self.blocks(tail.entries, known)
         assembly.add_history(blocks, summary, older=tail.more, known=known)
         compression = self.compress(assembly, tail, known)
@@ -144,10 +185,8 @@ class ContextBuilder:
         cut = [hit.id for hit in wanted if hit.kind == "message" and may_be_a_part(hit)]
         entries = self.entries("memories", self.scope.whole_user(), cut)
         # Several sessions may have a message of one id.
-        texts: dict[tuple[str | None, str], str] = {
-            (entry.session_id, entry.message.message_id): entry.message.text for entry in entries
-        }
-        return [quote_of(hit, texts.get((hit.session_id, hit.id))) for hit in wanted]
+        texts = {(it.session_id or "", it.message.message_id): it.message.text for it in entries}
+        return [quote_of(hit, texts.get((hit.session_id or "", hit.id))) for hit in wanted]
 
     def entries(self, what: str, scope: Scope, ids: Sequence[str]) -> Sequence[LogEntry]:
         """The messages with these ids; none, and a note in `failed`, if they cannot be read."""
@@ -189,15 +228,27 @@ class ContextBuilder:
         return older, self._read_tail(older)
 
     def _read_tail(self, summary: Summary | None) -> Tail:
-        after, room = summary.last_seq if summary else None, self.window.budget
-        source = self.store, self.scope, self.counter
-        return self.attempt("history", Tail(), read_tail, *source, room, after)
+        return self.attempt("history", Tail(), self._tail, summary.last_seq if summary else None)
 
-    def _asked_before(self, question: Message, tail: Tail) -> set[str]:
-        """The id of the newest message if it is the question itself, already stored."""
-        newest = tail.entries[-1].message if tail.entries else question
-        is_same = newest.role == "user" and _content(newest) == _content(question)
-        return {newest.message_id} if is_same else set()
+    def _tail(self, after: int | None) -> Tail:
+        """The newest messages after a place in the log, until they take more than the budget.
+
+        Up to `CHUNK` are read in any case, so that they can be summarised at once. Each page is
+        twice as long as the last, so a long session costs no more than a short one.
+        """
+        entries: list[LogEntry] = []
+        tokens, page, before = 0, FIRST_PAGE, None
+        while tokens <= self.window.budget or len(entries) <= CHUNK:
+            older = self.store.history(self.scope, last=page, before=before, after=after)
+            tokens += self._tokens(older)
+            entries[:0] = older
+            if len(older) < page:
+                return Tail(entries, tokens)
+            before, page = older[0].seq, page * 2
+        return Tail(entries, tokens, more=True)
+
+    def _tokens(self, entries: Sequence[LogEntry]) -> int:
+        return sum(self.counter.messages([entry.message for entry in entries]))
 
     def blocks(self, entries: Sequence[LogEntry], known: Collection[str]) -> list[Block]:
         """The messages as blocks, without those whose ids are `known`."""
@@ -214,9 +265,14 @@ class ContextBuilder:
         entries = tail.entries
         is_asked = bool(entries) and entries[-1].message.message_id in known
         count = split(entries, self.window.keep_last + is_asked)
-        if not count or not (tail.more or self._is_worth_it(assembly, entries[:count])):
+        if not count:
             return None
-        if tail.more or count > MANY:
+        if not tail.more and (
+            assembly.demand() <= self.window.threshold
+            or self._tokens(entries[:count]) < self.window.max_tokens * LEAST_GAIN
+        ):
+            return None  # there is room, or a summary would free only a turn or two
+        if tail.more or count > CHUNK:
             last_seq = entries[count - 1].seq
             self.attempt("summary", None, self.summarizer().ask_for, self.scope, last_seq)
             return None
@@ -225,13 +281,6 @@ class ContextBuilder:
         if done is not None:
             assembly.add_history(self.blocks(entries[count:], known), done.summary)
         return done
-
-    def _is_worth_it(self, assembly: Assembly, entries: Sequence[LogEntry]) -> bool:
-        """Whether the window is too full, and a summary would free more than a turn or two."""
-        if assembly.demand() <= self.window.threshold:
-            return False
-        tokens = sum(self.counter.messages([entry.message for entry in entries]))
-        return tokens >= self.window.max_tokens * LEAST_GAIN
 
     def take_in(self, entries: Sequence[LogEntry], previous: Summary | None) -> Compression | None:
         """Extend the summary by these messages. A subclass may keep it elsewhere."""

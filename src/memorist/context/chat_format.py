@@ -1,4 +1,4 @@
-"""Messages as chat APIs take them: the chat-completions form, and Anthropic's."""
+"""Messages as chat APIs take them: the chat-completions form, in blocks, and Anthropic's."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
+from memorist.context.quote import quoted
+from memorist.context.tokens import TokenCounter
 from memorist.errors import ImageError
-from memorist.records.message import Message, readable
+from memorist.records.message import LogEntry, Message, readable
 
 ChatMessage = dict[str, Any]
 ReadImage = Callable[[str], str]
 
 UNREADABLE = "(an image that cannot be read)"
 SHOWN = "(an image)"
+NO_RESULT = "(no result was recorded)"
+LATE_RESULT = "A tool's result, quoted:"
 _NOT_IN_A_NAME = re.compile(r"[^\w-]+")
 
 
@@ -79,6 +84,64 @@ def _image(image: Any, read_image: ReadImage | None) -> ChatMessage | None:
         return None
     detail = {"detail": fields["detail"]} if "detail" in fields else {}
     return {"type": "image_url", "image_url": {"url": url, **detail}}
+
+
+@dataclass(slots=True)
+class Block:
+    """Messages that stay together: one message, or tool calls and their results."""
+
+    messages: list[ChatMessage]
+    ids: list[str]
+    tokens: int = -1  # not counted yet
+
+    @property
+    def role(self) -> str:
+        return str(self.messages[0]["role"])
+
+
+def blocks_of(
+    entries: Sequence[LogEntry], counter: TokenCounter, read_image: ReadImage | None = None
+) -> list[Block]:
+    """Messages as blocks, oldest first, without empty ones, which cannot be sent.
+
+    A result whose call is missing is sent as a quotation; a call without a result gets one that
+    says so.
+    """
+    blocks: list[Block] = []
+    waiting: dict[str, tuple[Block, int]] = {}  # by the id of the call: where its result goes
+    counts = counter.messages([entry.message for entry in entries])  # in one go
+    for message, tokens in zip((entry.message for entry in entries), counts, strict=True):
+        id_, is_result = message.message_id, message.role == "tool"
+        if _is_plain(message):  # as most are: thousands may go into a large window
+            same = {"role": message.role, "content": message.content}
+            blocks.append(Block([same], [id_], tokens))
+        elif (sent := to_chat_message(message, read_image)) is None:
+            continue
+        elif is_result and (answers := message.answered_call_id() or "") in waiting:
+            block, place = waiting.pop(answers)
+            block.messages[place], block.ids[place] = sent, id_
+        elif is_result and message.text.strip():  # late, or its call is in a summary
+            quotation = f"{LATE_RESULT}\n{quoted(message.text)}"
+            blocks.append(Block([{"role": "user", "content": quotation}], [id_]))
+        elif not is_result:
+            block = Block([sent], [id_])
+            blocks.append(block)
+            for call in sent.get("tool_calls", ()):
+                waiting[call["id"]] = block, len(block.messages)
+                missing = {"role": "tool", "tool_call_id": call["id"], "content": NO_RESULT}
+                block.messages.append(missing)
+                block.ids.append("")
+    for block in blocks:
+        block.ids = list(filter(None, block.ids))
+        if block.tokens < 0:
+            block.tokens = sum(map(counter.chat_message, block.messages))
+    return blocks
+
+
+def _is_plain(message: Message) -> bool:
+    others = message.tool_calls or message.images or message.agent_calls or message.name
+    is_text = message.role != "tool" and type(message.content) is str
+    return is_text and not others and bool(str(message.content).strip())
 
 
 _DATA_URL = re.compile(r"data:([\w.+/-]+);base64,(.*)", re.DOTALL)

@@ -7,7 +7,7 @@ that mark are ours; of other people's words they hold only names, made harmless 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -68,19 +68,15 @@ def may_be_a_part(hit: Hit) -> bool:
 
 
 def block(intro: str, quotes: Sequence[Quote], first: int = 1) -> str:
-    """Quotations below an intro, oldest first, each date above its first quotation."""
+    """Quotations below an intro, undated ones and the oldest first, dates above their first."""
     lines, shown = [f"{intro}\n"], ""
-    for number, quote in enumerate(in_order(quotes), start=first):
+    dated = sorted(quotes, key=lambda quote: quote.at.timestamp() if quote.at else 0.0)
+    for number, quote in enumerate(dated, start=first):
         if quote.date != shown:
             lines.append(quote.date)
             shown = quote.date
         lines.append(quote.numbered(number))
     return "".join(lines)
-
-
-def in_order(quotes: Iterable[Quote]) -> list[Quote]:
-    """Oldest first; those without a date come before all others."""
-    return sorted(quotes, key=lambda quote: quote.at.timestamp() if quote.at else 0.0)
 
 
 WIDEST = 999  # the number that a quotation is counted with

@@ -147,10 +147,6 @@ class ModelServer:
         self._server.shutdown()
         self._server.server_close()
 
-    def _pause(self, seconds: float) -> bool:
-        """Wait so long, unless the server closes; whether it is still open."""
-        return not self._closing.wait(seconds)
-
     def _refusal(self, request: Request) -> ErrorAnswer | None:
         """The error that the server's mode or the request itself calls for."""
         body = request.body
@@ -227,8 +223,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif refusal := self.owner._refusal(request):
             self._send(refusal)
         elif request.mode == "hang":
-            while self.owner._pause(60):
-                pass
+            self.owner._closing.wait()
         elif is_chat:
             self._chat(request, self.owner._answer(request))
         else:
@@ -280,7 +275,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
             return
         for place in range(len(data)):
-            if not self.owner._pause(self.owner.byte_every_s):
+            if self.owner._closing.wait(self.owner.byte_every_s):
                 return
             self.wfile.write(data[place : place + 1])
 

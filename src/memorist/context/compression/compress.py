@@ -13,7 +13,6 @@ from memorist import metrics
 from memorist.context.compression.extractive import extract, read, thinned
 from memorist.context.compression.parts import SummaryLine, Topic, parse
 from memorist.context.tokens import TokenCounter
-from memorist.context.turns import MANY
 from memorist.context.window import Window
 from memorist.errors import (
     BadAnswerError,
@@ -221,7 +220,7 @@ def _problem(text: str, lines: Sequence[SummaryLine], source: str) -> str:
     return ""
 
 
-CHUNK = MANY  # messages that are summarised at once
+CHUNK = 400  # messages that are summarised at once
 
 
 @dataclass(frozen=True, slots=True)

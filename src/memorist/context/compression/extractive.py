@@ -160,20 +160,14 @@ def _known(lines: Sequence[SummaryLine], *, now: bool = False) -> Iterator[Summa
 def _fresh(entries: Sequence[LogEntry], has_request: bool) -> Iterator[SummaryCandidate]:
     """The statements of the messages; the first request and the current work are pinned."""
     asked = [place for place, entry in enumerate(entries) if entry.message.role == "user"]
-    request = None if has_request else _request(entries, asked)
+    texts = ((place, entries[place].message.text[:500]) for place in asked)
+    wordy = (place for place, text in texts if len(read(text).terms) >= REQUEST_WORDS)
+    request = None if has_request else next(wordy, asked[0] if asked else None)
     current = {len(entries) - 1, *asked[-1:]} - {request}
     for place, entry in enumerate(entries):
         age = 1 - place / max(1, len(entries) - 1)
         pinned = Topic.REQUEST if place == request else Topic.CURRENT if place in current else None
         yield from _of_message(entry, place, age, pinned)
-
-
-def _request(entries: Sequence[LogEntry], asked: Sequence[int]) -> int | None:
-    """The place of the user's first message that is more than a greeting."""
-    for place in asked:
-        if len(read(entries[place].message.text[:500]).terms) >= REQUEST_WORDS:
-            return place
-    return asked[0] if asked else None
 
 
 def _of_message(
@@ -247,16 +241,17 @@ def _key_terms(
     """A line of the names that come up often; those of the previous summary stay ahead."""
     kept = [term for line in before if _is_terms(line) for term in line.text.split(", ")]
     speakers = {part for one in candidates for part in one.line.who.split()}
-    tally = Counter(term for one in candidates if one.place >= 0 for term in _names(one.phrase))
+    tally = Counter(
+        name
+        for one in candidates
+        if one.place >= 0
+        for name in {word.strip(_MARKS) for word in one.phrase.names}
+        if len(name) > 2 and "'" not in name and "’" not in name
+    )
     often = sorted((-count, term) for term, count in tally.items() if count >= OFTEN)
     new = [term for _, term in often if term not in speakers]
     terms = list(dict.fromkeys([*kept[: most * 2 // 3], *new, *kept]))[:most]
     return SummaryLine(Topic.CONCEPTS, ", ".join(terms), who=TERMS) if len(terms) > 1 else None
-
-
-def _names(phrase: Phrase) -> set[str]:
-    words = (word.strip(_MARKS) for word in phrase.names)
-    return {word for word in words if len(word) > 2 and "'" not in word and "’" not in word}
 
 
 def _is_terms(line: SummaryLine) -> bool:
