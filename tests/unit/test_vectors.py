@@ -93,12 +93,12 @@ def test_a_code_is_a_bit_for_each_number_in_whole_words(dimensions: int) -> None
 
 
 def test_cosines_are_of_the_nearest_best_first() -> None:
-    rows = [(7, pack_vector([1, 0])), (8, pack_vector([0, 1])), (9, pack_vector([1, 1]))]
-    found = cosines(rows, [5.0, 0.1], 2)
+    rows = [7, 8, 9], np.array([[1, 0], [0, 1], [1, 1]], np.float32)
+    found = cosines(*rows, [5.0, 0.1], 2)
     assert [passage for passage, _ in found] == [7, 9]
     assert found[1][1] == pytest.approx(0.72, abs=0.01)
-    assert cosines(rows, [1, 0], 0) == cosines([], [1, 0], 5) == []
-    assert [score for _, score in cosines(rows, [0, 0], 5)] == [0, 0, 0]
+    assert cosines(*rows, [1, 0], 0) == cosines([], np.empty((0, 2), np.float32), [1, 0], 5) == []
+    assert [score for _, score in cosines(*rows, [0, 0], 5)] == [0, 0, 0]
 
 
 def test_an_exact_shelf_finds_what_looking_at_each_would() -> None:

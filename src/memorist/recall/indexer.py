@@ -78,56 +78,52 @@ class Indexer(JobRunner):
 
     def _give_up(self, job: Job, error: ProviderError | DimensionError) -> None:
         """Have a job tried again later; those of its texts that can be embedded are, now."""
+        done = refused = 0
+        texts = self._store.waiting(job, self._embedder.name, limit=MOST_ALONE)
         with contextlib.suppress(LeaseLostError):
-            self._embed_each(job)
+            for id_, text in texts.items():
+                try:
+                    self._put(job, {id_: text})
+                    done += 1
+                except (ProviderError, DimensionError):
+                    refused += 1
+                if self.stopped or (refused == FUTILE and not done):  # it is not about the texts
+                    break
             self._store.fail(job, str(error))
 
-    def _embed_each(self, job: Job) -> None:
-        done = refused = 0
-        for id_, text in self._store.waiting(job, self._embedder.name, limit=MOST_ALONE).items():
-            try:
-                self._put(job, {id_: text})
-                done += 1
-            except (ProviderError, DimensionError):
-                refused += 1
-            if self.stopped or (refused == FUTILE and not done):  # it is not about the texts
-                return
-
     def _embed(self, jobs: Sequence[Job]) -> None:
+        """Embed the texts of jobs, several together; when stopped, give back the rest."""
         name = self._embedder.name
         gathered: dict[int, str] = {}
         ready: list[Job] = []
-        for place, job in enumerate(jobs):
-            while len(texts := self._store.waiting(job, name, limit=PASSAGES)) == PASSAGES:
+        for job in jobs:
+            while (
+                len(texts := self._store.waiting(job, name, limit=PASSAGES)) == PASSAGES
+                and not self.stopped
+            ):
                 self._put(job, texts)
                 self._store.renew(job, lease_seconds=self.lease_seconds)  # raises if it was lost
-                if self.stopped:
-                    break
             if self.stopped:
-                self.release([*ready, *jobs[place:]])
-                return
+                break
             gathered |= texts
             ready.append(job)
             if len(gathered) >= PASSAGES:
-                is_done = self._put(job, gathered, done=ready)
-                if self.stopped:
-                    self.release([*(() if is_done else ready), *jobs[place + 1 :]])
-                    return
+                self._put(job, gathered, done=ready)
                 gathered, ready = {}, []
-        if ready and not self._put(ready[0], gathered, done=ready):
-            self.release(ready)
+        if ready and not self.stopped:
+            self._put(ready[0], gathered, done=ready)
+        if self.stopped:
+            self.release(jobs)  # a job that is done is not ours any more, and stays done
 
-    def _put(self, job: Job, texts: dict[int, str], done: Sequence[Job] = ()) -> bool:
-        """Store the vectors of texts, or those made before it was stopped; whether all are."""
+    def _put(self, job: Job, texts: dict[int, str], done: Sequence[Job] = ()) -> None:
+        """Store the vectors of texts and finish jobs; when stopped, store those made so far."""
         vectors = dict[int, Any]()
         for some in _slices(texts):
             if vectors and self.stopped:
+                done = ()
                 break
             vectors |= zip(some, self._ask([texts[id_] for id_ in some]), strict=True)
-        is_done = len(vectors) == len(texts)
-        finished = done if is_done else ()
-        self._store.put_vectors(job.scope, self._embedder.name, vectors, done=finished)
-        return is_done
+        self._store.put_vectors(job.scope, self._embedder.name, vectors, done=done)
 
     def _ask(self, texts: list[str]) -> Vectors:
         """The embedder's vectors; whatever it raises becomes a `ProviderError`."""

@@ -35,22 +35,32 @@ def code_of(packed: bytes) -> bytes:
 
 def unpack_vectors(packed: Sequence[bytes]) -> NDArray[np.float32]:
     """Packed vectors as the rows of a matrix."""
-    return np.frombuffer(b"".join(packed), "<f2").reshape(len(packed), -1).astype(np.float32)
+    numbers = np.frombuffer(b"".join(packed), "<f2").astype(np.float32)
+    return numbers.reshape(len(packed), len(numbers) // max(len(packed), 1))
 
 
-def cosines(rows: Sequence[Row], vector: Sequence[float], limit: int) -> list[tuple[int, float]]:
-    """The `limit` of `(passage, packed vector)` nearest to `vector`, best first."""
-    if not rows or limit <= 0:
+def cosines(
+    passages: Sequence[int], vectors: NDArray[np.float32], vector: Sequence[float], limit: int
+) -> list[tuple[int, float]]:
+    """The `limit` passages whose vectors, in rows, are nearest to `vector`, best first."""
+    if not passages or limit <= 0:
         return []
-    scores = unpack_vectors([row[1] for row in rows]) @ _unit(vector)
-    best = np.argsort(-scores, kind="stable")[:limit]
-    return [(rows[place][0], float(scores[place])) for place in best]
+    ids, scores = np.array(passages, np.int64), _units(vectors) @ _unit(vector)
+    best = np.lexsort((-ids, -scores))[:limit]
+    return list(zip(ids[best].tolist(), scores[best].tolist(), strict=True))
+
+
+def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Each row scaled to length 1; a zero row stays zero."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    lengths[lengths == 0] = 1
+    units: NDArray[np.float32] = vectors / lengths
+    return units
 
 
 def _unit(vector: Sequence[float]) -> NDArray[np.float32]:
-    query = np.asarray(vector, np.float32)
-    length = float(np.linalg.norm(query))
-    return query / length if length > 0 else query
+    unit: NDArray[np.float32] = _units(np.asarray([vector], np.float32))[0]
+    return unit
 
 
 class VectorIndex:
@@ -188,7 +198,9 @@ class VectorIndexCache:
                 hits = index.search(vector, wanted, allowed)
             passages = [passage for passage, _ in hits]
             if index.coded:  # found by their signs: scored by the vectors themselves
-                existing = cosines(db.rows("vectors_of", **key, passages=passages), vector, wanted)
+                stored: dict[int, bytes] = dict(db.rows("vectors_of", **key, passages=passages))
+                vectors = unpack_vectors(list(stored.values()))
+                existing = cosines(list(stored), vectors, vector, wanted)
             else:
                 kept = {id_ for (id_,) in db.rows("existing_vectors", **key, passages=passages)}
                 existing = [hit for hit in hits if hit[0] in kept]

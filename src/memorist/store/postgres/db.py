@@ -21,9 +21,6 @@ from memorist.store.engine import load_queries
 from memorist.store.rows import Row
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from memorist.store.bm25 import Ids
 
 MAX_POSTINGS = 60_000  # read for one question
@@ -153,9 +150,17 @@ class PostgresDb:
             query = "nearest" if allowed is None else "nearest_of"
             rows = self.rows(query, **named, vector=str(_floats(vector)), limit=limit)
             return [(passage, float(score)) for passage, score in rows]
+        import numpy as np
+
+        from memorist.store.vectors import cosines
+
         query = QUERIES["vectors" if allowed is None else "vectors_of"]
         sent = self._connection.execute(query, named, binary=True).fetchall()  # half as many bytes
-        return _cosines(sent, vector, limit)
+        if not sent:
+            return []
+        numbers = np.frombuffer(b"".join([row[1] for row in sent]), ">f4").reshape(len(sent), -1)
+        vectors = numbers[:, _HEAD // 4 + 1 :: 2].astype(np.float32)  # each follows its size
+        return cosines([row[0] for row in sent], vectors, vector, limit)
 
     def vector(self, values: Sequence[float]) -> dict[str, Any]:
         return {"embedding": _floats(values)}
@@ -193,27 +198,3 @@ def _ids(sent: bytes | None) -> Ids:
         return np.empty(0, np.int64)
     listed = np.frombuffer(sent, [("size", ">i4"), ("id", ">i8")], offset=_HEAD)
     return listed["id"].astype(np.int64)
-
-
-def _cosines(rows: Sequence[Row], vector: Sequence[float], limit: int) -> list[tuple[int, float]]:
-    """The nearest of `(passage, vector as PostgreSQL sends it)`, best first."""
-    import numpy as np
-
-    if not rows or limit <= 0:
-        return []
-    sent = np.frombuffer(b"".join([row[1] for row in rows]), ">f4").reshape(len(rows), -1)
-    stored = sent[:, _HEAD // 4 + 1 :: 2].astype(np.float32)  # each number follows its size
-    passages = np.array([row[0] for row in rows], np.int64)
-    scores = _units(stored) @ _units(np.asarray([vector], np.float32))[0]
-    best = np.lexsort((-passages, -scores))[:limit]
-    return list(zip(passages[best].tolist(), scores[best].tolist(), strict=True))
-
-
-def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Each row scaled to length 1; a zero row stays zero."""
-    import numpy as np
-
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    lengths[lengths == 0] = 1
-    units: NDArray[np.float32] = vectors / lengths
-    return units
