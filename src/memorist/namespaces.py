@@ -53,7 +53,7 @@ class MemoryPart:
 
     def _keep(self, scope: Scope, candidate: Candidate) -> str:
         """Store a candidate, reconciled with what is there; return the id of what holds it."""
-        from memorist.lifecycle.keep import keep
+        from memorist.lifecycle.reconcile import keep
 
         runtime = self._runtime
         cited = self._store.find(scope.whole_user(), candidate.sources) if candidate.sources else []
@@ -299,7 +299,7 @@ class Memories(MemoryPart):
 
     def retract(self, id: str, *, user: str, reason: str = "") -> None:
         """Take a memory or a fact back as wrong; it stays visible as once believed."""
-        from memorist.lifecycle.keep import facts_of
+        from memorist.lifecycle.reconcile import facts_of
 
         scope, now = self._scope(user), self._runtime.clock()
         records = self._store.records(scope, [check_text(id, "id")])
@@ -309,7 +309,7 @@ class Memories(MemoryPart):
 
     def undo(self, id: str, *, user: str) -> List[Change]:
         """Take back the last change of a memory or a fact; return what that changed."""
-        from memorist.lifecycle.keep import undone
+        from memorist.lifecycle.reconcile import undone
 
         scope = self._scope(user)
         changes = undone(self._store, scope, id, self._runtime.clock())

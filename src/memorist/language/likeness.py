@@ -40,8 +40,12 @@ def alike(one: str, two: str) -> float:
     first, second = _content(one), _content(two)
     if not first or not second:
         return float(stems(one) == stems(two) and bool(stems(one)))
-    score = dice(first, second)
-    return min(score, _OPPOSED) if _opposed(one, two) else score
+    opposed = (
+        set(NUMBER.findall(one)) != set(NUMBER.findall(two))
+        or _denies(one) != _denies(two)
+        or names_differ(names_in(one), names_in(two))
+    )
+    return min(dice(first, second), _OPPOSED if opposed else 1.0)
 
 
 def contains(text: str, other: str) -> float:
@@ -70,13 +74,6 @@ def names_differ(one: Set[str], two: Set[str]) -> bool:
 def _content(text: str) -> frozenset[str]:
     """The stems of a text without the stop words of its language."""
     return frozenset(stems(text)).difference(*(_stop_stems(one.code) for one in languages_of(text)))
-
-
-def _opposed(one: str, two: str) -> bool:
-    """Whether the texts differ in what changes a meaning: numbers, "not", or each in a name."""
-    if set(NUMBER.findall(one)) != set(NUMBER.findall(two)) or _denies(one) != _denies(two):
-        return True
-    return names_differ(names_in(one), names_in(two))
 
 
 def _denies(text: str) -> bool:

@@ -9,9 +9,15 @@ from datetime import datetime
 
 from memorist.lifecycle import model
 from memorist.lifecycle.candidate import Candidate
-from memorist.lifecycle.keep import completed, neighbours_of, similar_memories
 from memorist.lifecycle.policy import classified, has_room, refusal
-from memorist.lifecycle.reconcile import Neighbours, applied_to, reconcile
+from memorist.lifecycle.reconcile import (
+    Neighbours,
+    applied_to,
+    completed,
+    neighbours_of,
+    reconcile,
+    similar_memories,
+)
 from memorist.lifecycle.rules import extract
 from memorist.lifecycle.settings import Extraction
 from memorist.lifecycle.tools import lessons
@@ -136,15 +142,15 @@ class Deriver:
         budgeted = model.BudgetedModel(extraction.model, self._store, extraction, "memories")
         expected = model.estimate_tokens(entries, known) + extraction.max_tokens
         with budgeted.charge(expected) as answered:
-            extracted = model.ask(
+            candidates, reply = model.ask(
                 extraction.model,
                 entries,
                 known=known,
                 max_tokens=extraction.max_tokens,
                 timeout_s=extraction.timeout_s,
             )
-            answered(extracted.input_tokens + extracted.output_tokens)
-        return extracted.candidates
+            answered(reply.input_tokens + reply.output_tokens)
+        return candidates
 
     def _within_share(
         self, candidates: Sequence[Candidate], batch: SessionBatch

@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -122,17 +122,6 @@ class BudgetedModel:
             self._store.spend(calls=0, tokens=used - expected)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extracted:
-    """The candidates that a model extracted, how many were refused, and the tokens used."""
-
-    candidates: tuple[Candidate, ...] = ()
-    dropped: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    estimated: bool = False
-
-
 def ask(
     model: ChatModel,
     messages: Sequence[LogEntry],
@@ -140,24 +129,16 @@ def ask(
     known: Sequence[str] = (),
     max_tokens: int,
     timeout_s: float,
-) -> Extracted:
+) -> tuple[list[Candidate], Reply]:
     """Extract from messages in one call; `BadAnswerError` for an answer that cannot be used."""
-    if not messages:
-        return Extracted()
     asked, schema = question(messages, known), answer_schema()
     reply = model.complete(asked, max_tokens=max_tokens, timeout_s=timeout_s, schema=schema)
     try:
-        candidates, dropped = read_answer(reply.text, messages, known)
+        candidates, _ = read_answer(reply.text, messages, known)
     except UnusableError as error:
         tokens = reply.input_tokens + reply.output_tokens
         raise BadAnswerError(f"{model.name} answered badly: {error}", tokens=tokens) from None
-    return Extracted(
-        candidates=tuple(candidates),
-        dropped=dropped,
-        input_tokens=reply.input_tokens,
-        output_tokens=reply.output_tokens,
-        estimated=reply.estimated,
-    )
+    return candidates, reply
 
 
 def estimate_tokens(messages: Sequence[LogEntry], known: Sequence[str] = ()) -> int:

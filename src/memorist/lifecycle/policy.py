@@ -9,7 +9,7 @@ from datetime import datetime
 from memorist.language.lexicon import category_of, tags_of
 from memorist.language.unsafe import find_secrets
 from memorist.lifecycle.candidate import Candidate
-from memorist.lifecycle.keep import apply_changes
+from memorist.lifecycle.reconcile import apply_changes
 from memorist.lifecycle.settings import DEFAULT_POLICY, Extraction, Policy
 from memorist.records.memories import Expire, MemoryItem, Promote
 from memorist.records.message import Message

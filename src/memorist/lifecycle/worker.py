@@ -19,8 +19,8 @@ from memorist.errors import (
     StoreError,
 )
 from memorist.lifecycle.derive import Deriver
-from memorist.lifecycle.keep import apply_changes
 from memorist.lifecycle.policy import maintain
+from memorist.lifecycle.reconcile import apply_changes
 from memorist.lifecycle.settings import Extraction
 from memorist.records.message import Job
 from memorist.records.query import Hit
@@ -68,10 +68,7 @@ class Worker(JobRunner):
     def close(self, wait_s: float | None = EXIT_SECONDS) -> None:
         super().close(wait_s)
         with contextlib.suppress(MemoristError):  # the store may be away
-            self._note_uses()
-
-    def before_step(self) -> None:
-        self._note_uses()
+            self.before_step()
 
     def group(self, jobs: Sequence[Job]) -> list[list[Job]]:
         """The jobs of each session, in the order of its messages."""
@@ -155,7 +152,7 @@ class Worker(JobRunner):
                 del self._changes_since_maintenance[batch.home]
                 self._due_for_maintenance.add(batch.home)
 
-    def _note_uses(self) -> None:
+    def before_step(self) -> None:
         """Note that memories were used: those recalled, and those made of recalled messages."""
         used: dict[Scope, set[tuple[str, str]]] = defaultdict(set)
         while self.recalled:

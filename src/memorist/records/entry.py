@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -95,10 +96,8 @@ class Search:
     def __post_init__(self) -> None:
         path_of(self.prefix)
         check_where(self.where)
-        for name in ("limit", "offset"):
-            value = getattr(self, name)
-            if (name, value) == ("limit", None):
-                continue
+        limit = 0 if self.limit is None else self.limit
+        for name, value in (("limit", limit), ("offset", self.offset)):
             if not isinstance(value, int) or not 0 <= value < 2**31:
                 raise InvalidError(f"{name} must be a whole number, and not negative")
 
@@ -166,12 +165,10 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     """A comparison of numbers with numbers and text with text; nothing else has an order."""
 
     def is_met(value: Any, bound: Any) -> bool:
-        if isinstance(value, bool) or isinstance(bound, bool):
-            return False
-        for kind in ((int, float), str):
-            if isinstance(value, kind) and isinstance(bound, kind):
-                return compare(value, bound)
-        return False
+        both = (value, bound)
+        texts = all(isinstance(each, str) for each in both)
+        numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in both)
+        return (texts or numbers) and compare(value, bound)
 
     return is_met
 
@@ -179,10 +176,10 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "$eq": same,
     "$ne": lambda value, other: not same(value, other),
-    "$gt": _ordered(lambda value, bound: value > bound),
-    "$gte": _ordered(lambda value, bound: value >= bound),
-    "$lt": _ordered(lambda value, bound: value < bound),
-    "$lte": _ordered(lambda value, bound: value <= bound),
+    "$gt": _ordered(operator.gt),
+    "$gte": _ordered(operator.ge),
+    "$lt": _ordered(operator.lt),
+    "$lte": _ordered(operator.le),
 }
 
 
@@ -195,11 +192,8 @@ def passes(value: Any, condition: Any) -> bool:
             passes(value.get(key), wanted) for key, wanted in condition.items()
         )
     if isinstance(condition, list | tuple):
-        return (
-            isinstance(value, list)
-            and len(value) == len(condition)
-            and all(map(passes, value, condition))
-        )
+        as_long = isinstance(value, list) and len(value) == len(condition)
+        return as_long and all(map(passes, value, condition))
     return same(value, condition)
 
 
@@ -207,19 +201,15 @@ def check_where(condition: Any, depth: int = 0) -> None:
     """Raise unless this is a condition."""
     if depth > MAX_JSON_DEPTH:
         raise InvalidError(f"the filter is nested more than {MAX_JSON_DEPTH} levels deep")
-    if isinstance(condition, list | tuple):
-        for part in condition:
-            check_where(part, depth + 1)
-    if not isinstance(condition, Mapping):
-        return
-    if any(not isinstance(key, str) for key in condition):
-        raise InvalidError("a filter's keys are strings")
-    if _has_operators(condition):
-        if condition.keys() - OPERATORS:
+    parts: Iterable[Any] = condition if isinstance(condition, list | tuple) else ()
+    if isinstance(condition, Mapping):
+        if any(not isinstance(key, str) for key in condition):
+            raise InvalidError("a filter's keys are strings")
+        if _has_operators(condition) and condition.keys() - OPERATORS:
             raise InvalidError(f"a filter's operators are {', '.join(OPERATORS)}")
-        return
-    for wanted in condition.values():
-        check_where(wanted, depth + 1)
+        parts = () if _has_operators(condition) else condition.values()
+    for part in parts:
+        check_where(part, depth + 1)
 
 
 def _has_operators(condition: Mapping[str, Any]) -> bool:

@@ -91,19 +91,13 @@ class Fact(Checked):
     def holds(self, valid_at: datetime | None = None, known_at: datetime | None = None) -> bool:
         """Whether it was true at one moment, as far as was known at another."""
         if known_at is None:
-            if self.known_to is not None:
-                return False
-        elif not _within(known_at, self.known_from, self.known_to):
-            return False
-        if valid_at is None:
-            return True
-        return _within(valid_at, self.valid_from, self._end_known(known_at))
-
-    def _end_known(self, known_at: datetime | None) -> datetime | None:
-        """When it ended, if that was known at that moment."""
-        if known_at is not None and self.ended_at is not None and known_at < self.ended_at:
-            return None
-        return self.valid_to
+            known = self.known_to is None
+        else:
+            known = _within(known_at, self.known_from, self.known_to)
+        # An end that was learnt later than `known_at` was not known then.
+        end_known = known_at is None or self.ended_at is None or known_at >= self.ended_at
+        end = self.valid_to if end_known else None
+        return known and (valid_at is None or _within(valid_at, self.valid_from, end))
 
 
 def _within(moment: datetime, start: datetime | None, stop: datetime | None) -> bool:

@@ -60,11 +60,8 @@ class Filters:
     ) -> Filters:
         """The filters that recall's keyword arguments ask for, checked."""
         given = {"after": after, "before": before, "as_of": as_of}
-        moments = {
-            name: check_moment(moment, name, InvalidError)
-            for name, moment in given.items()
-            if moment is not None
-        }
+        moments = {name: moment for name, moment in given.items() if moment is not None}
+        moments = {name: check_moment(moments[name], name, InvalidError) for name in moments}
         ends = [moments[name] for name in ("before", "as_of") if name in moments]
         return cls(
             kinds=_names(kind, "kind", get_args(HitKind)),
