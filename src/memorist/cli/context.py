@@ -12,7 +12,7 @@ from rich.text import Text
 
 from memorist.cli import options as opt
 from memorist.cli import render
-from memorist.cli.render import console, escape_controls, safe_text
+from memorist.cli.render import console, escape_controls, fields_of, print_json, safe_text
 from memorist.client import Client
 from memorist.config import Settings
 from memorist.context.quote import MARK
@@ -86,9 +86,7 @@ def context(
         )
     if as_json:
         totals = {"used": made.receipt.used, "left": made.receipt.left}
-        render.print_json(
-            {"messages": made.messages, "receipt": render.fields_of(made.receipt) | totals}
-        )
+        print_json({"messages": made.messages, "receipt": fields_of(made.receipt) | totals})
     else:
         for message in () if receipt else made.messages:
             console.print(_head(message), soft_wrap=True)
@@ -164,9 +162,10 @@ def _table(receipt: Receipt, hints: Mapping[str, str]) -> Table:
 
 def _about(part: Part) -> str:
     """How much is in a part, and how much is not and why."""
-    one, many = UNITS.get(part.name, ("", ""))
-    inside = f"{len(part.ids):,} {one if len(part.ids) == 1 else many}" * bool(one and part.ids)
-    outside = f"{part.cut:,} {'' if one else 'characters '}left out" * bool(part.cut)
+    singular, plural = UNITS.get(part.name, ("", ""))
+    unit = singular if len(part.ids) == 1 else plural
+    inside = f"{len(part.ids):,} {unit}" if unit and part.ids else ""
+    outside = f"{part.cut:,} {'' if unit else 'characters '}left out" if part.cut else ""
     why = ": ".join(filter(None, (outside, part.why)))
     return ", ".join(filter(None, (inside, why)))
 

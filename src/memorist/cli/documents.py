@@ -109,7 +109,7 @@ def _library(memory: Memory, name: str | None, user: str | None, owner: str) -> 
 
 def _show_excerpts(excerpts: list[Retrieved], as_json: bool) -> None:
     if as_json:
-        print_json([{**render.fields_of(it), "citation": it.citation} for it in excerpts])
+        print_json([render.fields_of(quote) | {"citation": quote.citation} for quote in excerpts])
     elif not excerpts:
         render.remark("nothing found")
     for excerpt in () if as_json else excerpts:

@@ -22,15 +22,14 @@ from memorist.cli.worker import worker
 from memorist.errors import MemoristError
 
 SUMMARY = "The memory of AI agents. Keeps every word, finds the right ones."
-COMMANDS = (
-    *(remember, recall, context, history, memories, facts, notes, undo, forget),
-    *(ingest, articles),
-    *(serve, worker, jobs, maintain, audit, backup, doctor),
-)
 app = typer.Typer(
     help=SUMMARY, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
-for command in COMMANDS:
+for command in (
+    *(remember, recall, context, history, memories, facts, notes, undo, forget),
+    *(ingest, articles),
+    *(serve, worker, jobs, maintain, audit, backup, doctor),
+):
     app.command()(command)
 app.add_typer(keys, name="keys", no_args_is_help=True)
 app.add_typer(mcp, name="mcp")

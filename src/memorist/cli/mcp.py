@@ -78,10 +78,8 @@ def install(
     user: opt.User = None,
     agent: opt.Agent = None,
     db: opt.Database = None,
-    url: str | None = typer.Option(None, "--url", help="A running server: http://…"),
-    key: str | None = typer.Option(
-        None, "--key", envvar="MEMORIST_KEY", help="The key to that server."
-    ),
+    url: str | None = typer.Option(None, help="A running server: http://…"),
+    key: str | None = typer.Option(None, envvar="MEMORIST_KEY", help="The key to that server."),
     project: bool = typer.Option(False, "--project", help="For this folder only, not for all."),
     yes: opt.Yes = False,
     only_print: bool = typer.Option(False, "--print", help="Only print what would be written."),

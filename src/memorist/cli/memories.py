@@ -11,7 +11,7 @@ from rich.text import Text
 
 from memorist.cli import options as opt
 from memorist.cli import render
-from memorist.cli.render import console, safe_text
+from memorist.cli.render import Columns, console, safe_text
 from memorist.lifecycle.policy import Maintained
 from memorist.lifecycle.settings import Extraction, Retention
 from memorist.records.memories import Change, Expire, MemoryItem, Restore, Retract
@@ -40,7 +40,7 @@ def memories(
     items = [
         item for item in items if category in (None, item.category) and kind in (None, item.kind)
     ]
-    columns: render.Columns = {"id": render.record_id, "when": "created_at", "memory": _memory_text}
+    columns: Columns = {"id": render.record_id, "when": "created_at", "memory": _memory_text}
     render.records(items, columns, main="memory", as_json=as_json, empty="no memories yet")
 
 
@@ -69,7 +69,7 @@ def facts(
     with opt.open_memory(db, user) as (memory, user):
         opt.catch_up(memory, user)
         rows = memory.facts.as_of(user=user, agent=agent, valid=true_at, known=known)
-    columns: render.Columns = {
+    columns: Columns = {
         "id": render.record_id,
         "fact": "text",
         "from": "valid_from",
@@ -147,7 +147,7 @@ def maintain(
 def _show(changes: list[Any], texts: dict[str, str], dry_run: bool) -> None:
     """The changes of one user with their texts; of everyone, only how many and why."""
     if texts and changes:
-        columns: render.Columns = {
+        columns: Columns = {
             "change": lambda change: Text(*_outcome(change)[:2]),
             "id": lambda change: Text(render.record_id(change), "dim"),
             "text": lambda change: " ".join(texts.get(change.id, "").split())[:TEXT_CHARS],

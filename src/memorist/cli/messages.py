@@ -86,9 +86,8 @@ def _explain(result: Recall) -> None:
     for rank, hit in enumerate(result.hits, 1):
         place = f"characters {hit.why.start}–{hit.why.stop}"
         details = f"  {_speaker(hit)}, {render.timestamp(hit.created_at)}, {place}"
-        console.print(
-            Text.assemble((f"{rank}. {hit.score:.2f}", "bold"), safe_text(details, "dim"))
-        )
+        score = (f"{rank}. {hit.score:.2f}", "bold")
+        console.print(Text.assemble(score, safe_text(details, "dim")))
         console.print(safe_text(f"   {hit.text}"))
         console.print(_parts_table(hit))
     times = " · ".join(f"{name} {took:.1f} ms" for name, took in result.timings_ms.items())

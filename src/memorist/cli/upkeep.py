@@ -178,10 +178,10 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
 def _round_trip(memory: Memory, user: str) -> Iterator[Check]:
     """Use the memory of a user made up for it; on a server, a session of the key's own user."""
     session, word = f"doctor-{new_id()}", f"canary{new_id().replace('-', '')}"
+    text = f"a {word} sings"
     where: dict[str, Any] = {"session": session}
     if not isinstance(memory, Client):
         user, where = session, {"everything": True}
-    text = f"a {word} sings"
 
     def recall() -> bool:
         result = memory.recall(word, user=user, session=session, deadline_ms=DEADLINE_MS)
@@ -201,8 +201,8 @@ def _round_trip(memory: Memory, user: str) -> Iterator[Check]:
         for name, step in steps.items():
             took_ms, worked = _timed(step)
             if worked:
-                slow = took_ms > SLOW_MS[name]
-                yield Check(name, "slow" if slow else "ok", f"{took_ms:.1f} ms")
+                verdict = "slow" if took_ms > SLOW_MS[name] else "ok"
+                yield Check(name, verdict, f"{took_ms:.1f} ms")
             else:
                 yield Check(name, "fails", "the answer was not what had been stored")
     finally:

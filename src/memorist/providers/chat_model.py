@@ -140,13 +140,9 @@ def make_reply(
     text: str, messages: Sequence[Mapping[str, str]], input_tokens: object, output_tokens: object
 ) -> Reply:
     """A reply with the tokens that the provider counted, or an estimate where it gave none."""
-    if (
-        type(input_tokens) is int
-        and type(output_tokens) is int
-        and min(input_tokens, output_tokens) >= 0
-        and max(input_tokens, output_tokens) < 2**40
-    ):
-        return Reply(text, input_tokens, output_tokens)
+    numbers = [number for number in (input_tokens, output_tokens) if type(number) is int]
+    if len(numbers) == 2 and all(0 <= number < 2**40 for number in numbers):
+        return Reply(text, numbers[0], numbers[1])
     asked = sum(estimate_tokens_of(message["content"]) for message in messages)
     return Reply(text, asked, estimate_tokens_of(text), estimated=True)
 

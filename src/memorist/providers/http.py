@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from email.message import Message as Headers
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
@@ -222,7 +221,9 @@ class Endpoint(HttpPool):
             except _NETWORK_ERRORS as error:
                 reason = f"{type(error).__name__}; is it running?"
                 raise TransientError(ProviderError(f"{failed}: {reason}")) from None
-            if 200 <= status < 300 and answer is not _NO_JSON:
+            if 200 <= status < 300:
+                if answer is _NO_JSON:
+                    raise ProviderError(f"{self} answered with no JSON: check base_url")
                 return answer
             code = _provider_code(answer)
             reason = f"HTTP {status}" + (f" ({code})" if code else "")
@@ -230,8 +231,6 @@ class Endpoint(HttpPool):
                 text = f"{failed}: {reason}"
                 failure = ProviderError(text, status=status, retry_after_s=wait_s)
                 raise TransientError(failure, wait_s)
-            if 200 <= status < 300:
-                raise ProviderError(f"{self} answered with no JSON: check base_url")
             cure = _CURES.get(status, "see the server's log")
             if status < 400:
                 cure = "it points elsewhere; give base_url the final address"
@@ -274,8 +273,7 @@ class Connection(HttpPool):
                 raise (TransientError(away) if repeatable else away) from None
             if answer.status < 300 and answer.json is not _NO_JSON:
                 return answer.json
-            failure = _server_error(answer)
-            busy = answer.status == 503 or _is_gateway(answer)
+            failure, busy = _server_error(answer), answer.status == 503 or _is_gateway(answer)
             if answer.status == 429 or (busy and repeatable):
                 raise TransientError(failure, answer.retry_after_s)
             raise failure
@@ -298,7 +296,7 @@ def _retry(attempt: Callable[[], T], attempts: int, ends_at: float = math.inf) -
     raise ValueError("attempts must be at least 1")
 
 
-def retry_after(headers: Mapping[str, str] | Headers) -> float | None:
+def retry_after(headers: Any) -> float | None:
     """The seconds of a Retry-After header, which is a number or a date."""
     value = headers.get("Retry-After")
     if value is None:
@@ -317,16 +315,14 @@ def part(id_: str) -> str:
 
 
 def _split_url(url: str) -> SplitResult:
-    try:
+    with suppress(ValueError):  # a port that is none, or half of an IPv6 address
         parts = urlsplit(url)
-        usable = parts.port != 0 and parts.scheme in ("http", "https")
-    except ValueError:  # a port that is none, or half of an IPv6 address
-        raise ConfigError("the server's address cannot be read") from None
-    if not usable or not parts.hostname or "@" in parts.netloc:
-        raise ConfigError(
-            "a server's address (base_url) is http:// or https:// and a host, without a user"
-        )
-    return parts
+        usable = parts.port != 0 and parts.scheme in ("http", "https") and parts.hostname
+        if usable and "@" not in parts.netloc:
+            return parts
+    raise ConfigError(
+        "a server's address (base_url) is http:// or https:// and a host, without a user"
+    )
 
 
 def _proxy_of(parts: SplitResult) -> SplitResult | None:

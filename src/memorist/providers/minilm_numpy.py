@@ -25,7 +25,12 @@ class NumpyMiniLM:
     """Word piece numbers [batch, length], nothing padded, to unit vectors [batch, 384]."""
 
     def __init__(self, folder: Path) -> None:
-        self._arrays = _read_arrays(folder)
+        data = np.memmap(folder / "weights.bin", np.uint8, "r")
+        index = json.loads((folder / "weights.json").read_text())
+        self._arrays: dict[str, NDArray[Any]] = {}
+        for name, (dtype, shape, offset) in index.items():
+            size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+            self._arrays[name] = data[offset : offset + size].view(dtype).reshape(shape)
         for layer in range(LAYERS):
             for part in ("heads", "mix", "up", "down"):
                 name = f"{layer}.{part}"
@@ -56,15 +61,6 @@ class NumpyMiniLM:
         product = values @ self._arrays[name] * (scale * self._arrays[f"{name}_scale"])
         result: Floats = product * size + self._arrays[f"{name}_bias"]
         return result
-
-
-def _read_arrays(folder: Path) -> dict[str, NDArray[Any]]:
-    data = np.memmap(folder / "weights.bin", np.uint8, "r")
-    arrays = {}
-    for name, (dtype, shape, offset) in json.loads((folder / "weights.json").read_text()).items():
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        arrays[name] = data[offset : offset + size].view(dtype).reshape(shape)
-    return arrays
 
 
 def _quantize(values: Floats) -> tuple[Floats, np.float32]:

@@ -45,7 +45,8 @@ class _RemoteEmbedder(CheckedEmbedder):
         if len(windows) == len(texts):
             return vectors
         sums = np.zeros((len(texts), vectors.shape[1]), np.float32)
-        np.add.at(sums, owners, vectors * np.array([[len(it)] for it in windows], np.float32))
+        lengths = np.array([[len(window)] for window in windows], np.float32)
+        np.add.at(sums, owners, vectors * lengths)
         means: Vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         return means
 

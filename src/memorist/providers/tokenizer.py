@@ -142,7 +142,7 @@ _START = r"(?<![\w-])"  # of a name: after a provider ("openai:", "bedrock/opena
 _OLD_CLAUDE = r"-(?:instant|v?[123](?!\d)|(?:opus-|sonnet-|haiku-)?4(?![-.](?:[7-9]|\d\d)(?!\d)))"
 _MODELS: tuple[tuple[str, str | int], ...] = (  # the vocabulary, or the margin in percent
     (rf"{_START}gpt-?oss", "o200k_harmony"),
-    (rf"{_START}(?:(?:chat)?gpt-4o|gpt-4\.[15]|gpt-5|o[134](?![\w.]))", "o200k_base"),
+    (rf"^$|{_START}(?:(?:chat)?gpt-4o|gpt-4\.[15]|gpt-5|o[134](?![\w.]))", "o200k_base"),
     (rf"{_START}(?:gpt-4(?![\w.])|gpt-3\.?5|text-embedding-(?:3-|ada-002))", "cl100k_base"),
     (rf"{_START}qwen-?3\.5", "qwen3.5"),
     (rf"claude(?!{_OLD_CLAUDE})", 180),
@@ -160,8 +160,6 @@ def tokenizer_for(model: str = "") -> Tokenizer:
     if _toktok() is None:
         return ByteEstimate()
     name = model.strip().lower()
-    if not name:
-        return Encoding("o200k_base")
     counted = next(counted for family, counted in _MODELS if re.search(family, name))
     if isinstance(counted, str):
         return Encoding(counted)
