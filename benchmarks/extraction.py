@@ -21,7 +21,7 @@ from rich.console import Console
 
 from benchmarks.report import WIDTH, Grid, publish, short
 from memorist import Message
-from memorist.lifecycle.candidate import Candidate
+from memorist.records.memories import Candidate
 
 LABELS = Path(__file__).parent / "labelled"
 SPLITS = ("dev", "test")

@@ -31,7 +31,6 @@ from memorist.errors import (
     UnauthorizedError,
     WindowError,
 )
-from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.settings import Extraction, Policy, Retention
 from memorist.memory import Memory
 from memorist.providers.chat_model import ChatModel, Reply
@@ -42,7 +41,9 @@ from memorist.recall.fusion import Ranking
 from memorist.records.documents import Article, Compression, Note, Summary
 from memorist.records.memories import (
     Add,
+    Candidate,
     Change,
+    Claim,
     Expire,
     Fact,
     MemoryItem,

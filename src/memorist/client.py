@@ -45,7 +45,6 @@ from memorist.memory import Memory
 from memorist.namespaces import Articles, Entries, Facts, Jobs, Memories
 from memorist.operations import OPERATIONS, make_cursor
 from memorist.providers.http import MAX_SERVER_BYTES, PAGE, Connection, NotHereError, part
-from memorist.records.decode import from_json
 from memorist.records.documents import (
     Article,
     ArticleInfo,
@@ -70,7 +69,7 @@ from memorist.records.message import (
 )
 from memorist.records.query import NO_FILTERS, RECALL_DEADLINE_MS, Filters, Forgotten, Recall
 from memorist.records.scope import Scope
-from memorist.records.values import now
+from memorist.records.values import from_json, now
 from memorist.runtime import Runtime
 
 P = ParamSpec("P")

@@ -9,12 +9,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from memorist.errors import InvalidError, NotFoundError
-from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult
 from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
 from memorist.records.memories import (
     Add,
+    Candidate,
     Change,
+    Claim,
     Fact,
     Kind,
     MemoryItem,

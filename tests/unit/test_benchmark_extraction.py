@@ -20,7 +20,7 @@ from benchmarks.extraction import (
     wilson,
 )
 
-from memorist.lifecycle.candidate import Candidate, Claim
+from memorist.records.memories import Candidate, Claim
 
 NOON = datetime(2026, 3, 14, 12, tzinfo=UTC)
 HOME = Statement("lives in", "Graz")

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from memorist.errors import BadAnswerError, ProviderError
-from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.model import (
     UnusableError,
     answer_schema,
@@ -25,7 +24,7 @@ from memorist.lifecycle.model import (
 )
 from memorist.providers.chat_model import Reply, as_chat_model
 from memorist.providers.openai_chat import OpenAIChat
-from memorist.records.memories import Kind
+from memorist.records.memories import Candidate, Claim, Kind
 from memorist.records.message import LogEntry, Message, least_trusted
 from memorist.testing.model_server import FAILURES, ModelServer
 

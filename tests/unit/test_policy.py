@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from memorist.lifecycle.candidate import Candidate
 from memorist.lifecycle.policy import (
     classified,
     classify,
@@ -19,7 +18,7 @@ from memorist.lifecycle.policy import (
     surplus,
 )
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy
-from memorist.records.memories import MemoryItem
+from memorist.records.memories import Candidate, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 

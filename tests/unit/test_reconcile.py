@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from memorist.errors import ConflictError
 from memorist.language.text import single_valued_predicates
-from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.reconcile import (
     Neighbours,
     applied_to,
@@ -25,7 +24,9 @@ from memorist.lifecycle.reconcile import (
 from memorist.lifecycle.settings import DEFAULT_POLICY
 from memorist.records.memories import (
     Add,
+    Candidate,
     Change,
+    Claim,
     Expire,
     Fact,
     MemoryItem,

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from memorist import Message
-from memorist.lifecycle.candidate import Candidate
 from memorist.lifecycle.rules import extract
+from memorist.records.memories import Candidate
 
 SUNDAY = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

@@ -126,7 +126,7 @@ def language(code: str) -> Language:
 
     def pattern(*entries: str) -> re.Pattern[str]:
         filled = (_filled(line, parts) for lines in entries for line in lines_of(lines))
-        return _compiled(_edged(_any(filled), spaced))
+        return _compiled(_any(filled), spaced)
 
     space = r"\s+" if spaced else ""
     join = f"(?:{written['joins']}){space}"
@@ -180,10 +180,10 @@ def tags_of(text: str) -> tuple[str, ...]:
     return tuple(tags)[:_MOST_TAGS]
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """A compiled pattern. There are hundreds: other threads get a turn in between."""
-    time.sleep(0.0001)
-    return re.compile(pattern, re.IGNORECASE)
+def _compiled(pattern: str, spaced: bool) -> re.Pattern[str]:
+    """A compiled pattern, which may not begin or end inside a word of a language with spaces."""
+    time.sleep(0.0001)  # there are hundreds: other threads get a turn in between
+    return re.compile(rf"{_EDGE}(?:{pattern}){_EDGE}" if spaced else pattern, re.IGNORECASE)
 
 
 @cache
@@ -222,11 +222,11 @@ def _words(words: str) -> str:
 
 
 def _rules(
-    written: Iterable[Mapping[str, Any]], parts: Mapping[str, str], edge: bool
+    written: Iterable[Mapping[str, Any]], parts: Mapping[str, str], spaced: bool
 ) -> Iterable[Rule]:
     for rule in written:
         for given in lines_of(rule["says"]):
-            pattern = _compiled(_edged(_filled(given, parts), edge))
+            pattern = _compiled(_filled(given, parts), spaced)
             yield Rule(pattern=pattern, **{key: rule[key] for key in rule if key != "says"})
 
 
@@ -259,8 +259,3 @@ def lines_of(text: str) -> list[str]:
 
 def _any(patterns: Iterable[str]) -> str:
     return f"(?:{'|'.join(patterns)})"
-
-
-def _edged(pattern: str, edge: bool) -> str:
-    """The pattern, which may not begin or end inside a word."""
-    return rf"{_EDGE}(?:{pattern}){_EDGE}" if edge else pattern

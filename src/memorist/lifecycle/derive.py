@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memorist.lifecycle import model
-from memorist.lifecycle.candidate import Candidate
 from memorist.lifecycle.policy import classified, has_room, refusal
 from memorist.lifecycle.reconcile import (
     Neighbours,
@@ -21,7 +20,7 @@ from memorist.lifecycle.reconcile import (
 from memorist.lifecycle.rules import extract
 from memorist.lifecycle.settings import Extraction
 from memorist.lifecycle.tools import lessons
-from memorist.records.memories import Add, Change, Fact, MemoryItem, Restore, Retract
+from memorist.records.memories import Add, Candidate, Change, Fact, MemoryItem, Restore, Retract
 from memorist.records.message import Job, LogEntry, is_trusted
 from memorist.records.scope import Scope
 from memorist.store.base import Store

@@ -16,10 +16,9 @@ from memorist import metrics
 from memorist.errors import BadAnswerError, ProviderError, RecordError
 from memorist.language.likeness import Ground, is_grounded
 from memorist.language.unsafe import find_secrets, injections
-from memorist.lifecycle.candidate import Candidate, Claim
 from memorist.lifecycle.settings import Extraction
 from memorist.providers.chat_model import ChatModel, Reply, estimate_tokens_of
-from memorist.records.memories import Kind
+from memorist.records.memories import Candidate, Claim, Kind
 from memorist.records.message import LogEntry, is_trusted, least_trusted
 from memorist.records.values import UNSEEN, check_text, fold, json_line, shorten
 from memorist.store.base import Store

@@ -8,10 +8,9 @@ from datetime import datetime
 
 from memorist.language.lexicon import category_of, tags_of
 from memorist.language.unsafe import find_secrets
-from memorist.lifecycle.candidate import Candidate
 from memorist.lifecycle.reconcile import apply_changes
 from memorist.lifecycle.settings import DEFAULT_POLICY, Extraction, Policy
-from memorist.records.memories import Expire, MemoryItem, Promote
+from memorist.records.memories import Candidate, Expire, MemoryItem, Promote
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store

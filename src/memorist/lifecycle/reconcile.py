@@ -16,13 +16,15 @@ from typing import TypeVar
 
 from memorist.errors import ConflictError, LeaseLostError, NotFoundError
 from memorist.language.likeness import alike, contains
-from memorist.lifecycle.candidate import Candidate, Claim
+from memorist.language.text import is_single_valued
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy
 from memorist.lifecycle.tools import is_lesson
 from memorist.records.memories import (
     FIRST,
     Add,
+    Candidate,
     Change,
+    Claim,
     Expire,
     Fact,
     MemoryItem,
@@ -202,7 +204,8 @@ def resolve_claim(
         return [Expire(id=fact.id, at=since, reason="said to be over") for fact in ending]
     if holding_already := next((fact for fact in same if fact.holds(since)), None):
         return _restated(holding_already, since, candidate, new)
-    others = [fact for fact in rivals if claim.replaces and fact not in same]
+    replaces = is_single_valued(claim.predicate) if claim.single is None else claim.single
+    others = [fact for fact in rivals if replaces and fact not in same]
     holding = [fact for fact in others if _open_at(fact, since) or _gives_way(fact, candidate, new)]
     if not all(_may_change(candidate, fact) for fact in holding):
         return []

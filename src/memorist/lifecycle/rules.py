@@ -24,8 +24,7 @@ from memorist.language.text import (
     without_pasted,
 )
 from memorist.language.unsafe import find_secrets, injections
-from memorist.lifecycle.candidate import Candidate, Claim
-from memorist.records.memories import Kind
+from memorist.records.memories import Candidate, Claim, Kind
 from memorist.records.message import Message, is_trusted
 
 MAX_MESSAGE_CHARS = 6_000

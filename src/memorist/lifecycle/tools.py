@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from memorist.language.unsafe import find_secrets, injections
-from memorist.lifecycle.candidate import Candidate
+from memorist.records.memories import Candidate
 from memorist.records.message import LogEntry, least_trusted
 
 SUCCESS_IMPORTANCE = 0.7

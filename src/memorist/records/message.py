@@ -233,13 +233,11 @@ class Remembered:
 
 def to_messages(given: MessageLike | Iterable[MessageLike]) -> list[Message]:
     """Messages, from one or several in any form that is accepted."""
-    if isinstance(given, Message | str | dict):
+    if isinstance(given, Message | str | Mapping):
         given = [given]
-    elif not isinstance(given, list | tuple):
-        if not isinstance(given, Iterable):
-            kind = type(given).__name__
-            raise InvalidError(f"give messages, dicts with a role, or text, not {kind}")
-        given = [given] if isinstance(given, Mapping) else list(given)
+    elif not isinstance(given, Iterable):
+        kind = type(given).__name__
+        raise InvalidError(f"give messages, dicts with a role, or text, not {kind}")
     return [one if isinstance(one, Message) else _to_message(one) for one in given]
 
 
