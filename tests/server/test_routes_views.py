@@ -339,3 +339,11 @@ def test_keys_are_for_admins_of_their_own_tenant(api: Api) -> None:
     assert made not in str(get(api.stranger, "/api/keys"))
     assert api.stranger.delete(f"/api/keys/{made}").status_code == 404
     post(api.stranger, f"/api/keys/{made}/rotate", status=404)
+
+
+def test_an_unknown_kind_of_read_is_refused_without_its_words(api: Api) -> None:
+    for op in ("SECRET", "SECRET\n'x'"):
+        answer = api.ada.post("/api/entries/batch", json={"asks": [{"op": op}]})
+        assert answer.status_code == 422
+        assert "SECRET" not in answer.text
+        assert "'search'" in answer.json()["detail"]

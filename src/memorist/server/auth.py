@@ -1,8 +1,5 @@
 """Authentication: API keys, tokens, and the guard that checks both.
 
-    new = Keys(memory.keys).create(tenant="acme", user="ada")   # new.text is stored nowhere
-    Guard(memory.keys).authenticate(f"Bearer {new.text}")  # Principal(tenant="acme", user="ada")
-
 A key is `mk_<id>_<secret>`. Only its SHA-256 is stored, and it is looked up with every request,
 so that a revoked key is refused at once, on every server.
 """
@@ -16,7 +13,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from memorist.config import Settings
 from memorist.errors import (
@@ -29,6 +26,9 @@ from memorist.errors import (
 from memorist.namespaces import ApiKeys
 from memorist.records.scope import ApiKey, check_tenant
 from memorist.records.values import now
+
+if TYPE_CHECKING:  # tokens need an extra, keys do not
+    from memorist.server.http.tokens import JwtTokens
 
 MAX_CHARS = 8_192  # of an Authorization header
 MAX_LIFETIME = timedelta(days=36_500)
@@ -53,20 +53,13 @@ class Principal:
         return self.user is None
 
 
-class Tokens(Protocol):
-    """Tokens that another application signs."""
-
-    def read(self, token: str) -> Principal:
-        """The caller whose token it is; raises UnauthorizedError if the token is not valid."""
-
-
 class Guard:
     """Authenticates callers by the `Authorization` header."""
 
     open = False  # whether nobody needs a key
 
     def __init__(
-        self, keys: ApiKeys, tokens: Tokens | None = None, *, clock: Callable[[], datetime] = now
+        self, keys: ApiKeys, tokens: JwtTokens | None = None, *, clock: Callable[[], datetime] = now
     ) -> None:
         self._keys = keys
         self._tokens = tokens
@@ -180,7 +173,7 @@ class Keys:
 def build_guard(keys: ApiKeys, settings: Settings) -> Guard:
     """The guard of a server: API keys, and tokens if the settings say how to check them."""
     if settings.jwt_key or settings.jwt_jwks_url:
-        from memorist.server.http.tokens import JwtTokens  # only here: keys need no extra
+        from memorist.server.http.tokens import JwtTokens
 
         return Guard(keys, JwtTokens.of(settings))
     if settings.jwt_issuer or settings.jwt_audience:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,9 +34,8 @@ from memorist.errors import (
 from memorist.memory import Memory
 from memorist.providers.chat_model import open_langchain_model, openai_name
 from memorist.providers.images import refuse_image
-from memorist.records.message import LogEntry, Message
+from memorist.records.message import Message
 from memorist.records.query import Recall
-from memorist.records.scope import Scope
 from memorist.records.values import check_text, new_id, reply_id
 from memorist.views.library import Library
 
@@ -62,19 +61,15 @@ question_id: ContextVar[str | None] = ContextVar("question_id", default=None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatSettings:
-    """The agent's prompt, window and memory tools, and the time limits of a chat.
-
-    `deadline_ms` is recall's. A stream without events sends a comment each `heartbeat_s`. A
-    request for a question that is being answered waits `patience_s` for the end of that.
-    """
+    """The agent's prompt, window and memory tools, and the time limits of a chat."""
 
     system: str = SYSTEM
     window: Window = WINDOW
     tools: Sequence[str] = TOOLS
-    deadline_ms: float | None = 50.0
+    deadline_ms: float | None = 50.0  # of recall
     longest_s: float = 600.0
-    heartbeat_s: float = 15.0
-    patience_s: float = 10.0
+    heartbeat_s: float = 15.0  # after which a stream without events sends a comment
+    patience_s: float = 10.0  # to wait for the running answer to a question that is sent again
 
 
 DEFAULT = ChatSettings()
@@ -104,44 +99,40 @@ class ReplyState(NamedTuple):
     answer: Message | None = None
 
 
-def new_question(
+def chat_question(
     memory: Memory,
-    text: str,
+    text: str | None,
+    asked_id: str | None,
     *,
     user: str,
     agent: str | None = None,
     session: str | None = None,
-    asked_id: str | None = None,
 ) -> ChatQuestion:
-    """A message as a question; with an `asked_id` it may be one that was sent before."""
-    message = Message("user", text, message_id=new_id() if asked_id is None else asked_id)
-    scope = memory.scope(user=user)
-    for entry in memory.messages.get(scope, [message.message_id]) if asked_id is not None else ():
-        chat = _chat_of(memory, scope, entry)  # the active session may be another by now
-        same_agent = chat.session.scope.agent == (agent or "")
-        if not same_agent or entry.message.content != text or entry.message.role != "user":
-            raise ConflictError("this asked_id is the id of another message")
-        return ChatQuestion(chat, message, is_known=True)
-    chat = memory.session(user=user, agent=agent, claimed=session)
-    return ChatQuestion(chat, message, is_known=asked_id is not None)
-
-
-def stored_question(memory: Memory, scope: Scope, asked_id: str) -> ChatQuestion:
-    """The question that is stored under an id in the scope."""
-    entries = memory.messages.get(scope, [asked_id])
-    if not entries:
+    """The message to be answered, in its conversation; without a text, the stored one of an id."""
+    if text is None and asked_id is None:
+        raise InvalidError("message is missing; or give the asked_id of a stored one")
+    if text is not None and not text.strip():
+        raise InvalidError("message must say something")
+    # With a text, it may be stored in another session than the one that is active by now.
+    place = {"agent": agent, "session": session} if text is None else {}
+    scope = memory.scope(user=user, **place)
+    entries = memory.messages.get(scope, [asked_id]) if asked_id is not None else []
+    if not entries and text is None:
         raise NotFoundError("asked_id names no message of this user, agent and session")
-    if len(entries) > 1:
+    if not entries:
+        message = Message("user", text, message_id=new_id() if asked_id is None else asked_id)
+        chat = memory.session(user=user, agent=agent, claimed=session)
+        return ChatQuestion(chat, message, is_known=asked_id is not None)
+    if text is None and len(entries) > 1:
         raise ConflictError("several sessions hold a message with this id; name the session_id")
     message = entries[0].message
+    [stored_in] = memory.sessions(user=user, session=entries[0].session_id)
+    found = message.content, message.role, stored_in.scope.agent
+    if text is not None and found != (text, "user", agent or ""):
+        raise ConflictError("this asked_id is the id of another message")
     if message.role != "user" or not isinstance(message.content, str) or message.images:
         raise InvalidError("asked_id names a message that is no text of the user's")
-    return ChatQuestion(_chat_of(memory, scope, entries[0]), message, is_known=True)
-
-
-def _chat_of(memory: Memory, scope: Scope, entry: LogEntry) -> Chat:
-    [session] = memory.sessions(user=scope.user, session=entry.session_id)
-    return Chat(memory, session)
+    return ChatQuestion(Chat(memory, stored_in), message, is_known=True)
 
 
 def reply_state(memory: Memory, question: ChatQuestion) -> ReplyState:
@@ -160,34 +151,22 @@ def reply_state(memory: Memory, question: ChatQuestion) -> ReplyState:
     return ReplyState(last + 1, None if reply.tool_calls else reply)
 
 
-def is_stored(memory: Memory, question: ChatQuestion) -> bool:
-    """Whether the question can be asked again by its id."""
-    try:
-        return bool(memory.messages.get(question.chat.session.scope, [question.id]))
-    except MemoristError:
-        return False
-
-
 @dataclass
 class ChatRuntime:
-    """Answers questions with a model, or without one says what it would have been sent.
-
-    There is one agent for all users of a tenant; whose memory a run is about, the run says.
-    """
+    """Answers questions with a model, or without one says what it would have been sent."""
 
     model: Any = None
     settings: ChatSettings = DEFAULT
-    _agents: OrderedDict[str, ReactAgent] = field(default_factory=OrderedDict)
     _running: dict[tuple[str, str, str], asyncio.Task[None]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def __post_init__(self) -> None:
+        self._agent = lru_cache(MOST_TENANTS)(self._make_agent)
+
     @classmethod
-    def of(cls, settings: Settings, chat_settings: ChatSettings = DEFAULT) -> ChatRuntime:
+    def of(cls, settings: Settings, default: ChatSettings = DEFAULT) -> ChatRuntime:
         """With the model, window and prompt of the settings; ConfigError where they are wrong."""
-        window = window_of(settings, chat_settings.window)
-        system = system_of(settings, chat_settings.system, window)
-        chat_settings = replace(chat_settings, window=window, system=system)
-        return cls(open_chat_model(settings), chat_settings)
+        return cls(settings=chat_settings(settings, default), model=open_chat_model(settings))
 
     async def earlier_reply(self, memory: Memory, question: ChatQuestion) -> ReplyState:
         """What was replied to a question that is sent again; a running answer is waited for."""
@@ -212,20 +191,14 @@ class ChatRuntime:
                 read_image=refuse_image,
             )
         except WindowError:
-            size = settings.window.max_tokens
-            raise WindowError(
-                f"the message does not fit a window of {size:,} tokens{CURE}"
-            ) from None
+            text = f"the message does not fit a window of {settings.window.max_tokens:,} tokens"
+            raise WindowError(text + CURE) from None
         return replace(context, recall=best_of(context.recall, question.id))
 
     async def answer(
         self, memory: Memory, question: ChatQuestion, next_number: int = 0
     ) -> AsyncGenerator[Any, None]:
-        """The agent's events as they happen; the last is its response.
-
-        A reader that stops listening ends the work; what was said by then is stored. A question
-        has one running answer at a time.
-        """
+        """The agent's events; a reader that stops ends the work, and what was said is stored."""
         if question.key in self._running:
             raise ConflictError(BUSY)
         queue: asyncio.Queue[Any] = asyncio.Queue(MOST_QUEUED)
@@ -255,7 +228,7 @@ class ChatRuntime:
         scope, end = question.chat.session.scope, None
         try:
             async with asyncio.timeout(self.settings.longest_s):
-                agent = await in_thread(self._agent, memory)
+                agent = await in_thread(self._agent_of, memory)
                 question_id.set(question.id)  # of this task, and of all that it starts
                 events = agent.astream(
                     str(question.message.content),
@@ -268,21 +241,14 @@ class ChatRuntime:
                 async with aclosing(events):
                     async for event in events:
                         await queue.put(event)
-        except MemoristError as error:
-            end = error
         except Exception as error:  # noqa: BLE001 - whatever the model or its client does
-            end = _model_failure(error)
+            end = error if isinstance(error, MemoristError) else _model_failure(error)
         await queue.put(end)
 
-    def _agent(self, memory: Memory) -> ReactAgent:
-        """The agent of a tenant; it keeps what could not be stored yet."""
+    def _agent_of(self, memory: Memory) -> ReactAgent:
+        """The one agent of a tenant, which keeps what could not be stored yet."""
         with self._lock:
-            if memory.tenant_name not in self._agents:
-                self._agents[memory.tenant_name] = self._make_agent(memory)
-            self._agents.move_to_end(memory.tenant_name)
-            while len(self._agents) > MOST_TENANTS:
-                self._agents.popitem(last=False)
-            return self._agents[memory.tenant_name]
+            return self._agent(memory)
 
     def _make_agent(self, memory: Memory) -> ReactAgent:
         from memorist.agents.react import ReactAgent
@@ -341,11 +307,7 @@ def _model_failure(error: Exception) -> MemoristError:
 
 
 def open_chat_model(settings: Settings) -> Any | None:
-    """The LangChain model of MEMORIST_MODEL, _MODEL_URL and _MODEL_KEY; None where none is named.
-
-    "openai:name", or any name with a URL, is asked in OpenAI's format; else LangChain opens
-    "provider:name" by the package of that provider.
-    """
+    """The LangChain model of MEMORIST_MODEL, _MODEL_URL and _MODEL_KEY, if one is named."""
     if not settings.model:
         return None
     model = openai_name(settings.model, settings.model_url)
@@ -370,26 +332,22 @@ def open_chat_model(settings: Settings) -> Any | None:
         ) from None
 
 
-def window_of(settings: Settings, default: Window) -> Window:
-    """The window of MEMORIST_MODEL_WINDOW tokens, counted as the model counts; or the default."""
-    window = replace(default, model=default.model or settings.model.rpartition(":")[2])
-    text = settings.model_window
-    if not text:
-        return window
-    size = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
-    if size < LEAST_WINDOW:
-        raise ConfigError(
-            f"MEMORIST_MODEL_WINDOW is a number of tokens, and at least {LEAST_WINDOW:,}"
-        )
-    return replace(window, max_tokens=size, answer_tokens=min(default.answer_tokens, size // 4))
-
-
-def system_of(settings: Settings, default: str, window: Window) -> str:
-    """The prompt of MEMORIST_SYSTEM, or the default."""
-    if not settings.system.strip():
-        return default
+def chat_settings(settings: Settings, default: ChatSettings = DEFAULT) -> ChatSettings:
+    """The default with the window of MEMORIST_MODEL_WINDOW and the prompt of MEMORIST_SYSTEM."""
+    window = default.window
+    window = replace(window, model=window.model or settings.model.rpartition(":")[2])
+    if text := settings.model_window:
+        size = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
+        if size < LEAST_WINDOW:
+            raise ConfigError(
+                f"MEMORIST_MODEL_WINDOW is a number of tokens, and at least {LEAST_WINDOW:,}"
+            )
+        answer_tokens = min(window.answer_tokens, size // 4)
+        window = replace(window, max_tokens=size, answer_tokens=answer_tokens)
+    if not (system := settings.system).strip():
+        return replace(default, window=window)
     try:
-        system = check_text(settings.system, "MEMORIST_SYSTEM", InvalidError)
+        check_text(system, "MEMORIST_SYSTEM", InvalidError)
     except InvalidError as error:
         raise ConfigError(str(error)) from None
     size = TokenCounter(window.counts_with()).request([{"role": "system", "content": system}])
@@ -398,4 +356,4 @@ def system_of(settings: Settings, default: str, window: Window) -> str:
             f"MEMORIST_SYSTEM takes {size:,} tokens, more than half of the window; shorten it "
             "or raise MEMORIST_MODEL_WINDOW"
         )
-    return system
+    return replace(default, window=window, system=system)

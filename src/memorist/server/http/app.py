@@ -7,8 +7,8 @@ import signal
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,7 +43,7 @@ from memorist.server.http.middleware import (
     TrustedOrigins,
 )
 from memorist.server.http.openapi import PROBLEMS, describe
-from memorist.server.http.problems import on_error, on_http, on_invalid, on_too_deep
+from memorist.server.http.problems import on_error, on_http, on_invalid
 from memorist.server.http.routes import router
 from memorist.server.mcp.http import McpApp
 
@@ -60,17 +60,14 @@ class Limits:
     burst: int = 200
     at_once: int = MAX_CONCURRENT
     failures_per_s: float = 10.0
-    hosts: Sequence[str] = field(default=())
-    origins: Sequence[str] = field(default=())
-
-
-DEFAULT_LIMITS = Limits()
+    hosts: Sequence[str] = ()
+    origins: Sequence[str] = ()
 
 
 def build_app(
     memory: Memory,
     guard: Guard,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits = Limits(),  # noqa: B008 - it is frozen
     *,
     chats: ChatRuntime | None = None,
     owned: bool = False,
@@ -80,8 +77,15 @@ def build_app(
     `chats` has the model that answers; without one, chat says so. With `owned`, the memory is
     warmed up at startup and closed at shutdown.
     """
-    app = _routes(memory, chats or ChatRuntime(), owned, limits.body_bytes)
-    return _with_middleware(app, guard, limits)
+    app: ASGIApp = _routes(memory, chats or ChatRuntime(), owned, limits.body_bytes)
+    app = BodyLimit(app, max_bytes=limits.body_bytes)
+    app = ConcurrencyLimit(app, max_concurrent=limits.at_once)
+    app = RateLimit(app, TokenBuckets(limits.requests_per_s, limits.burst))
+    app = Authenticate(app, guard)
+    app = LoginThrottle(app, TokenBuckets(limits.failures_per_s, 5 * limits.failures_per_s))
+    app = TrustedOrigins(app, origins=limits.origins)
+    app = TrustedHosts(app, hosts=limits.hosts)
+    return RequestIdMiddleware(app)  # the first that a request meets
 
 
 def _routes(memory: Memory, chats: ChatRuntime, owned: bool, body_bytes: int) -> FastAPI:
@@ -90,7 +94,9 @@ def _routes(memory: Memory, chats: ChatRuntime, owned: bool, body_bytes: int) ->
 
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
-        _size_thread_pools()
+        # The thread pools hold more than one caller's requests, so that others get a thread.
+        asyncio.get_running_loop().set_default_executor(WorkerThreads(THREADS))
+        current_default_thread_limiter().total_tokens = THREADS
         await in_thread(app.openapi)  # takes a second, which no client should wait for
         if owned:
             _watch_signals(app.state.stopping)
@@ -110,31 +116,23 @@ def _routes(memory: Memory, chats: ChatRuntime, owned: bool, body_bytes: int) ->
         lifespan=alive,
         redirect_slashes=False,
         responses=PROBLEMS,
+        exception_handlers={
+            MemoristError: on_error,
+            HTTPException: on_http,
+            RequestValidationError: on_invalid,
+            RecursionError: on_error,
+            Exception: on_error,  # otherwise the framework answers in a form of its own
+        },
     )
     app.state.memory = memory
     app.state.stopping = asyncio.Event()  # ends responses that stream for long
     app.state.chats = chats
     app.state.memory_of_tenant = memory_of_tenant
-    handlers: dict[Any, Any] = {
-        MemoristError: on_error,
-        HTTPException: on_http,
-        RequestValidationError: on_invalid,
-        RecursionError: on_too_deep,
-        Exception: on_error,  # otherwise the framework answers in a form of its own
-    }
-    for kind, handler in handlers.items():
-        app.add_exception_handler(kind, handler)
     app.include_router(router)
     app.mount("/web", StaticFiles(directory=WEB), name="web")
     app.add_route("/mcp", cast(Any, mcp), include_in_schema=False)  # an app, as Starlette allows
     describe(app)
     return app
-
-
-def _size_thread_pools() -> None:
-    """Make the pools larger than one caller's concurrency limit, so that others get a thread."""
-    asyncio.get_running_loop().set_default_executor(WorkerThreads(THREADS))
-    current_default_thread_limiter().total_tokens = THREADS
 
 
 def _watch_signals(stopping: asyncio.Event) -> None:
@@ -143,25 +141,10 @@ def _watch_signals(stopping: asyncio.Event) -> None:
     if threading.current_thread() is not threading.main_thread():
         return  # only the main thread gets signals
 
-    def with_notice(handler: Any) -> Any:
-        def handle(number: int, frame: Any) -> None:
-            loop.call_soon_threadsafe(stopping.set)
-            handler(number, frame)
-
-        return handle
+    def handle(handler: Any, number: int, frame: Any) -> None:
+        loop.call_soon_threadsafe(stopping.set)
+        handler(number, frame)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         if callable(handler := signal.getsignal(number)):
-            signal.signal(number, with_notice(handler))
-
-
-def _with_middleware(app: ASGIApp, guard: Guard, limits: Limits) -> ASGIApp:
-    """The middleware; the last one here is the first that a request meets."""
-    app = BodyLimit(app, max_bytes=limits.body_bytes)
-    app = ConcurrencyLimit(app, max_concurrent=limits.at_once)
-    app = RateLimit(app, TokenBuckets(limits.requests_per_s, limits.burst))
-    app = Authenticate(app, guard)
-    app = LoginThrottle(app, TokenBuckets(limits.failures_per_s, 5 * limits.failures_per_s))
-    app = TrustedOrigins(app, origins=limits.origins)
-    app = TrustedHosts(app, hosts=limits.hosts)
-    return RequestIdMiddleware(app)
+            signal.signal(number, partial(handle, handler))

@@ -37,7 +37,6 @@ CREDENTIAL = re.compile(
     rb"bearer +(mk_[0-9a-f]{16}_[\w-]{43}|[\w-]+\.[\w-]+\.[\w-]*) *", re.IGNORECASE
 )
 
-Clock = Callable[[], float]
 Caller = tuple[str, ...]
 
 
@@ -52,7 +51,7 @@ class TokenBuckets:
         per_s: float,
         burst: float,
         *,
-        clock: Clock = time.monotonic,
+        clock: Callable[[], float] = time.monotonic,
         max_callers: int = MAX_CALLERS,
     ) -> None:
         self._per_s = per_s
@@ -227,7 +226,9 @@ class ConcurrencyLimit:
         if who is None or not self._max_concurrent:
             await self._app(scope, receive, send)
             return
-        slot = await self._acquire(who, _is_stream(scope))
+        # To follow a message's updates may take minutes, but hardly any work.
+        stream = scope.get("method") == "GET" and str(scope["path"]).endswith("/updates")
+        slot = await self._acquire(who, stream)
         if slot is None:
             error = RateLimitedError("too many requests at once; wait for answers, then retry")
             await refuse(error, scope, receive, send)
@@ -257,8 +258,3 @@ class ConcurrencyLimit:
         finally:
             slots.waiting -= 1
         return Slot(slots.release)
-
-
-def _is_stream(scope: Scope) -> bool:
-    """Whether the request follows a message's updates, which may last for minutes."""
-    return scope.get("method") == "GET" and str(scope["path"]).endswith("/updates")

@@ -41,6 +41,10 @@ DESCRIPTIVE_KEYS = {
     *FORMAT_KEYS, "type", "source_type", "detail", "filename", "name", "title", "id", "text",
     "alt_text", "context", "display_name", "displayName", "transcript", "ttl",
 }  # fmt: skip
+REFUSED = (
+    "a content part is refused: send text, tool calls and results, or media as data URLs or "
+    "as base64 data with a media type; URLs and paths are not read"
+)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]*={0,2}\s*")
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+[;,]")
 
@@ -77,8 +81,8 @@ def _check_part(part: Any) -> None:
         elif kind.endswith(TOOL_SUFFIXES):
             for name in TOOL_RESULTS:
                 check_content(part.get(name))
-        elif not (part.keys() <= TEXT_KEYS if kind in TEXT_TYPES else _is_untyped_text(part)):
-            raise _refused()
+        elif not part.keys() <= (TEXT_KEYS if kind in TEXT_TYPES else UNTYPED_TEXT):
+            raise ImageError(REFUSED)
 
 
 def _is_media(part: Mapping[str, Any]) -> bool:
@@ -86,10 +90,6 @@ def _is_media(part: Mapping[str, Any]) -> bool:
     if not kind:
         return any(isinstance(part[name], Mapping) for name in part.keys() & UNTYPED_MEDIA)
     return kind in MEDIA_TYPES
-
-
-def _is_untyped_text(part: Mapping[str, Any]) -> bool:
-    return "type" not in part and part.keys() <= UNTYPED_TEXT
 
 
 def _type(part: Mapping[str, Any]) -> str:
@@ -114,7 +114,7 @@ def _check_value(value: Any, name: str, format_: str, path: str) -> None:
         for item in value:
             _check_value(item, "", "", path)
     elif isinstance(value, str) and not _is_bytes(value, name, format_, path):
-        raise _refused()
+        raise ImageError(REFUSED)
 
 
 def _is_bytes(value: str, name: str, format_: str, path: str) -> bool:
@@ -123,10 +123,3 @@ def _is_bytes(value: str, name: str, format_: str, path: str) -> bool:
     if "image" in path:
         return value.startswith("data:image/")
     return _DATA_URL.match(value) is not None
-
-
-def _refused() -> ImageError:
-    return ImageError(
-        "a content part is refused: send text, tool calls and results, or media as data URLs or "
-        "as base64 data with a media type; URLs and paths are not read"
-    )

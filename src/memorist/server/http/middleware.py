@@ -13,6 +13,7 @@ import re
 import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -51,6 +52,14 @@ SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 # Headers of proxies. Behind one, others than the local user can connect.
 PROXY_HEADERS = (b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip")
 AUTH_THREADS = 4
+CORS: dict[str, Any] = {
+    "allow_methods": ("GET", "POST", "PUT", "PATCH", "DELETE"),
+    "allow_headers": (
+        "Authorization", "If-Match", "Last-Event-ID", "Mcp-Protocol-Version", "Mcp-Session-Id",
+        "X-Request-Id",
+    ),
+    "expose_headers": ("ETag", "Mcp-Session-Id", "Retry-After", "X-Request-Id"),
+}  # fmt: skip
 MAX_BYTES = 8 * 1024 * 1024
 BODY_TIMEOUT_S = 60.0
 JSON_TYPE = re.compile(
@@ -79,7 +88,12 @@ class RequestIdMiddleware:
             started = True
             if message["type"] in ("http.response.start", "websocket.http.response.start"):
                 message.setdefault("headers", [])
-                _add_headers(MutableHeaders(scope=message), id_, scope["path"])
+                headers = MutableHeaders(scope=message)
+                del headers["server"]
+                headers.update({**SECURITY_HEADERS, "x-request-id": id_})
+                is_static = scope["path"].startswith(STATIC_FOLDER)
+                if not is_static and "no-store" not in headers.get("cache-control", ""):
+                    headers["cache-control"] = "no-store"
             await send(message)
 
         try:
@@ -98,13 +112,6 @@ def request_id(sent: list[bytes]) -> str:
     if len(sent) == 1 and SAFE_ID.fullmatch(sent[0]):
         return sent[0].decode()
     return uuid.uuid4().hex
-
-
-def _add_headers(headers: MutableHeaders, request_id: str, path: str) -> None:
-    del headers["server"]
-    headers.update({**SECURITY_HEADERS, "x-request-id": request_id})
-    if not path.startswith(STATIC_FOLDER) and "no-store" not in headers.get("cache-control", ""):
-        headers["cache-control"] = "no-store"
 
 
 class CheckMiddleware:
@@ -154,43 +161,21 @@ class TrustedOrigins(CheckMiddleware):
         self._origins = frozenset(origin.lower() for origin in origins)
         for origin in self._origins:
             if ORIGIN.fullmatch(origin) is None:
-                raise ConfigError(
-                    f"{origin!r} is not an origin; write it like https://app.example.com"
-                )
-        super().__init__(_with_cors(app, self._origins) if self._origins else app)
+                raise ConfigError(f"{origin!r} is not an origin like https://app.example.com")
+        super().__init__(CORSMiddleware(app, self._origins, **CORS) if self._origins else app)
 
     async def check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
-        sent = headers.getlist("origin")
-        if sent and not (len(sent) == 1 and self._is_trusted(sent[0].lower(), headers)):
+        sent, host = headers.getlist("origin"), headers.get("host", "").lower()
+        origin = sent[0].lower() if len(sent) == 1 else ""
+        trusted = origin in (f"http://{host}", f"https://{host}", *self._origins)
+        if sent and not trusted and not LOOPBACK_PAGE.fullmatch(origin):
             raise ForbiddenError(
                 "pages of this origin may not ask this server; start it with --allow-origin"
             )
         cross_site = headers.get("sec-fetch-site", "").strip().lower() == "cross-site"
         if not sent and cross_site and scope.get("method") not in SAFE_METHODS:
             raise ForbiddenError("a page of another site may not do this")
-
-    def _is_trusted(self, origin: str, headers: Headers) -> bool:
-        host = headers.get("host", "").lower()
-        same_origin = origin in (f"http://{host}", f"https://{host}")
-        return same_origin or origin in self._origins or bool(LOOPBACK_PAGE.fullmatch(origin))
-
-
-def _with_cors(app: ASGIApp, origins: frozenset[str]) -> ASGIApp:
-    return CORSMiddleware(
-        app,
-        allow_origins=origins,
-        allow_methods=("GET", "POST", "PUT", "PATCH", "DELETE"),
-        allow_headers=(
-            "Authorization",
-            "If-Match",
-            "Last-Event-ID",
-            "Mcp-Protocol-Version",
-            "Mcp-Session-Id",
-            "X-Request-Id",
-        ),
-        expose_headers=("ETag", "Mcp-Session-Id", "Retry-After", "X-Request-Id"),
-    )
 
 
 class Authenticate(CheckMiddleware):
@@ -287,19 +272,17 @@ def is_json(scope: Scope) -> bool:
 
 def _receive_within(receive: Receive, timeout_s: float) -> Receive:
     """A `receive` that raises 408 if the whole body has not arrived in time."""
-    deadline = asyncio.get_running_loop().time() + timeout_s
-    complete = False
+    deadline: float | None = asyncio.get_running_loop().time() + timeout_s
 
     async def receive_in_time() -> Message:
-        nonlocal complete
-        if complete:  # the app waits for the client to disconnect
-            return await receive()
+        nonlocal deadline
         try:
             async with asyncio.timeout_at(deadline):
                 message = await receive()
         except TimeoutError:
             raise HTTPException(408) from None
-        complete = not message.get("more_body", False)
+        if not message.get("more_body", False):
+            deadline = None  # from now on the app waits for the client to disconnect
         return message
 
     return receive_in_time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -23,10 +23,7 @@ MAX_FIELDS = 10  # that a problem names
 RETRY_AFTER_S = 1
 # What the framework itself refuses: codes and texts of ours in place of its own.
 FRAMEWORK_ERRORS = {
-    400: (
-        "bad_request",
-        "the request cannot be read; is the body JSON, and not nested too deeply?",
-    ),
+    400: ("bad_request", "the request cannot be read; is the body JSON, not nested too deeply?"),
     404: ("not_found", "there is nothing at this address"),
     405: ("method_not_allowed", "this address does not take this method"),
     408: ("too_slow", "the body came too slowly"),
@@ -63,14 +60,16 @@ async def refuse(error: Exception, scope: Scope, receive: Receive, send: Send) -
     await problem_response(error, request_id_of(scope))(scope, receive, send)
 
 
-def problem_response(
-    error: Exception, request_id: str, more: Mapping[str, str] | None = None
-) -> Response:
+def problem_response(error: Exception, request_id: str, **members: Any) -> Response:
     """The response to an error; one that is not ours is described by its status only."""
     status, code = _status_and_code(error)
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    if isinstance(error, RateLimitedError):
+        headers = {"Retry-After": str(math.ceil(error.retry_after_s))}
+    elif status == 503:
+        headers = {"Retry-After": str(RETRY_AFTER_S)}
     detail = str(error) if isinstance(error, MemoristError) else ""
-    headers = _headers(error, status)
-    return problem(status, code, detail, request_id, headers=headers, more=more)
+    return problem(status, code, detail, request_id, headers, **members)
 
 
 def problem(
@@ -78,33 +77,30 @@ def problem(
     code: str,
     detail: str,
     request_id: str,
-    *,
     headers: Mapping[str, str] | None = None,
-    fields: Sequence[Mapping[str, str]] = (),
-    more: Mapping[str, str] | None = None,
+    **members: Any,
 ) -> Response:
-    """A problem document as a response, on one line; `more` are members of its own kind."""
-    document: dict[str, Any] = {
+    """A problem document as a response, on one line; `members` are those of its own kind."""
+    document = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
         "code": code,
         "request_id": request_id,
+        **members,
     }
-    if fields:
-        document["fields"] = list(fields)
-    body = json.dumps({**document, **(more or {})}, ensure_ascii=False).encode()
+    body = json.dumps(document, ensure_ascii=False).encode()
     return Response(body, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
 
 
-async def on_error(
-    request: Request, error: Exception, more: Mapping[str, str] | None = None
-) -> Response:
+async def on_error(request: Request, error: Exception, **members: Any) -> Response:
     """The response to what a route raised."""
+    if isinstance(error, RecursionError):  # the JSON of the body, which is read recursively
+        error = InvalidError("the JSON nests too deeply")
     if _status_and_code(error)[0] >= 500:
         log.warning("%s: %s", request_id_of(request.scope), type(error).__name__)
-    return problem_response(error, request_id_of(request.scope), more)
+    return problem_response(error, request_id_of(request.scope), **members)
 
 
 async def on_invalid(request: Request, error: Exception) -> Response:
@@ -122,29 +118,15 @@ async def on_invalid(request: Request, error: Exception) -> Response:
     return problem(422, "invalid", detail, id_, fields=fields)
 
 
-async def on_too_deep(request: Request, error: Exception) -> Response:
-    """The response to JSON that nests deeper than Python's recursion limit."""
-    return problem_response(InvalidError("the JSON nests too deeply"), request_id_of(request.scope))
-
-
 async def on_http(request: Request, error: Exception) -> Response:
     """The response to what the framework itself refuses."""
     assert isinstance(error, HTTPException)
     code, detail = FRAMEWORK_ERRORS.get(error.status_code, ("http", ""))
-    id_ = request_id_of(request.scope)
-    return problem(error.status_code, code, detail, id_, headers=error.headers)
+    return problem(error.status_code, code, detail, request_id_of(request.scope), error.headers)
 
 
 def _status_and_code(error: Exception) -> tuple[int, str]:
     return (error.status, error.code) if isinstance(error, HttpError) else code_of(error)
-
-
-def _headers(error: Exception, status: int) -> dict[str, str]:
-    if isinstance(error, RateLimitedError):
-        return {"Retry-After": str(math.ceil(error.retry_after_s))}
-    if status == 503:
-        return {"Retry-After": str(RETRY_AFTER_S)}
-    return {"WWW-Authenticate": "Bearer"} if status == 401 else {}
 
 
 def _known_names(request: Request, place: str) -> list[str]:
@@ -159,8 +141,10 @@ def _known_names(request: Request, place: str) -> list[str]:
 
 
 def _field(error: Mapping[str, Any]) -> dict[str, str]:
-    """The path of a wrong field, and what is wrong; a name the client made up is not repeated."""
-    path, kind = error["loc"], str(error["type"])
+    """The path of a wrong field, and what is wrong; nothing the client made up is repeated."""
+    path, kind, text = error["loc"], str(error["type"]), error["msg"]
     known = path[:-1] if kind == "extra_forbidden" else path
     parts = [str(part) for part in known if isinstance(part, int) or str(part).isidentifier()]
-    return {"field": ".".join(parts[:6]), "kind": kind, "says": error["msg"]}
+    if kind == "union_tag_invalid":  # whose text quotes the tag
+        text = f"{error['ctx']['discriminator']} should be {error['ctx']['expected_tags']}"
+    return {"field": ".".join(parts[:6]), "kind": kind, "says": text}

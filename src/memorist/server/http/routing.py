@@ -1,38 +1,45 @@
-"""Routes from the table of operations, which the client reads too."""
+"""What every route has: its place in the table of operations, and the caller with their memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar, get_type_hints
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar, get_type_hints
 from urllib.parse import unquote_to_bytes
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Query
 from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
-from starlette.types import Scope
+from starlette.types import Scope as AsgiScope
 
-from memorist.errors import InvalidError
+from memorist.errors import ForbiddenError, InvalidError
+from memorist.memory import Memory
 from memorist.operations import OPERATIONS
+from memorist.records.scope import Scope
+from memorist.server.auth import Principal
 from memorist.server.http.openapi import example_response
+from memorist.server.http.schemas import UserRequest
 
+T = TypeVar("T")
+FromQuery = Annotated[T, Query()]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 SLASH = "\udc2f"  # stands for an escaped slash; no decoded text contains it
 
 
 class ApiRoute(APIRoute):
-    """A route whose path parts may hold slashes (`%2F`), and that refuses unknown queries.
+    """A route whose path parts may hold slashes (`%2F`); one without a query refuses any."""
 
-    Queries with names are checked by their models; this refuses any query of other routes.
-    """
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+    def matches(self, scope: AsgiScope) -> tuple[Match, AsgiScope]:
         """Match the path part by part, before escaped slashes are decoded."""
         raw: bytes = scope.get("raw_path") or b""
         if b"%2f" not in raw.lower():
             return super().matches(scope)
-        match, child = super().matches({**scope, "path": _path_with_marks(raw)})
+        parts = [unquote_to_bytes(part).decode("utf-8", "replace") for part in raw.split(b"/")]
+        path = "/".join(part.replace("/", SLASH) for part in parts)
+        match, child = super().matches({**scope, "path": path})
         for name, value in child.get("path_params", {}).items():
             if isinstance(value, str):
                 child["path_params"][name] = value.replace(SLASH, "/")
@@ -54,16 +61,8 @@ router = APIRouter(route_class=ApiRoute)
 """Every route of the API."""
 
 
-def _path_with_marks(raw: bytes) -> str:
-    parts = [unquote_to_bytes(part).decode("utf-8", "replace") for part in raw.split(b"/")]
-    return "/".join(part.replace("/", SLASH) for part in parts)
-
-
 def operation(name: str, *, example: Any = None, **options: Any) -> Callable[[Endpoint], Endpoint]:
-    """Add a route for an operation: its method and path come from the table.
-
-    The response's example is the one given, or else that of the record that is answered.
-    """
+    """Add a route for an operation of the table, with an example or that of the record."""
     method, path, _ = OPERATIONS[name]
     noun = path.removeprefix("/api").split("/")[1]
 
@@ -75,3 +74,67 @@ def operation(name: str, *, example: Any = None, **options: Any) -> Callable[[En
         return router.api_route(path, methods=[method], tags=[noun], **options)(endpoint)
 
     return add
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An authenticated caller, with the memory of their tenant."""
+
+    memory: Memory
+    principal: Principal
+
+    def user(self, name: str | None) -> str:
+        """Whose memory the request is about: the caller's own, or whom an admin names."""
+        own = self.principal.user
+        if own is None:
+            if name is None:
+                raise InvalidError("user is missing: an admin's key names the user")
+            return name
+        if name in (None, own):
+            return own
+        if self.principal.local:
+            raise ForbiddenError(
+                f"this server is for one local user, {own!r}: name that one, start it with "
+                "--user, or with --auth and an admin's key for many"
+            )
+        raise ForbiddenError("this key is for another user; leave user out, or use an admin's key")
+
+    def place(self, request: UserRequest) -> dict[str, Any]:
+        """The user, agent and session that a request is about, as arguments."""
+        names = type(request).model_fields.keys() & {"agent", "session"}
+        where = {name: getattr(request, name) for name in names}
+        return {"user": self.user(request.user), **where}
+
+    def scope(self, request: UserRequest) -> Scope:
+        """The scope that a request is about."""
+        return self.memory.scope(**self.place(request))
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether the caller is an admin, or the only user of a local server."""
+        return self.principal.local or self.principal.admin
+
+    def require_operator(self) -> None:
+        """Raise ForbiddenError unless the caller is an operator."""
+        if not self.is_operator:
+            self.require_admin()
+
+    def require_admin(self) -> None:
+        """Raise ForbiddenError unless the caller shows an admin's key."""
+        if not self.principal.admin:
+            raise ForbiddenError("this needs an admin's key")
+
+
+# For the OpenAPI document only: by then the middleware has authenticated the request.
+_BEARER = HTTPBearer(
+    scheme_name="bearer", description="An API key of `memorist keys`, or a JWT.", auto_error=False
+)
+
+
+async def _current_caller(request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
+    principal: Principal = request.state.principal
+    memory_of_tenant: Callable[[str], Memory] = request.app.state.memory_of_tenant
+    return Caller(memory_of_tenant(principal.tenant), principal)
+
+
+CurrentCaller = Annotated[Caller, Depends(_current_caller)]

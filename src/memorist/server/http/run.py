@@ -26,7 +26,6 @@ SHUTDOWN_S = 10
 KEEP_ALIVE_S = 30
 MAX_CONNECTIONS = 1_000
 BACKLOG = 2_048
-log = logging.getLogger("memorist.server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +86,15 @@ def serve(
 ) -> None:
     """Serve until a signal ends it; `ready` is called with the address once it is bound."""
     listening = _bind(address)
-    app = make_app(settings) if workers == 1 else None  # raises before anybody is told it is ready
-    if app is None:
-        _check_app(settings)
-    ready(Address(address.host, listening.getsockname()[1]))
-    if app is not None:
+    bound = Address(address.host, listening.getsockname()[1])
+    if workers == 1:
+        app = make_app(settings)  # raises before anybody is told that it is ready
+        ready(bound)
         uvicorn.Server(uvicorn_config(app)).run(sockets=[listening])
         return
+    with _memory(settings) as memory:
+        _app(settings, memory)  # here once, as errors in a worker process would reach nobody
+    ready(bound)
     os.environ.update(settings.to_environment())  # the worker processes read them from there
     config = uvicorn_config("memorist.server.http.run:make_app", factory=True, workers=workers)
     Multiprocess(config, sockets=[listening]).run()
@@ -124,20 +125,13 @@ def make_app(settings: Settings | None = None) -> Any:
     return _app(settings, _memory(settings))
 
 
-def _check_app(settings: Settings) -> None:
-    """Build the app once here, as errors in a worker process would reach nobody."""
-    with _memory(settings) as memory:
-        _app(settings, memory)
-
-
 def _memory(settings: Settings) -> Memory:
-    memory: Memory = Memory(
+    return Memory(
         open_store(settings.url, settings.durability),
         tenant=settings.tenant,
         embedder=open_embedder(settings.embedder),
         extraction=open_extraction(settings),
     )
-    return memory
 
 
 def _app(settings: Settings, memory: Memory) -> Any:

@@ -1,20 +1,14 @@
-"""What requests have in common: whose memory they are about, and the limits of their values.
-
-The bodies and queries themselves stand beside the routes that take them.
-"""
+"""What requests have in common; their bodies and queries stand beside the routes that take them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from fastapi import Query
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from memorist.agents.toolbox import LONGEST_QUESTION
 
-T = TypeVar("T")
-FromQuery = Annotated[T, Query()]
 Role = Literal["user", "assistant", "system", "tool"]
 MAX_ITEMS = 1_000
 MAX_HITS = 200
@@ -105,6 +99,10 @@ class CursorQuery(RequestModel):
 
     limit: PageSize = 100
     cursor: str | None = Field(None, max_length=8_192, description="`next` of the page before.")
+
+
+class SessionPageQuery(CursorQuery, SessionRequest):
+    """A page of what belongs to a user, an agent or a session."""
 
 
 class AgentPageQuery(CursorQuery, AgentRequest):

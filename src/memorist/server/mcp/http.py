@@ -50,18 +50,14 @@ class JsonRpcCall(BaseModel):
 
 
 class McpApp:
-    """The MCP server over HTTP, as an ASGI app; `run` has to be open while it serves.
-
-    `of_tenant` gives the memory of a tenant, for an app that caches them. A body may have
-    `max_bytes`.
-    """
+    """The MCP server over HTTP, as an ASGI app; `run` has to be open while it serves."""
 
     def __init__(
         self,
         memory: Memory,
         *,
         agent: str | None = None,
-        of_tenant: Callable[[str], Memory] | None = None,
+        of_tenant: Callable[[str], Memory] | None = None,  # for an app that caches memories
         max_bytes: int = MOST_BYTES,
     ) -> None:
         self._of_tenant = of_tenant or memory.tenant
@@ -129,10 +125,7 @@ def _head_refusal(request: Request) -> JSONResponse | None:
 
 
 def body_refusal(body: bytes) -> JSONResponse | None:
-    """The error response to a body that is not one JSON-RPC request or notification.
-
-    The SDK answers some of these with 500, some never, and some with the words it was sent.
-    """
+    """The error to a body that is not one JSON-RPC call: the SDK fails, or repeats its words."""
     try:
         message = from_json(body, allow_inf_nan=False)
     except ValueError:  # also: too deep, half a surrogate pair, a number of thousands of digits

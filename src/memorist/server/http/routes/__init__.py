@@ -5,7 +5,6 @@ from memorist.server.http.routes import (  # noqa: F401
     context,
     documents,
     entries,
-    keys,
     maintenance,
     memories,
     messages,

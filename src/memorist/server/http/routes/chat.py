@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -31,23 +31,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from memorist.aio import in_thread
-from memorist.errors import InvalidError, MemoristError
+from memorist.errors import MemoristError
 from memorist.memory import Memory
 from memorist.records.query import Recall
-from memorist.server.chat import (
-    ChatQuestion,
-    ChatRuntime,
-    ReplyState,
-    best_of,
-    is_stored,
-    new_question,
-    stored_question,
-)
-from memorist.server.http.caller import CurrentCaller
+from memorist.server.chat import ChatQuestion, ChatRuntime, ReplyState, best_of, chat_question
 from memorist.server.http.openapi import MEMORY_ID, MESSAGE_ID, SESSION_ID, example_response
 from memorist.server.http.problems import on_error
 from memorist.server.http.routes.context import ContextAnswer, ReceiptAnswer
-from memorist.server.http.routing import operation
+from memorist.server.http.routing import CurrentCaller, operation
 from memorist.server.http.schemas import AgentName, Question, UserRequest
 
 NO_MODEL = (
@@ -64,15 +55,9 @@ ChatEvent = tuple[str, Any]
 class ChatAsk(UserRequest):
     """A message to the agent, or the id of a stored one that wants an answer."""
 
-    message: Question | None = Field(
-        None, min_length=1, examples=["What should I do at the weekend?"]
-    )
-    asked_id: str | None = Field(
-        None, description="The message's id, to send it again; alone, a stored one's."
-    )
-    session_id: str | None = Field(
-        None, description="The one that the client shows; else the active one."
-    )
+    message: Question | None = Field(None, min_length=1, examples=["Where shall I go today?"])
+    asked_id: str | None = Field(None, description="The message's id, new or of a stored one.")
+    session_id: str | None = Field(None, description="The one shown; else the active one.")
     agent_id: AgentName = None
 
 
@@ -104,11 +89,7 @@ class ChatDone(BaseModel):
 
 
 class ChatAnswer(ChatSession, ChatDone):
-    """All events of a turn in one object.
-
-    Where no model is configured, `message` is null, `notice` says so, and `context` is what would
-    have been sent.
-    """
+    """All events of a turn in one object; without a model `message` is null and `notice` set."""
 
     message: str | None = None
     notice: str | None = None
@@ -148,7 +129,9 @@ async def chat(
     asked_id alone, is not stored again: it is answered if it was not, or its answer is repeated.
     """
     runtime: ChatRuntime = request.app.state.chats
-    question = await in_thread(_question, ask, caller)
+    place: dict[str, Any] = {"agent": ask.agent_id, "session": ask.session_id}
+    place["user"] = caller.user(ask.user)
+    question = await in_thread(chat_question, caller.memory, ask.message, ask.asked_id, **place)
     reply = await runtime.earlier_reply(caller.memory, question)
     turn = _ChatTurn(runtime, caller.memory, question, request)
     events = turn.events(question.chat.id == ask.session_id, reply)
@@ -160,26 +143,6 @@ async def chat(
         return Response(await _whole(events), media_type="application/json")
     except MemoristError as error:
         return await turn.problem(error)
-
-
-def _question(ask: ChatAsk, caller: CurrentCaller) -> ChatQuestion:
-    """The message to be answered, in its conversation; it is not stored yet."""
-    user, memory = caller.user(ask.user), caller.memory
-    if ask.message is None and ask.asked_id is None:
-        raise InvalidError("message is missing; or give the asked_id of a stored one")
-    if ask.message is None:
-        scope = memory.scope(user=user, agent=ask.agent_id, session=ask.session_id)
-        return stored_question(memory, scope, str(ask.asked_id))
-    if not ask.message.strip():
-        raise InvalidError("message must say something")
-    return new_question(
-        memory,
-        ask.message,
-        user=user,
-        agent=ask.agent_id,
-        session=ask.session_id,
-        asked_id=ask.asked_id,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,10 +214,12 @@ class _ChatTurn:
 
     async def problem(self, error: MemoristError) -> Response:
         """An error, with the ids by which the question can be asked again, if it is stored."""
-        ids = None
-        if await in_thread(is_stored, self.memory, self.question):
-            ids = {"asked_id": self.question.id, "session_id": self.question.chat.id}
-        return await on_error(self.request, error, ids)
+        question, ids = self.question, {}
+        scope = question.chat.session.scope
+        with suppress(MemoristError):  # the store may be away, too
+            if await in_thread(self.memory.messages.get, scope, [question.id]):
+                ids = {"asked_id": question.id, "session_id": question.chat.id}
+        return await on_error(self.request, error, **ids)
 
 
 async def _whole(events: AsyncGenerator[ChatEvent, None]) -> bytes:
@@ -279,10 +244,7 @@ async def _whole(events: AsyncGenerator[ChatEvent, None]) -> bytes:
 
 
 async def _with_pings(events: AsyncGenerator[bytes, None], ping_s: float) -> AsyncIterator[bytes]:
-    """The events, with a comment whenever none came for so many seconds.
-
-    FastAPI does that for endpoints that are generators, which cannot answer in JSON, too.
-    """
+    """The events, with a comment whenever none came for so many seconds."""
     coming = asyncio.ensure_future(anext(events, None))
     try:
         while True:

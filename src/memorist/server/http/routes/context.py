@@ -14,38 +14,23 @@ from memorist.records.documents import Compression, Summary
 from memorist.records.message import Message
 from memorist.records.query import Recall
 from memorist.records.values import check_json
-from memorist.server.http.caller import CurrentCaller
+from memorist.server.http import schemas
 from memorist.server.http.openapi import AT, MESSAGE_ID, SESSION
 from memorist.server.http.pagination import Page, page_of
 from memorist.server.http.routes.documents import library_of
-from memorist.server.http.routing import operation
-from memorist.server.http.schemas import (
-    MAX_HITS,
-    CursorQuery,
-    FromQuery,
-    Images,
-    ModelName,
-    Question,
-    Reserved,
-    SessionRequest,
-    Share,
-    ShelfRequest,
-    Tokens,
-    UserRequest,
-    Wait,
-)
+from memorist.server.http.routing import CurrentCaller, FromQuery, operation
 
 Names = str | list[str] | None
 MAX_TOOLS = 1_000
 MAX_MEMORIES = 10_000
 
 
-class RecallBody(SessionRequest):
+class RecallBody(schemas.SessionRequest):
     """A question to the memory, and filters."""
 
-    question: Question = Field(examples=["where does she live now?"])
-    limit: Annotated[int, Field(ge=1, le=MAX_HITS)] = 10
-    deadline_ms: Wait = 50.0
+    question: schemas.Question = Field(examples=["where does she live now?"])
+    limit: Annotated[int, Field(ge=1, le=schemas.MAX_HITS)] = 10
+    deadline_ms: schemas.Wait = 50.0
     kind: Names = Field(None, examples=["fact"])
     category: Names = None
     role: Names = None
@@ -55,37 +40,37 @@ class RecallBody(SessionRequest):
     as_of: datetime | None = None
 
 
-class WindowBody(SessionRequest):
+class WindowBody(schemas.SessionRequest):
     """The size of a model's context window, and how it is shared out."""
 
-    max_tokens: Tokens = Field(8_000, examples=[4_000])
-    answer_tokens: Reserved = 0
-    model: ModelName = ""
-    notes: Share = Field(0.2, description="The largest share of the notes.")
-    memories: Share = 0.4
-    articles: Share = 0.3
+    max_tokens: schemas.Tokens = Field(8_000, examples=[4_000])
+    answer_tokens: schemas.Reserved = 0
+    model: schemas.ModelName = ""
+    notes: schemas.Share = Field(0.2, description="The largest share of the notes.")
+    memories: schemas.Share = 0.4
+    articles: schemas.Share = 0.3
     most_memories: Annotated[int, Field(ge=0, le=MAX_MEMORIES)] = 200
-    compress_at: Share = Field(
+    compress_at: schemas.Share = Field(
         0.85, description="How full it is when older messages are summarised."
     )
     keep_last: Annotated[int, Field(ge=0, le=MAX_MEMORIES)] = 4
-    summary_tokens: Tokens = 1_000
+    summary_tokens: schemas.Tokens = 1_000
     summary_prefix: str = SUMMARY_PREFIX
 
     def window(self) -> Window:
         """The window, which raises what is wrong with it."""
-        names = WindowBody.model_fields.keys() - SessionRequest.model_fields.keys()
+        names = WindowBody.model_fields.keys() - schemas.SessionRequest.model_fields.keys()
         return Window(**{name: getattr(self, name) for name in names})
 
 
-class ContextBody(WindowBody, ShelfRequest):
+class ContextBody(WindowBody, schemas.ShelfRequest):
     """A question, and what its context should hold."""
 
-    question: Question = Field(examples=["Plan my weekend"])
-    images: Images = Field([])
-    system: Question | None = Field(None, examples=["You are a kind tutor."])
+    question: schemas.Question = Field(examples=["Plan my weekend"])
+    images: schemas.Images = Field([])
+    system: schemas.Question | None = Field(None, examples=["You are a kind tutor."])
     tools: list[dict[str, Any]] = Field([], max_length=MAX_TOOLS)
-    deadline_ms: Wait = 50.0
+    deadline_ms: schemas.Wait = 50.0
     library: bool = Field(False, description="Whether articles are quoted.")
 
 
@@ -95,7 +80,7 @@ class CompressBody(WindowBody):
     session: str = Field(examples=[SESSION.id])
 
 
-class SummariesQuery(CursorQuery, UserRequest):
+class SummariesQuery(schemas.CursorQuery, schemas.UserRequest):
     """A page of a session's summaries."""
 
     session: str = Field(description="Of which session.", examples=[SESSION.id])

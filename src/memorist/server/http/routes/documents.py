@@ -1,7 +1,4 @@
-"""Documents: the notes of a user and agent, and articles to quote from.
-
-Articles are the user's own, or those of a shelf that a tenant shares.
-"""
+"""Documents: notes, and articles to quote from, a user's own or those of a shared shelf."""
 
 from __future__ import annotations
 
@@ -14,30 +11,16 @@ from starlette.responses import Response
 
 from memorist.context.documents.excerpts import Retrieved
 from memorist.errors import InvalidError
-from memorist.records.documents import Article, ArticleInfo, Note, PutResult
+from memorist.records.documents import Article, ArticleInfo, Note
 from memorist.records.query import Forgotten
 from memorist.records.values import now
-from memorist.server.http.caller import CurrentCaller
+from memorist.server.http import schemas
 from memorist.server.http.openapi import ARTICLE_ID
 from memorist.server.http.pagination import Page, by_time, page_of
-from memorist.server.http.routing import operation
-from memorist.server.http.schemas import (
-    MAX_ARTICLES,
-    MAX_INT,
-    AgentPageQuery,
-    AgentRequest,
-    FromQuery,
-    ModelName,
-    Position,
-    Question,
-    Reserved,
-    ShelfRequest,
-    Tokens,
-    Wait,
-)
+from memorist.server.http.routing import CurrentCaller, FromQuery, operation
 from memorist.views.library import Library
 
-Version = Annotated[int, Field(ge=1, le=MAX_INT)]
+Version = Annotated[int, Field(ge=1, le=schemas.MAX_INT)]
 IfMatch = Annotated[
     str | None,
     Header(description="The ETag of the version it replaces.", max_length=20, examples=['"1"']),
@@ -49,22 +32,20 @@ _ETAG = re.compile(r'(?:W/)?"([0-9]{1,9})"')
 # Notes
 
 
-class NotesQuery(AgentRequest):
+class NotesQuery(schemas.AgentRequest):
     """A version of the notes."""
 
     version: Version | None = Field(None, description="Without, the newest.")
 
 
-class WriteNotesBody(AgentRequest):
+class WriteNotesBody(schemas.AgentRequest):
     """A new text of the notes, and the version that it replaces."""
 
     text: str = Field(examples=["## Plans\n- learn to sail"])
-    base_version: Position | None = Field(
-        None, description="What it replaces, 0 for none; or If-Match."
-    )
+    base_version: schemas.Position | None = Field(None, description="The version it replaces.")
 
 
-class ManageNotesBody(AgentRequest):
+class ManageNotesBody(schemas.AgentRequest):
     """One edit of the notes, as the tool `manage_long_term_memory` takes it."""
 
     operation: str = Field("read", examples=["append"])
@@ -72,7 +53,7 @@ class ManageNotesBody(AgentRequest):
     section_header: str | None = Field(None, examples=["Plans"])
 
 
-class RestoreNotesBody(AgentRequest):
+class RestoreNotesBody(schemas.AgentRequest):
     """An old version of the notes to write again."""
 
     version: Version = Field(examples=[1])
@@ -111,10 +92,10 @@ def write_notes(
 
 
 @operation("list_versions")
-def list_versions(query: FromQuery[AgentPageQuery], caller: CurrentCaller) -> Page[Note]:
+def list_versions(query: FromQuery[schemas.AgentPageQuery], caller: CurrentCaller) -> Page[Note]:
     """Every version, newest first."""
     versions = caller.memory.notes(**caller.place(query)).versions()
-    return page_of(versions, query, lambda note: f"{MAX_INT - note.version:010}")
+    return page_of(versions, query, lambda note: f"{schemas.MAX_INT - note.version:010}")
 
 
 @operation("manage_notes", example=EditResult(result="Appended.", version=2))
@@ -138,11 +119,11 @@ def _with_etag(note: Note, response: Response) -> Note:
 # Articles
 
 
-class ArticlesQuery(AgentPageQuery, ShelfRequest):
+class ArticlesQuery(schemas.AgentPageQuery, schemas.ShelfRequest):
     """A page of a library."""
 
 
-class AddArticleBody(ShelfRequest):
+class AddArticleBody(schemas.ShelfRequest):
     """An article to add; it replaces the one with the same uri."""
 
     title: str = Field(examples=["Returns"])
@@ -150,15 +131,15 @@ class AddArticleBody(ShelfRequest):
     uri: str = Field("", description="Its name; nothing is read.", examples=["returns.md"])
 
 
-class RetrieveBody(ShelfRequest):
+class RetrieveBody(schemas.ShelfRequest):
     """A question to the articles, and the tokens for what is quoted."""
 
-    query: Question = Field(examples=["How long may I return it?"])
-    top_k: Annotated[int, Field(ge=1, le=MAX_ARTICLES)] = 5
-    reserved_tokens: Reserved = Field(0, description="Tokens of the conversation.")
-    window: Tokens = 262_144
-    model: ModelName = ""
-    deadline_ms: Wait = 1_000.0
+    query: schemas.Question = Field(examples=["How long may I return it?"])
+    top_k: Annotated[int, Field(ge=1, le=schemas.MAX_ARTICLES)] = 5
+    reserved_tokens: schemas.Reserved = Field(0, description="Tokens of the conversation.")
+    window: schemas.Tokens = 262_144
+    model: schemas.ModelName = ""
+    deadline_ms: schemas.Wait = 1_000.0
 
 
 class AddedArticle(BaseModel):
@@ -188,15 +169,11 @@ def list_articles(query: FromQuery[ArticlesQuery], caller: CurrentCaller) -> Pag
     return page_of(library_of(caller, query).articles(), query, by_time)
 
 
-@operation(
-    "add_article",
-    status_code=201,
-    response_model=AddedArticle,
-    example=AddedArticle(id=ARTICLE_ID, change="added"),
-)
-def add_article(body: AddArticleBody, caller: CurrentCaller) -> PutResult:
+@operation("add_article", status_code=201, example=AddedArticle(id=ARTICLE_ID, change="added"))
+def add_article(body: AddArticleBody, caller: CurrentCaller) -> AddedArticle:
     """Store an article; it replaces the one with the same uri. A shared shelf needs an admin."""
-    return _writable(caller, body).add(**body.arguments())
+    added = _writable(caller, body).add(**body.arguments())
+    return AddedArticle(id=added.id, change=added.change)
 
 
 @operation("retrieve_articles", example=Quotations(found=[], tokens=0))
@@ -209,7 +186,7 @@ def retrieve_articles(body: RetrieveBody, caller: CurrentCaller) -> Quotations:
 
 @operation("get_article")
 def get_article(
-    article_id: ArticleId, query: FromQuery[ShelfRequest], caller: CurrentCaller
+    article_id: ArticleId, query: FromQuery[schemas.ShelfRequest], caller: CurrentCaller
 ) -> Article:
     """One article with its text."""
     return library_of(caller, query).get(article_id)
@@ -217,13 +194,13 @@ def get_article(
 
 @operation("remove_article")
 def remove_article(
-    article_id: ArticleId, query: FromQuery[ShelfRequest], caller: CurrentCaller
+    article_id: ArticleId, query: FromQuery[schemas.ShelfRequest], caller: CurrentCaller
 ) -> Forgotten:
     """Remove an article; its bytes go with the next scrub."""
     return _writable(caller, query).remove(article_id)
 
 
-def library_of(caller: CurrentCaller, request: ShelfRequest) -> Library:
+def library_of(caller: CurrentCaller, request: schemas.ShelfRequest) -> Library:
     """The user's own library, or a shelf that all users of the tenant may read."""
     if request.shelf is None:
         return caller.memory.library(user=caller.user(request.user), agent=request.agent)
@@ -232,7 +209,7 @@ def library_of(caller: CurrentCaller, request: ShelfRequest) -> Library:
     return caller.memory.library(request.shelf)
 
 
-def _writable(caller: CurrentCaller, request: ShelfRequest) -> Library:
+def _writable(caller: CurrentCaller, request: schemas.ShelfRequest) -> Library:
     """The same to write to: a shared shelf is not any user's to change."""
     if request.shelf is not None:
         caller.require_operator()

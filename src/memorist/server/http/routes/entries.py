@@ -12,10 +12,9 @@ from memorist.records import entry as records
 from memorist.records.entry import Entry
 from memorist.records.scope import shared_scope
 from memorist.records.values import check_json, check_text
-from memorist.server.http.caller import CurrentCaller
 from memorist.server.http.openapi import AT
 from memorist.server.http.pagination import MAX_PAGE_BYTES, text_bytes
-from memorist.server.http.routing import operation
+from memorist.server.http.routing import CurrentCaller, operation
 from memorist.server.http.schemas import MAX_ITEMS, RequestModel, UserRequest, Wait
 
 MAX_FOUND = 10_000

@@ -1,52 +1,42 @@
-"""Maintenance: background jobs, audit, tidying, and forgetting for good."""
+"""Maintenance: background jobs, audit, tidying, forgetting for good, and the API keys."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from fastapi import Path
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
+from memorist.errors import InvalidError
 from memorist.lifecycle.audit import Audit, Finding
 from memorist.records.memories import Expire
 from memorist.records.message import Job, Source
 from memorist.records.query import Forgotten
-from memorist.server.http.caller import CurrentCaller
+from memorist.server.auth import Keys, NewKey
+from memorist.server.http import schemas
 from memorist.server.http.openapi import AT, MEMORY_ID, SESSION
-from memorist.server.http.pagination import Page, keyset_page
-from memorist.server.http.routes.memories import NamedChange
-from memorist.server.http.routing import operation
-from memorist.server.http.schemas import (
-    AgentRequest,
-    CursorQuery,
-    FromQuery,
-    Scrub,
-    SessionId,
-    SessionRequest,
-    UserRequest,
-)
+from memorist.server.http.pagination import Page, by_time, keyset_page, page_of
+from memorist.server.http.routes.memories import ChangeReport, NamedChange
+from memorist.server.http.routing import CurrentCaller, FromQuery, operation
 
 JobId = Annotated[int, Path(ge=0, le=2**63 - 1, description="The job's id.", examples=[7])]
+KEY_ID = "0123456789abcdef"
+Lifetime = Annotated[int, Field(ge=1, le=36_500)] | None
+Grace = Annotated[int, Field(ge=0, le=86_400 * 365)] | None
+KeyId = Annotated[str, Path(description="The key's id.", examples=[KEY_ID])]
 KINDS = ("embed", "vectors", "derive", "summarize")
 _JOB = Job(
-    id=7,
-    kind="derive",
-    scope=SESSION.scope,
-    first_seq=11,
-    last_seq=12,
-    attempts=5,
-    run_at=AT,
-    error="the model did not answer",
-    dead=True,
+    id=7, kind="derive", scope=SESSION.scope, first_seq=11, last_seq=12, attempts=5, run_at=AT
 )
 _JUNK = Finding(kind="junk", ids=(MEMORY_ID,), reason="says nothing", suggestion="forget it")
 _EXPIRED = NamedChange.of(Expire(id=MEMORY_ID, reason="its time is over", at=AT))
 
 
-class JobsQuery(CursorQuery, UserRequest):
+class JobsQuery(schemas.CursorQuery, schemas.UserRequest):
     """A page of jobs."""
 
-    session: SessionId = None
+    session: schemas.SessionId = None
     dead: bool | None = Field(None, description="Only those given up, or only those that wait.")
 
 
@@ -56,27 +46,26 @@ class WaitingJobs(BaseModel):
     waiting: dict[str, int]
 
 
-class MaintainBody(AgentRequest):
+class MaintainBody(schemas.AgentRequest):
     """Whether to apply maintenance, or only to report what it would do."""
 
     dry_run: bool = Field(False, examples=[True])
 
 
-class MaintenanceReport(BaseModel):
+class MaintenanceReport(ChangeReport):
     """What maintenance changed, or would change."""
 
-    changes: list[NamedChange]
     dry_run: bool
 
 
-class ForgetBody(SessionRequest):
+class ForgetBody(schemas.SessionRequest):
     """What to delete for good: what is named, or everything."""
 
     message: str | None = None
     memory: str | None = Field(None, description="A memory, a fact or an article.")
     source: Source | None = Field(None, description="Everything with this source.")
     everything: bool = Field(False, description="Everything of the user's.")
-    scrub: Scrub = True
+    scrub: schemas.Scrub = True
 
 
 @operation("list_jobs", example=_JOB)
@@ -92,13 +81,13 @@ def list_jobs(query: FromQuery[JobsQuery], caller: CurrentCaller) -> Page[Job]:
 
 
 @operation("retry_job", status_code=204)
-def retry_job(job_id: JobId, body: AgentRequest, caller: CurrentCaller) -> None:
+def retry_job(job_id: JobId, body: schemas.AgentRequest, caller: CurrentCaller) -> None:
     """Try a job again that was given up."""
     caller.memory.jobs.retry(job_id, user=caller.user(body.user))
 
 
 @operation("count_waiting", example=WaitingJobs(waiting={"embed": 0, "derive": 2}))
-def count_waiting(query: FromQuery[UserRequest], caller: CurrentCaller) -> WaitingJobs:
+def count_waiting(query: FromQuery[schemas.UserRequest], caller: CurrentCaller) -> WaitingJobs:
     """How many jobs wait: the caller's own, or for an operator those of all users."""
     if query.user is None and caller.is_operator:
         return WaitingJobs(waiting=caller.memory.jobs.waiting())
@@ -110,7 +99,7 @@ def count_waiting(query: FromQuery[UserRequest], caller: CurrentCaller) -> Waiti
 
 
 @operation("audit", example=Audit(memories=2, facts=1, findings=(_JUNK,)))
-def audit(query: FromQuery[AgentRequest], caller: CurrentCaller) -> Audit:
+def audit(query: FromQuery[schemas.AgentRequest], caller: CurrentCaller) -> Audit:
     """Which memories are junk, doubled, stale, contradictory or hold secrets; changes nothing."""
     return caller.memory.memories.audit(**caller.place(query))
 
@@ -131,3 +120,86 @@ def forget(body: ForgetBody, caller: CurrentCaller) -> Forgotten:
     """
     named = body.model_dump(exclude_unset=True, exclude={"user"})  # a null is named, too
     return caller.memory.forget(user=caller.user(body.user), **named)
+
+
+# API keys
+
+
+class AddKeyBody(schemas.RequestModel):
+    """Whom a new API key is for."""
+
+    user: str | None = Field(None, description="For one user.", examples=["ada"])
+    admin: bool = Field(False, description="For an admin of the tenant, instead.")
+    label: str = Field("", examples=["her phone"])
+    lifetime_days: Lifetime = Field(None, description="Without, it is valid until revoked.")
+
+
+class RotateKeyBody(schemas.RequestModel):
+    """How long the old key stays valid."""
+
+    grace_s: Grace = Field(None, description="Seconds; without, until it is revoked.")
+
+
+class KeyInfo(BaseModel):
+    """An API key without its digest; without a user it is an admin's."""
+
+    model_config = ConfigDict(from_attributes=True)
+    id: str
+    user: str | None
+    label: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+class AddedKey(BaseModel):
+    """A new API key; `key` is the only copy of its secret."""
+
+    key: str = Field(description="Send it as `Authorization: Bearer …`.")
+    info: KeyInfo
+
+    @classmethod
+    def of(cls, new: NewKey) -> AddedKey:
+        """A new key as it is answered."""
+        return cls(key=new.text, info=KeyInfo.model_validate(new.record))
+
+
+_INFO = KeyInfo(id=KEY_ID, user="ada", label="her phone", created_at=AT)
+_ADDED = AddedKey(key=f"mk_{KEY_ID}_…", info=_INFO)
+
+
+@operation("list_keys", example=_INFO)
+def list_keys(query: FromQuery[schemas.CursorQuery], caller: CurrentCaller) -> Page[KeyInfo]:
+    """The keys of the tenant, oldest first, with those that have expired or were revoked."""
+    keys = _keys(caller).of(caller.principal.tenant)
+    return page_of([KeyInfo.model_validate(key) for key in keys], query, by_time)
+
+
+@operation("add_key", status_code=201, example=_ADDED)
+def add_key(body: AddKeyBody, caller: CurrentCaller) -> AddedKey:
+    """Make a key for a user, or for an admin; its secret is shown now and never again."""
+    keys = _keys(caller)
+    if body.admin == (body.user is not None):
+        raise InvalidError("say whom the key is for: a user, or else admin")
+    lifetime = None if body.lifetime_days is None else timedelta(days=body.lifetime_days)
+    tenant = caller.principal.tenant
+    new = keys.create(tenant=tenant, user=body.user, label=body.label, lifetime=lifetime)
+    return AddedKey.of(new)
+
+
+@operation("revoke_key", status_code=204)
+def revoke_key(key_id: KeyId, caller: CurrentCaller) -> None:
+    """Revoke a key at once, on every server."""
+    _keys(caller).revoke(caller.principal.tenant, key_id)
+
+
+@operation("rotate_key", status_code=201, example=_ADDED)
+def rotate_key(key_id: KeyId, body: RotateKeyBody, caller: CurrentCaller) -> AddedKey:
+    """Make a new key like this one, which stays valid for the grace, or until it is revoked."""
+    grace = None if body.grace_s is None else timedelta(seconds=body.grace_s)
+    return AddedKey.of(_keys(caller).rotate(caller.principal.tenant, key_id, grace=grace))
+
+
+def _keys(caller: CurrentCaller) -> Keys:
+    caller.require_admin()
+    return Keys(caller.memory.keys)

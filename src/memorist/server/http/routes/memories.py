@@ -15,26 +15,15 @@ from memorist.records.memories import Change, Fact, Kind, MemoryItem
 from memorist.records.message import Source
 from memorist.records.query import Forgotten
 from memorist.records.values import check_moment
-from memorist.server.http.caller import CurrentCaller
+from memorist.server.http import schemas
 from memorist.server.http.openapi import FACT_ID, MEMORY_ID
 from memorist.server.http.pagination import Page, keyset_page
-from memorist.server.http.routing import operation
-from memorist.server.http.schemas import (
-    AgentPageQuery,
-    AgentRequest,
-    CursorQuery,
-    FromQuery,
-    Ids,
-    Scrub,
-    SessionRequest,
-    Share,
-    UserRequest,
-)
+from memorist.server.http.routing import CurrentCaller, FromQuery, operation
 
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=[MEMORY_ID])]
 FactId = Annotated[str, Path(description="The fact's id.", examples=[FACT_ID])]
 Origin = Annotated[Source | None, Field(description="Where it came from.")]
-Sources = Annotated[Ids | None, Field(description="Ids of the messages that say so.")]
+Sources = Annotated[schemas.Ids | None, Field(description="Ids of the messages that say so.")]
 ChangeName = Literal["add", "reinforce", "supersede", "promote", "expire", "retract", "restore"]
 UNDONE = {"changes": [{"change": "restore", "what": {"id": MEMORY_ID, "reason": "undone"}}]}
 
@@ -57,13 +46,13 @@ class NamedChange(BaseModel):
         return cls.model_validate({"change": type(change).__name__.lower(), "what": change})
 
 
-class UndoneChanges(BaseModel):
-    """What undoing changed."""
+class ChangeReport(BaseModel):
+    """What was changed."""
 
     changes: list[NamedChange]
 
 
-class RetractBody(AgentRequest):
+class RetractBody(schemas.AgentRequest):
     """Why a memory or a fact is retracted."""
 
     reason: str = Field("", examples=["she never said so"])
@@ -72,29 +61,29 @@ class RetractBody(AgentRequest):
 # Memories
 
 
-class MemoriesQuery(CursorQuery, SessionRequest):
+class MemoriesQuery(schemas.SessionPageQuery):
     """A page of memories."""
 
     current: bool = Field(True, description="Only those that have not ended.")
 
 
-class AddMemoryBody(SessionRequest):
+class AddMemoryBody(schemas.SessionRequest):
     """A memory to add."""
 
     text: str = Field(examples=["Ada lives in Berlin."])
     kind: Kind | None = Field(None, examples=["fact"])
     category: str | None = Field(None, examples=["personal"])
-    importance: Share | None = Field(None, examples=[0.8])
-    tags: Ids | None = Field(None, examples=[["home"]])
+    importance: schemas.Share | None = Field(None, examples=[0.8])
+    tags: schemas.Ids | None = Field(None, examples=[["home"]])
     source: Origin = None
     sources: Sources = None
     expires_at: AwareDatetime | None = Field(None, examples=["2030-01-01T00:00:00Z"])
 
 
-class ForgetMemoryQuery(UserRequest):
+class ForgetMemoryQuery(schemas.UserRequest):
     """How a memory is forgotten."""
 
-    scrub: Scrub = True
+    scrub: schemas.Scrub = True
 
 
 @operation("list_memories")
@@ -113,7 +102,7 @@ def add_memory(body: AddMemoryBody, caller: CurrentCaller) -> AddedId:
 
 @operation("get_memory")
 def get_memory(
-    memory_id: MemoryId, query: FromQuery[UserRequest], caller: CurrentCaller
+    memory_id: MemoryId, query: FromQuery[schemas.UserRequest], caller: CurrentCaller
 ) -> MemoryItem:
     """One memory, also one that has ended."""
     return caller.memory.memories.get(memory_id, user=caller.user(query.user))
@@ -139,21 +128,23 @@ def retract_memory(memory_id: MemoryId, body: RetractBody, caller: CurrentCaller
 
 
 @operation("undo_memory", example=UNDONE)
-def undo_memory(memory_id: MemoryId, body: AgentRequest, caller: CurrentCaller) -> UndoneChanges:
+def undo_memory(
+    memory_id: MemoryId, body: schemas.AgentRequest, caller: CurrentCaller
+) -> ChangeReport:
     """Undo the last change of a memory."""
     caller.memory.memories.get(memory_id, user=caller.user(body.user))
     return _undo(memory_id, body, caller)
 
 
-def _undo(id_: str, body: AgentRequest, caller: CurrentCaller) -> UndoneChanges:
+def _undo(id_: str, body: schemas.AgentRequest, caller: CurrentCaller) -> ChangeReport:
     changes = caller.memory.memories.undo(id_, user=caller.user(body.user))
-    return UndoneChanges(changes=[NamedChange.of(change) for change in changes])
+    return ChangeReport(changes=[NamedChange.of(change) for change in changes])
 
 
 # Facts
 
 
-class FactsQuery(AgentPageQuery):
+class FactsQuery(schemas.AgentPageQuery):
     """A page of facts; without a moment, those that hold now."""
 
     subject: str | None = None
@@ -164,14 +155,14 @@ class FactsQuery(AgentPageQuery):
     always: bool = Field(False, description="Of all times, by what is known now.")
 
 
-class AddFactBody(AgentRequest):
+class AddFactBody(schemas.AgentRequest):
     """A fact to add, reconciled with those of the same subject and predicate."""
 
     subject: str = Field(examples=["Ada"])
     predicate: str = Field(examples=["lives in"])
     object: str = Field(examples=["Berlin"])
     single: bool | None = Field(
-        None, description="It replaces the one before; without, the predicate decides."
+        None, description="It replaces the fact before it; without, the predicate decides."
     )
     ends: bool = Field(False, description="It holds no longer.")
     corrects: bool = Field(False, description="What was stored before was wrong.")
@@ -181,7 +172,7 @@ class AddFactBody(AgentRequest):
     sources: Sources = None
 
 
-class ChangeFactBody(AgentRequest):
+class ChangeFactBody(schemas.AgentRequest):
     """The parts of a fact that change from now on."""
 
     subject: str | None = None
@@ -219,7 +210,7 @@ def add_fact(body: AddFactBody, caller: CurrentCaller) -> AddedId:
 
 
 @operation("get_fact")
-def get_fact(fact_id: FactId, query: FromQuery[UserRequest], caller: CurrentCaller) -> Fact:
+def get_fact(fact_id: FactId, query: FromQuery[schemas.UserRequest], caller: CurrentCaller) -> Fact:
     """One fact, also one that holds no longer."""
     return caller.memory.facts.get(fact_id, user=caller.user(query.user))
 
@@ -243,7 +234,7 @@ def retract_fact(fact_id: FactId, body: RetractBody, caller: CurrentCaller) -> F
 
 
 @operation("undo_fact", example=UNDONE)
-def undo_fact(fact_id: FactId, body: AgentRequest, caller: CurrentCaller) -> UndoneChanges:
+def undo_fact(fact_id: FactId, body: schemas.AgentRequest, caller: CurrentCaller) -> ChangeReport:
     """Undo the last change of a fact."""
     caller.memory.facts.get(fact_id, user=caller.user(body.user))
     return _undo(fact_id, body, caller)

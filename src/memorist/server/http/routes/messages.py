@@ -19,32 +19,21 @@ from memorist.operations import make_cursor, read_cursor
 from memorist.providers.images import refuse_image
 from memorist.records.message import LogEntry, Message, Remembered, Session, Source
 from memorist.records.scope import Scope
-from memorist.server.http.caller import CurrentCaller
+from memorist.server.http import schemas
 from memorist.server.http.media_guard import check_content, check_structured_data
 from memorist.server.http.openapi import MESSAGE, MESSAGE_ID, SESSION, SESSION_ID
 from memorist.server.http.pagination import Page, keyset_page, page_of, take_page
-from memorist.server.http.routing import operation
-from memorist.server.http.schemas import (
-    MAX_ITEMS,
-    AgentPageQuery,
-    AgentRequest,
-    CursorQuery,
-    FromQuery,
-    Images,
-    PageSize,
-    Position,
-    RequestModel,
-    Role,
-    SessionRequest,
-)
+from memorist.server.http.routing import CurrentCaller, FromQuery, operation
 
 BATCH = 16
 MAX_FOLLOW_S = 300.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.25
 MessageId = Annotated[str, Path(description="The message's id.", examples=[MESSAGE_ID])]
+MessageContent = str | dict[str, Any] | list[Any] | None
 LastEventId = Annotated[
     str | None, Header(max_length=20, description="Of the last event you got.", examples=["7"])
 ]
+Patience = Annotated[float, Field(gt=0, le=MAX_FOLLOW_S, allow_inf_nan=False)]
 Seq = Annotated[int, Field(ge=0, le=2**63 - 1)]
 _EVENTS = (
     'event: text\ndata: {"text": "I moved", "at": 0}\nid: 7\n\n'
@@ -59,7 +48,7 @@ _FOLLOWED = {
 # Sessions
 
 
-class ResolveSessionBody(AgentRequest):
+class ResolveSessionBody(schemas.AgentRequest):
     """Which session to go on with."""
 
     session_id: str | None = Field(None, description="The id that the client keeps.")
@@ -91,7 +80,7 @@ def resolve_session(body: ResolveSessionBody, caller: CurrentCaller) -> Resolved
 
 
 @operation("active_session")
-def get_active_session(query: FromQuery[AgentRequest], caller: CurrentCaller) -> Session:
+def get_active_session(query: FromQuery[schemas.AgentRequest], caller: CurrentCaller) -> Session:
     """The active session with this agent; none is begun."""
     session = caller.memory.active_session(**caller.place(query))
     if session is None:
@@ -100,7 +89,7 @@ def get_active_session(query: FromQuery[AgentRequest], caller: CurrentCaller) ->
 
 
 @operation("list_sessions")
-def list_sessions(query: FromQuery[AgentPageQuery], caller: CurrentCaller) -> Page[Session]:
+def list_sessions(query: FromQuery[schemas.AgentPageQuery], caller: CurrentCaller) -> Page[Session]:
     """The user's sessions, oldest first."""
     return keyset_page(partial(caller.memory.sessions, **caller.place(query)), query)
 
@@ -108,19 +97,17 @@ def list_sessions(query: FromQuery[AgentPageQuery], caller: CurrentCaller) -> Pa
 # Messages
 
 
-class MessageBody(RequestModel):
+class MessageBody(schemas.RequestModel):
     """One message."""
 
-    role: Role = Field(examples=["user"])
-    content: str | dict[str, Any] | list[Any] | None = Field(
-        None, examples=["I moved to Berlin in March."]
-    )
+    role: schemas.Role = Field(examples=["user"])
+    content: MessageContent = Field(None, examples=["I moved to Berlin in March."])
     message_id: str | None = Field(None, description="Your id: sent again, it is stored once.")
     name: str | None = None
     tool_calls: list[dict[str, Any]] = Field([])
     agent_calls: list[dict[str, Any]] = Field([])
     structured_data: dict[str, Any] | None = None
-    images: Images = Field([])
+    images: schemas.Images = Field([])
     tool_call_id: str | None = None
     created_at: datetime | None = Field(None, description="When it was said, if not now.")
     unfinished: bool = Field(False, description="More of it is to come.")
@@ -134,7 +121,7 @@ class MessageBody(RequestModel):
         return Message(**known | self.arguments("source"))
 
 
-class _NewMessages(SessionRequest):
+class _NewMessages(schemas.SessionRequest):
     session: str | None = Field(None, description="Without, the active one, or a new one.")
     source: Source | None = Field(None, description="Where the words came from.")
 
@@ -146,26 +133,22 @@ class AddMessageBody(_NewMessages, MessageBody):
 class AddMessagesBody(_NewMessages):
     """Messages to store in order, in one transaction."""
 
-    messages: list[MessageBody] = Field(min_length=1, max_length=MAX_ITEMS)
+    messages: list[MessageBody] = Field(min_length=1, max_length=schemas.MAX_ITEMS)
 
 
-class ReviseMessageBody(SessionRequest, MessageBody):
+class ReviseMessageBody(schemas.SessionRequest, MessageBody):
     """The new text of a message; the old one stays among its revisions."""
 
     message_id: Literal[None] = Field(None, description="The path names it.")
 
 
-class MessagesQuery(CursorQuery, SessionRequest):
+class MessagesQuery(schemas.SessionPageQuery):
     """A page of messages, newest page first."""
 
-    limit: PageSize = 50
-    role: Role | None = Field(None, description="Only messages of this role.")
+    limit: schemas.PageSize = 50
+    role: schemas.Role | None = Field(None, description="Only messages of this role.")
     before: Seq | None = Field(None, description="Only those before this `seq`.")
     after: Seq | None = Field(None, description="Only those after this `seq`.")
-
-
-class RevisionsQuery(CursorQuery, SessionRequest):
-    """A page of a message's revisions."""
 
 
 class StoredMessage(BaseModel):
@@ -235,7 +218,7 @@ def _backwards(
 
 @operation("get_message", response_model=StoredMessage, example=_STORED)
 def get_message(
-    message_id: MessageId, query: FromQuery[SessionRequest], caller: CurrentCaller
+    message_id: MessageId, query: FromQuery[schemas.SessionRequest], caller: CurrentCaller
 ) -> LogEntry:
     """One message."""
     return _find(caller, caller.scope(query), message_id)
@@ -255,7 +238,7 @@ def revise_message(
 
 @operation("list_revisions")
 def list_revisions(
-    message_id: MessageId, query: FromQuery[RevisionsQuery], caller: CurrentCaller
+    message_id: MessageId, query: FromQuery[schemas.SessionPageQuery], caller: CurrentCaller
 ) -> Page[Message]:
     """What a message said before, oldest first."""
     scope = caller.scope(query)
@@ -278,11 +261,11 @@ def _find(caller: CurrentCaller, scope: Scope, message_id: str) -> LogEntry:
 # Messages that grow
 
 
-class AppendBody(SessionRequest):
+class AppendBody(schemas.SessionRequest):
     """More text of a message that was begun with `unfinished`."""
 
     text: str = Field("", examples=[" and I like it here."])
-    at: Position = Field(
+    at: schemas.Position = Field(
         description="How many characters come before it; a retry adds nothing.", examples=[27]
     )
     finish: bool = Field(False, description="Nothing more is to come.")
@@ -291,13 +274,11 @@ class AppendBody(SessionRequest):
     structured_data: dict[str, Any] | None = None
 
 
-class FollowQuery(SessionRequest):
+class FollowQuery(schemas.SessionRequest):
     """From where on a message is followed, and for how long."""
 
-    at: Position = Field(0, description="How many characters you have.")
-    timeout_s: Annotated[float, Field(gt=0, le=MAX_FOLLOW_S, allow_inf_nan=False)] = Field(
-        30.0, description="Ends after so many seconds without news."
-    )
+    at: schemas.Position = Field(0, description="How many characters you have.")
+    timeout_s: Patience = Field(30.0, description="Ends after so many seconds without news.")
 
 
 class GrownMessage(BaseModel):
@@ -313,9 +294,8 @@ def append_text(message_id: MessageId, body: AppendBody, caller: CurrentCaller) 
     """Append text to an unfinished message, or finish it; 409 if it is finished already."""
     check_structured_data(body.structured_data)
     message = _grow(caller, caller.scope(body), message_id, body)
-    return GrownMessage(
-        message_id=message_id, chars=len(str(message.content)), unfinished=message.unfinished
-    )
+    chars = len(str(message.content))
+    return GrownMessage(message_id=message_id, chars=chars, unfinished=message.unfinished)
 
 
 def _grow(caller: CurrentCaller, scope: Scope, message_id: str, body: AppendBody) -> Message:

@@ -11,9 +11,8 @@ from starlette.responses import HTMLResponse, PlainTextResponse
 
 from memorist import __version__, metrics
 from memorist.errors import StoreError, StoreUnavailableError
-from memorist.metrics import Instrument, Point, Reading
-from memorist.server.http.caller import CurrentCaller
-from memorist.server.http.routing import operation, router
+from memorist.metrics import Reading
+from memorist.server.http.routing import CurrentCaller, operation, router
 
 
 class Health(BaseModel):
@@ -51,9 +50,8 @@ def ready(request: Request) -> Ready:
 def get_metrics(caller: CurrentCaller) -> PlainTextResponse:
     """The metrics of this process in Prometheus's text format; for operators."""
     caller.require_operator()
-    return PlainTextResponse(
-        exposition(metrics.snapshot()), media_type="text/plain; version=0.0.4; charset=utf-8"
-    )
+    media_type = "text/plain; version=0.0.4; charset=utf-8"
+    return PlainTextResponse(exposition(metrics.snapshot()), media_type=media_type)
 
 
 @router.get("/", response_class=HTMLResponse, include_in_schema=False)
@@ -69,27 +67,19 @@ def exposition(readings: Mapping[str, Reading]) -> str:
 
 def _lines(reading: Reading) -> Iterator[str]:
     instrument = reading.instrument
-    name = _metric_name(instrument)
+    name = instrument.name.replace(".", "_") + ("_seconds" if instrument.unit == "s" else "")
+    name += "_total" if instrument.kind == "counter" else ""
     yield f"# HELP {name} {instrument.meaning}"
     yield f"# TYPE {name} {instrument.kind}"
     for point in reading.points:
-        if instrument.kind == "histogram":
-            yield from _histogram(name, point)
-        else:
+        if instrument.kind != "histogram":
             yield f"{name}{_labels(point.attributes)} {point.value:g}"
-
-
-def _metric_name(instrument: Instrument) -> str:
-    name = instrument.name.replace(".", "_") + ("_seconds" if instrument.unit == "s" else "")
-    return f"{name}_total" if instrument.kind == "counter" else name
-
-
-def _histogram(name: str, point: Point) -> Iterator[str]:
-    for bound, count in point.buckets:
-        le = "+Inf" if bound == float("inf") else f"{bound:g}"
-        yield f"{name}_bucket{_labels({**point.attributes, 'le': le})} {count}"
-    yield f"{name}_sum{_labels(point.attributes)} {point.value:g}"
-    yield f"{name}_count{_labels(point.attributes)} {point.count}"
+            continue
+        for bound, count in point.buckets:
+            le = "+Inf" if bound == float("inf") else f"{bound:g}"
+            yield f"{name}_bucket{_labels({**point.attributes, 'le': le})} {count}"
+        yield f"{name}_sum{_labels(point.attributes)} {point.value:g}"
+        yield f"{name}_count{_labels(point.attributes)} {point.count}"
 
 
 def _labels(attributes: Mapping[str, str]) -> str:
