@@ -84,7 +84,7 @@ def test_a_limited_rate_tells_when_to_come_back(server: ModelServer, chat: OpenA
     error = failure(chat)
 
     assert (error.status, error.retry_after_s) == (429, 12)
-    assert "HTTP 429 (rate_limit)" in str(error)
+    assert "HTTP 429 (rate_limit_exceeded)" in str(error)
     assert len(server.requests) == 1
 
 

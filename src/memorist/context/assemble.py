@@ -102,8 +102,8 @@ class WindowDraft:
 
     def messages(self) -> list[ChatMessage]:
         """All of it, in order."""
-        turns = [message for turn in self.blocks for message in turn.messages]
-        return [*self.system(), *self.opening(), *turns, self.question()]
+        *before, question = self.frame()
+        return [*before, *(it for turn in self.blocks for it in turn.messages), question]
 
 
 class Assembly:

@@ -43,8 +43,7 @@ class Frame:
 _FRAMES = {"o200k_base": Frame(), "cl100k_base": Frame(tool=10), "o200k_harmony": Frame(reply=80)}
 _OTHER_FRAME = Frame(message=4, reply=8, tools=350, is_openai=False)
 
-Pieces = tuple[int, list[str]]
-"""A fixed number of tokens, and the texts to be counted besides."""
+Pieces = tuple[int, list[str]]  # a fixed number of tokens, and the texts to be counted besides
 
 
 class TokenCounter:
@@ -160,10 +159,13 @@ class TokenCounter:
         possible where the size is unknown.
         """
         image: Any = part.get("image_url") or part.get("source") or ""
-        inner = image if isinstance(image, Mapping) else {**part, "url": str(image)}
-        if self._frame.is_openai and inner.get("detail") == "low":
+        url, detail = image, part.get("detail")
+        if isinstance(image, Mapping):
+            url = image.get("url") or f"data:;base64,{image.get('data', '')}"
+            detail = image.get("detail")
+        if self._frame.is_openai and detail == "low":
             return LOW_DETAIL
-        size = data_url_size(str(inner.get("url") or f"data:;base64,{inner.get('data', '')}"))
+        size = data_url_size(str(url))
         if self._frame.is_openai:
             return tile_tokens(size) if size else LARGEST
         area = -(-size[0] * size[1] // _PIXELS) if size else LARGEST_AREA
@@ -173,10 +175,8 @@ class TokenCounter:
         """A schema by OpenAI's formula and, where that may not hold, also as its JSON text."""
         inner = tool.get("function")
         inner = inner if isinstance(inner, Mapping) else tool
-        schema: Any = next(
-            (inner[key] for key in _SCHEMAS if isinstance(inner.get(key), Mapping)), {}
-        )
-        properties = schema.get("properties")
+        schemas = [inner[key] for key in _SCHEMAS if isinstance(inner.get(key), Mapping)]
+        properties = schemas[0].get("properties") if schemas else None
         properties = properties if isinstance(properties, Mapping) else {}
         fixed, texts = self._frame.tool, [f"{inner.get('name', '')}:{_brief(inner)}"]
         fixed += PER_PROPERTIES if properties else 0
@@ -216,12 +216,8 @@ def _call(call: Any) -> list[str]:
 
 
 def _is_plain(value: Any) -> bool:
-    return (
-        isinstance(value, Mapping)
-        and value.keys() <= _PLAIN
-        and isinstance(value.get("type"), str)
-        and value["type"] not in ("object", "array")
-    )
+    kind = value.get("type") if isinstance(value, Mapping) and value.keys() <= _PLAIN else None
+    return isinstance(kind, str) and kind not in ("object", "array")
 
 
 def _brief(described: Mapping[str, Any]) -> str:

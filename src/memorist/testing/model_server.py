@@ -43,15 +43,8 @@ from memorist.context.tokens import TokenCounter
 from memorist.errors import InvalidError
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.values import new_id
-from memorist.testing.openai_errors import (
-    ErrorAnswer,
-    Like,
-    bad_request,
-    not_found,
-    overflow,
-    rate_limit,
-    server_error,
-)
+from memorist.testing import openai_errors
+from memorist.testing.openai_errors import ErrorAnswer, Like
 
 Json = dict[str, Any]
 Mode = Literal[
@@ -151,17 +144,17 @@ class ModelServer:
         """The error that the server's mode or the request itself calls for."""
         body = request.body
         if "response_format" in body and not self.takes_schema:
-            return bad_request("response_format is not supported", "response_format")
+            return openai_errors.bad_request("response_format is not supported", "response_format")
         if request.mode == "500":
-            return server_error()
+            return openai_errors.server_error()
         if request.mode == "429":
-            return rate_limit(self.retry_after_s, "rate_limit")  # the mode's name for it
+            return openai_errors.rate_limit(self.retry_after_s)
         if self.limit is not None:
             counter = TokenCounter(tokenizer_for())
             tokens = counter.request(body.get("messages", ()))
             tokens += counter.tools(body.get("tools", ()))
             if tokens > self.limit.tokens:
-                return overflow(tokens, self.limit.tokens, self.limit.like)
+                return openai_errors.overflow(tokens, self.limit.tokens, self.limit.like)
         return None
 
     def _answer(self, request: Request) -> Answer:
@@ -178,8 +171,6 @@ class ModelServer:
 
 
 class _Listener(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
     request_queue_size = 128
 
 
@@ -197,18 +188,19 @@ class _Handler(BaseHTTPRequestHandler):
             if place == "/v1":
                 self._send(_model(name[1:]) if name else models, request.mode)
             else:
-                self._send(not_found(self.path))
+                self._send(openai_errors.not_found(self.path))
 
     def do_POST(self) -> None:
         self.close_connection = True
         raw, body = self.rfile.read(int(self.headers.get("Content-Length", 0))), None
         with contextlib.suppress(ValueError):
             body = json.loads(raw)
+        problem = "We could not parse the JSON body of your request."
         with contextlib.suppress(ConnectionError):  # the client may have given up
             if isinstance(body, dict):
                 self._serve(self._keep(body))
             else:
-                self._send(bad_request("We could not parse the JSON body of your request."))
+                self._send(openai_errors.bad_request(problem))
 
     def _keep(self, body: Json) -> Request:
         key = self.headers.get("Authorization")
@@ -219,7 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self, request: Request) -> None:
         is_chat = self.path.endswith("/chat/completions")
         if not is_chat and not self.path.endswith("/embeddings"):
-            self._send(not_found(self.path))
+            self._send(openai_errors.not_found(self.path))
         elif refusal := self.owner._refusal(request):
             self._send(refusal)
         elif request.mode == "hang":
@@ -240,8 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
         if is_cut:
             text = message["content"] or ""
             message["content"] = text[: len(text) // 2]
-        finish = "tool_calls" if message.get("tool_calls") else "stop"
-        finish = "length" if is_cut else finish
+        finish = "length" if is_cut else "tool_calls" if message.get("tool_calls") else "stop"
         if body.get("stream"):
             return self._send_stream(_events(body, message, finish), mode)
         return self._send(_completion(body, message, finish), mode)
@@ -377,16 +368,14 @@ def _embeddings(request: Json) -> Json:
     if isinstance(inputs, str) or (inputs and isinstance(inputs[0], int)):
         inputs = [inputs]
     width = request.get("dimensions") or DIMENSIONS
-    is_packed = request.get("encoding_format") == "base64"
     words = [re.findall(r"\w+", str(text).lower()) for text in inputs]
-    rows = [_vector(each, width) for each in words]
-    data = [
-        {"object": "embedding", "index": at, "embedding": _packed(row) if is_packed else row}
-        for at, row in enumerate(rows)
-    ]
+    vectors: list[Any] = [_vector(each, width) for each in words]
+    if request.get("encoding_format") == "base64":
+        vectors = [base64.b64encode(struct.pack(f"<{width}f", *row)).decode() for row in vectors]
+    rows = [{"object": "embedding", "index": at, "embedding": it} for at, it in enumerate(vectors)]
     count = sum(map(len, words))
     usage = {"prompt_tokens": count, "total_tokens": count}
-    return {"object": "list", "data": data, "model": request.get("model"), "usage": usage}
+    return {"object": "list", "data": rows, "model": request.get("model"), "usage": usage}
 
 
 def _vector(words: Sequence[str], width: int) -> list[float]:
@@ -398,10 +387,6 @@ def _vector(words: Sequence[str], width: int) -> list[float]:
         row[int.from_bytes(digest[:7], "big") % width] += 1 if digest[7] % 2 else -1
     length = sum(value * value for value in row) ** 0.5
     return [value / length for value in row]
-
-
-def _packed(row: Sequence[float]) -> str:
-    return base64.b64encode(struct.pack(f"<{len(row)}f", *row)).decode()
 
 
 def quote_messages(body: Json) -> Json:

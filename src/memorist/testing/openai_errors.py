@@ -30,15 +30,14 @@ def wrong_key(like: Like = "openai") -> ErrorAnswer:
     return ErrorAnswer(401, {"error": "Unauthorized"})
 
 
-def rate_limit(retry_after_s: float = 1, code: str = "rate_limit_exceeded") -> ErrorAnswer:
+def rate_limit(retry_after_s: float = 1) -> ErrorAnswer:
     """429, with Retry-After, as OpenAI sends it; local servers know no such limit."""
     text = (
         "Rate limit reached for requests on tokens per min (TPM): Limit 30000, Used 29980, "
         f"Requested 60. Please try again in {retry_after_s:g}s."
     )
-    return replace(
-        _openai(429, text, "tokens", code), headers={"Retry-After": f"{retry_after_s:g}"}
-    )
+    headers = {"Retry-After": f"{retry_after_s:g}"}
+    return replace(_openai(429, text, "tokens", "rate_limit_exceeded"), headers=headers)
 
 
 def server_error(like: Like = "openai") -> ErrorAnswer:

@@ -175,15 +175,10 @@ def _steps(entries: Sequence[LogEntry], counter: TokenCounter, room: int) -> Ite
 
 def _described(entry: LogEntry, longest: int = MAX_MESSAGE_CHARS) -> dict[str, object]:
     message = entry.message
-    fields: dict[str, object] = {
-        "at": f"{message.created_at:%Y-%m-%d %H:%M %A}",
-        "role": message.role,
-    }
-    if message.name:
-        fields["name"] = message.name[:100]
-    if entry.source != message.role:
-        fields["source"] = entry.source
-    return {**fields, "text": shorten(message.text, longest)}
+    name = {"name": message.name[:100]} if message.name else {}
+    source = {"source": entry.source} if entry.source != message.role else {}
+    at, text = f"{message.created_at:%Y-%m-%d %H:%M %A}", shorten(message.text, longest)
+    return {"at": at, "role": message.role, **name, **source, "text": text}
 
 
 @cache

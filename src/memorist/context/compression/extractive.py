@@ -11,15 +11,7 @@ from itertools import pairwise
 from math import log
 from typing import NamedTuple
 
-from memorist.context.compression.parts import (
-    SummaryLine,
-    Topic,
-    is_title,
-    joined,
-    parse,
-    plain,
-    render,
-)
+from memorist.context.compression.parts import SummaryLine, Topic, parse, plain, render, topic_of
 from memorist.context.tokens import TokenCounter
 from memorist.language.signals import Cue, cue_words, cues_of, signals_of
 from memorist.language.text import clauses, cut, stop_words
@@ -31,13 +23,8 @@ ROLES = {"user": 1.0, "assistant": 0.5, "system": 0.3, "tool": 0.3}
 FAILED = 0.8  # the least weight of any role that reports an error
 OLDEST = 0.8  # the weight of the oldest statement, where the newest has 1
 CUES = {
-    Cue.ERROR: 0.5,
-    Cue.FIX: 0.4,
-    Cue.DECISION: 0.4,
-    Cue.TASK: 0.3,
-    Cue.WISH: 0.4,
-    Cue.REQUEST: 0.2,
-}
+    Cue.ERROR: 0.5, Cue.FIX: 0.4, Cue.DECISION: 0.4, Cue.TASK: 0.3, Cue.WISH: 0.4, Cue.REQUEST: 0.2,
+}  # fmt: skip
 OWN = 3.0  # for what users tell of themselves
 FIGURE = 0.5
 QUOTE = 0.5
@@ -121,10 +108,7 @@ _NO_ARTEFACT = re.compile(r"[\w.]+/[\w.]+(?<!\.[a-z]{2})(?<!\.[a-z]{3})(?<!\.[a-
 
 
 class SummaryCandidate(NamedTuple):
-    """A line that a summary might have, its weight, and the place of its message.
-
-    Pinned ones go before all others.
-    """
+    """A line a summary might have, its weight and its message's place; pinned ones come first."""
 
     line: SummaryLine
     phrase: Phrase
@@ -187,7 +171,7 @@ def _of_message(
             continue  # "Thanks, Bob!"
         phrase = read(plain(piece))
         says = Cue.ERROR in phrase.cues if role == "tool" else phrase.words > 1
-        if not (says or pinned is not None) or not phrase.text or is_title(phrase.text):
+        if not (says or pinned is not None) or not phrase.text or topic_of(phrase.text):
             continue
         part = _part_of(phrase, role)
         if pinned is Topic.REQUEST or (pinned is Topic.CURRENT and part not in NEVER_CURRENT):
@@ -265,13 +249,9 @@ TOKENS_PER_TERM = 80  # of the summary, for each key term in it
 MOST_TERMS = 12
 # Extra worth of the parts that must survive many compressions.
 STANDING = {
-    Topic.REQUEST: 2.0,
-    Topic.ARTEFACTS: 2.0,
-    Topic.ERRORS: 2.0,
-    Topic.DECISIONS: 4.0,
-    Topic.TASKS: 4.0,
-    Topic.CURRENT: 4.0,
-}
+    Topic.REQUEST: 2.0, Topic.ARTEFACTS: 2.0, Topic.ERRORS: 2.0,
+    Topic.DECISIONS: 4.0, Topic.TASKS: 4.0, Topic.CURRENT: 4.0,
+}  # fmt: skip
 FIRST_OF_MESSAGE = 2.0  # extra worth: every user message comes before a second part of any
 LETTERS = 4  # words of fewer say little
 LITTLE = 0.3
@@ -438,10 +418,7 @@ def _text(taken: Sequence[SummaryCandidate]) -> str:
 
     lines: dict[object, SummaryLine] = {}
     for one in sorted(taken, key=order):
-        line, listed = one.line, one.line.part is Topic.ARTEFACTS
-        key = listed or (line.part, line.day, line.who, one.place)
-        if before := lines.get(key):
-            text = f"{before.text}, {line.text}" if listed else joined(before.text, line.text)
-            line = before._replace(text=text)
-        lines[key] = line
+        line = one.line
+        key = line.part is Topic.ARTEFACTS or (line.part, line.day, line.who, one.place)
+        lines[key] = lines[key].plus(line.text) if key in lines else line
     return render(lines.values())

@@ -40,6 +40,11 @@ class SummaryLine(NamedTuple):
     day: str = ""
     who: str = ""
 
+    def plus(self, text: str) -> SummaryLine:
+        """The line with another statement, or another artefact."""
+        is_list = self.part is Topic.ARTEFACTS
+        return self._replace(text=f"{self.text}, {text}" if is_list else _joined(self.text, text))
+
 
 def plain(text: str) -> str:
     """A text as one line without Markdown at its start; quoted if it seems to name a speaker."""
@@ -51,10 +56,7 @@ def plain(text: str) -> str:
 
 
 def render(lines: Iterable[SummaryLine]) -> str:
-    """The lines as Markdown: parts as headings, days as subheadings.
-
-    What one speaker says on one day is one bullet.
-    """
+    """The lines as Markdown: a heading per part, a subheading per day, a bullet per speaker."""
     rows: list[str] = []
     last: SummaryLine | None = None
     day = ""
@@ -66,14 +68,14 @@ def render(lines: Iterable[SummaryLine]) -> str:
             rows.append(f"### {line.day}")
             day, last = line.day, None
         if last and line.who and last.who == line.who:
-            rows[-1] = joined(rows[-1], line.text)
+            rows[-1] = _joined(rows[-1], line.text)
         else:
             rows.append(f"- {line.who}: {line.text}" if line.who else f"- {line.text}")
         last = line
     return "\n".join(rows)
 
 
-def joined(before: str, after: str) -> str:
+def _joined(before: str, after: str) -> str:
     """Two statements in one line, separated such that they can be split again."""
     return f"{before} {after}" if before[-1:] in ".!?…。！？;" else f"{before}; {after}"
 
@@ -84,7 +86,7 @@ def parse(text: str) -> list[SummaryLine]:
     part: Topic | None = None
     day = ""
     for row in text.splitlines():
-        if (topic := heading(row)) is not None:
+        if (topic := topic_of(row)) is not None:
             part = topic
         elif dated := _DAY.fullmatch(row):
             day = dated[1]
@@ -97,14 +99,9 @@ def parse(text: str) -> list[SummaryLine]:
     return lines
 
 
-def heading(row: str) -> Topic | None:
+def topic_of(row: str) -> Topic | None:
     """The part that a row is the heading of, in any of the ways in which models write it."""
     if len(row) > LONGEST_HEADING or (_BULLET.match(row) and not _NUMBERED.match(row)):
         return None
     match = _HEADING.fullmatch(row)
     return _BY_TITLE.get(match["title"].strip().casefold()) if match else None
-
-
-def is_title(text: str) -> bool:
-    """Whether a text could be taken for the heading of a part."""
-    return text.rstrip(" :#*_").casefold() in _BY_TITLE

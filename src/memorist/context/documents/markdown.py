@@ -58,7 +58,7 @@ def find_section(text: str, header: str) -> Section:
     paths = [[_named(header)], [_named(header, is_underlined=True)]]
     if ">" in header:
         paths.append([_named(part) for part in header.split(">")])
-    nested = _with_parents(sections(text))
+    nested = list(_with_parents(sections(text)))
     for path in paths:
         if matches := [around[-1] for around in nested if _is_path(around, path)]:
             break
@@ -94,14 +94,12 @@ def _named(header: str, *, is_underlined: bool = False) -> tuple[int, str]:
     return 0, " ".join(name.split())
 
 
-def _with_parents(every: list[Section]) -> list[list[Section]]:
+def _with_parents(every: list[Section]) -> Iterator[list[Section]]:
     """Each section, after the sections that it lies in."""
-    nested: list[list[Section]] = []
     around: list[Section] = []
     for section in every:
         around = [*(parent for parent in around if section.start < parent.stop), section]
-        nested.append(around)
-    return nested
+        yield around
 
 
 def _is_path(around: list[Section], path: list[tuple[int, str]]) -> bool:
