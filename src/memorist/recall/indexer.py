@@ -41,8 +41,13 @@ class Indexer(JobRunner):
         self._prepared_at = float("-inf")
 
     def before_step(self) -> None:
-        if time.monotonic() - self._prepared_at > PREPARE_SECONDS:
-            self._prepare()
+        """Queue all texts of the users that this embedder has not seen."""
+        if time.monotonic() - self._prepared_at <= PREPARE_SECONDS:
+            return
+        while scopes := self._store.unprepared(self._embedder.name):
+            for scope in scopes:
+                self._store.prepare(scope, self._embedder.name)
+        self._prepared_at = time.monotonic()
 
     def group(self, jobs: Sequence[Job]) -> list[list[Job]]:
         by_owner = defaultdict(list)
@@ -53,13 +58,6 @@ class Indexer(JobRunner):
     def after_step(self, jobs: Sequence[Job]) -> None:
         if any(job.kind == "embed" for job in jobs):
             self._then()  # extraction follows
-
-    def _prepare(self) -> None:
-        """Queue all texts of the users that this embedder has not seen."""
-        while scopes := self._store.unprepared(self._embedder.name):
-            for scope in scopes:
-                self._store.prepare(scope, self._embedder.name)
-        self._prepared_at = time.monotonic()
 
     def do(self, jobs: Sequence[Job]) -> None:
         """Embed the texts of one user's jobs; jobs that fail together are tried alone."""

@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from memorist import metrics
@@ -60,7 +60,11 @@ class Searcher:
         self.load()
         with metrics.span("memorist.recall"):
             recall = RecallRun(self, query).run()
-        _measure(recall)
+        metrics.record("memorist.recall.duration", recall.timings_ms["total"] / 1_000)
+        metrics.record("memorist.recall.hits", len(recall.hits))
+        for name, channels in (("late", recall.late), ("failed", recall.failed)):
+            for channel in channels:
+                metrics.count(f"memorist.recall.{name}", channel=channel)
         return recall
 
     def close(self) -> None:
@@ -107,7 +111,7 @@ class RecallRun:
         self._query = query
         store, embedder = searcher.store, searcher.embedder
         channels = [it for it in CHANNELS if embedder is not None or not it.needs_embedder]
-        self._channels = {channel.name: self._task(channel) for channel in channels}
+        self._channels = {it.name: Task(partial(self._find, it)) for it in channels}
         self._by_model = [it.name for it in channels if it.needs_embedder]
         self._speakers = Task(
             lambda: speakers_asked_about(query.question, store.speakers(query.scope))
@@ -175,12 +179,9 @@ class RecallRun:
         self._clock.forgive_standstill(keep)
         return task.wait(self._clock.left(keep=keep))
 
-    def _task(self, channel: Channel) -> Task[list[Found]]:
-        return Task(lambda: channel.find(self._inputs(channel.name)))
-
-    def _inputs(self, channel: str) -> ChannelInput:
+    def _find(self, channel: Channel) -> list[Found]:
         searcher, query = self._searcher, self._query
-        return ChannelInput(
+        inputs = ChannelInput(
             store=searcher.store,
             query=query,
             depth=max(DEPTH, query.limit),
@@ -188,8 +189,9 @@ class RecallRun:
             synonym_weight=searcher.ranking.synonyms,
             embedder=searcher.embedder,
             speakers=self._speakers_in_time,
-            is_abandoned=lambda: self._channels[channel].dropped,
+            is_abandoned=lambda: self._channels[channel.name].dropped,
         )
+        return channel.find(inputs)
 
     def _speakers_in_time(self) -> frozenset[str]:
         self._speakers.wait(self._clock.left(keep=2 * RANKING_SECONDS))  # the other thread's task
@@ -335,15 +337,6 @@ class Clock:
 
     def elapsed_ms(self) -> float:
         return (time.perf_counter() - self._started) * 1_000
-
-
-def _measure(recall: Recall) -> None:
-    metrics.record("memorist.recall.duration", recall.timings_ms["total"] / 1_000)
-    metrics.record("memorist.recall.hits", len(recall.hits))
-    for channel in recall.late:
-        metrics.count("memorist.recall.late", channel=channel)
-    for channel in recall.failed:
-        metrics.count("memorist.recall.failed", channel=channel)
 
 
 def _reason(error: BaseException) -> str:

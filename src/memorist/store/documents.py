@@ -103,20 +103,16 @@ def write_summary(
     for job in done:
         finish(db, job)
     key, _, _ = ensure_session(db, scope)
-    after = _last_seq_of(db, scope, summary.previous)
+    after = 0
+    if summary.previous is not None:
+        row = db.row("last_seq_of_summary", **scope.columns(), id=summary.previous)
+        if row is None:
+            raise ConflictError("the summary that this one extends is gone; read the newest again")
+        after = row[0]
     stored = following(db, scope, after=after, limit=len(of) + 1)
     if [entry for entry in stored if entry.seq <= summary.last_seq] != list(of):
         raise ConflictError("the messages to be summarised have changed meanwhile; read them again")
     db.run("put_summary", owner=scope.owner, session=key, **SUMMARY.row(summary))
-
-
-def _last_seq_of(db: Db, scope: Scope, summary: str | None) -> int:
-    if summary is None:
-        return 0
-    row = db.row("last_seq_of_summary", **scope.columns(), id=summary)
-    if row is None:
-        raise ConflictError("the summary that this one extends is gone; read the newest again")
-    return int(row[0])
 
 
 def articles(

@@ -27,15 +27,25 @@ def forget(
 ) -> Forgotten:
     """Remove a message, a record, all from a source, or else everything in the scope.
 
-    A record is a memory, a fact, an article or an entry.
+    A record is a memory with its facts, a fact, an article or an entry; the messages it came from
+    stay.
     """
     check_each("what to forget", message_id, record_id, source)
     if message_id is not None:
-        gone = _forget_message(db, scope, message_id)
+        rows = db.rows("messages_by_id", **scope.columns(), ids=[message_id])
+        if not rows:
+            raise NotFoundError("no message with this id in this scope")
+        gone = _forget_some(db, scope, [(seq, message_id) for seq, *_ in rows])
     elif record_id is not None:
-        gone = _forget_record(db, scope, record_id)
+        named = {"owner": scope.owner, "id": record_id}
+        if not db.rows("is_put", **named) and not db.rows("view_exists", **named):
+            raise NotFoundError("no memory, fact, article or entry with this id for this user")
+        facts = [id_ for (id_,) in db.rows("facts_of_memory", **named)]
+        gone = _forget_derived(db, scope, [record_id, *facts])
     elif source is not None:
-        gone = _forget_source(db, scope, source)
+        messages = db.rows("messages_of_source", **scope.columns(), source=source)
+        views = [view for (view,) in db.rows("views_of_source", **scope.columns(), source=source)]
+        gone = _forget_some(db, scope, messages, also=views)
     else:
         gone = _forget_all(db, scope)
     return Forgotten(counts=dict(+gone))
@@ -57,28 +67,6 @@ def _forget_all(db: Db, scope: Scope) -> Counter[str]:
             db.run(query, owner=scope.owner)
         gone["users"] += db.run("delete_owner", owner=scope.owner)
     return gone
-
-
-def _forget_message(db: Db, scope: Scope, message_id: str) -> Counter[str]:
-    rows = db.rows("messages_by_id", **scope.columns(), ids=[message_id])
-    if not rows:
-        raise NotFoundError("no message with this id in this scope")
-    return _forget_some(db, scope, [(seq, message_id) for seq, *_ in rows])
-
-
-def _forget_record(db: Db, scope: Scope, record_id: str) -> Counter[str]:
-    """A memory with its facts, a fact, an article or an entry; the messages they came from stay."""
-    named = {"owner": scope.owner, "id": record_id}
-    if not db.rows("is_put", **named) and not db.rows("view_exists", **named):
-        raise NotFoundError("no memory, fact, article or entry with this id for this user")
-    stated = db.rows("facts_of_memory", owner=scope.owner, id=record_id)
-    return _forget_derived(db, scope, [record_id, *(id_ for (id_,) in stated)])
-
-
-def _forget_source(db: Db, scope: Scope, source: str) -> Counter[str]:
-    messages = db.rows("messages_of_source", **scope.columns(), source=source)
-    views = [view for (view,) in db.rows("views_of_source", **scope.columns(), source=source)]
-    return _forget_some(db, scope, messages, also=views)
 
 
 def _forget_some(

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 SECOND = 1_000_000  # microseconds
 HOUR = 3_600 * SECOND
 KINDS = ("embed", "vectors", "derive", "summarize")
-SUMMARY_KINDS = ("summarize",)
 FOLLOWING = {"embed": "derive"}  # a message is embedded, then memories are extracted from it
 EXIT_SECONDS = 5.0  # for which the end waits for a step that was begun
 GATE_SECONDS = 0.1  # for which background work waits for a request
@@ -367,25 +366,23 @@ class ForegroundGate:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._requests = 0
-        self._free = threading.Event()
-        self._free.set()
 
     def __enter__(self) -> None:
-        with self._lock:
+        with self._changed:
             self._requests += 1
-            self._free.clear()
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
+        with self._changed:
             self._requests -= 1
             if not self._requests:
-                self._free.set()
+                self._changed.notify_all()
 
     def wait(self) -> None:
         """Wait until no request is being answered, but not for long."""
-        self._free.wait(GATE_SECONDS)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._requests, GATE_SECONDS)
 
 
 _runners: weakref.WeakSet[JobRunner] = weakref.WeakSet()

@@ -101,8 +101,3 @@ def dated_page(limit: int | None, after: tuple[datetime, str] | None) -> dict[st
         "after_at": FIRST_MOMENT if moment is None else to_micros(moment),
         "after_id": id_,
     }
-
-
-def micros(moment: datetime | None) -> int | None:
-    """A moment as it is stored."""
-    return None if moment is None else to_micros(moment)

@@ -219,9 +219,7 @@ class VectorIndexCache:
                 [(count,)] = db.rows("count_vectors", owner=owner, embedder=embedder)
                 cached = self._indexes[place] = threading.Lock(), VectorIndex(count > EXACT_UP_TO)
             self._indexes.move_to_end(place)
-            while len(self._indexes) > 1 and self._nbytes() > self._max_bytes:
-                self._indexes.popitem(last=False)
+            nbytes = sum(index.nbytes for _, index in self._indexes.values())
+            while len(self._indexes) > 1 and nbytes > self._max_bytes:
+                nbytes -= self._indexes.popitem(last=False)[1][1].nbytes
             return cached
-
-    def _nbytes(self) -> int:
-        return sum(index.nbytes for _, index in self._indexes.values())

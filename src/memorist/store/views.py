@@ -27,7 +27,7 @@ from memorist.store.engine import Db
 from memorist.store.indexing import index_view, link_fact
 from memorist.store.jobs import finish
 from memorist.store.log import add_owner
-from memorist.store.rows import FACT, MEMORY_ITEM, Columns, Row, dated_page, micros
+from memorist.store.rows import FACT, MEMORY_ITEM, Columns, Row, dated_page
 
 R = TypeVar("R")
 
@@ -112,7 +112,8 @@ def facts(
 
     `after` is the `known_from` and id of the last fact of the page before.
     """
-    moments = {"valid_at": micros(valid_at), "known_at": micros(known_at)}
+    asked = {"valid_at": valid_at, "known_at": known_at}
+    moments = {name: at and to_micros(at) for name, at in asked.items()}
     page = dated_page(limit, after)
     rows = db.rows("facts", **scope.columns(), **page, **moments, topic=topic)
     return _records(db, scope, FACT, rows)

@@ -28,7 +28,7 @@ from memorist.records.message import Job, LogEntry
 from memorist.records.scope import Scope
 from memorist.records.values import UNSEEN, json_line, now, shorten
 from memorist.store.base import Store
-from memorist.store.jobs import SUMMARY_KINDS, JobRunner
+from memorist.store.jobs import JobRunner
 
 log = logging.getLogger("memorist")
 
@@ -248,7 +248,7 @@ class Summarizer(JobRunner):
         model: ChatModel | None = None,
         settings: Compress = DEFAULT,
     ) -> None:
-        super().__init__(store, SUMMARY_KINDS)
+        super().__init__(store, ("summarize",))
         self._style = style
         self._model = model
         self._settings = settings
