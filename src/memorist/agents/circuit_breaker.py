@@ -66,7 +66,12 @@ class CircuitBreaker:
         task = self.start(what, work)
         if not task.wait(self._patience_s):
             task.drop()
-            self._record_timeout(what)
+            with self._lock:
+                self._timeouts[what] = self._timeouts.get(what, 0) + 1
+                further = self._timeouts[what] - TIMEOUTS_TO_OPEN
+                if further >= 0:
+                    rest_s = min(FIRST_REST_S * 2 ** min(further, 16), LONGEST_REST_S)
+                    self._open_until = self._clock() + rest_s
         return self.take(what, task, otherwise, failed)
 
     def take(self, what: str, task: Task[T], otherwise: T, failed: MutableMapping[str, str]) -> T:
@@ -76,14 +81,6 @@ class CircuitBreaker:
         failed[what] = reason_of(task.error) if task.error else "the memory did not answer in time"
         log.warning("the agent goes on without its memory (%s): %s", what, failed[what])
         return otherwise
-
-    def _record_timeout(self, what: str) -> None:
-        with self._lock:
-            self._timeouts[what] = self._timeouts.get(what, 0) + 1
-            further = self._timeouts[what] - TIMEOUTS_TO_OPEN
-            if further >= 0:
-                rest_s = min(FIRST_REST_S * 2 ** min(further, 16), LONGEST_REST_S)
-                self._open_until = self._clock() + rest_s
 
 
 def reason_of(error: BaseException) -> str:

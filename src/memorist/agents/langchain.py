@@ -35,10 +35,6 @@ from memorist.records.scope import Scope
 from memorist.views.library import Library
 
 with needs_extra("langchain"):
-    from langchain_core.callbacks import (
-        AsyncCallbackManagerForRetrieverRun,
-        CallbackManagerForRetrieverRun,
-    )
     from langchain_core.chat_history import BaseChatMessageHistory
     from langchain_core.documents import Document
     from langchain_core.messages import BaseMessage
@@ -169,11 +165,7 @@ class MemoristRetriever(BaseRetriever):
         return self
 
     def _get_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: CallbackManagerForRetrieverRun | None = None,
-        k: int | None = None,
+        self, query: str, *, run_manager: Any = None, k: int | None = None
     ) -> list[Document]:
         count = self.k if k is None else k
         try:
@@ -195,11 +187,7 @@ class MemoristRetriever(BaseRetriever):
         return documents[:count]
 
     async def _aget_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: AsyncCallbackManagerForRetrieverRun | None = None,
-        k: int | None = None,
+        self, query: str, *, run_manager: Any = None, k: int | None = None
     ) -> list[Document]:
         return await in_thread(self._get_relevant_documents, query, k=k)
 

@@ -1,9 +1,4 @@
-"""MemoristStore: LangGraph's long-term store, kept in a memory.
-
-store = MemoristStore(Memory())
-store.put(("memories", "ada"), "home", {"text": "Ada moved to Berlin"})
-store.search(("memories",), query="where does Ada live?")
-"""
+"""MemoristStore: LangGraph's long-term store, kept in a memory."""
 
 from __future__ import annotations
 
@@ -29,6 +24,10 @@ _ITEM_FIELDS = ("namespace", "key", "value", "created_at", "updated_at")
 
 class MemoristStore(base.BaseStore):
     """A LangGraph `BaseStore`: durable, searched by words and meaning, with times to live.
+
+        store = MemoristStore(memory)
+        store.put(("memories", "ada"), "home", {"text": "Ada moved to Berlin"})
+        store.search(("memories",), query="where does Ada live?")
 
     A store with a name is shared by all users of the tenant. With `user` it is that user's own:
     recall finds its values, and they are deleted when the user is forgotten. `fields` are the

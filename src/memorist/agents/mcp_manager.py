@@ -1,9 +1,4 @@
-"""McpManager: an MCP session that is opened when it is first needed, and again after it broke.
-
-async with McpManager("https://memory.example/mcp") as manager:
-    print([tool.name for tool in await manager.list_tools()])
-    await manager.call_tool("recall", {"query": "where does she live?", "user_id": "ada"})
-"""
+"""McpManager: an MCP session that is opened when it is first needed, and again after it broke."""
 
 from __future__ import annotations
 
@@ -24,7 +19,6 @@ with needs_extra("mcp"):
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared.memory import create_connected_server_and_client_session as connect_in_process
 
-TIMEOUT_S = 20.0
 CONNECTION_CLOSED = -32000  # as the protocol numbers it
 
 T = TypeVar("T")
@@ -52,17 +46,19 @@ class McpResult:
 class McpManager:
     """Lists and calls the tools of an MCP server, from any task and any event loop.
 
+        async with McpManager("https://memory.example/mcp") as manager:
+            await manager.call_tool("recall", {"query": "where does she live?", "user_id": "ada"})
+
     `target` is the command that starts the server (`StdioServerParameters`), a URL of streamable
     HTTP, a server object in this process, a function that opens a session (for headers and the
     like), or an open session, which is not closed. `timeout_s` limits the wait for each answer
     and for the start of the server.
     """
 
-    def __init__(self, target: Any, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, target: Any, *, timeout_s: float = 20.0) -> None:
         if target is None or not timeout_s > 0:
             raise InvalidError("an McpManager needs a server, and a timeout_s above 0")
-        self._target = target
-        self._timeout_s = timeout_s
+        self._target, self._timeout_s = target, timeout_s
         self._sessions: dict[asyncio.AbstractEventLoop, _HeldSession] = {}
 
     async def __aenter__(self) -> Self:

@@ -1,11 +1,4 @@
-"""MemoristMiddleware: memory for any agent of LangChain's `create_agent`.
-
-    agent = create_agent(model, tools, middleware=[MemoristMiddleware(memory, user="ada")])
-
-It stores messages as they come, and adds notes, memories and the summary of older turns to each
-request, not to the state. If the memory fails, the agent still answers, and `state["memorist"]`
-and the log name what was missing.
-"""
+"""MemoristMiddleware: memory for any agent of LangChain's `create_agent`."""
 
 from __future__ import annotations
 
@@ -118,13 +111,16 @@ class MemoryRun:
 class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
     """Stores the conversation of an agent, and adds what is remembered to the model's requests.
 
+        agent = create_agent(model, tools, middleware=[MemoristMiddleware(memory, user="ada")])
+
     `user`, `agent` and `session` may also come with each run, as `user_id`, `agent_id` and
     `session_id` or `thread_id` of its context or configuration. `larger_model` is used if the
     window is too small, or the model refuses a request as too long. `library` quotes articles,
     `deadline_ms` is recall's, `restore=False` leaves out turns that only the log has, and
     `trim_state=False` keeps summarised messages in the agent's state. With `store_partial_replies`
     a reply that streams is stored as it comes, unfinished until the model is done. No call to the
-    memory is waited for longer than `patience_s`.
+    memory is waited for longer than `patience_s`; if the memory fails, the agent still answers, and
+    `state["memorist"]` and the log name what was missing.
     """
 
     state_schema = MemoristState

@@ -1,11 +1,4 @@
-"""ReactAgent: an agent that reasons, uses tools, and remembers.
-
-    agent = ReactAgent("openai:gpt-5", memory, user="ada", tools=[search])
-    print(agent.process_message("Where did I leave my bike?").message)
-
-LangChain's `create_agent` with `MemoristMiddleware`, and a response that reports what the memory
-gave and cost. If the memory fails, the agent still answers, and `warnings` say so.
-"""
+"""ReactAgent: an agent that reasons, uses tools, and remembers."""
 
 from __future__ import annotations
 
@@ -121,7 +114,10 @@ class AgentRun(MemoryRun):
 
 
 class ReactAgent:
-    """An agent with a memory.
+    """LangChain's `create_agent` with a memory, and a response that reports what the memory gave.
+
+        agent = ReactAgent("openai:gpt-5", memory, user="ada", tools=[search])
+        print(agent.process_message("Where did I leave my bike?").message)
 
     `model` is a LangChain chat model or its name. With `memory=None` the agent answers without
     one. Without a `user` each call names one. `middleware` is your own, after the memory's; with
@@ -153,7 +149,9 @@ class ReactAgent:
     ) -> None:
         self.memory, self.user, self.agent = memory, user, agent
         self._stream_recall = stream_recall
-        self._fallback = FallbackHistory()
+        # The newest messages of conversations whose memory failed, so that they can go on.
+        self._unstored: OrderedDict[Identity, list[BaseMessage]] = OrderedDict()
+        self._lock = threading.Lock()
         ours: list[AgentMiddleware[Any, Any, Any]] = [_ToolEvents()]
         if memory is None:
             log.warning("%s", NO_MEMORY)
@@ -252,12 +250,18 @@ class ReactAgent:
         run = AgentRun(user_id, self.agent or agent, session_id, asked_id or new_id())
         run.next_reply, run.stream_recall = next_reply, self._stream_recall
         question = HumanMessage(text, id=run.asked_id)
-        return run, {"messages": [*self._fallback.messages(run), question]}
+        with self._lock:
+            earlier = self._unstored.get(run.identity, [])
+        return run, {"messages": [*earlier, question]}
 
     def _response(self, state: Mapping[str, Any], run: AgentRun) -> Response:
         messages, report = state["messages"], state.get("memorist")
-        has_failed = report is None or report.get("failed")
-        self._fallback.keep(run, messages if has_failed else ())
+        if report is None:
+            warnings = [NO_MEMORY]
+        else:
+            warnings = [f"{what}: {why}" for what, why in report.get("failed", {}).items()]
+        self._keep(run.identity, messages[-MOST_MESSAGES:] if warnings else ())
+        late = [f"{what}: late, and not waited for" for what in (report or {}).get("late", ())]
         replies = [message for message in messages if isinstance(message, AIMessage)]
         return Response(
             message=str(replies[-1].text) if replies else "",
@@ -265,34 +269,20 @@ class ReactAgent:
             session_id=(report or {}).get("session") or run.session_id,
             receipt=run.receipt,
             recalled=run.receipt.part("memories").ids if run.receipt else (),
-            warnings=_warnings(report),
+            warnings=(*warnings, *late),
             message_id=replies[-1].id if replies else None,
             asked_id=run.asked_id,
         )
 
-
-class FallbackHistory:
-    """The newest messages of conversations whose memory failed, so that they can go on."""
-
-    def __init__(self) -> None:
-        self._messages: OrderedDict[Identity, list[BaseMessage]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def messages(self, run: AgentRun) -> list[BaseMessage]:
-        """The messages of the run's conversation that the log may not have."""
-        with self._lock:
-            return self._messages.get(run.identity, [])
-
-    def keep(self, run: AgentRun, messages: Sequence[BaseMessage]) -> None:
-        """Keep the newest messages, from one of the user's on; none if the log has them all."""
-        newest = messages[-MOST_MESSAGES:]
+    def _keep(self, identity: Identity, newest: Sequence[BaseMessage]) -> None:
+        """Keep messages that the log may not have, from one of the user's on."""
         kept = list(dropwhile(lambda message: not isinstance(message, HumanMessage), newest))
         with self._lock:
-            self._messages.pop(run.identity, None)
+            self._unstored.pop(identity, None)
             if kept:
-                self._messages[run.identity] = kept
-            while len(self._messages) > MOST_SESSIONS:
-                self._messages.popitem(last=False)
+                self._unstored[identity] = kept
+            while len(self._unstored) > MOST_SESSIONS:
+                self._unstored.popitem(last=False)
 
 
 class _ToolEvents(ToolErrorMiddleware[Any, Any]):
@@ -351,11 +341,3 @@ def _event(mode: str, data: Any, run: AgentRun) -> Event | None:
     if message.id in run.named:  # LangGraph streams it once more, as it has got another id
         return None
     return Token(str(message.text)) if is_reply and message.text else None
-
-
-def _warnings(report: Mapping[str, Any] | None) -> tuple[str, ...]:
-    if report is None:
-        return (NO_MEMORY,)
-    failed = [f"{what}: {why}" for what, why in report.get("failed", {}).items()]
-    late = [f"{what}: late, and not waited for" for what in report.get("late", ())]
-    return (*failed, *late)

@@ -1,11 +1,4 @@
-"""ReviseNode: a LangGraph node that stores the conversation and makes memories of it.
-
-node = ReviseNode(McpManager(StdioServerParameters(command="memorist", args=["mcp"])), model)
-graph.add_node("revise", node.execute)
-
-It stores the messages through MCP tools, has them summarised now and then, and lets a ReAct agent
-decide what to remember. If something fails, the graph goes on, and the state names the failure.
-"""
+"""ReviseNode: a LangGraph node that stores the conversation and makes memories of it."""
 
 from __future__ import annotations
 
@@ -84,15 +77,6 @@ class _Revision:
     analysis: str = ""
     errors: list[str] = field(default_factory=list)
 
-    def update(self) -> dict[str, Any]:
-        """The update of the state."""
-        return {
-            "memory_update_triggered": bool(self.used),
-            "memory_tools_used": [name for name in KINDS if name in self.used],
-            "memory_analysis": self.analysis,
-            "memory_update_error": "; ".join(dict.fromkeys(self.errors)),
-        }
-
     def fail(self, what: str, error: BaseException | str) -> None:
         """Note a failure, without words of the conversation."""
         why = error if isinstance(error, str) else reason_of(error)
@@ -103,9 +87,13 @@ class _Revision:
 class ReviseNode:
     """Stores a conversation's messages, has them summarised, and makes memories of them.
 
-    `mcp_manager` calls the tools of an MCP server, `model` (a LangChain chat model, or the name
-    of one) decides what to store; without either, its part is left out. The session is summarised
-    when the number of messages is a multiple of `every`. No run takes longer than `timeout_s`.
+        node = ReviseNode(McpManager("https://memory.example/mcp"), model)
+        graph.add_node("revise", node.execute)
+
+    `mcp_manager` calls the tools of an MCP server, and `model` (a LangChain chat model, or its
+    name) decides what to remember; without either, its part is left out. The session is summarised
+    when the number of messages is a multiple of `every`. No run takes longer than `timeout_s`. If
+    something fails, the graph goes on, and the state names the failure.
     """
 
     def __init__(
@@ -120,11 +108,8 @@ class ReviseNode:
             raise InvalidError("every must be at least 1, and timeout_s above 0")
         if not 0 <= importance_score <= 1:
             raise InvalidError("importance_score must be between 0 and 1")
-        self.mcp_manager = mcp_manager
-        self._model = model
-        self._every = every
-        self._importance = importance_score
-        self._timeout_s = timeout_s
+        self.mcp_manager, self._model = mcp_manager, model
+        self._every, self._importance, self._timeout_s = every, importance_score, timeout_s
         self._stored: OrderedDict[tuple[str, ...], None] = OrderedDict()
 
     async def execute(self, state: Any) -> dict[str, Any]:
@@ -143,7 +128,12 @@ class ReviseNode:
             except TimeoutError:
                 run.fail("revise", f"not done within {self._timeout_s:g} s")
         _stream(status="completed", memory_updated=run.summarised or bool(run.used))
-        return run.update()
+        return {
+            "memory_update_triggered": bool(run.used),
+            "memory_tools_used": [name for name in KINDS if name in run.used],
+            "memory_analysis": run.analysis,
+            "memory_update_error": "; ".join(dict.fromkeys(run.errors)),
+        }
 
     async def _revise(self, run: _Revision) -> None:
         if not run.messages:
@@ -163,7 +153,9 @@ class ReviseNode:
             except MemoristError as error:
                 run.fail("summarize_session", error)
         if self._model is not None:
-            await self._analyse(run)
+            [error] = await asyncio.gather(self._run_agent(run), return_exceptions=True)
+            if error is not None:  # its text may quote the prompt
+                run.fail("analysis", type(error).__name__)
         return None
 
     async def _save_conversation(self, run: _Revision) -> None:
@@ -188,20 +180,12 @@ class ReviseNode:
                 while len(self._stored) > MOST_KNOWN:
                     self._stored.popitem(last=False)
 
-    async def _analyse(self, run: _Revision) -> None:
-        """Let an agent store memories; whatever its model raises does not reach the graph."""
-        [error] = await asyncio.gather(self._run_agent(run), return_exceptions=True)
-        if error is not None:
-            run.fail("analysis", type(error).__name__)  # what it says may quote the prompt
-
     async def _run_agent(self, run: _Revision) -> None:
         """Have an agent read the conversation and call the tools that store memories."""
         tools = [self._as_tool(run, run.tools[name]) for name in KINDS if name in run.tools]
         if not tools:
             return run.fail("analysis", "the MCP server offers no tool to store memories with")
-        agent: Any = create_agent(
-            self._model, tools=tools, system_prompt=PROMPT, checkpointer=False
-        )
+        agent: Any = create_agent(self._model, tools, system_prompt=PROMPT, checkpointer=False)
         # Its messages appear in no checkpoint, and in no stream except those of subgraphs.
         config = {"recursion_limit": MOST_STEPS, "tags": [NO_STREAM]}
         done = await agent.ainvoke({"messages": [("user", _task(run))]}, config)

@@ -316,7 +316,7 @@ class Toolbox:
         """
         check_length(query, LONGEST_QUESTION, "query")
         _check_count(top_k, MOST_ARTICLES, "top_k")
-        found = self.articles().retrieve(
+        found = (self.library or Library(self.memory)).retrieve(
             query, top_k, reserved_tokens, window=self.window.budget, model=self.window.model
         )
         return [
@@ -331,10 +331,6 @@ class Toolbox:
             )
             for it in found
         ]
-
-    def articles(self) -> Library:
-        """The library that `retrieve_context` reads."""
-        return self.library or Library(self.memory)
 
     def _session(self, session_id: str | None) -> str:
         session = session_id or self.session

@@ -77,7 +77,9 @@ class _ToolCall:
     def run(self, runtime: Any, arguments: Mapping[str, Any]) -> tuple[str, Any]:
         """The result of a call as text for the model, and as data."""
         try:
-            box = _toolbox_of_run(self.toolbox, runtime)
+            run = identity_of_run(runtime)
+            box = self.toolbox.for_user(run.user)
+            box = replace(box, agent=box.agent or run.agent, session=box.session or run.session)
             named = self.tool.without_empty(arguments)
             takes = {argument.name for argument in self.tool.arguments}
             if "user_id" in takes:
@@ -118,13 +120,6 @@ def _schema(tool: ToolSchema) -> type[BaseModel]:
             fields[argument.name] = (argument.type, Field(default, description=description))
     config = ConfigDict(arbitrary_types_allowed=True)
     return create_model(tool.name, __config__=config, __doc__=tool.description, **fields)
-
-
-def _toolbox_of_run(toolbox: Toolbox, runtime: Any) -> Toolbox:
-    """The toolbox for the user, agent and session of this run."""
-    run = identity_of_run(runtime)
-    box = toolbox.for_user(run.user)
-    return replace(box, agent=box.agent or run.agent, session=box.session or run.session)
 
 
 def _argument_errors(error: Any) -> str:
