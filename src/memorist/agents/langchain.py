@@ -182,7 +182,23 @@ class MemoristRetriever(BaseRetriever):
         except (StoreError, ProviderError) as error:
             log.warning("nothing was recalled for the chain: %s", error)
             return []
-        documents = [*map(_hit_document, recall.hits), *map(_article_document, articles)]
+        documents = [
+            _document(
+                hit,
+                kind=hit.kind,
+                when=hit.created_at.isoformat(),
+                session=hit.session_id,
+                role=hit.role,
+                speaker=hit.speaker,
+            )
+            for hit in recall.hits
+        ]
+        documents += [
+            _document(
+                it, kind="article", title=it.title, uri=it.uri, citation=it.citation, whole=it.whole
+            )
+            for it in articles
+        ]
         documents.sort(key=lambda document: -document.metadata["score"])
         return documents[:count]
 
@@ -202,33 +218,11 @@ class MemoristRetriever(BaseRetriever):
         return {**self.only, "kind": self.kinds} if self.kinds else self.only
 
 
-def _hit_document(hit: Hit) -> Document:
-    metadata = {
-        "id": hit.id,
-        "kind": hit.kind,
-        "score": hit.score,
-        "why": str(hit.why),
-        "when": hit.created_at.isoformat(),
-        "session": hit.session_id,
-        "role": hit.role,
-        "speaker": hit.speaker,
-    }
-    metadata = {name: value for name, value in metadata.items() if value is not None}
-    return Document(id=hit.id, page_content=hit.text, metadata=metadata)
-
-
-def _article_document(article: Retrieved) -> Document:
-    metadata = {
-        "id": article.id,
-        "kind": "article",
-        "score": article.score,
-        "why": str(article.why),
-        "title": article.title,
-        "uri": article.uri,
-        "citation": article.citation,
-        "whole": article.whole,
-    }
-    return Document(id=article.id, page_content=article.text, metadata=metadata)
+def _document(item: Hit | Retrieved, **more: Any) -> Document:
+    """A hit or an article as a document, with those of its fields that it has."""
+    fields = {"id": item.id, "score": item.score, "why": str(item.why), **more}
+    metadata = {name: value for name, value in fields.items() if value is not None}
+    return Document(id=item.id, page_content=item.text, metadata=metadata)
 
 
 class MemoristSummarizer:

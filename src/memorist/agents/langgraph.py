@@ -47,14 +47,10 @@ class MemoristStore(base.BaseStore):
         ttl: base.TTLConfig | None = None,
         deadline_ms: float | None = DEADLINE_MS,
     ) -> None:
-        self._memory = memory
-        self._fields = tuple(fields)
-        self._deadline_ms = deadline_ms
+        self._memory, self._fields, self._deadline_ms = memory, tuple(fields), deadline_ms
         self.ttl_config = ttl
-        if user is None:
-            self.scope = shared_scope(memory.tenant_name, "store", name)
-        else:
-            self.scope = memory.scope(user=user)
+        shared = shared_scope(memory.tenant_name, "store", name)
+        self.scope = shared if user is None else memory.scope(user=user)
 
     def batch(self, ops: Iterable[base.Op]) -> list[base.Result]:
         """Answer all reads, then write, in one transaction."""

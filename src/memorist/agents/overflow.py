@@ -9,21 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-_TYPES = {
-    "ContextOverflowError",
-    "ContextWindowExceededError",
-    "ContextLengthExceededError",
-    "ExceedContextSizeError",
-}
-_CODES = {
-    "context_length_exceeded",
-    "exceed_context_size_error",
-    "context_window_exceeded",
-    "model_context_window_exceeded",
-}
+_TYPE = re.compile(r"Context(Overflow|WindowExceeded|LengthExceeded)Error|ExceedContextSizeError")
 _TEXT = re.compile(
     r"""
-      context_length_exceeded | exceed_context_size_error
+      context_(length|window)_exceeded | exceed_context_size_error   # codes
     | context[ ](length|window|size|limit)[ ]exceeded
     | (maximum|max)[ ](context|model|prompt)[ ]length        # OpenAI, vLLM, Mistral, xAI, Ollama
     | exceeds?[ ](the[ ]|this[ ]|model[ ]|maximum[ ])*(available[ ])?
@@ -55,13 +44,13 @@ def is_overflow(error: BaseException) -> bool:
 
 
 def _is_overflow(error: BaseException) -> bool:
-    if _TYPES & {kind.__name__ for kind in type(error).__mro__}:
+    if any(_TYPE.fullmatch(kind.__name__) for kind in type(error).__mro__):
         return True
     statuses = [getattr(error, name, None) for name in ("status_code", "status", "code")]
     statuses.append(getattr(getattr(error, "response", None), "status_code", None))
     if any(status in _OTHER_STATUSES for status in statuses):
         return False
-    return bool(_CODES & set(_codes(error))) or _TEXT.search(str(error)) is not None
+    return _TEXT.search("\n".join([*_codes(error), str(error)])) is not None
 
 
 def _codes(error: BaseException) -> Iterator[str]:

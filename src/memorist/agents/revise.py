@@ -153,9 +153,9 @@ class ReviseNode:
             except MemoristError as error:
                 run.fail("summarize_session", error)
         if self._model is not None:
-            [error] = await asyncio.gather(self._run_agent(run), return_exceptions=True)
-            if error is not None:  # its text may quote the prompt
-                run.fail("analysis", type(error).__name__)
+            [failure] = await asyncio.gather(self._run_agent(run), return_exceptions=True)
+            if failure is not None:  # its text may quote the prompt
+                run.fail("analysis", type(failure).__name__)
         return None
 
     async def _save_conversation(self, run: _Revision) -> None:

@@ -210,15 +210,11 @@ def _extraction_of(model: Any) -> Extraction:
     return Extraction(model=model, policy=Policy(share=math.inf))
 
 
-def _role_of(fact: Fact) -> str:
-    """The role that stated a fact; a web page was read by a tool."""
-    return fact.source if fact.source in ROLES else {"import": "user"}.get(fact.source, "tool")
-
-
 def _fact_to_dict(fact: Fact) -> Wire:
     predicate = fact.predicate.replace("_", " ")
+    others = {"import": "user"}  # a web page was read by a tool
     return {
-        "role": _role_of(fact),
+        "role": fact.source if fact.source in ROLES else others.get(fact.source, "tool"),
         "content": f"{fact.subject} {predicate} {fact.object}",
         "id": fact.id,
         "subject": fact.subject,

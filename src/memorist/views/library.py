@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memorist.context.documents.markdown import chunks
-from memorist.context.documents.reading import Files, find_files, read_document
+from memorist.context.documents.reading import find_files, read_document
 from memorist.errors import InvalidError, MissingExtraError, NotFoundError
 from memorist.memory import Memory
 from memorist.records.documents import Article, ArticleInfo, PutResult
@@ -71,10 +71,8 @@ class Library:
         agent: str | None = None,
     ) -> None:
         self._memory = memory
-        if user is None:
-            self.scope = shared_scope(memory.tenant_name, "library", name)
-        else:
-            self.scope = memory.scope(user=user, agent=agent)
+        shared = shared_scope(memory.tenant_name, "library", name)
+        self.scope = shared if user is None else memory.scope(user=user, agent=agent)
 
     def add(self, title: str, text: str, uri: str = "") -> PutResult:
         """Store a text, in the place of the article with the same uri, if there is one."""
@@ -110,7 +108,10 @@ class Library:
         done = Ingested(skipped=files.skipped, failed=dict(files.failed))
         known = {card.uri: card for card in self.articles()}
         if prune:
-            done.removed = self._prune(files, known)
+            folders, there = tuple(files.folders), {*files.paths, *files.skipped}
+            done.removed = [uri for uri in known if uri.startswith(folders) and uri not in there]
+            for uri in done.removed:
+                self.remove(known[uri].id)
         for number, (uri, path) in enumerate(files.paths.items(), start=1):
             if uri not in done.failed:
                 self._ingest(uri, path, known.get(uri), done)
@@ -146,16 +147,10 @@ class Library:
         found = self._memory.articles.fit(
             self.scope, query, left, counter, top_k=top_k, deadline_ms=deadline_ms, model=model
         )
-        log.info(
-            "articles: window %d, reserved %d, left %d, used %d by %d articles, %d of them whole%s",
-            window,
-            reserved_tokens,
-            left,
-            sum(it.tokens for it in found),
-            len(found),
-            sum(it.whole for it in found),
-            "" if left else ": the window is full",
-        )
+        used, whole = sum(it.tokens for it in found), sum(it.whole for it in found)
+        line = "articles: window %d, reserved %d, left %d, used %d by %d articles, %d of them whole"
+        line += "" if left else ": the window is full"
+        log.info(line, window, reserved_tokens, left, used, len(found), whole)
         return found
 
     def quotes(
@@ -197,22 +192,11 @@ class Library:
         uris = done.duplicates if result.change == "duplicate" else getattr(done, result.change)
         uris.append(uri)
 
-    def _prune(self, files: Files, known: dict[str, ArticleInfo]) -> list[str]:
-        """Remove articles of files that are no longer in the folders."""
-        folders, there = tuple(files.folders), {*files.paths, *files.skipped}
-        gone = [uri for uri in known if uri.startswith(folders) and uri not in there]
-        for uri in gone:
-            self.remove(known[uri].id)
-        return gone
-
 
 def _check(query: str, top_k: int, reserved_tokens: int, window: int) -> None:
     if not isinstance(query, str):
         raise InvalidError(f"query must be a string, got {type(query).__name__}")
-    for name, value, least in (
-        ("top_k", top_k, 1),
-        ("reserved_tokens", reserved_tokens, 0),
-        ("window", window, 1),
-    ):
+    counts = (("top_k", top_k, 1), ("reserved_tokens", reserved_tokens, 0), ("window", window, 1))
+    for name, value, least in counts:
         if not isinstance(value, int) or value < least:
             raise InvalidError(f"{name} must be a whole number, at least {least}")
