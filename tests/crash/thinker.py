@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from memorist.lifecycle.policy import classify
+from memorist.language.lexicon import category_of
 from memorist.lifecycle.settings import Extraction, Policy
 from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
@@ -123,7 +123,7 @@ def give_birth(target: str, point: str, after: str, later: str) -> int:
 
 
 def main(target: str) -> None:
-    classify("so that the children need not read the words again")
+    category_of("so that the children need not read the words again")
     os.write(1, b"ready\n")
     while words := sys.stdin.readline().split():
         child = give_birth(target, *words)

@@ -7,18 +7,9 @@ from typing import Any
 
 import pytest
 
-from memorist.lifecycle.policy import (
-    classified,
-    classify,
-    has_room,
-    importance_of,
-    is_expired,
-    refusal,
-    should_promote,
-    surplus,
-)
-from memorist.lifecycle.settings import DEFAULT_POLICY, Policy
-from memorist.records.memories import Candidate, MemoryItem
+from memorist.lifecycle.policy import classified, has_room, plan, refusal, should_promote, surplus
+from memorist.lifecycle.settings import DEFAULT_POLICY, Extraction, Policy
+from memorist.records.memories import Candidate, Expire, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 
@@ -33,6 +24,14 @@ def _refusal(text: str, place: int = 5, **numbers: Any) -> str | None:
 
 def _candidate(text: str, **about: Any) -> Candidate:
     return Candidate(text=text, sources=("m1",), said_at=NOW, **about)
+
+
+def _category(text: str, **about: Any) -> str:
+    return classified(_candidate(text), **about).category
+
+
+def _importance(category: str, policy: Policy = DEFAULT_POLICY) -> float | None:
+    return classified(_candidate("x", category=category), policy=policy).importance
 
 
 def _item(text: str = "x", **about: Any) -> MemoryItem:
@@ -86,7 +85,7 @@ CATEGORIES = {
 
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_a_text_has_the_category_of_its_words(category: str) -> None:
-    assert classify(CATEGORIES[category]) == category
+    assert _category(CATEGORIES[category]) == category
 
 
 def test_categories_have_their_order_of_precedence() -> None:
@@ -94,12 +93,12 @@ def test_categories_have_their_order_of_precedence() -> None:
     for place, first in enumerate(names):
         for second in names[place + 1 :]:
             both = f"{CATEGORIES[second]} {CATEGORIES[first]}"
-            assert classify(both) == first, (first, second)
+            assert _category(both) == first, (first, second)
 
 
 def test_tool_calls_make_it_task_history_unless_words_say_more() -> None:
-    assert classify(CATEGORIES["knowledge"], has_tools=True) == "task_history"
-    assert classify(CATEGORIES["solutions"], has_tools=True) == "solutions"
+    assert _category(CATEGORIES["knowledge"], has_tools=True) == "task_history"
+    assert _category(CATEGORIES["solutions"], has_tools=True) == "solutions"
 
 
 def test_each_category_weighs_what_the_specification_says() -> None:
@@ -112,13 +111,13 @@ def test_each_category_weighs_what_the_specification_says() -> None:
         "knowledge": 0.5,
         "anything else": 0.5,
     }
-    assert {name: importance_of(name) for name in weights} == weights
+    assert {name: _importance(name) for name in weights} == weights
 
 
 def test_every_weight_is_a_setting_and_none_goes_over_one() -> None:
     policy = Policy(base_importance=0.9, boosts={"solutions": 0.3})
-    assert importance_of("solutions", policy) == 1.0
-    assert importance_of("error_patterns", policy) == 0.9
+    assert _importance("solutions", policy) == 1.0
+    assert _importance("error_patterns", policy) == 0.9
 
 
 def test_judging_gives_category_weight_and_tags_and_takes_none_away() -> None:
@@ -142,9 +141,9 @@ def test_working_memory_gets_an_end_and_keeps_one_it_has() -> None:
 
 def test_a_memory_is_over_from_its_end_on() -> None:
     item = _item(expires_at=NOW)
-    assert not is_expired(item, NOW - timedelta(microseconds=1))
-    assert is_expired(item, NOW)
-    assert not is_expired(_item(), NOW + 9_999 * DAY)
+    assert plan([item], NOW - timedelta(microseconds=1), Extraction()) == []
+    assert [type(change) for change in plan([item], NOW, Extraction())] == [Expire]
+    assert plan([_item()], NOW + 9_999 * DAY, Extraction()) == []
 
 
 @pytest.mark.parametrize(

@@ -95,17 +95,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What an audit found among so many memories and facts.
-
-    `comparisons` counts the pairs that were compared to find duplicates; `uncompared` those that
-    shared a rare word and were left out: a few duplicates may be missing if it is not 0.
-    """
+    """What an audit found among so many memories and facts."""
 
     memories: int
     facts: int
     findings: tuple[Finding, ...] = ()
-    comparisons: int = 0
-    uncompared: int = 0
+    comparisons: int = 0  # of pairs, to find duplicates
+    uncompared: int = 0  # pairs that share a rare word and were left out: some may be duplicates
 
     def of(self, kind: AuditKind) -> tuple[Finding, ...]:
         """The findings of one kind."""

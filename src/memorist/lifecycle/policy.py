@@ -37,37 +37,24 @@ def has_room(made: int, policy: Policy = DEFAULT_POLICY) -> bool:
     return made < policy.share * policy.window
 
 
-def classify(text: str, *, has_tools: bool = False) -> str:
-    """The category of a text: the first in order of precedence."""
-    return category_of(text) or ("task_history" if has_tools else "knowledge")
-
-
-def importance_of(category: str, policy: Policy = DEFAULT_POLICY) -> float:
-    """The importance of a new memory of this category."""
-    return min(round(policy.base_importance + policy.boosts.get(category, 0.0), 2), 1.0)
-
-
 def classified(
     candidate: Candidate, *, has_tools: bool = False, policy: Policy = DEFAULT_POLICY
 ) -> Candidate:
     """The candidate with its category, importance and tags; working memory gets its end."""
-    by_words = classify(candidate.text, has_tools=has_tools)
-    category = candidate.category if by_words == "knowledge" else by_words
+    category = category_of(candidate.text) or ("task_history" if has_tools else candidate.category)
     expires_at, importance = candidate.expires_at, candidate.importance
+    if importance is None:
+        boosted = policy.base_importance + policy.boosts.get(category, 0.0)
+        importance = min(round(boosted, 2), 1.0)
     if candidate.kind == "working" and expires_at is None:
         expires_at = candidate.said_at + policy.working_for
     return replace(
         candidate,
         category=category,
-        importance=importance_of(category, policy) if importance is None else importance,
+        importance=importance,
         tags=tuple(dict.fromkeys((*candidate.tags, *tags_of(candidate.text)))),
         expires_at=expires_at,
     )
-
-
-def is_expired(item: MemoryItem, now: datetime) -> bool:
-    """Whether a memory has expired."""
-    return item.expires_at is not None and item.expires_at <= now
 
 
 def should_promote(item: MemoryItem, now: datetime, policy: Policy = DEFAULT_POLICY) -> bool:
@@ -106,7 +93,8 @@ def plan(
 ) -> list[Promote | Expire]:
     """The changes due among memories that have not ended. Pure."""
     policy = extraction.policy
-    going = {item.id: "its time is over" for item in items if is_expired(item, now)}
+    expired = [item for item in items if item.expires_at and item.expires_at <= now]
+    going = {item.id: "its time is over" for item in expired}
     promoted = [
         item for item in items if item.id not in going and should_promote(item, now, policy)
     ]
