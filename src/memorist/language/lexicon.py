@@ -86,18 +86,15 @@ class Language:
         for start, stop in zip(edges[::2], edges[1::2], strict=True):
             piece = phrase[start:stop]
             end = (self.places if place else self.stops).search(plain(piece))
-            thing = self._without_article(piece[: end.start()] if end else piece)
+            thing = piece[: end.start() if end else None].strip(_OBJECT_EDGES)
+            if article := self.articles.match(plain(thing)):
+                thing = thing[article.end() :].strip(_OBJECT_EDGES)
             if not self._is_object(thing, first=not objects):
                 return objects[:1]  # no list after all, but another clause
             objects.append(thing)
             if end:
                 break
         return objects
-
-    def _without_article(self, piece: str) -> str:
-        piece = piece.strip(_OBJECT_EDGES)
-        article = self.articles.match(plain(piece))
-        return piece[article.end() :].strip(_OBJECT_EDGES) if article else piece
 
     def _is_object(self, piece: str, *, first: bool) -> bool:
         words = piece.lower().split()
@@ -236,14 +233,9 @@ def _filled(pattern: str, parts: Mapping[str, str]) -> str:
 
 
 def _slot(name: str, parts: Mapping[str, str]) -> str:
-    shape = {
-        "relation": parts["relation"],
-        "list": _LISTED,
-        "name": _NAME,
-        "former": _PHRASE + "?",
-        "thing": r"(?:[\w'-]+ ){0,2}?[\w'-]+?",
-        "topic": r"(?:[\w'-]+ ){0,2}?[\w'-]+?",
-    }.get(name, _PHRASE)
+    shapes = {"list": _LISTED, "name": _NAME, "former": _PHRASE + "?"}
+    shapes |= dict.fromkeys(("thing", "topic"), r"(?:[\w'-]+ ){0,2}?[\w'-]+?")
+    shape = (shapes | {"relation": parts["relation"]}).get(name, _PHRASE)
     return f"(?P<{'object' if name in ('list', 'name') else name}>{shape})"
 
 

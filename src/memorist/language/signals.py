@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import NamedTuple
 
 from memorist.language.text import ALL_LANGUAGES, data
@@ -71,13 +71,9 @@ def signals_of(text: str) -> Signals:
         count += sum(verb in did or verb[-2:] == "ed" for verb in verbs)
     if not start.isascii():
         count += sum(map(start.count, listed.own_characters))
-    points = min(count, _ENOUGH)
-    if _DIGIT.search(start):
-        points += 2
-    if not listed.past.isdisjoint(words):
-        points += 2
-    if not listed.future.isdisjoint(words):
-        points -= 2
+    definite = bool(_DIGIT.search(start)) + (not listed.past.isdisjoint(words))
+    intended = not listed.future.isdisjoint(words)
+    points = min(count, _ENOUGH) + 2 * (definite - intended)
     return Signals(points / _HIGHEST, "?" in start or "？" in start)
 
 
@@ -105,10 +101,9 @@ class _CueIndex:
         self.roots: dict[str, Cue] = {}
         self.phrases: dict[str, Cue] = {}
         self.characters: dict[str, Cue] = {}
-        for cue in Cue:
-            for code in ALL_LANGUAGES:
-                for written in data(code, "words")["cues"].get(cue.name.lower(), "").split():
-                    self._add(written, cue)
+        for cue, code in product(Cue, ALL_LANGUAGES):
+            for written in data(code, "words")["cues"].get(cue.name.lower(), "").split():
+                self._add(written, cue)
         self.root_starts = frozenset(root[:ROOT_CHARS] for root in self.roots)
         self.phrases_by_word: dict[str, list[tuple[str, Cue]]] = {}
         for phrase, cue in self.phrases.items():  # by their longest word, which is the rarest

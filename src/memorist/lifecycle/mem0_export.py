@@ -1,8 +1,8 @@
-"""Reads exports of mem0 in every form that people save them in.
+"""Exports of mem0 in every form that people save them in.
 
-`get_all` gives `{"results": [{"id", "memory", "user_id", "created_at", …}]}`; people also save the
+That is what `get_all` returns, `{"results": [{"id", "memory", "user_id", "created_at", …}]}`, the
 bare list, several pages, one entry a line, the points of the vector store (`payload.data`), and
-OpenMemory's export (`memories`, `content`, `state`), which is a zip or gzipped lines.
+OpenMemory's export (`memories`, `content`, `state`), a zip or gzipped lines.
 """
 
 from __future__ import annotations
@@ -139,12 +139,12 @@ def _item(entry: Entry, now: datetime, tenant: str, place: str) -> MemoryItem:
 
 
 def _text_of(fields: Entry) -> str:
-    key = next((key for key in _TEXTS if fields.get(key) is not None), None)
-    if key is None:
-        raise RecordError(f"has no `memory`; {_CURE}")
-    if not isinstance(fields[key], str):
-        raise RecordError(f"`{key}` must be a string, got {type(fields[key]).__name__}")
-    return str(fields[key])
+    named = {key: fields[key] for key in _TEXTS if fields.get(key) is not None}
+    for key, value in named.items():  # the first
+        if not isinstance(value, str):
+            raise RecordError(f"`{key}` must be a string, got {type(value).__name__}")
+        return value
+    raise RecordError(f"has no `memory`; {_CURE}")
 
 
 def _key(fields: Entry, name: str) -> str | None:

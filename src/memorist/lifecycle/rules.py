@@ -111,19 +111,16 @@ def _worth_keeping(text: str, of_user: bool) -> Iterator[tuple[str, list[RuleMat
         return
     abbreviations = frozenset().union(*(one.abbreviations for one in languages))
     for sentence in sentences(written, abbreviations):
-        for language in _languages_of(sentence, languages):
+        own = languages_of(sentence)  # where it is too short to say, the message's
+        if len(own) > 1:
+            own = [language for language in own if language in languages] or own
+        for language in own:
             if language.cues["frames"].search(plain(sentence)):
                 return
             head, matches = _matches(sentence, language, of_user)
             if matches:
                 yield head, matches
                 break
-
-
-def _languages_of(sentence: str, languages: list[Language]) -> list[Language]:
-    """The sentence's own languages, or the message's where the sentence is too short to say."""
-    own = languages_of(sentence)
-    return own if len(own) == 1 else [one for one in own if one in languages] or own
 
 
 def _matches(sentence: str, language: Language, of_user: bool) -> tuple[str, list[RuleMatch]]:

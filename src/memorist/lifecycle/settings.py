@@ -71,17 +71,13 @@ class Retention:
         if self.max_count is not None and self.max_count < 0:
             raise InvalidError("max_count must not be negative")
         for name in ("max_age", "half_life"):
-            span = getattr(self, name)
-            if span is not None and span <= timedelta(0):
+            if (span := getattr(self, name)) is not None and span <= timedelta(0):
                 raise InvalidError(f"{name} must be a positive timedelta")
 
     def concerns(self, item: MemoryItem) -> bool:
         """Whether the rule applies to this memory."""
-        return (
-            self.category in (None, item.category)
-            and self.kind in (None, item.kind)
-            and self.tier in (None, item.tier)
-        )
+        names = ("category", "kind", "tier")
+        return all(getattr(self, name) in (None, getattr(item, name)) for name in names)
 
     def weight(self, item: MemoryItem, now: datetime) -> float:
         """The memory's importance, halved for every half-life that it was not used."""

@@ -37,20 +37,16 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
-    """Stores a value under a key, or deletes it (None). Search finds it by its `texts`.
-
-    With a `ttl` it expires so long after it was written, or was read with `refresh`.
-    """
+    """Stores a value under a key, or deletes it (None). Search finds it by its `texts`."""
 
     namespace: Namespace
     key: str
     value: Mapping[str, Any] | None
     texts: Sequence[str] = ()
-    ttl: timedelta | None = None
+    ttl: timedelta | None = None  # after it was written, or was read with `refresh`
 
     def __post_init__(self) -> None:
-        path_of(self.namespace)
-        check_entry_key(self.key)
+        _check_place(self.namespace, self.key)
         if self.value is not None:
             if not isinstance(self.value, Mapping):
                 raise RecordError(f"value must be a dict, got {type(self.value).__name__}")
@@ -73,22 +69,20 @@ class Get:
     refresh: bool = False
 
     def __post_init__(self) -> None:
-        path_of(self.namespace)
-        check_entry_key(self.key)
+        _check_place(self.namespace, self.key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
     """Reads the entries below a prefix that meet the conditions.
 
-    With a `query`, those that match it come first; then the others, the newest first. `ranks` are
-    the scores of the matches, which the memory fills in.
+    With a `query`, those that match it come first; then the others, the newest first.
     """
 
     prefix: Namespace = ()
     where: Where | None = None
     query: str = ""
-    ranks: Mapping[str, float] = field(default_factory=dict)
+    ranks: Mapping[str, float] = field(default_factory=dict)  # scores; the memory fills them in
     limit: int | None = 10
     offset: int = 0
     refresh: bool = False
@@ -138,11 +132,10 @@ def namespace_of(path: str) -> Namespace:
     return tuple(path.split(".")) if path else ()
 
 
-def check_entry_key(key: object) -> str:
-    """Raise unless this is a text: any is allowed."""
+def _check_place(namespace: Namespace, key: object) -> None:
+    path_of(namespace)
     if not isinstance(key, str):
         raise RecordError(f"key must be a string, got {type(key).__name__}")
-    return key
 
 
 def findable(text: str) -> str:

@@ -211,9 +211,8 @@ class Message:
 
     def changed(self, **changes: Any) -> Message:
         """A copy with some fields replaced; unknown fields raise `MessageError`."""
-        known = {item.name for item in fields(self)}
         for name in changes:
-            if name not in known or name == "message_id":
+            if name not in self.__dataclass_fields__ or name == "message_id":
                 raise MessageError(f"{name} is not a field of a message that can be changed")
         return replace(self, **changes)
 

@@ -117,9 +117,7 @@ class Found(NamedTuple):
 class Passage(NamedTuple):
     """A span of a message or of a derived record, with what ranking uses.
 
-    `said_at` is in microseconds since 1970; `source` is the message that a record was derived
-    from, if it is only one; `outdated` says that a newer message changed what this one says. A
-    tuple of what the database returns, since hundreds are made for every question.
+    A tuple of what the database returns, since hundreds are made for every question.
     """
 
     id: int
@@ -127,7 +125,7 @@ class Passage(NamedTuple):
     record: int | str
     start: int
     stop: int
-    said_at: int
+    said_at: int  # in microseconds since 1970
     session: Any = None
     role: str | None = None
     speaker: str | None = None
@@ -135,8 +133,8 @@ class Passage(NamedTuple):
     asks: bool = False
     importance: float | None = None
     previous: int | None = None
-    source: int | None = None
-    outdated: bool = False
+    source: int | None = None  # the message that a record was derived from, if only one
+    outdated: bool = False  # a newer message changed what this one says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

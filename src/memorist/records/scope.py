@@ -94,20 +94,16 @@ def shared_scope(tenant: str, kind: str, name: str) -> Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey(Checked):
-    """What is stored of a key: its user, how long it is valid, and its SHA-256.
-
-    A key without a user is an admin's, who names the user in each request. It is refused from
-    `expires_at` on, and at any time once `revoked_at` is set.
-    """
+    """What is stored of an API key: its user, how long it is valid, and its SHA-256."""
 
     id: Key
     tenant: str
-    user: str | None
+    user: str | None  # None for an admin, who names the user in each request
     digest: str = field(repr=False)
     label: Key = ""
     created_at: datetime = field(default_factory=now)
-    expires_at: datetime | None = None
-    revoked_at: datetime | None = None
+    expires_at: datetime | None = None  # refused from then on
+    revoked_at: datetime | None = None  # refused at any time once this is set
 
     def __post_init__(self) -> None:
         Scope(tenant=self.tenant, user="" if self.user is None else self.user)

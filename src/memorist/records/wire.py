@@ -34,6 +34,7 @@ _CALL = re.compile(r"function_call|custom_tool_call|tool_use|(invalid_)?tool_cal
 _SERVER = re.compile(
     r"server_tool_.+|mcp_.+|.+_tool_result|container_upload|.+_call|.+_call_output"
 )
+_ITEMS = ("_call", "_call_output")
 _GEMINI_SERVER = {"executable_code", "code_execution_result", "tool_call", "tool_response"}
 _GEMINI_SOURCES = ("grounding_metadata", "citation_metadata", "url_context_metadata")
 
@@ -104,10 +105,6 @@ def _responses(data: Fields) -> Fields:
         else:
             server.append(_trim(item))
     return _message(head | {"role": "assistant", "content": blocks, "server_items": server})
-
-
-def _is_item(data: Fields) -> bool:
-    return _kind(data) in _REASONING or _kind(data).endswith(("_call", "_call_output"))
 
 
 def _item(data: Fields) -> Fields:
@@ -194,13 +191,13 @@ def _sorted(blocks: list[Fields]) -> tuple[str | list[Fields] | None, Fields]:
     """The content of some blocks, as text if possible, and what is kept beside it."""
     parts: list[Fields] = []
     kept: Fields = {"reasoning": [], "server_items": []}
-    for block in blocks:
+    for block in map(_trim, blocks):
         if _kind(block) in _REASONING:
-            kept["reasoning"].append(_trim(block))
+            kept["reasoning"].append(block)
         elif _SERVER.fullmatch(_kind(block)):
-            kept["server_items"].append(_trim(block))
+            kept["server_items"].append(block)
         else:
-            parts.append(_trim(block))
+            parts.append(block)
     texts: list[Any] = [part.get(_TEXT.get(_kind(part), "")) for part in parts]
     if not all(isinstance(text, str) for text in texts):
         return parts, kept
@@ -324,6 +321,6 @@ _READERS: tuple[tuple[Callable[[Fields], bool], Callable[[Fields], Fields]], ...
     (_has_list("choices"), _chat_completion),
     (_has_list("output"), _responses),
     (_has_list("candidates", "parts"), _gemini),
-    (_is_item, _item),
+    (lambda data: _kind(data) in _REASONING or _kind(data).endswith(_ITEMS), _item),
     (lambda data: "role" in data and bool(data.keys() & _SAID), _message),
 )
