@@ -315,17 +315,12 @@ def _ended(request: ToolCallRequest, answer: ToolAnswer, began: float) -> ToolAn
     text, success = (str(message.text), message.status != "error") if message else ("", True)
     result = ToolResult(call["name"], call["args"], text, success, took_ms)
     request.runtime.stream_writer(result)
-    if isinstance(run, AgentRun):
-        run.results.append((_position(run, request), result))
+    if isinstance(run, AgentRun):  # calls of one round run at the same time, and end in any order
+        calling = [it for it in request.state["messages"] if isinstance(it, AIMessage)][-1]
+        place = [other["id"] for other in calling.tool_calls].index(call["id"])
+        round_number = run.rounds.setdefault(calling.id or "", len(run.rounds))
+        run.results.append(((round_number, place), result))
     return answer
-
-
-def _position(run: AgentRun, request: ToolCallRequest) -> tuple[int, int]:
-    """The round of a call, and its position in it: those of one round run at the same time."""
-    calling = [it for it in request.state["messages"] if isinstance(it, AIMessage)][-1]
-    ids = [call["id"] for call in calling.tool_calls]
-    number = run.rounds.setdefault(calling.id or "", len(run.rounds))
-    return number, ids.index(request.tool_call["id"])
 
 
 def _event(mode: str, data: Any, run: AgentRun) -> Event | None:

@@ -38,17 +38,13 @@ class ToolSchema:
 def schema_of(method: Callable[..., Any], *, reads: bool) -> ToolSchema:
     """The schema of a method, by its signature and docstring."""
     hints = get_type_hints(method, include_extras=True)
-    parameters = list(inspect.signature(method).parameters.values())[1:]
-    arguments = tuple(_argument(it, hints[it.name]) for it in parameters)
+    arguments = []
+    for parameter in list(inspect.signature(method).parameters.values())[1:]:
+        kind, description = get_args(hints[parameter.name])
+        default = ... if parameter.default is parameter.empty else parameter.default
+        if get_origin(kind) is UnionType:  # empty, not None: models read simpler schemas
+            kind = next(part for part in get_args(kind) if part is not NoneType)
+            default = "" if kind is str else []
+        arguments.append(Argument(parameter.name, kind, description, default))
     description = inspect.cleandoc(method.__doc__ or "")
-    return ToolSchema(method.__name__, description, arguments, hints["return"], reads)
-
-
-def _argument(parameter: inspect.Parameter, hint: Any) -> Argument:
-    """What may be None is empty instead: that keeps the schemas that models read simple."""
-    kind, description = get_args(hint)
-    default = ... if parameter.default is parameter.empty else parameter.default
-    if get_origin(kind) is UnionType:
-        kind = next(part for part in get_args(kind) if part is not NoneType)
-        default = "" if kind is str else []
-    return Argument(parameter.name, kind, description, default)
+    return ToolSchema(method.__name__, description, tuple(arguments), hints["return"], reads)
