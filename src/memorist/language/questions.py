@@ -1,8 +1,4 @@
-"""Questions: whom a question asks about, and how a long one is shortened.
-
-People paste logs and code into a chat, and ask before or after them: so of a long question the
-beginning and the end are searched for.
-"""
+"""Questions: whom a question asks about, and how a long one is shortened."""
 
 from __future__ import annotations
 
@@ -66,6 +62,7 @@ def _first_name(name: str) -> str:
 
 def shorten_middle(text: str, max_bytes: int = EMBEDDED_BYTES) -> str:
     """A text of at most `max_bytes` unchanged; of a longer one the two ends, in whole words."""
+    # People paste logs and code into a chat, and ask before or after them.
     if len(text) <= max_bytes // 4 or len(text.encode(errors="replace")) <= max_bytes:
         return text
     encoded = text.strip().encode(errors="replace")

@@ -1,7 +1,6 @@
 """Signals in the wording of a text: whether it tells of oneself, asks, or hints at an error.
 
-`signals_of` weighs passages for recall. `cues_of` sorts statements into the parts of a summary; a
-text in a language without cues is still weighed by its figures, its names and its rare words.
+`signals_of` weighs passages for recall, `cues_of` sorts statements into the parts of a summary.
 """
 
 from __future__ import annotations

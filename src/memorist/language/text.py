@@ -162,7 +162,6 @@ def stop_words(*groups: StopWordGroup, codes: Sequence[str] = ALL_LANGUAGES) -> 
     )
 
 
-@cache
 def ranking_stop_words() -> frozenset[str]:
     """The words of a question that recall does not look for."""
     return stop_words("ranking", codes=("en",))

@@ -67,9 +67,8 @@ LOOK_AT_CHARS = 20_000  # for injections
 def find_secrets(text: str) -> list[str]:
     """The kinds of secrets a text holds, by name; never the secrets themselves."""
     text = _PICTURE.sub(" ", text)
-    found = [
-        name for name, (mark, shape) in _SHAPES.items() if mark in text and re.search(shape, text)
-    ]
+    likely = [(name, shape) for name, (mark, shape) in _SHAPES.items() if mark in text]
+    found = [name for name, shape in likely if re.search(shape, text)]
     lower = text.lower()
     if any(name in lower for name in _NAMES) and any(map(_is_password, _PASSWORD.finditer(text))):
         found.append("password")

@@ -131,10 +131,7 @@ class Audit:
 def audit(
     items: Sequence[MemoryItem], facts: Sequence[Fact], now: datetime, *, grounded: bool = True
 ) -> Audit:
-    """Check the current memories and facts; those that have ended are left alone.
-
-    `grounded` requires each record to name the messages it came from; an import cannot.
-    """
+    """Check the current memories and facts; if `grounded`, they must name their messages too."""
     check_moment(now, "now")
     items = [item for item in items if item.ended_at is None and item.superseded_by is None]
     facts = [fact for fact in facts if fact.known_to is None and fact.superseded_by is None]

@@ -10,7 +10,6 @@ from datetime import datetime
 from memorist.lifecycle import model
 from memorist.lifecycle.policy import classified, has_room, refusal
 from memorist.lifecycle.reconcile import (
-    Neighbours,
     applied_to,
     completed,
     neighbours_of,
@@ -101,27 +100,24 @@ class Deriver:
 
     def candidates(self, batch: SessionBatch) -> list[Candidate]:
         """What the messages say that may be worth keeping, and what their tools teach."""
-        entries = [entry for entry in batch.entries if self._is_worth_reading(entry, batch)]
-        extracted: list[Candidate] = []
+        policy = self._extraction.policy
+        entries, extracted = list[LogEntry](), list[Candidate]()
+        for place, entry in enumerate(batch.entries, start=1):
+            is_said = entry.seq in batch.wanted and entry.message.role in ("user", "assistant")
+            if is_said and refusal(entry.message, place=place, policy=policy) is None:
+                entries.append(entry)
         if self._extraction.model:
             extracted = self._by_model(entries, batch)
         for entry in () if self._extraction.model else entries:
             self._gate.wait()
             extracted += extract(entry.message, entry.source)
         with_tools = {one.message.message_id for one in batch.entries if one.message.tool_calls}
-        tools = [not with_tools.isdisjoint(candidate.sources) for candidate in extracted]
-        weighed = [
-            classified(candidate, has_tools=has_tools, policy=self._extraction.policy)
-            for candidate, has_tools in zip(extracted, tools, strict=True)
-        ]
+        weighed = []
+        for candidate in extracted:
+            has_tools = not with_tools.isdisjoint(candidate.sources)
+            weighed.append(classified(candidate, has_tools=has_tools, policy=policy))
         taught = lessons(batch.entries, batch.wanted)
         return [*self._within_share(weighed, batch), *taught]
-
-    def _is_worth_reading(self, entry: LogEntry, batch: SessionBatch) -> bool:
-        if entry.seq not in batch.wanted or entry.message.role not in ("user", "assistant"):
-            return False
-        place = sum(other.seq <= entry.seq for other in batch.entries)
-        return refusal(entry.message, place=place, policy=self._extraction.policy) is None
 
     def _by_model(self, entries: Sequence[LogEntry], batch: SessionBatch) -> list[Candidate]:
         """One call for the conversation's own messages, and one for each untrusted source."""
@@ -170,22 +166,20 @@ class Deriver:
     def changes(self, batch: SessionBatch, candidates: Sequence[Candidate]) -> list[Change]:
         """What the candidates change, each decided with regard to those before it."""
         scope = batch.home.within(session=batch.session.session)
+        seqs = {entry.message.message_id: entry.seq for entry in batch.entries}
         retracted = self._retract_revised(batch)
         changes = list(retracted)
         for candidate in candidates:
             self._gate.wait()
             candidate = completed(self._store, batch.home, candidate)
-            neighbours = applied_to(self._neighbours(batch, candidate), changes)
+            first = min((seqs[id_] for id_ in candidate.sources if id_ in seqs), default=0)
+            earlier = [one for one in batch.before(first, CONTEXT) if is_trusted(one.source)]
+            texts = [entry.message.text for entry in earlier]
+            neighbours = neighbours_of(self._store, batch.home, candidate, texts)
+            neighbours = applied_to(neighbours, changes)
             now, policy = self._clock(), self._extraction.policy
             changes += reconcile(candidate, neighbours, scope=scope, now=now, policy=policy)
         return self._keep_restated(batch.home, changes) if retracted else changes
-
-    def _neighbours(self, batch: SessionBatch, candidate: Candidate) -> Neighbours:
-        seqs = {entry.message.message_id: entry.seq for entry in batch.entries}
-        first = min((seqs[id_] for id_ in candidate.sources if id_ in seqs), default=0)
-        earlier = batch.before(first, CONTEXT)
-        texts = [entry.message.text for entry in earlier if is_trusted(entry.source)]
-        return neighbours_of(self._store, batch.home, candidate, texts)
 
     def _retract_revised(self, batch: SessionBatch) -> list[Change]:
         """Retractions of what was derived from nothing but messages that were revised since."""

@@ -69,10 +69,8 @@ class BudgetedModel:
         self._model = model
         self._store = store
         self._task = task
-        self._limits = {
-            "max_calls": extraction.calls_per_hour,
-            "max_tokens": extraction.tokens_per_hour,
-        }
+        calls, tokens = extraction.calls_per_hour, extraction.tokens_per_hour
+        self._limits = {"max_calls": calls, "max_tokens": tokens}
 
     def complete(
         self,

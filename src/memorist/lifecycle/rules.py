@@ -1,8 +1,4 @@
-"""Extraction by rules, without a model: rather nothing than junk.
-
-A sentence that a rule matches becomes a candidate; its claims have English predicates in any
-language.
-"""
+"""Extraction by rules, without a model: a sentence that a rule matches becomes a candidate."""
 
 from __future__ import annotations
 
@@ -236,7 +232,8 @@ def _corrections() -> tuple[list[re.Pattern[str]], re.Pattern[str]]:
 def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     """The claims of a match, and those that they end: "I hate coffee" ends "likes coffee".
 
-    `valid_from` is when a claim began to hold or, if it ends one, when that ended.
+    `valid_from` is when a claim began to hold or, if it ends one, when that ended. Predicates are
+    English in any language.
     """
     rule, spans = match.rule, statement.dates(match.rule.group)
     if rule.predicate is None:
