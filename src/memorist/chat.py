@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from memorist.context.window import Context, Window
@@ -84,7 +85,8 @@ class Chat:
         """Begin a message that is written bit by bit; readers see it grow. See `Stream`."""
         message = Message(role, "", name=name, unfinished=True)
         self.remember(message)
-        return Stream(message, self._append_text, flush_s=flush_s, flush_chars=flush_chars)
+        append_text = partial(self._memory.messages.append_text, self.session.scope)
+        return Stream(message, append_text, flush_s=flush_s, flush_chars=flush_chars)
 
     def follow(self, message_id: str, timeout_s: float = 30.0) -> Iterator[str]:
         """The text of a message as it comes, until it is finished or none came for `timeout_s`."""
@@ -94,9 +96,6 @@ class Chat:
             return entries[0].message if entries else None
 
         return follow(look, timeout_s)
-
-    def _append_text(self, message: Message) -> None:
-        self._memory.messages.append_text(self.session.scope, message)
 
     def history(self, last: int | None = None) -> list[Message]:
         """The newest `last` messages, or all of them, oldest first."""

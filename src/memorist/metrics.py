@@ -22,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from typing import Any, Literal
 
@@ -138,7 +139,9 @@ class Registry:
         if api is None:
             return _NO_SPAN
         if self._tracer is None:
-            self._tracer = _tracer(api)
+            self._tracer = api.NoOpTracer()
+            with contextlib.suppress(Exception):  # of the application's provider, which logs it
+                self._tracer = api.get_tracer("memorist")
         return _traced(self._tracer, name, api.StatusCode.ERROR)
 
     def snapshot(self) -> dict[str, Reading]:
@@ -203,28 +206,21 @@ class Registry:
             return None
         with self._connecting:
             if self._exports is None:
-                exports: Mapping[str, Send] = {}
+                self._exports = {}
                 with contextlib.suppress(Exception):  # of the application's provider, which logs it
-                    exports = self._open_exports(api)
-                self._exports = exports
+                    meter = api.get_meter("memorist")
+                    self._exports = {
+                        it.name: _otel_instrument(meter, it)
+                        for it in self._instruments.values()
+                        if it.kind != "gauge"
+                    }
+                    for gauge in self._gauges():
+                        read = [partial(self._observations, gauge, api.Observation)]
+                        meter.create_observable_gauge(gauge.name, read, gauge.unit, gauge.meaning)
         return self._exports
 
-    def _open_exports(self, api: Any) -> Mapping[str, Send]:
-        meter = api.get_meter("memorist")
-        gauges = self._gauges()
-        for gauge in gauges:
-            read = [self._callback(gauge, api.Observation)]
-            meter.create_observable_gauge(gauge.name, read, gauge.unit, gauge.meaning)
-        return {
-            it.name: _otel_instrument(meter, it)
-            for it in self._instruments.values()
-            if it not in gauges
-        }
-
-    def _callback(self, gauge: Instrument, observation: Any) -> Callable[[Any], list[Any]]:
-        return lambda _: [
-            observation(point.value, point.attributes) for point in self._observe(gauge)
-        ]
+    def _observations(self, gauge: Instrument, observation: Any, _: Any) -> list[Any]:
+        return [observation(point.value, point.attributes) for point in self._observe(gauge)]
 
 
 class _Series:
@@ -258,12 +254,6 @@ def _imported(name: str) -> Any:
     """A module that is imported already, and not still being imported by another thread."""
     module = sys.modules.get(name)
     return module if module is not None and hasattr(module, "__all__") else None
-
-
-def _tracer(api: Any) -> Any:
-    with contextlib.suppress(Exception):  # of the application's provider, which logs it
-        return api.get_tracer("memorist")
-    return api.NoOpTracer()
 
 
 def _otel_instrument(meter: Any, instrument: Instrument) -> Send:

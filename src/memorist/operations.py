@@ -79,11 +79,8 @@ OPERATIONS = {
 def make_cursor(key: Sequence[Any]) -> str:
     """An opaque cursor: the sort key of the last item of a page."""
     parts = [part.isoformat() if isinstance(part, datetime) else part for part in key]
-    return (
-        base64.urlsafe_b64encode(json.dumps(parts, ensure_ascii=False).encode())
-        .decode()
-        .rstrip("=")
-    )
+    text = json.dumps(parts, ensure_ascii=False)
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def read_cursor(cursor: str | None, *kinds: type[Any]) -> tuple[Any, ...] | None:
