@@ -454,3 +454,10 @@ memory.recall("tea", user="ada", deadline_ms=1)
 print(len(memory.history(user="ada")))
 """
     assert run(code).strip() == "300"
+
+
+@pytest.mark.parametrize("after", ["x", "xy", ("x", "y"), (1, 2, 3)])
+def test_a_page_after_what_is_no_place_is_a_wrong_argument(memory: Memory, after: Any) -> None:
+    for read in (memory.sessions, memory.memories.list, memory.facts.list):
+        with pytest.raises(InvalidError, match="after must be"):
+            read(user="ada", after=after)

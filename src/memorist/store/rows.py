@@ -8,6 +8,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
+from memorist.errors import InvalidError
 from memorist.records.documents import ArticleInfo, Summary
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.scope import ApiKey
@@ -95,9 +96,10 @@ FIRST_MOMENT = -(2**62)  # before any that can be stored
 
 def dated_page(limit: int | None, after: tuple[datetime, str] | None) -> dict[str, Any]:
     """The values that cut a page of a list that is ordered by a moment and an id."""
-    moment, id_ = (None, "") if after is None else after
-    return {
-        "limit": ALL if limit is None else limit,
-        "after_at": FIRST_MOMENT if moment is None else to_micros(moment),
-        "after_id": id_,
-    }
+    rows = ALL if limit is None else limit
+    match after:
+        case None:
+            return {"limit": rows, "after_at": FIRST_MOMENT, "after_id": ""}
+        case (datetime() as moment, str(id_)):
+            return {"limit": rows, "after_at": to_micros(moment), "after_id": id_}
+    raise InvalidError("after must be the moment and the id of the last item before the page")

@@ -54,12 +54,10 @@ PROXY_HEADERS = (b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", 
 AUTH_THREADS = 4
 CORS: dict[str, Any] = {
     "allow_methods": ("GET", "POST", "PUT", "PATCH", "DELETE"),
-    "allow_headers": (
-        "Authorization", "If-Match", "Last-Event-ID", "Mcp-Protocol-Version", "Mcp-Session-Id",
-        "X-Request-Id",
-    ),
+    "allow_headers": "Authorization If-Match Last-Event-ID Mcp-Protocol-Version Mcp-Session-Id "
+    "X-Request-Id".split(),
     "expose_headers": ("ETag", "Mcp-Session-Id", "Retry-After", "X-Request-Id"),
-}  # fmt: skip
+}
 MAX_BYTES = 8 * 1024 * 1024
 BODY_TIMEOUT_S = 60.0
 JSON_TYPE = re.compile(

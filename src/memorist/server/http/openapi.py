@@ -113,12 +113,8 @@ WHY = Why(
 )
 HIT = Hit(kind="message", id=MESSAGE_ID, text=MESSAGE.text, score=0.91, why=WHY, created_at=AT)
 RECALL = Recall(hits=(HIT,), timings_ms={"words": 1.2, "meaning": 8.4, "total": 11.0})
-EXAMPLES = {
-    type(record): record
-    for record in (
-        REMEMBERED, SESSION, MESSAGE, MEMORY, FACT, NOTE, ARTICLE, CARD, FORGOTTEN, RECALL,
-    )
-}  # fmt: skip
+_RECORDS = (REMEMBERED, SESSION, MESSAGE, MEMORY, FACT, NOTE, ARTICLE, CARD, FORGOTTEN, RECALL)
+EXAMPLES = {type(record): record for record in _RECORDS}
 
 
 def example_response(kind: Any, example: Any = None) -> dict[str, Any]:

@@ -1,13 +1,8 @@
 """The router of the API with all of its routes, which these modules add to it."""
 
-from memorist.server.http.routes import (  # noqa: F401
-    chat,
-    context,
-    documents,
-    entries,
-    maintenance,
-    memories,
-    messages,
-    system,
-)
+from importlib import import_module
+
 from memorist.server.http.routing import router as router
+
+for _name in "chat context documents entries maintenance memories messages system".split():
+    import_module(f"{__name__}.{_name}")
