@@ -68,8 +68,7 @@ class CircuitBreaker:
             task.drop()
             with self._lock:
                 self._timeouts[what] = self._timeouts.get(what, 0) + 1
-                further = self._timeouts[what] - TIMEOUTS_TO_OPEN
-                if further >= 0:
+                if (further := self._timeouts[what] - TIMEOUTS_TO_OPEN) >= 0:
                     rest_s = min(FIRST_REST_S * 2 ** min(further, 16), LONGEST_REST_S)
                     self._open_until = self._clock() + rest_s
         return self.take(what, task, otherwise, failed)

@@ -92,10 +92,7 @@ class MemoristChatMessageHistory(BaseChatMessageHistory):
         return [to_langchain(message, self._read_image) for message in messages]
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Store messages durably; one that is stored already is not stored again.
-
-        If its content has changed, it is revised; the earlier content stays among its revisions.
-        """
+        """Store messages durably, each id once; one whose content has changed is revised."""
         converted = [from_langchain(message) for message in messages]
         self._unread = False
         try:

@@ -29,10 +29,7 @@ log = logging.getLogger("memorist")
 
 
 def to_langchain(message: Message, encode_image: Callable[[str], str] | None = None) -> BaseMessage:
-    """The LangChain message that a stored message was made of, or one of the same content.
-
-    Images stay as they are unless an encoder is passed.
-    """
+    """The LangChain message of a stored one; an encoder makes images visible to a model."""
     try:
         return messages_from_dict([to_dict(message, encode_image)])[0]
     except ValidationError:  # its stored extra fields do not fit LangChain's class
@@ -96,12 +93,9 @@ def unstored_summary(text: str, scope: Scope, counter: TokenCounter) -> Summary:
 def tool_results(
     call: Mapping[str, Any], messages: list[ToolMessage], took_ms: float
 ) -> Iterator[Message]:
-    """The results of a tool call as they are stored: with arguments, success and duration.
-
-    A message without an id gets one here, so that the state and the log use the same.
-    """
+    """The results of a tool call as they are stored: with arguments, success and duration."""
     for message in messages:
-        message.id = message.id or new_id()
+        message.id = message.id or new_id()  # the same in the state and the log
         error = str(message.text)[:ERROR_CHARS] if message.status == "error" else None
         yield _with_call(from_langchain(message), call, took_ms, error)
 

@@ -40,10 +40,7 @@ from memorist.records.values import new_id, reply_id
 MOST_RECALLS = 256
 GRACE_MS = 1_000.0  # after its deadline, a recall counts as hanging
 TIMES_LARGER = 4  # the larger model's window by default, in windows of the model
-NO_USER = (
-    "no user is named: give MemoristMiddleware a user=, or the run a user_id in its context or "
-    "in config['configurable']"
-)
+NO_USER = "no user is named: give the middleware a user, or the run's context or config a user_id"
 NEAR = "near the limit"
 OVERFLOW = "the model refused the request as too long"
 

@@ -35,10 +35,8 @@ def is_overflow(error: BaseException) -> bool:
     """Whether this error, or one of its causes, says that the request is too long for the model."""
     cause: BaseException | None = error
     for _ in range(_MOST_CAUSES):
-        if cause is None:
-            break
-        if _is_overflow(cause):
-            return True
+        if cause is None or _is_overflow(cause):
+            return cause is not None
         cause = cause.__cause__
     return False
 

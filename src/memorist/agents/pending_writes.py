@@ -40,14 +40,9 @@ class Identity:
         return {"user": self.user, "agent": self.agent, "session": self.session}
 
 
-NOBODY = Identity("")
-
-
-def identity_of_run(runtime: Any, fixed: Identity = NOBODY) -> Identity:
-    """Who a run is for: `fixed`, then the run's context, then its configuration.
-
-    The user is empty where none of them names one.
-    """
+def identity_of_run(runtime: Any, fixed: Identity | None = None) -> Identity:
+    """Who a run is for, by `fixed`, its context or its configuration; the user may be empty."""
+    fixed = fixed or Identity("")
     context, config = getattr(runtime, "context", None), getattr(runtime, "config", None)
     try:
         configured = (config or get_config()).get("configurable")
@@ -108,11 +103,8 @@ class PendingWrites:
             del conversation.stored[message_id]
 
     def begin(self, identity: Identity, message: Message) -> None:
-        """Store the beginning of a reply, after everything that waits.
-
-        A reply that broke off is replaced; its text stays among its revisions.
-        """
-        conversation, scope = self._conversation(identity), self._scope(identity)
+        """Store the beginning of a reply, after what waits; it revises one that broke off."""
+        conversation, scope = self._conversation(identity), self._memory.scope(**identity.names)
         id_ = message.message_id
         self.write(identity)
         try:
@@ -129,7 +121,7 @@ class PendingWrites:
 
     def append(self, identity: Identity, message: Message) -> None:
         """Store more of a reply that was begun."""
-        self._memory.messages.append_text(self._scope(identity), message)
+        self._memory.messages.append_text(self._memory.scope(**identity.names), message)
 
     def write(self, identity: Identity) -> int:
         """Write what waits, in order; return how many messages were new."""
@@ -165,7 +157,7 @@ class PendingWrites:
         A caller without a checkpointer sends the whole conversation each time, and LangGraph
         gives each message a new id: then the messages begin as the log ends.
         """
-        log, scope = self._memory.messages, self._scope(identity)
+        log, scope = self._memory.messages, self._memory.scope(**identity.names)
         entries = log.get(scope, [message.message_id for message in waiting])
         stored = {entry.message.message_id: entry.message for entry in entries}
         self._update(scope, waiting, stored)
@@ -196,9 +188,6 @@ class PendingWrites:
                     self._memory.messages.revise(scope, message)
             elif is_question and old.text != message.text:
                 self._memory.messages.revise(scope, message)
-
-    def _scope(self, identity: Identity) -> Scope:
-        return self._memory.scope(**identity.names)
 
     def _conversation(self, identity: Identity) -> _Conversation:
         with self._lock:

@@ -181,10 +181,7 @@ class ReactAgent:
         )
 
     def process_message(self, text: str, session_id: str | None = None) -> Response:
-        """Answer the user, in the session named or else their active one with this agent.
-
-        Errors of the model are raised; the user's message is stored by then.
-        """
+        """Answer the user, in this session or their active one; raises the model's errors."""
         run, messages = self._start(text, session_id)
         return self._response(self.graph.invoke(messages, context=run), run)
 
@@ -333,6 +330,5 @@ def _event(mode: str, data: Any, run: AgentRun) -> Event | None:
         return event if isinstance(event, Recalled | ToolStarted | ToolResult) else None
     message, metadata = data
     is_reply = isinstance(message, AIMessage) and metadata.get("langgraph_node") == "model"
-    if message.id in run.named:  # LangGraph streams it once more, as it has got another id
-        return None
-    return Token(str(message.text)) if is_reply and message.text else None
+    is_again = message.id in run.named  # LangGraph streams it once more, under its other id
+    return Token(str(message.text)) if is_reply and message.text and not is_again else None

@@ -127,7 +127,10 @@ class RequestBuilder(ContextBuilder):
         at = asked_at(messages)
         newest = [entry_of(message) for message in messages[newest_round(messages, at) :]]
         blocks = self.blocks(newest, ())
-        self.window = beside(self.window, sum(block.tokens for block in blocks))
+        tokens = sum(block.tokens for block in blocks)
+        left = max(self.window.max_tokens - tokens, self.window.answer_tokens + 1)
+        compress_at = min(max(self.window.threshold - tokens, 0) / left, 1.0)
+        self.window = replace(self.window, max_tokens=left, compress_at=compress_at)
         question, system = entry_of(messages[at]).message, str(own.text) if own is not None else ""
         known = {question.message_id}
         assembly, self._recall = self.gather(question, system, schemas_of(request), known)
@@ -245,13 +248,6 @@ class RequestBuilder(ContextBuilder):
         )
 
 
-def beside(window: Window, tokens: int) -> Window:
-    """The window without so many tokens, which are taken in any case."""
-    left = max(window.max_tokens - tokens, window.answer_tokens + 1)
-    threshold = max(window.threshold - tokens, 0)
-    return replace(window, max_tokens=left, compress_at=min(threshold / left, 1.0))
-
-
 def system_with(own: SystemMessage | None, draft: WindowDraft) -> SystemMessage | None:
     """The agent's own system message with notes in their place, and memories at its end."""
     if own is None or isinstance(own.content, str):
@@ -266,18 +262,16 @@ def system_with(own: SystemMessage | None, draft: WindowDraft) -> SystemMessage 
 def _parts_with(content: list[Any], draft: WindowDraft) -> list[Any]:
     """`system_with` for content that is a list of parts, which keep their other fields."""
     note = f"{NOTES_INTRO}\n{quoted(draft.note)}" if draft.note else ""
-    placed = [_placed(part, note) for part in content]
+    placed = []
+    for part in content:
+        if isinstance(part, str):
+            part = part.replace(NOTES, note)
+        elif isinstance(part.get("text"), str):
+            part = {**part, "text": part["text"].replace(NOTES, note)}
+        placed.append(part)
     has_place = any(NOTES in str(part) for part in content)
     more = [text for text in ("" if has_place else note, draft.recalled().rstrip()) if text]
     return [*placed, *({"type": "text", "text": text} for text in more)]
-
-
-def _placed(part: Any, note: str) -> Any:
-    if isinstance(part, str):
-        return part.replace(NOTES, note)
-    if isinstance(part.get("text"), str) and NOTES in part["text"]:
-        return {**part, "text": part["text"].replace(NOTES, note)}
-    return part
 
 
 def schemas_of(request: Request) -> list[dict[str, Any]]:
@@ -299,10 +293,7 @@ def join(
     known: Mapping[str, LogEntry],
     stored_id: Callable[[str], str],
 ) -> list[LogLine]:
-    """The log's messages before the first one of the state, and then the state's.
-
-    `known` are the log's entries of the state's messages, by the ids they are stored under.
-    """
+    """The log's messages before those of the state, and the state's, with their `known` entries."""
     ids = [stored_id(message.id or "") for message in messages]
     index = {entry.message.message_id: number for number, entry in enumerate(log)}
     first = min((index[id_] for id_ in ids if id_ in index), default=len(log))
@@ -348,10 +339,7 @@ def newest_round(messages: Sequence[BaseMessage], asked: int) -> int:
 
 
 def paired(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Each call of a tool followed by its result, as every API wants it.
-
-    A result without a call is dropped; a call without a result, as after a crash, gets one.
-    """
+    """Each tool call with its result, as APIs need it: orphans go, a lost result is replaced."""
     results: dict[str, list[ToolMessage]] = {}
     for message in messages:
         if isinstance(message, ToolMessage):

@@ -114,12 +114,9 @@ class ReviseNode:
 
     async def execute(self, state: Any) -> dict[str, Any]:
         """The update of the state, which holds the four memory fields only."""
-        run = _Revision(
-            str(field_of(state, "session_id") or ""),
-            str(field_of(state, "user_id") or ""),
-            str(field_of(state, "user_query") or ""),
-            _messages(field_of(state, "messages")),
-        )
+        names = ("session_id", "user_id", "user_query")
+        session, user, query = (str(field_of(state, name) or "") for name in names)
+        run = _Revision(session, user, query, _messages(field_of(state, "messages")))
         _stream(status="starting", session_id=run.session)
         with metrics.span("memorist.revise"):
             try:

@@ -135,10 +135,7 @@ class ConversationMemory(BaseMemory):
         return True
 
     def reset(self) -> None:
-        """Begin a new session with the system messages of this one.
-
-        The log keeps the old session under its id; `session_id` is the new one.
-        """
+        """Begin a new session with this one's system messages; the log keeps the old session."""
         kept = self._with_role("system")
         self._chat = self._memory.session(user=self._user, agent=self._agent, new=True)
         if kept:

@@ -156,10 +156,7 @@ class KGMemory(ConversationMemory):
         return True
 
     def reset(self) -> None:
-        """Retract all facts of this user and agent, and begin a new session.
-
-        The system message stays. The log keeps the messages, and the facts stay in the past.
-        """
+        """Retract all facts of this user and agent, and begin a new session; the log stays."""
         deadline = time.monotonic() + RESET_PATIENCE_S
         while self._jobs() and time.monotonic() < deadline:  # they would add facts afterwards
             time.sleep(LOOK_EVERY_S)

@@ -71,7 +71,7 @@ class Notebook:
     def versions(self) -> list[Note]:
         """Every version, newest first."""
         notes = self._memory.note_versions.list(self._scope)
-        self._seen = notes[0] if notes else self._nothing()
+        self._seen = notes[0] if notes else self._load()
         return notes
 
     def at(self, version: int) -> Note:
@@ -147,10 +147,8 @@ class Notebook:
         return f"{done} The notes are at version {note.version}, {len(note.text)} characters."
 
     def _load(self) -> Note:
-        return self._memory.note_versions.get(self._scope) or self._nothing()
-
-    def _nothing(self) -> Note:
-        return Note(id="", scope=self._scope, version=0, text="", created_at=now())
+        nothing = Note(id="", scope=self._scope, version=0, text="", created_at=now())
+        return self._memory.note_versions.get(self._scope) or nothing
 
     def _edit(self, change: Callable[[str], str]) -> Note:
         """Make a change to the newest text; again if another edit was stored meanwhile."""
