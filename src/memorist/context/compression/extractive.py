@@ -22,9 +22,8 @@ from memorist.records.values import UNSPACED, fold
 ROLES = {"user": 1.0, "assistant": 0.5, "system": 0.3, "tool": 0.3}
 FAILED = 0.8  # the least weight of any role that reports an error
 OLDEST = 0.8  # the weight of the oldest statement, where the newest has 1
-CUES = {
-    Cue.ERROR: 0.5, Cue.FIX: 0.4, Cue.DECISION: 0.4, Cue.TASK: 0.3, Cue.WISH: 0.4, Cue.REQUEST: 0.2,
-}  # fmt: skip
+CUES = {Cue.ERROR: 0.5, Cue.TASK: 0.3, Cue.REQUEST: 0.2}
+CUES |= dict.fromkeys((Cue.FIX, Cue.DECISION, Cue.WISH), 0.4)
 OWN = 3.0  # for what users tell of themselves
 FIGURE = 0.5
 QUOTE = 0.5
@@ -248,10 +247,8 @@ LEAST_SHARE = 60  # tokens
 TOKENS_PER_TERM = 80  # of the summary, for each key term in it
 MOST_TERMS = 12
 # Extra worth of the parts that must survive many compressions.
-STANDING = {
-    Topic.REQUEST: 2.0, Topic.ARTEFACTS: 2.0, Topic.ERRORS: 2.0,
-    Topic.DECISIONS: 4.0, Topic.TASKS: 4.0, Topic.CURRENT: 4.0,
-}  # fmt: skip
+STANDING = dict.fromkeys((Topic.REQUEST, Topic.ARTEFACTS, Topic.ERRORS), 2.0)
+STANDING |= dict.fromkeys((Topic.DECISIONS, Topic.TASKS, Topic.CURRENT), 4.0)
 FIRST_OF_MESSAGE = 2.0  # extra worth: every user message comes before a second part of any
 LETTERS = 4  # words of fewer say little
 LITTLE = 0.3
