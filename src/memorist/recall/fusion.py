@@ -23,7 +23,6 @@ FITTING = [channel.name for channel in CHANNELS if channel.fits]
 SOON = 7 * DAY  # after something happened, people still talk of it
 Column = dict[int, float]
 """What a signal adds to the score of each row that has it."""
-Rows = Sequence[tuple[int, Passage]]
 Period = tuple[datetime, datetime]
 
 
@@ -265,7 +264,9 @@ def _boosts(
     yield "recency", {row: weight * 0.5 ** (days / half_life) for row, days in enumerate(ages)}
 
 
-def _timely(rows: Rows, period: Period | None) -> Iterator[tuple[int, float]]:
+def _timely(
+    rows: Sequence[tuple[int, Passage]], period: Period | None
+) -> Iterator[tuple[int, float]]:
     """Rows of the time asked about, and, at half the boost, of the days after it."""
     if period is None:
         return

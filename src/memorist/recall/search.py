@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cache, partial
+from types import ModuleType
 from typing import Any
 
 from memorist import metrics
@@ -62,9 +62,10 @@ class Searcher:
             recall = RecallRun(self, query).run()
         metrics.record("memorist.recall.duration", recall.timings_ms["total"] / 1_000)
         metrics.record("memorist.recall.hits", len(recall.hits))
-        for name, channels in (("late", recall.late), ("failed", recall.failed)):
-            for channel in channels:
-                metrics.count(f"memorist.recall.{name}", channel=channel)
+        for channel in recall.late:
+            metrics.count("memorist.recall.late", channel=channel)
+        for channel in recall.failed:
+            metrics.count("memorist.recall.failed", channel=channel)
         return recall
 
     def close(self) -> None:
@@ -77,7 +78,7 @@ class Searcher:
         from memorist.store import bm25, vectors  # noqa: F401
 
         stem("loads")
-        _load_dates()
+        _dates()
         self.synonyms_of("")
         if self.embedder is not None and (load := getattr(self.embedder, "load", None)):
             with contextlib.suppress(Exception):  # the meaning channel will report it
@@ -85,14 +86,12 @@ class Searcher:
 
 
 @cache
-def _load_dates() -> None:
-    _period_asked_about("today", now())
+def _dates() -> ModuleType:
+    """The module that finds dates, with its data: loaded late, as `import memorist` stays light."""
+    from memorist.language import dates
 
-
-def _period_asked_about(question: str, moment: datetime) -> Period | None:
-    from memorist.language.dates import time_asked_about  # here: `import memorist` stays light
-
-    return time_asked_about(question, moment)
+    dates.time_asked_about("today", now())
+    return dates
 
 
 class RecallRun:
@@ -116,7 +115,9 @@ class RecallRun:
         self._speakers = Task(
             lambda: speakers_asked_about(query.question, store.speakers(query.scope))
         )
-        self._period = Task(lambda: _period_asked_about(query.question, query.now))
+        self._period: Task[Period | None] = Task(
+            lambda: _dates().time_asked_about(query.question, query.now)
+        )
         self._answer = Task(lambda: self._rank(query.limit))
         self._passages: dict[int, Passage] = {}
         self._passages_lock = threading.Lock()
@@ -324,10 +325,9 @@ class Clock:
         return min(max(left, 0.0), threading.TIMEOUT_MAX)
 
     def forgive_standstill(self, keep: float) -> None:
-        """After a wait until `keep` seconds before the deadline: give back what it took too long.
+        """Give back the time by which a wait until `keep` seconds before the deadline overslept.
 
-        Then the whole process stood still, as it does while Python collects garbage, and the
-        thread that was waited for lost the same time.
+        The process stood still, as while garbage is collected, and the other thread lost it too.
         """
         if self._deadline is not None:
             now = time.perf_counter()

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
+from memorist.records.documents import Article
 from memorist.records.entry import Answer, Ask, Put
-from memorist.records.message import Appended, Message, Source
+from memorist.records.message import Appended, Job, Message, Source
 from memorist.records.scope import ApiKey, Scope
 from memorist.records.values import now, to_micros
 from memorist.store import documents, entries, forgetting, jobs, keys, log, search, views
@@ -27,14 +28,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Owned(Protocol):
-    """A scope, or a record that belongs to the user of one."""
-
-    @property
-    def owner(self) -> str: ...
-
-
-S = TypeVar("S", bound=Owned)
+S = TypeVar("S", bound=Scope | Job | Article)
+"""What says whose rows a method is about."""
 
 
 def reads(

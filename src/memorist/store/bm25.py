@@ -60,7 +60,8 @@ def rank(
     pairs = np.flatnonzero(begins | (np.diff(terms, prepend=-1) != 0))
     record_of, term_of = np.cumsum(begins)[pairs] - 1, terms[pairs]
     counts = np.diff(pairs, append=len(records)).astype(np.float32)
-    of = _leaders(words)
+    leaders: dict[int, int] = {}  # the first word of each term: the term itself, if it occurs
+    of = np.array([leaders.setdefault(word.of, number) for number, word in enumerate(words)])
     idf = _idf(np.bincount(term_of).astype(np.float32), total, of, len(asked))
     worth = idf * np.array([word.worth for word in words], np.float32)
     is_near = term_of >= len(asked)
@@ -74,7 +75,12 @@ def rank(
     # An empty message is found by its date, and has the length 0.
     lengths = np.array([max(by_record.get(record, 1), 1) for record in ids], np.float32)
     frequencies = _table(pool, len(first), record_of, term_of, counts)
-    fits = frequencies / (frequencies + K1 * _length_norm(lengths)[:, None])
+    # The more the lengths differ, the stronger they are normalised: among short turns a longer
+    # one says more, among turns and essays it is only longer.
+    mean = max(float(lengths.mean()), 1.0)
+    share = min(max(1.2 * float(lengths.std()) / mean, 0.3), 1.0)
+    norms = 1 - share + share * lengths / mean
+    fits = frequencies / (frequencies + K1 * norms[:, None])
     scores = _by_term(worth * fits, of)
     best = _best(scores, limit)
     full = _by_term(idf * fits[best], of)
@@ -84,12 +90,6 @@ def rank(
 
 def _rarest_first(words: Sequence[Near]) -> list[Near]:
     return sorted((word for word in words if len(word.postings)), key=lambda it: len(it.postings))
-
-
-def _leaders(words: Sequence[Near]) -> Ids:
-    """For each word the number of the first word of its term: the term itself, if it occurs."""
-    leaders: dict[int, int] = {}
-    return np.array([leaders.setdefault(word.of, number) for number, word in enumerate(words)])
 
 
 def _idf(documents: NDArray[np.float32], total: int, of: Ids, asked: int) -> NDArray[np.float32]:
@@ -131,15 +131,6 @@ def _table(
     table = np.zeros((len(pool), int(term_of.max()) + 1), np.float32)
     table[row_of[inside], term_of[inside]] = counts[inside]
     return table
-
-
-def _length_norm(lengths: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The length normalisation of BM25, which is stronger the more the lengths differ: among
-    short turns a longer one says more, among turns and essays it is only longer.
-    """
-    mean = max(float(lengths.mean()), 1.0)
-    share = min(max(1.2 * float(lengths.std()) / mean, 0.3), 1.0)
-    return 1 - share + share * lengths / mean
 
 
 def _best(scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:

@@ -100,10 +100,6 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-_LIST = re.compile(r"IN \(:(\w+)\*\)")
-_PIECE = re.compile(r"@(\w+)")
-
-
 def load_queries(dialect: str, list_sql: str) -> dict[str, str]:
     """The named SQL of a dialect: the shared file, then its own, which wins.
 
@@ -117,10 +113,12 @@ def load_queries(dialect: str, list_sql: str) -> dict[str, str]:
             pieces[name.strip()] = body.strip()
 
     def complete(sql: str) -> str:
-        return _PIECE.sub(lambda piece: complete(pieces[piece[0]]), sql)
+        return re.sub(r"@\w+", lambda piece: complete(pieces[piece[0]]), sql)
 
     return {
-        name: _LIST.sub(list_sql, complete(sql)) for name, sql in pieces.items() if name[0] != "@"
+        name: re.sub(r"IN \(:(\w+)\*\)", list_sql, complete(sql))
+        for name, sql in pieces.items()
+        if name[0] != "@"
     }
 
 

@@ -107,10 +107,25 @@ def _forget_derived(db: Db, scope: Scope, views: list[str]) -> Counter[str]:
     """Remove derived records; what they superseded holds again."""
     if not views:
         return Counter()
+    named = {"owner": scope.owner, "ids": views}
     going = {record.id: record for record in records(db, scope, views)}
-    replaced = db.rows("superseded_by_views", owner=scope.owner, ids=views)
-    gone = _forget_views(db, scope.owner, views)
-    for old in records(db, scope, [view for (view,) in replaced]):
+    replaced = [view for (view,) in db.rows("superseded_by_views", **named)]
+    [(passages, vectors)] = db.rows("count_passages_of_views", **named)
+    agents = [agent for (agent,) in db.rows("note_agents", **named)]
+    for query in ("delete_view_passages", "delete_view_sources", "delete_entities"):
+        db.run(query, **named)
+    if agents:
+        db.run("delete_note_versions", owner=scope.owner, agents=agents)
+    gone = Counter(
+        memories=db.run("delete_items", **named),
+        facts=db.run("delete_facts", **named),
+        notes=db.run("delete_notes", **named),
+        articles=db.run("delete_articles", **named),
+        entries=db.run("delete_entries", **named),
+        passages=passages,
+        vectors=vectors,
+    )
+    for old in records(db, scope, replaced):
         _restore_superseded(db, scope, old, going)
     return gone
 
@@ -133,25 +148,6 @@ def _restore_superseded(
     else:
         query = "bridge_fact" if isinstance(old, Fact) else "bridge_item"
         db.run(query, owner=scope.owner, id=old.id, heir=heir, at=to_micros(end))
-
-
-def _forget_views(db: Db, owner: str, views: list[str]) -> Counter[str]:
-    named = {"owner": owner, "ids": views}
-    [(passages, vectors)] = db.rows("count_passages_of_views", **named)
-    agents = [agent for (agent,) in db.rows("note_agents", **named)]
-    for query in ("delete_view_passages", "delete_view_sources", "delete_entities"):
-        db.run(query, **named)
-    if agents:
-        db.run("delete_note_versions", owner=owner, agents=agents)
-    return Counter(
-        memories=db.run("delete_items", **named),
-        facts=db.run("delete_facts", **named),
-        notes=db.run("delete_notes", **named),
-        articles=db.run("delete_articles", **named),
-        entries=db.run("delete_entries", **named),
-        passages=passages,
-        vectors=vectors,
-    )
 
 
 def _views_in(db: Db, scope: Scope, session_ids: list[str]) -> list[str]:

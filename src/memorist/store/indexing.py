@@ -12,7 +12,7 @@ from memorist.language.signals import Signals, signals_of
 from memorist.language.text import passages
 from memorist.records.message import Message
 from memorist.records.scope import Scope
-from memorist.records.values import PASSAGES_PER_MESSAGE, fold, from_micros, to_micros
+from memorist.records.values import PASSAGES_PER_MESSAGE, from_micros, to_micros
 from memorist.store.engine import Db
 from memorist.store.jobs import enqueue
 
@@ -100,12 +100,6 @@ def index_messages(
     db.add_passages(rows)
     if speakers:
         db.many("add_speaker", [{"owner": owner, "speaker": name} for name in sorted(speakers)])
-
-
-def link_fact(db: Db, owner: str, fact: str, ends: Sequence[str]) -> None:
-    """Link a fact to the things it is about."""
-    names = {" ".join(fold(end).split())[:200] for end in ends} - {""}
-    db.many("add_entity", [{"owner": owner, "fact": fact, "name": name} for name in sorted(names)])
 
 
 def index_view(

@@ -11,11 +11,14 @@ from memorist.records.values import check_each, check_moment, to_micros
 from memorist.store.engine import Db
 from memorist.store.rows import API_KEY
 
+IDENTITY = ("tenant", "user", "digest")
+
 
 def put_key(db: Db, key: ApiKey) -> None:
     """Store a new key; one that is stored already is left as it is."""
     added = db.run("add_key", tenant_hash=_hash(key.tenant), **API_KEY.row(key))
-    if not added and _identity(read_key(db, key.id)) != _identity(key):
+    stored = key if added else read_key(db, key.id)
+    if stored is None or any(getattr(stored, it) != getattr(key, it) for it in IDENTITY):
         raise ConflictError("another key has this id; make a new one")
 
 
@@ -46,7 +49,3 @@ def revoke_key(db: Db, tenant: str, key_id: str, *, at: datetime | None = None) 
 def _hash(tenant: str) -> str:
     """A short key for a tenant, however long its name."""
     return hashlib.sha256(Scope(tenant=tenant, user="").tenant.encode()).hexdigest()[:32]
-
-
-def _identity(key: ApiKey | None) -> object:
-    return key and (key.tenant, key.user, key.digest)

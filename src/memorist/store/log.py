@@ -14,9 +14,8 @@ from memorist.records.values import PASSAGES_PER_MESSAGE, check_each, from_micro
 from memorist.store.engine import Db
 from memorist.store.indexing import index_messages
 from memorist.store.jobs import enqueue
-from memorist.store.rows import Row, dated_page
+from memorist.store.rows import END, Row, dated_page
 
-END = 2**62
 MOST_IN_JOB = 100  # messages
 
 
@@ -39,16 +38,6 @@ def ensure_session(db: Db, scope: Scope) -> tuple[Any, str, int]:
     if scope.agent is not None and scope.agent != agent:
         raise ScopeError("this session belongs to another agent of the same user")
     return key, agent, created_at
-
-
-def resolve_session(db: Db, scope: Scope) -> Scope:
-    """The scope with a session: the named one, else the active one, else a new one."""
-    if scope.session is not None:
-        return scope
-    active = _active(db, scope)
-    if active is None:
-        return open_session(db, scope).scope
-    return scope.within(session=active)
 
 
 def open_session(db: Db, scope: Scope, *, claimed: str | None = None) -> Session:
@@ -127,7 +116,9 @@ def append(
 
     With `unseen`, only those that are new; one whose id is known must have the content it had.
     """
-    scope = resolve_session(db, scope)
+    if scope.session is None:
+        active = _active(db, scope)
+        scope = open_session(db, scope).scope if active is None else scope.within(session=active)
     key, agent, _ = ensure_session(db, scope)
     seqs, fresh = {}, messages
     if unseen:
@@ -201,7 +192,15 @@ def append_text(db: Db, scope: Scope, message: Message) -> None:
     entry = _only(db, scope, message.message_id)  # read again, now that its session is locked
     if entry.message == message:
         return
-    _check_longer(entry.message, message)
+    stored, before = entry.message, entry.message.content or ""
+    if not stored.unfinished:
+        raise ConflictError("the message is finished; use revise to change it")
+    if stored.role != message.role:
+        raise ConflictError("text cannot be appended under another role")
+    if not isinstance(before, str) or not isinstance(message.content, str):
+        raise ConflictError("only text can be appended to; use revise to change other content")
+    if not message.content.startswith(before):
+        raise ConflictError("the text does not begin with what is stored of it")
     db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[entry.seq])
     # No lease is voided: a worker that lost its job at every flush would never finish.
     _rewrite(db, scope, entry.seq, message, agent=agent, session=key)
@@ -226,18 +225,6 @@ def _only(db: Db, scope: Scope, message_id: str) -> LogEntry:
     if len(entries) > 1:
         raise ConflictError("several sessions have a message with this id; name the session")
     return entries[0]
-
-
-def _check_longer(stored: Message, message: Message) -> None:
-    if not stored.unfinished:
-        raise ConflictError("the message is finished; use revise to change it")
-    if stored.role != message.role:
-        raise ConflictError("text cannot be appended under another role")
-    before = stored.content or ""
-    if not isinstance(before, str) or not isinstance(message.content, str):
-        raise ConflictError("only text can be appended to; use revise to change other content")
-    if not message.content.startswith(before):
-        raise ConflictError("the text does not begin with what is stored of it")
 
 
 def _rewrite(db: Db, scope: Scope, seq: int, message: Message, *, agent: str, session: Any) -> None:

@@ -27,23 +27,13 @@ class Columns(Generic[R]):
         hints, renamed = get_type_hints(kind), renamed or {}
         self._kind = kind
         self._fields = [it.name for it in fields(kind) if it.name not in omit]  # type: ignore[arg-type]
-        self._names = [renamed.get(name, name) for name in self._fields]
+        self.names = [renamed.get(name, name) for name in self._fields]
         self._decoders = [_decoder(hints[name]) for name in self._fields]
-
-    @property
-    def names(self) -> str:
-        """The columns, as a SELECT or INSERT lists them."""
-        return ", ".join(self._names)
-
-    @property
-    def values(self) -> str:
-        """The placeholders of the columns, as an INSERT lists them."""
-        return ", ".join(f":{name}" for name in self._names)
 
     def row(self, record: R) -> dict[str, Any]:
         """The values to store for a record, by column."""
         values = (_encoded(getattr(record, name)) for name in self._fields)
-        return dict(zip(self._names, values, strict=True))
+        return dict(zip(self.names, values, strict=True))
 
     def record(self, row: Row | list[Any], **others: Any) -> R:
         """The record of a row of these columns; `others` are the fields that were left out."""
@@ -83,15 +73,15 @@ _NAMED: dict[str, Columns[Any]] = {
     "api_key": API_KEY,
 }
 SQL = {
-    f"@{name}{suffix}": sql
-    for name, columns in _NAMED.items()
-    for suffix, sql in (("", columns.names), ("_values", columns.values))
+    f"@{record}{suffix}": ", ".join(f"{mark}{name}" for name in columns.names)
+    for record, columns in _NAMED.items()
+    for suffix, mark in (("", ""), ("_values", ":"))
 }
 """Pieces of the named queries: `@fact` is the columns of facts, `@fact_values` their values."""
 
 
 ALL = 2**31 - 1  # rows: more than any list has
-FIRST_MOMENT = -(2**62)  # before any that can be stored
+END = 2**62  # after any seq or moment that can be stored
 
 
 def dated_page(limit: int | None, after: tuple[datetime, str] | None) -> dict[str, Any]:
@@ -99,7 +89,7 @@ def dated_page(limit: int | None, after: tuple[datetime, str] | None) -> dict[st
     rows = ALL if limit is None else limit
     match after:
         case None:
-            return {"limit": rows, "after_at": FIRST_MOMENT, "after_id": ""}
+            return {"limit": rows, "after_at": -END, "after_id": ""}
         case (datetime() as moment, str(id_)):
             return {"limit": rows, "after_at": to_micros(moment), "after_id": id_}
     raise InvalidError("after must be the moment and the id of the last item before the page")

@@ -14,12 +14,11 @@ from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, check_key, fold, from_micros, to_micros
 from memorist.store.engine import Db
 from memorist.store.jobs import advance
-from memorist.store.rows import Row
+from memorist.store.rows import END, Row
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
 
-ALL_TIME = 2**62
 LISTS = ("kinds", "roles", "records", "categories", "tags")  # filters by listed values
 MAX_LINKED = 5_000
 RARE = 300  # passages: a synonym in more of them says nothing
@@ -163,8 +162,8 @@ def conditions(scope: Scope, filters: Filters) -> dict[str, Any]:
         **scope.columns(),
         **listed,
         **{f"any_{name}": int(not values) for name, values in listed.items()},
-        "after": -ALL_TIME if filters.after is None else to_micros(filters.after),
-        "before": ALL_TIME if filters.before is None else to_micros(filters.before),
+        "after": -END if filters.after is None else to_micros(filters.after),
+        "before": END if filters.before is None else to_micros(filters.before),
     }
 
 

@@ -1,8 +1,4 @@
-"""Vectors in memory: exact search of few, and of many a search by their signs first.
-
-An index holds the vectors of one user's passages by one embedder. It is filled from the database
-and follows it: vectors never change, and new ones have higher ids.
-"""
+"""Vectors in memory: exact search of few, and of many a search by their signs first."""
 
 from __future__ import annotations
 
@@ -64,7 +60,10 @@ def _unit(vector: Sequence[float]) -> NDArray[np.float32]:
 
 
 class VectorIndex:
-    """One user's vectors by one embedder: whole while they are few, their signs when many."""
+    """One user's vectors by one embedder: whole while they are few, their signs when many.
+
+    It follows the database, where vectors never change, and new ones have higher ids.
+    """
 
     def __init__(self, coded: bool) -> None:
         self.coded = coded

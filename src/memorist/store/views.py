@@ -22,9 +22,9 @@ from memorist.records.memories import (
 )
 from memorist.records.message import Job
 from memorist.records.scope import Scope
-from memorist.records.values import check_each, to_micros
+from memorist.records.values import check_each, fold, to_micros
 from memorist.store.engine import Db
-from memorist.store.indexing import index_view, link_fact
+from memorist.store.indexing import index_view
 from memorist.store.jobs import finish
 from memorist.store.log import add_owner
 from memorist.store.rows import FACT, MEMORY_ITEM, Columns, Row, dated_page
@@ -163,7 +163,9 @@ def _index(db: Db, record: MemoryItem | Fact) -> None:
     if isinstance(record, Fact):
         if record.known_to is None and record.valid_to is None:
             index_view(db, record.scope, "fact", record.id, record.text, record.known_from)
-            link_fact(db, record.scope.owner, record.id, (record.subject, record.object))
+            ends = (" ".join(fold(end).split())[:200] for end in (record.subject, record.object))
+            link = {"owner": record.scope.owner, "fact": record.id}
+            db.many("add_entity", [{**link, "name": name} for name in sorted({*ends} - {""})])
     elif record.ended_at is None:
         index_view(db, record.scope, "memory", record.id, record.text, record.created_at)
 

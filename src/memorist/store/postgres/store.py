@@ -37,7 +37,6 @@ Pool = psycopg_pool.ConnectionPool[psycopg.Connection[Row]]
 MIGRATIONS = load_migrations(resources.files("memorist.store.postgres") / "migrations")
 ROLE = "memorist_app"
 _LOCK = 0x7265636F  # the advisory lock under which one process at a time changes the schema
-_TABLE_LOCK_MS = 2_000
 
 log = logging.getLogger("memorist")
 
@@ -414,7 +413,7 @@ def _adopt(connection: psycopg.Connection[Row]) -> None:
         return
     try:
         with connection.transaction():
-            connection.execute(f"SET LOCAL lock_timeout = {_TABLE_LOCK_MS}")
+            connection.execute("SET LOCAL lock_timeout = '2s'")
             connection.execute("ALTER TABLE vectors ALTER COLUMN embedding TYPE vector")
     except psycopg.Error as error:
         log.warning("vectors stay arrays, which are searched slower (%s)", error.sqlstate)
