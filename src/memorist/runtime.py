@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from memorist.recall.search import Searcher
 from memorist.records.query import Query, Recall
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.jobs import ForegroundGate, embedding_kinds, extraction_kinds
+from memorist.store.jobs import ForegroundGate, JobRunner, embedding_kinds, extraction_kinds
 from memorist.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
@@ -33,6 +34,10 @@ if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
     from memorist.providers.chat_model import ChatModel
 
 MAX_COUNTERS = 16
+POLL_SECONDS = 0.1  # between two looks at the signals
+LONGEST_PAUSE = 2.0  # between two looks at the queue of all processes
+
+log = logging.getLogger("memorist")
 
 
 class Runtime:
@@ -197,6 +202,46 @@ def open_summarizer(store: Store, extraction: Extraction | None) -> Summarizer:
     style = style_of(window, TokenCounter(window.counts_with()))
     settings = Compress(timeout_s=(extraction or DEFAULT_EXTRACTION).timeout_s)
     return Summarizer(store, style, model, settings)
+
+
+def open_runners(
+    store: Store, extraction: Extraction, embedder: Embedder | None
+) -> list[JobRunner]:
+    """What does the jobs of any process, for `work`."""
+    from memorist.lifecycle.worker import Worker
+
+    runners: list[JobRunner] = [open_summarizer(store, extraction)]
+    if embedder is None:  # vectors stay queued for a process that has an embedder
+        return [*runners, Worker(store, extraction, kinds=("embed", "derive"))]
+    return [*runners, Indexer(store, embedder), Worker(store, extraction)]
+
+
+def work(
+    runners: Sequence[JobRunner], show: Callable[[], None], signals: Sequence[int], *, once: bool
+) -> bool:
+    """Run the runners until a signal or, with `once`, until all are idle; False if one crashed."""
+    for runner in runners:
+        runner.longest_pause = LONGEST_PAUSE  # other processes queue jobs and wake nobody here
+        runner.start()
+    try:
+        while not signals and not (once and _all_idle(runners)):
+            if not all(runner.is_running() for runner in runners):
+                return False
+            show()
+            time.sleep(POLL_SECONDS)
+        if signals:
+            log.info("the worker ends after the current job")
+        return True
+    finally:
+        for runner in runners:
+            runner.stop()
+        for runner in runners:
+            runner.close(wait_s=None)
+
+
+def _all_idle(runners: Sequence[JobRunner]) -> bool:
+    """Whether no runner finds a job, having looked after the last one that any of them did."""
+    return min(it.idle_at for it in runners) > max(it.worked_at for it in runners)
 
 
 def summary_model(store: Store, extraction: Extraction | None) -> ChatModel | None:

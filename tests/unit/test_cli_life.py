@@ -19,10 +19,10 @@ from typer.testing import CliRunner, Result
 from memorist import Fact, InvalidError, Memory, MemoryItem, NotFoundError, SqliteStore
 from memorist.cli import options as show
 from memorist.cli.main import app
-from memorist.cli.worker import work
 from memorist.records.memories import Add
 from memorist.records.scope import Scope
 from memorist.records.values import now
+from memorist.runtime import work
 from memorist.store.jobs import JobRunner
 from memorist.testing.model_server import ModelServer, quote_messages
 

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated
 
@@ -18,18 +18,13 @@ from memorist.cli.render import errors, escape_controls
 from memorist.config import Settings
 from memorist.errors import MemoristError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
-from memorist.lifecycle.worker import Worker
 from memorist.memory import Memory
 from memorist.namespaces import Jobs
 from memorist.providers.chat_model import open_model
-from memorist.recall.indexer import Indexer
-from memorist.runtime import open_embedder, open_store, open_summarizer
-from memorist.store.jobs import JobRunner
+from memorist.runtime import open_embedder, open_runners, open_store, work
 
-POLL_SECONDS = 0.1  # between two looks at the signals
 REPORT_SECONDS = 5.0  # between two lines about the queue
 COUNT_SECONDS = 60.0  # between two counts of dead jobs, which cost more
-LONGEST_PAUSE = 2.0
 
 Once = Annotated[bool, typer.Option("--once", help="Do all jobs that are due, and end.")]
 Calls = Annotated[
@@ -61,11 +56,7 @@ def worker(
     )
     store = open_store(url, settings.durability)
     embedder = open_embedder(settings.embedder)
-    runners: list[JobRunner] = [open_summarizer(store, extraction)]
-    if embedder is None:  # vectors stay queued for a process that has an embedder
-        runners.append(Worker(store, extraction, kinds=("embed", "derive")))
-    else:
-        runners += [Indexer(store, embedder), Worker(store, extraction)]
+    runners = open_runners(store, extraction, embedder)
     memory = Memory(store, tenant=settings.tenant, embedder=embedder, extraction=None)
     with memory, _log_on_stderr(), _stop_signals() as signals:
         makers = (settings.model or "rules", settings.embedder)
@@ -76,34 +67,6 @@ def worker(
         log.info("the worker has ended; %s", report.line())
     if not finished:
         raise typer.Exit(1)
-
-
-def work(
-    runners: Sequence[JobRunner], show: Callable[[], None], signals: Sequence[int], *, once: bool
-) -> bool:
-    """Run the runners until a signal or, with `once`, until all are idle; False if one crashed."""
-    for runner in runners:
-        runner.longest_pause = LONGEST_PAUSE  # other processes queue jobs and wake nobody here
-        runner.start()
-    try:
-        while not signals and not (once and _all_idle(runners)):
-            if not all(runner.is_running() for runner in runners):
-                return False
-            show()
-            time.sleep(POLL_SECONDS)
-        if signals:
-            log.info("the worker ends after the current job")
-        return True
-    finally:
-        for runner in runners:
-            runner.stop()
-        for runner in runners:
-            runner.close(wait_s=None)
-
-
-def _all_idle(runners: Sequence[JobRunner]) -> bool:
-    """Whether no runner finds a job, having looked after the last one that any of them did."""
-    return min(it.idle_at for it in runners) > max(it.worked_at for it in runners)
 
 
 class QueueReport:
