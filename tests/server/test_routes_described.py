@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 from memorist.server.http.openapi import PROBLEMS, describe
-from memorist.server.http.routes import router
+from memorist.server.http.routing import router
 
 
 def _document() -> dict[str, Any]:

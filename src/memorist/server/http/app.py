@@ -44,7 +44,7 @@ from memorist.server.http.middleware import (
 )
 from memorist.server.http.openapi import PROBLEMS, describe
 from memorist.server.http.problems import on_error, on_http, on_invalid
-from memorist.server.http.routes import router
+from memorist.server.http.routing import router
 from memorist.server.mcp.http import McpApp
 
 WEB = Path(__file__).parent.parent / "web"
