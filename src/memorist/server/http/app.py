@@ -44,10 +44,22 @@ from memorist.server.http.middleware import (
 )
 from memorist.server.http.openapi import PROBLEMS, describe
 from memorist.server.http.problems import on_error, on_http, on_invalid
+from memorist.server.http.routes import (
+    chat,
+    context,
+    documents,
+    entries,
+    maintenance,
+    memories,
+    messages,
+    system,
+)
 from memorist.server.http.routing import router
 from memorist.server.mcp.http import McpApp
 
 WEB = Path(__file__).parent.parent / "web"
+# The modules that add their routes to the router.
+ROUTES = (chat, context, documents, entries, maintenance, memories, messages, system)
 MAX_TENANTS = 1_024  # whose memories are cached
 
 
