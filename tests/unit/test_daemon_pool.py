@@ -103,7 +103,6 @@ def test_while_all_threads_hang_nothing_is_begun_and_nobody_is_kept(gate: thread
     late = Task(lambda: "late")
     pool.start(late)
     assert not late.wait(0.001)
-    assert threading.active_count() < 100
     gate.set()
     assert late.wait(SOON)
     assert late.result() == "late"
