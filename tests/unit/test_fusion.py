@@ -202,19 +202,19 @@ def test_what_opens_a_session_is_lifted_if_its_role_is_asked_about() -> None:
 
 
 def test_what_tells_is_lifted_and_what_asks_or_is_yet_to_be_done_is_lowered() -> None:
-    ranking = replace(QUIET, own=0.35, asks=-0.05)
+    ranking = replace(QUIET, self_reference=0.35, question=-0.05)
     many = [
-        passage(1)._replace(own=4 / 7),
-        passage(2)._replace(asks=True),
-        passage(3)._replace(own=-2 / 7),
+        passage(1)._replace(self_reference=4 / 7),
+        passage(2)._replace(is_question=True),
+        passage(3)._replace(self_reference=-2 / 7),
         passage(4),
     ]
     found = {"words": finds((1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0))}
     fused = ranked(found, *many, ranking=ranking)
     assert list(fused) == [1, 4, 2, 3]
-    assert fused[1].parts["own"] == pytest.approx(0.2)
-    assert fused[2].parts["asks"] == -0.05
-    assert fused[3].parts["own"] == pytest.approx(-0.1)
+    assert fused[1].parts["self_reference"] == pytest.approx(0.2)
+    assert fused[2].parts["question"] == -0.05
+    assert fused[3].parts["self_reference"] == pytest.approx(-0.1)
     assert fused[4].parts.keys() & {"own", "asks"} == set()
 
 

@@ -55,8 +55,8 @@ class Ranking:
     role: float = 0.3
     opening: float = 0.15
     when: float = 0.3
-    own: float = 0.35
-    asks: float = -0.05
+    self_reference: float = 0.35
+    question: float = -0.05
     outdated: float = -0.2
     importance: float = 0.1
     recency: float = 0.01
@@ -251,9 +251,13 @@ def _boosts(
     yield "opening", {row: ranking.opening for row, it in theirs if it.previous is None}
     yield "speaker", {row: ranking.speaker for row, it in rows if it.speaker in focus.names}
     yield "when", {row: ranking.when * part for row, part in _timely(rows, focus.when)}
-    yield "own", {row: ranking.own * it.own for row, it in rows if it.own}
+    weight = ranking.self_reference
+    yield (
+        "self_reference",
+        {row: weight * it.self_reference for row, it in rows if it.self_reference},
+    )
     yield "outdated", {row: ranking.outdated for row, it in rows if it.outdated}
-    yield "asks", {row: ranking.asks for row, it in rows if it.asks}
+    yield "question", {row: ranking.question for row, it in rows if it.is_question}
     yield (
         "importance",
         {row: ranking.importance * it.importance for row, it in rows if it.importance is not None},

@@ -129,8 +129,8 @@ class Passage(NamedTuple):
     session: Any = None
     role: str | None = None
     speaker: str | None = None
-    own: float = 0.0
-    asks: bool = False
+    self_reference: float = 0.0
+    is_question: bool = False
     importance: float | None = None
     previous: int | None = None
     source: int | None = None  # the message that a record was derived from, if only one

@@ -92,8 +92,8 @@ def index_messages(
                     "created_at": created_at,
                     "role": message.role,
                     "speaker": speaker,
-                    "own": signals.self_reference,
-                    "asks": int(signals.is_question),
+                    "self_reference": signals.self_reference,
+                    "is_question": int(signals.is_question),
                     "words": text[start:stop] if piece else f"{about}{text[start:stop]}",
                 }
             )
@@ -127,8 +127,8 @@ def index_pieces(
         "created_at": to_micros(created_at),
         "role": None,
         "speaker": None,
-        "own": 0.0,
-        "asks": 0,
+        "self_reference": 0.0,
+        "is_question": 0,
     }
     ids = db.next_view_passages(len(pieces))
     db.add_passages(

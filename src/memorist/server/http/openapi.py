@@ -107,7 +107,7 @@ FORGOTTEN = Forgotten(counts={"messages": 2, "memories": 1, "passages": 3})
 WHY = Why(
     ranks={"words": 1, "meaning": 2},
     scores={"words": 8.1, "meaning": 0.42},
-    parts={"words": 0.55, "meaning": 0.31, "own": 0.05},
+    parts={"words": 0.55, "meaning": 0.31, "self_reference": 0.05},
     age=timedelta(days=3),
     stop=27,
 )

@@ -65,9 +65,9 @@ WHERE owner = :owner AND id = :seq
 WITH passage AS (
   INSERT INTO passages
     (id, owner, kind, agent_name, session_id, view_id, start_at, stop_at, created_at, role, speaker,
-     own, asks)
+     self_reference, is_question)
   VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :created_at, :role,
-    :speaker, :own, :asks))
+    :speaker, :self_reference, :is_question))
 INSERT INTO passage_words (owner, id, words)
 VALUES (:owner, :id, CAST(:words AS bigint[]))
 

@@ -60,9 +60,9 @@ WHERE owner = :owner AND id = :seq
 -- name: add_passage
 INSERT INTO passages
   (id, owner, kind, agent_name, session_id, view_id, start_at, stop_at, created_at, role, speaker,
-   own, asks)
+   self_reference, is_question)
 VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :created_at, :role,
-  :speaker, :own, :asks)
+  :speaker, :self_reference, :is_question)
 
 -- name: index_passage
 INSERT INTO passage_words (rowid, words) VALUES (:id, :words)
@@ -192,7 +192,7 @@ ORDER BY p.id DESC LIMIT :limit
 -- Without joins, and from covering indexes where they hold it: this is asked for hundreds at once.
 -- name: passages_by_id
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_id, p.role, p.speaker,
-  p.own, p.asks,
+  p.self_reference, p.is_question,
   CASE WHEN p.view_id IS NOT NULL THEN (
     SELECT i.importance FROM memory_items i WHERE i.owner = :owner AND i.id = p.view_id) END,
   (SELECT max(b.id) FROM chat_message_history b

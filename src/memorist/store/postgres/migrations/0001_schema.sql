@@ -110,8 +110,8 @@ CREATE TABLE passages (
   created_at bigint NOT NULL,
   role text,
   speaker text,
-  own double precision NOT NULL DEFAULT 0,
-  asks integer NOT NULL DEFAULT 0,
+  self_reference double precision NOT NULL DEFAULT 0,
+  is_question integer NOT NULL DEFAULT 0,
   outdated integer NOT NULL DEFAULT 0,
   PRIMARY KEY (owner, id)
 );

@@ -61,7 +61,7 @@ CREATE INDEX revisions_by_message ON message_revisions (message, id);
 
 -- What search works on: a span of a message or of a derived record. A message's passages have the
 -- ids from 1048576 times its own upward (records/values.py); those of derived records are negative.
--- `own` and `asks` are language/signals.py's; `outdated` says that a newer message changed what
+-- `self_reference` and `is_question` are language/signals.py's; `outdated` says that a newer message changed what
 -- this one says, or that it was taken back.
 CREATE TABLE passages (
   id INTEGER PRIMARY KEY,
@@ -75,8 +75,8 @@ CREATE TABLE passages (
   created_at INTEGER NOT NULL,
   role TEXT,
   speaker TEXT,
-  own REAL NOT NULL,
-  asks INTEGER NOT NULL,
+  self_reference REAL NOT NULL,
+  is_question INTEGER NOT NULL,
   outdated INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX passages_by_view ON passages (owner, view_id) WHERE view_id IS NOT NULL;
