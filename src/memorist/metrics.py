@@ -139,9 +139,10 @@ class Registry:
         if api is None:
             return _NO_SPAN
         if self._tracer is None:
-            self._tracer = api.NoOpTracer()
-            with contextlib.suppress(Exception):  # of the application's provider, which logs it
+            try:
                 self._tracer = api.get_tracer("memorist")
+            except Exception:  # noqa: BLE001 - of the application's provider, which logs it
+                self._tracer = api.NoOpTracer()
         return _traced(self._tracer, name, api.StatusCode.ERROR)
 
     def snapshot(self) -> dict[str, Reading]:
@@ -206,18 +207,19 @@ class Registry:
             return None
         with self._connecting:
             if self._exports is None:
-                self._exports = {}
+                exports: Mapping[str, Send] = {}  # published when it is complete
                 with contextlib.suppress(Exception):  # of the application's provider, which logs it
-                    meter = api.get_meter("memorist")
-                    self._exports = {
-                        it.name: _otel_instrument(meter, it)
-                        for it in self._instruments.values()
-                        if it.kind != "gauge"
-                    }
-                    for gauge in self._gauges():
-                        read = [partial(self._observations, gauge, api.Observation)]
-                        meter.create_observable_gauge(gauge.name, read, gauge.unit, gauge.meaning)
+                    exports = self._open_exports(api)
+                self._exports = exports
         return self._exports
+
+    def _open_exports(self, api: Any) -> Mapping[str, Send]:
+        meter, gauges = api.get_meter("memorist"), self._gauges()
+        for gauge in gauges:
+            read = [partial(self._observations, gauge, api.Observation)]
+            meter.create_observable_gauge(gauge.name, read, gauge.unit, gauge.meaning)
+        others = [it for it in self._instruments.values() if it not in gauges]
+        return {it.name: _otel_instrument(meter, it) for it in others}
 
     def _observations(self, gauge: Instrument, observation: Any, _: Any) -> list[Any]:
         return [observation(point.value, point.attributes) for point in self._observe(gauge)]

@@ -80,7 +80,8 @@ class Runtime:
         with self._gate:
             recall = self._searcher.search(query)
         if self.worker is not None and recall.hits:
-            self.worker.recalled.append((query.scope.whole_user(), recall.hits))
+            hits = [(hit.kind, hit.id) for hit in recall.hits]
+            self.worker.recalled.append((query.scope.whole_user(), hits))
             self.worker.start()
         return recall
 

@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
-from memorist import Memory
+from memorist import Library, Memory
 from memorist.config import Settings
 from memorist.server.auth import Guard, Keys
-from memorist.server.chat import ChatRuntime, ChatSettings
+from memorist.server.chat import ChatRuntime, ChatSettings, ChatToolbox
 from memorist.server.http.app import build_app
 from tests.support.http_server import serving
 
@@ -168,3 +168,10 @@ def test_a_message_sent_again_under_its_id_is_stored_once(
 
 def test_the_settings_that_name_no_model_open_none() -> None:
     assert ChatRuntime.of(Settings(url=":memory:")).model is None
+
+
+def test_the_tools_of_a_chat_look_into_the_users_own_articles(memory: Memory) -> None:
+    Library(memory, user="ada").add("Ada's returns", "You may return it within 30 days.")
+    Library(memory).add("Shared returns", "You may return it within 14 days.")
+    found = ChatToolbox(memory).for_user("ada").retrieve_context("How long may I return it?")
+    assert [article["title"] for article in found] == ["Ada's returns"]

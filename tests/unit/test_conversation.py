@@ -305,7 +305,8 @@ def test_a_reset_leaves_the_rest_in_the_log() -> None:
     assert memory.session_id != before
     assert memory.retrieve_by_role("user") == []
     assert "I moved to Berlin" in [m.content for m in store.history(user="me", session=before)]
-    assert store.recall("Berlin", user="me").hits[0].text == "I moved to Berlin"
+    found = store.recall("Berlin", user="me", deadline_ms=None)
+    assert found.hits[0].text == "I moved to Berlin"
 
 
 # Memory persistence

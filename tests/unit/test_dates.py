@@ -32,6 +32,9 @@ SUNDAY = datetime(2026, 11, 15, 12, tzinfo=UTC)
         ("die Prüfung ist morgen früh", "16 November 2026"),
         ("la semana pasada estuve allí", "week of 2 November 2026"),
         ("hace dos años", "2024"),
+        ("I moved last year in June", "June 2025"),
+        ("I will marry next year in May", "May 2027"),
+        ("去年六月", "June 2025"),
     ],
 )
 def test_a_date_is_resolved(said: str, meant: str) -> None:

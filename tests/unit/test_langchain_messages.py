@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -221,16 +222,23 @@ def test_a_chunk_is_stored_as_the_message_it_amounts_to() -> None:
     assert to_langchain(from_langchain(whole)) == AIMessage("Hello", id="a")
 
 
+def test_a_generator_in_an_artifact_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+    numbers = itertools.count()
+    from_langchain(ToolMessage("ok", tool_call_id="c1", artifact={"of": numbers}))
+    assert next(numbers) == 0
+    assert [message.endswith("was not stored with it") for message in caplog.messages] == [True]
+
+
 def test_an_artifact_comes_back_as_json_and_what_is_none_is_left_out_aloud(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    artifact = [Document("secret"), datetime(2026, 1, 2, tzinfo=UTC), b"ab", object()]
+    artifact = [Document("secret"), datetime(2026, 1, 2, tzinfo=UTC), b"\xfb\xff\xfe", object()]
     said = ToolMessage("ok", tool_call_id="c1", artifact=artifact)
     back = to_langchain(from_langchain(said))
     assert isinstance(back, ToolMessage)
     document, moment, data, thing = back.artifact
     assert document["page_content"] == "secret"
-    assert (moment, data, thing) == ("2026-01-02T00:00:00Z", "YWI=", None)
+    assert (moment, data, thing) == ("2026-01-02 00:00:00+00:00", "+//+", None)
     assert caplog.messages == ["a object in a message is not JSON and was not stored with it"]
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date, time
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
 from typing import Any
+from uuid import UUID
 
 from memorist.context.tokens import TokenCounter
 from memorist.errors import MessageError, needs_extra
@@ -19,11 +25,12 @@ with needs_extra("langchain"):
     from langchain_core.messages.base import BaseMessageChunk, message_to_dict
     from langchain_core.messages.utils import message_chunk_to_message, messages_from_dict
     from pydantic import ValidationError
-    from pydantic_core import to_jsonable_python
 
 UNPLACED = 0  # the sequence number of what is not in the log, which begins with 1
 ERROR_CHARS = 200
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+_WRITTEN = (date, time, Decimal, UUID, PurePath)  # stored as what `str` makes of them
+_TOO_DEEP = 128
 
 log = logging.getLogger("memorist")
 
@@ -44,17 +51,32 @@ def from_langchain(message: BaseMessage) -> Message:
         raise MessageError("a RemoveMessage has nothing to store; forget the message instead")
     if isinstance(message, BaseMessageChunk):
         message = message_chunk_to_message(message)
-    try:
-        stored = to_jsonable_python(
-            message_to_dict(message), fallback=_not_json, bytes_mode="base64"
-        )
-    except ValueError:
-        raise MessageError("message holds itself, or is nested too deep to be stored") from None
-    return from_stored(stored)
+    return from_stored(_json(message_to_dict(message)))
 
 
-def _not_json(value: Any) -> None:
+def _json(value: Any, depth: int = 0) -> Any:
+    """The value as JSON; what JSON cannot hold is left out, with a warning in the log.
+
+    Not pydantic's converter, which would read a generator to its end.
+    """
+    if depth > _TOO_DEEP:
+        raise MessageError(f"message is nested more than {_TOO_DEEP} levels deep")
+    if isinstance(value, Enum):
+        value = value.value
+    if hasattr(value, "model_dump") and not isinstance(value, type):
+        value = value.model_dump()
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _json(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_json(item, depth + 1) for item in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, _WRITTEN):
+        return str(value)
     log.warning("a %s in a message is not JSON and was not stored with it", type(value).__name__)
+    return None
 
 
 def is_stored_kind(message: BaseMessage) -> bool:

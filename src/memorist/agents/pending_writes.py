@@ -41,11 +41,14 @@ class Identity:
 
 
 def identity_of_run(runtime: Any, fixed: Identity | None = None) -> Identity:
-    """Who a run is for, by `fixed`, its context or its configuration; the user may be empty."""
+    """Who a run is for, by `fixed`, its context or its configuration; the user may be empty.
+
+    Without a runtime it is nobody's run, whatever graph is running around it.
+    """
     fixed = fixed or Identity("")
     context, config = getattr(runtime, "context", None), getattr(runtime, "config", None)
     try:
-        configured = (config or get_config()).get("configurable")
+        configured = (config or get_config()).get("configurable") if runtime is not None else None
     except RuntimeError:  # outside of a run
         configured = None
 

@@ -316,7 +316,7 @@ class Toolbox:
         """
         check_length(query, LONGEST_QUESTION, "query")
         _check_count(top_k, MOST_ARTICLES, "top_k")
-        found = (self.library or Library(self.memory)).retrieve(
+        found = self.articles().retrieve(
             query, top_k, reserved_tokens, window=self.window.budget, model=self.window.model
         )
         return [
@@ -331,6 +331,10 @@ class Toolbox:
             )
             for it in found
         ]
+
+    def articles(self) -> Library:
+        """Where `retrieve_context` looks: the toolbox's library, or the one the tenant shares."""
+        return self.library or Library(self.memory)
 
     def _session(self, session_id: str | None) -> str:
         session = session_id or self.session

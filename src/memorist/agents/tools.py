@@ -20,6 +20,7 @@ from memorist.agents.messages import from_langchain
 from memorist.agents.pending_writes import identity_of_run
 from memorist.agents.tool_schema import ToolSchema
 from memorist.agents.toolbox import NAMES, Toolbox, tool_schemas
+from memorist.aio import in_thread
 from memorist.context.tokens import TokenCounter
 from memorist.errors import InvalidError, MemoristError
 
@@ -64,10 +65,15 @@ class _ToolCall:
         def run(runtime: ToolRuntime = None, **arguments: Any) -> tuple[str, Any]:  # type: ignore
             return self.run(runtime, arguments)
 
+        # LangChain's own would run callbacks in a thread, too, away from their event loop.
+        async def arun(runtime: ToolRuntime = None, **arguments: Any) -> tuple[str, Any]:  # type: ignore
+            return await in_thread(self.run, runtime, arguments)
+
         return StructuredTool(
             name=self.tool.name,
             description=self.tool.description,
             func=run,
+            coroutine=arun,
             args_schema=_schema(self.tool),
             response_format="content_and_artifact",
             handle_tool_error=True,

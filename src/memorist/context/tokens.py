@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
@@ -57,7 +58,8 @@ class TokenCounter:
         self._tokenizer = tokenizer
         self._frame = _FRAMES.get(tokenizer.name, _OTHER_FRAME)
         self._cached = cached
-        self._counts: dict[tuple[str, int], int] = {}  # those used last are at its end
+        # Those used last are at its end; a dict is slow to remove its first.
+        self._counts: OrderedDict[tuple[str, int], int] = OrderedDict()
         self._lock = Lock()
 
     @property
@@ -102,10 +104,10 @@ class TokenCounter:
             counts.update(zip(missing, self._sums(pieces), strict=True))
         with self._lock:
             for key, count in counts.items():
-                self._counts.pop(key, None)
                 self._counts[key] = count
+                self._counts.move_to_end(key)
             while len(self._counts) > self._cached:
-                del self._counts[next(iter(self._counts))]
+                self._counts.popitem(last=False)
         return [counts[key] for key in keys]
 
     def tools(self, tools: Sequence[Mapping[str, Any]]) -> int:

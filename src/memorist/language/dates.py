@@ -174,9 +174,9 @@ def _month(which: list[str], parts: Mapping[str, int], today: date, lean: int) -
     month = parts.get("month") or parts["mon"]
     if "year" in parts:
         return _one_month(parts["year"], month, relative=False)
-    if which and which[0].lstrip("+-").isdigit():
-        return _one_month(today.year + int(which[0]), month)
-    lean = {"last": -1, "next": 1}.get(which[0], lean) if which else lean
+    if which and which[-1].lstrip("+-").isdigit():
+        return _one_month(today.year + int(which[-1]), month)
+    lean = {"last": -1, "next": 1}.get(which[-1], lean) if which else lean
     if lean == 0:
         return None
     passed = month < today.month or (month == today.month and lean < 0 and not which)

@@ -23,7 +23,6 @@ from memorist.lifecycle.policy import maintain
 from memorist.lifecycle.reconcile import apply_changes
 from memorist.lifecycle.settings import Extraction
 from memorist.records.message import Job
-from memorist.records.query import Hit
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.store.base import Store
@@ -31,6 +30,7 @@ from memorist.store.jobs import EXIT_SECONDS, ForegroundGate, JobRunner, extract
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
+MAX_RECALLED = 10_000  # recalls whose uses wait to be noted, while a step takes long
 LONGEST_RETRY_AFTER = 3_600.0  # seconds that a model server may ask for
 REJECTED = (400, 413, 422)  # statuses about what was asked; others are about the server
 
@@ -61,7 +61,8 @@ class Worker(JobRunner):
         self._clock = clock
         self._deriver = Deriver(store, extraction, clock, gate)
         self._next_pause = FIRST_PAUSE
-        self.recalled: deque[tuple[Scope, Sequence[Hit]]] = deque()  # uses to note with a step
+        # Uses to note with the next step: scopes with the kinds and ids of hits.
+        self.recalled: deque[tuple[Scope, Sequence[tuple[str, str]]]] = deque(maxlen=MAX_RECALLED)
         self._changes_since_maintenance: Counter[Scope] = Counter()
         self._due_for_maintenance: set[Scope] = set()
 
@@ -155,9 +156,10 @@ class Worker(JobRunner):
     def before_step(self) -> None:
         """Note that memories were used: those recalled, and those made of recalled messages."""
         used: dict[Scope, set[tuple[str, str]]] = defaultdict(set)
-        while self.recalled:
-            scope, hits = self.recalled.popleft()
-            used[scope].update((hit.kind, hit.id) for hit in hits)
+        with contextlib.suppress(IndexError):  # it is empty
+            while True:
+                scope, hits = self.recalled.popleft()
+                used[scope].update(hits)
         for scope, ids in used.items():
             messages = sorted(id_ for kind, id_ in ids if kind == "message")
             memories = {id_ for kind, id_ in ids if kind == "memory"}

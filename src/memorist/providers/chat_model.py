@@ -118,11 +118,10 @@ class CallTimeout:
 
     def run(self, work: Callable[[], T], timeout_s: float) -> T:
         """What `work` returns or the ProviderError it raises; another one when time is up."""
-        if self._pool.is_full():
-            raise ProviderError(f"{self._who} is still busy with {MAX_ABANDONED} calls")
         context = contextvars.copy_context()  # so that a host's tracing finds its parent
         task = Task(lambda: context.run(work))
-        self._pool.start(task)
+        if not self._pool.start(task, at_once=True):
+            raise ProviderError(f"{self._who} is still busy with {MAX_ABANDONED} calls")
         if not task.wait(timeout_s):
             task.drop()
             raise ProviderError(f"{self._who} gave no answer in {timeout_s:g} s")

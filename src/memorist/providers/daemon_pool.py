@@ -106,14 +106,16 @@ class DaemonPool:
         self._threads = 0
         self._free = 0  # idle threads; below zero, sequences that wait for one
 
-    def start(self, *tasks: Task[Any]) -> None:
+    def start(self, *tasks: Task[Any], at_once: bool = False) -> bool:
         """Have one thread run the tasks one after the other, as soon as a thread is free.
 
-        While all threads hang, no task begins.
+        While all threads hang, no task begins; with `at_once`, it is refused then: False.
         """
         if self._pid != os.getpid():  # threads do not cross a fork
             self._reset()
         with self._lock:
+            if at_once and self._free <= 0 and self._threads >= self._size:
+                return False
             if self._free <= 0 and self._threads < self._size:
                 threading.Thread(target=self._serve, name="memorist-recall", daemon=True).start()
                 self._threads += 1
@@ -122,14 +124,11 @@ class DaemonPool:
             self._sequences.put(tasks)
             if self._free < -self._size:
                 self._sweep()
+        return True
 
     def is_busy(self) -> bool:
         """Whether a thread is at work in this process."""
         return self._pid == os.getpid() and self._threads > max(self._free, 0)
-
-    def is_full(self) -> bool:
-        """Whether a task that is started now would have to wait for a thread."""
-        return self._pid == os.getpid() and self._free <= 0 and self._threads >= self._size
 
     @property
     def waiting(self) -> int:

@@ -23,7 +23,7 @@ from memorist.records.values import (
     new_id,
     now,
 )
-from memorist.records.wire import call_fields, response_fields
+from memorist.records.wire import response_fields
 
 _DATA_URL = re.compile(r"data:[\w.+/-]+;base64,")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{200,}={0,2}")  # encoded bytes, which are not text to read
@@ -56,9 +56,23 @@ class ToolCallMsg:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read a call in our own form or in OpenAI's, LangChain's, Anthropic's or Gemini's."""
-        call = call_fields(dict(data), f"call_{new_id()}")
-        del call["more"]
-        return cls(**call)
+        inner = data.get("function") or data.get("custom") or data
+        if not isinstance(inner, Mapping) or "name" not in inner:
+            raise MessageError("tool_calls holds a call without a name")
+        arguments: Any = next(
+            (inner[key] for key in ("arguments", "args", "input") if inner.get(key) is not None), {}
+        )
+        if not isinstance(arguments, str):
+            arguments = dump_json(check_json(arguments, "tool_calls.arguments", MessageError))
+        call_id = data.get("call_id") or data.get("id") or f"call_{new_id()}"
+        kind = data.get("type", "function")
+        return cls(
+            id=data.get("id") or call_id,
+            call_id=call_id,
+            type="function" if kind in ("tool_call", "tool_use", "function_call") else kind,
+            name=inner["name"],
+            arguments=arguments,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The call as a chat-completions API takes it."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
+from inspect import Parameter, signature
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -271,7 +272,7 @@ def from_json(kind: type[T], data: Any) -> T:
     """The record of this kind that a JSON value describes."""
     try:
         record: T = _decoded(kind, data)
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
+    except (TypeError, ValueError, KeyError, AttributeError, StopIteration) as error:
         raise RecordError(f"this is not a {kind.__name__} ({type(error).__name__})") from None
     return record
 
@@ -282,8 +283,8 @@ def _decoded(kind: Any, data: Any) -> Any:
         if data is None and NoneType in args:
             return None
         kinds = [one for one in args if one is not NoneType]
-        if len(kinds) > 1 and is_dataclass(kinds[0]):  # the first that has all of these fields
-            kinds = [one for one in kinds if data.keys() <= _hints(one).keys()]
+        if len(kinds) > 1 and is_dataclass(kinds[0]):  # the one whose required fields are there
+            return _decoded(next(one for one in kinds if _required(one) <= data.keys()), data)
         return _decoded(kinds[0], data) if len(kinds) == 1 else data  # of several: as it is
     if is_dataclass(kind) or hasattr(kind, "_fields"):
         known = {name: hint for name, hint in _hints(kind).items() if name in data}
@@ -298,9 +299,16 @@ def _decoded(kind: Any, data: Any) -> Any:
 
 
 @cache
+def _required(kind: Any) -> frozenset[str]:
+    parameters = signature(kind).parameters.values()
+    return frozenset(it.name for it in parameters if it.default is Parameter.empty)
+
+
+@cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """The fields of a dataclass or named tuple with their types."""
-    return get_type_hints(kind)
+    """What a dataclass or named tuple is made of, with the types."""
+    made_of = signature(kind).parameters
+    return {name: hint for name, hint in get_type_hints(kind).items() if name in made_of}
 
 
 def _duration(text: str) -> timedelta:

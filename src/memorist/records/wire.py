@@ -236,12 +236,11 @@ def call_fields(call: Fields, default_id: str) -> Fields:
         arguments = dump_json(check_json(arguments, "tool_calls.arguments", MessageError))
     call_id = call.get("call_id") or call.get("id") or default_id
     check_text(call_id, "tool_calls.call_id", MessageError)
-    usual = kind == "None" or kind.endswith("_call") or _CALL.fullmatch(kind)
     return {
         "id": call.get("id") or call_id,
         "call_id": call_id,
-        "type": "custom" if kind == "custom_tool_call" else "function" if usual else kind,
-        "name": inner["name"],
+        "type": "custom" if kind in ("custom", "custom_tool_call") else "function",
+        "name": inner["name"] or "",
         "arguments": arguments,
         "more": more,
     }

@@ -130,7 +130,8 @@ def chat_question(
     found = message.content, message.role, stored_in.scope.agent
     if text is not None and found != (text, "user", agent or ""):
         raise ConflictError("this asked_id is the id of another message")
-    if message.role != "user" or not isinstance(message.content, str) or message.images:
+    is_text = message.role == "user" and isinstance(message.content, str) and not message.images
+    if text is None and not is_text:
         raise InvalidError("asked_id names a message that is no text of the user's")
     return ChatQuestion(Chat(memory, stored_in), message, is_known=True)
 

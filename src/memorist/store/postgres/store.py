@@ -36,6 +36,7 @@ Pool = psycopg_pool.ConnectionPool[psycopg.Connection[Row]]
 
 MIGRATIONS = load_migrations(resources.files("memorist.store.postgres") / "migrations")
 ROLE = "memorist_app"
+_TRIAL_SECONDS = 2.0  # for which another process's trial of pgvector is waited for
 _LOCK = 0x7265636F  # the advisory lock under which one process at a time changes the schema
 
 log = logging.getLogger("memorist")
@@ -74,7 +75,7 @@ class PostgresEngine:
         try:
             self._role, self._search_path = self._patiently(self._migrate)
             if use_pgvector:
-                self.pgvector = self._patiently(lambda: try_pgvector(self._url))
+                self.pgvector = self._patiently(lambda: try_pgvector(self._pool))
         except BaseException:
             self._pool.close()
             raise
@@ -370,22 +371,23 @@ def translate(error: psycopg.Error) -> StoreError:
     return StoreError(f"PostgreSQL refused: {type(error).__name__} ({error.sqlstate})")
 
 
-def try_pgvector(url: str) -> str:
+def try_pgvector(pool: Pool) -> str:
     """Use pgvector if it works: "pgvector", or else why vectors are searched without it.
 
     A build for another processor crashes the server at the first distance it computes. So a trial
     is written down before it is made, and one that did not end well is not repeated.
     """
-    with psycopg.connect(url) as guard, psycopg.connect(url, autocommit=True) as connection:
-        guard.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))  # one process at a time
+    deadline = time.monotonic() + _TRIAL_SECONDS
+    with pool.connection() as connection:
         with contextlib.suppress(psycopg.Error):  # not on this server, or not for this user
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         version = _value(connection, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
         if version is None:
             return "exact: pgvector is not installed"
-        verdict = _meta(connection, "pgvector")
-        if verdict == f"trying {version}":
-            return f"exact: pgvector {version} crashed the server when it was tried"
+        while (verdict := _meta(connection, "pgvector")) == f"trying {version}":
+            if time.monotonic() >= deadline:
+                return f"exact: pgvector {version} crashed the server when it was tried"
+            time.sleep(0.05)  # another process may be at it this moment
         if verdict != f"works {version}":
             _set_meta(connection, "pgvector", f"trying {version}")
             try:
@@ -414,7 +416,9 @@ def _adopt(connection: psycopg.Connection[Row]) -> None:
     try:
         with connection.transaction():
             connection.execute("SET LOCAL lock_timeout = '2s'")
-            connection.execute("ALTER TABLE vectors ALTER COLUMN embedding TYPE vector")
+            connection.execute("LOCK TABLE vectors IN ACCESS EXCLUSIVE MODE")
+            if _value(connection, is_ours_to_change):  # still
+                connection.execute("ALTER TABLE vectors ALTER COLUMN embedding TYPE vector")
     except psycopg.Error as error:
         log.warning("vectors stay arrays, which are searched slower (%s)", error.sqlstate)
 
