@@ -126,6 +126,8 @@ def append(
         seqs = {entry.message.message_id: entry.seq for entry in stored}
         fresh = _unseen(db, scope, messages, stored)
     added = _store(db, scope, key, agent, fresh, source)
+    if not unseen:
+        return Appended(session_id=scope.session or "", seqs=tuple(added), added=len(added))
     seqs.update(zip((message.message_id for message in fresh), added, strict=True))
     return Appended(
         session_id=scope.session or "",
