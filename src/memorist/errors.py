@@ -32,7 +32,7 @@ a user said: lengths, field names and types only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
@@ -159,7 +159,7 @@ class MissingExtraError(MemoristError, ImportError):
 
 
 @contextmanager
-def needs_extra(extra: str, distribution: str = "memorist") -> Iterator[None]:
+def needs_extra(extra: str, distribution: str = "memorist") -> Generator[None, None, None]:
     """Turn an ImportError in the block into a `MissingExtraError`, which names what to install."""
     try:
         yield
