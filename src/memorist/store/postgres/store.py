@@ -379,15 +379,18 @@ def try_pgvector(pool: Pool) -> str:
     """
     deadline = time.monotonic() + _TRIAL_SECONDS
     with pool.connection() as connection:
-        with contextlib.suppress(psycopg.Error):  # not on this server, or not for this user
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-        version = _value(connection, "SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        installed = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+        version = _value(connection, installed)
         if version is None:
+            with contextlib.suppress(psycopg.Error):
+                connection.execute("CREATE EXTENSION vector")
+            version = _value(connection, installed)
+        if version is None:  # not on this server, or not for this user
             return "exact: pgvector is not installed"
         while (verdict := _meta(connection, "pgvector")) == f"trying {version}":
             if time.monotonic() >= deadline:
                 return f"exact: pgvector {version} crashed the server when it was tried"
-            time.sleep(0.05)  # another process may be at it this moment
+            time.sleep(0.25)  # another process may be at it this moment
         if verdict != f"works {version}":
             _set_meta(connection, "pgvector", f"trying {version}")
             try:
