@@ -193,3 +193,16 @@ def test_no_text_takes_long(piece: str) -> None:
     extracted(piece * (1_000_000 // len(piece)))
     extracted((piece * 6_000)[:6_000])
     assert time.perf_counter() - began < 3  # one on a quiet machine
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "我昨天晚上和我的几个好朋友一起去看了一部非常精彩的电影" * 4,
+        "Ich mag keine " + ", ".join(["Äpfel", "Birnen", "Brot", "Käse"] * 15),
+        "We don't love " + "a, " * 300,
+    ],
+    ids=["Chinese without a full stop", "a German list", "a list of one letter"],
+)
+def test_long_lists_and_sentences_come_to_an_end(text: str) -> None:
+    assert len(extract(Message("user", text), "user")) < 10  # with ambiguous patterns: never

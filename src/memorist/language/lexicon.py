@@ -37,7 +37,7 @@ _SLOT = re.compile(r"(?<!\?P)<([a-z]+)>")
 # A full stop inside a word is part of it: "Node.js", "3.5".
 _DOT = r"[.:](?=\w)|(?<=\bSt)\.|(?<=\bDr)\."
 _PHRASE = rf"(?:[^\s{_NO_END}](?:[^{_NO_END}]|{_DOT}){{0,79}})"
-_LISTED = rf"(?:[^\s{_NO_END}](?:[^{_NO_END}]|{_DOT}|[,、，] ?){{0,119}})"
+_LISTED = rf"(?:[^\s{_NO_END}](?:[^{_NO_END}]|{_DOT}|[,、，]){{0,119}})"
 _NAME = (
     r"(?-i:[A-ZÄÖÜА-ЯЁ][\w'.-]*(?: (?:[a-z]{2,3} )?[A-ZÄÖÜА-ЯЁ][\w'-]+){0,2}|[\u3400-\u9fff]{1,8})"
 )
