@@ -19,7 +19,7 @@ from pathlib import Path
 called = set()
 watching = False
 def watch(frame, event, argument):  # background jobs walk elsewhere
-    if watching and threading.current_thread().name in ("MainThread", "memorist-recall"):
+    if watching and threading.current_thread().name in ("MainThread", "memorist-pool"):
         called.add(frame.f_code.co_filename)
 threading.setprofile(watch)
 

@@ -54,13 +54,13 @@ def recall_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     Filters.of(**filters)
     body = {name: value for name, value in arguments.items() if name not in names}
     if "deadline_ms" in body:
-        check_deadline(body["deadline_ms"])
         body["deadline_ms"] = deadline_json(body["deadline_ms"])
     return {**body, **filters}
 
 
 def deadline_json(deadline_ms: float | None) -> float | None:
-    """A deadline as a request holds it: one beyond the server's own waits for all."""
+    """A checked deadline as a request holds it: one beyond the server's own waits for all."""
+    check_deadline(deadline_ms)
     return None if deadline_ms is None or deadline_ms > MAX_DEADLINE_MS else deadline_ms
 
 
@@ -71,7 +71,6 @@ def context_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidError("read_image cannot be sent to a server")
     body |= question_json(body.pop("question"))
     if "deadline_ms" in body:
-        check_deadline(body["deadline_ms"])
         body["deadline_ms"] = deadline_json(body["deadline_ms"])
     body |= library_json(body.pop("library", None))
     body |= window_json(body.pop("window", None)) | {

@@ -118,7 +118,7 @@ def test_what_nobody_waits_for_any_more_is_neither_done_nor_kept(gate: threading
         task = Task(partial(ran.append, number))
         pool.start(task)
         task.drop()
-    assert pool.waiting <= 3
+    assert pool._sequences.qsize() <= 3
     last = Task(lambda: ran.append(-1))
     pool.start(last)
     gate.set()

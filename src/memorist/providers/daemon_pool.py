@@ -117,7 +117,7 @@ class DaemonPool:
             if at_once and self._free <= 0 and self._threads >= self._size:
                 return False
             if self._free <= 0 and self._threads < self._size:
-                threading.Thread(target=self._serve, name="memorist-recall", daemon=True).start()
+                threading.Thread(target=self._serve, name="memorist-pool", daemon=True).start()
                 self._threads += 1
                 self._free += 1
             self._free -= 1
@@ -129,11 +129,6 @@ class DaemonPool:
     def is_busy(self) -> bool:
         """Whether a thread is at work in this process."""
         return self._pid == os.getpid() and self._threads > max(self._free, 0)
-
-    @property
-    def waiting(self) -> int:
-        """How many sequences of tasks wait for a thread."""
-        return self._sequences.qsize()
 
     def close(self) -> None:
         """End idle threads; busy ones end when they have been idle for a while."""
