@@ -39,7 +39,7 @@ def test_an_embedder_that_stays_hung_leaves_nothing_waiting(store: SqliteStore) 
         for _ in range(12):
             asked = Query(scope=SCOPE, question="Berlin?", now=now(), limit=5, deadline_ms=40)
             assert "meaning" in searcher.search(asked).late
-        assert models.waiting <= 4
+        assert models._sequences.qsize() <= 4
     finally:
         embedder.let_go.set()
         searcher.close()
