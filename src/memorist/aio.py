@@ -336,13 +336,11 @@ class AsyncMemory(Wrapper[Memory]):
         id: str | None = None,
         new: bool = False,
         claimed: str | None = None,
+        adopt: bool = False,
     ) -> AsyncChat:
         """See `Memory.session`."""
-        return AsyncChat(
-            await in_thread(
-                self._wrapped.session, user=user, agent=agent, id=id, new=new, claimed=claimed
-            )
-        )
+        named = functools.partial(self._wrapped.session, user=user, agent=agent, id=id)
+        return AsyncChat(await in_thread(named, new=new, claimed=claimed, adopt=adopt))
 
     async def notes(
         self, *, user: str, agent: str | None = None, max_chars: int = MAX_CHARS

@@ -302,9 +302,11 @@ class RemoteStore:
     def __getattr__(self, name: str) -> Any:
         raise NotHereError(name)
 
-    def open_session(self, scope: Scope, *, claimed: str | None = None) -> Session:
+    def open_session(
+        self, scope: Scope, *, claimed: str | None = None, new: bool = False, adopt: bool = False
+    ) -> Session:
         where = {"user": scope.user, "agent": scope.agent, "id": scope.session}
-        body = {**where, "session_id": claimed}
+        body = {**where, "session_id": claimed, "adopt": adopt}
         return from_json(Session, self._api.call("resolve_session", body)["session"])
 
     def active(self, scope: Scope) -> Session | None:

@@ -144,18 +144,23 @@ class Memory:
         id: str | None = None,
         new: bool = False,
         claimed: str | None = None,
+        adopt: bool = False,
     ) -> Chat:
         """The session with this id, else the user's active one with this agent, else a new one.
 
         `claimed` is an id that a client brings, as a browser does: it is used if it belongs to
-        this user and agent, and is ignored otherwise.
+        this user and agent, and is ignored otherwise. `adopt` makes what LangChain has stored
+        in PostgreSQL under this `id` the user's; set it only where you know that it is theirs.
         """
         if new and id is not None:
             raise InvalidError("give an id or ask for a new session, not both")
+        if adopt and id is None:
+            raise InvalidError("name the session to adopt by its id")
         if new:
             id = new_id()
         scope = self.scope(user=user, agent=agent, session=id)
-        return Chat(self, self.store.open_session(scope, claimed=claimed))
+        session = self.store.open_session(scope, claimed=claimed, new=new, adopt=adopt)
+        return Chat(self, session)
 
     def active_session(self, *, user: str, agent: str | None = None) -> Session | None:
         """The user's active conversation with this agent, if there is one."""

@@ -11,8 +11,20 @@ import pytest
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_postgres import PostgresChatMessageHistory
 
-from memorist import Hit, Memory, Message, Scope
+from memorist import (
+    ConflictError,
+    ForbiddenError,
+    Hit,
+    InvalidError,
+    Memory,
+    Message,
+    Scope,
+    connect,
+)
+from memorist.server.auth import Guard
+from memorist.server.http.app import build_app
 from memorist.store.postgres.store import PostgresStore
+from tests.support.http_server import Served, serving
 
 TABLE = "chat_message_history"
 TURN: list[BaseMessage] = [
@@ -199,20 +211,83 @@ def test_the_same_langchain_message_twice_is_one_message(
     assert [message.content for message in chat.history()] == ["once"]
 
 
-def test_a_session_langchain_began_belongs_to_the_first_who_opens_it(
+def test_a_session_langchain_began_belongs_to_whom_it_is_adopted_for(
     memory: Memory, connection: psycopg.Connection[Any]
 ) -> None:
     session = str(uuid.uuid4())
     langchain(connection, session).add_messages(TURN)
     assert memory.history(user="ada") == []
-    ada = memory.session(user="ada", agent="tutor", id=session)
+    bob = memory.session(user="bob", agent="tutor", id=session)  # the first to name it
+    assert bob.history() == []
+    ada = memory.session(user="ada", agent="tutor", id=session, adopt=True)
     assert len(ada.history()) == len(TURN)
     assert len(worded(memory, "umbrella", "ada")) == 1
-    bob = memory.session(user="bob", agent="tutor", id=session)
-    assert bob.history() == []
     bob.add("user", "planted")
-    assert len(langchain(connection, session).messages) == len(TURN)
-    assert len(ada.history()) == len(TURN)
+    with pytest.raises(ConflictError):
+        memory.session(user="bob", agent="tutor", id=session, adopt=True)
+    assert [message.content for message in bob.history()] == ["planted"]
+    langchain(connection, session).add_messages([HumanMessage("and on")])
+    assert len(langchain(connection, session).messages) == len(TURN) + 1
+    assert len(ada.history()) == len(TURN) + 1
+    assert memory.session(user="ada", agent="tutor", id=session, adopt=True).id == session
+
+
+def test_a_session_that_somebody_named_before_langchain_began_it_gets_nothing(
+    memory: Memory, connection: psycopg.Connection[Any]
+) -> None:
+    session = str(uuid.uuid4())
+    bob = memory.session(user="bob", id=session)
+    memory.remember("hello", user="carl", session=session)
+    langchain(connection, session).add_messages(TURN)
+    assert bob.history() == []
+    assert len(memory.history(user="carl")) == 1
+    assert len(memory.session(user="ada", id=session, adopt=True).history()) == len(TURN)
+
+
+def test_a_session_with_messages_of_its_own_adopts_those_of_langchain(
+    memory: Memory, connection: psycopg.Connection[Any]
+) -> None:
+    session = str(uuid.uuid4())
+    langchain(connection, session).add_messages([HumanMessage("then", id="1")])
+    ada = memory.session(user="ada", id=session)
+    ada.add("user", "umbrella")
+    assert langchain(connection, session).messages[1:] == []
+    memory.session(user="ada", id=session, adopt=True)
+    said = ["then", "umbrella"]
+    assert [message.content for message in ada.history()] == said
+    assert [message.content for message in langchain(connection, session).messages] == said
+    assert len(worded(memory, "umbrella", "ada")) == len(worded(memory, "then", "ada")) == 1
+    left = memory.store.jobs(memory.scope(user="ada"))
+    assert {job.scope.session for job in left} == {session}
+    counts = memory.forget(user="ada", everything=True).counts
+    assert counts["messages"] == counts["passages"] == 2
+    row = connection.execute("SELECT count(*) FROM session_uuids").fetchone()
+    assert row == (0,)
+
+
+def test_only_a_uuid_is_adopted(memory: Memory) -> None:
+    with pytest.raises(ConflictError):
+        memory.session(user="ada", id="talk", adopt=True)
+    with pytest.raises(InvalidError):
+        memory.session(user="ada", adopt=True)
+
+
+def test_over_http_an_admin_adopts_and_a_user_does_not(
+    memory: Memory, connection: psycopg.Connection[Any]
+) -> None:
+    session = str(uuid.uuid4())
+    langchain(connection, session).add_messages(TURN)
+    with serving(build_app(memory, Guard(memory.keys))) as url:
+        served = Served(url, memory)
+        boss, bob = (connect(url, key=served.key(user)) for user in (None, "bob"))
+        with boss, bob:
+            assert bob.session(user="bob", id=session).history() == []
+            with pytest.raises(ForbiddenError):
+                bob.session(user="bob", id=session, adopt=True)
+            assert boss.session(user="ada", id=session).history() == []
+            adopted = boss.session(user="ada", id=session, adopt=True)
+            assert len(adopted.history()) == len(TURN)
+            assert bob.session(user="bob", id=session).history() == []
 
 
 def test_a_table_that_langchain_made_is_taken_over_with_its_messages(postgres_url: str) -> None:
@@ -224,7 +299,7 @@ def test_a_table_that_langchain_made_is_taken_over_with_its_messages(postgres_ur
         history.add_messages([HumanMessage("again", id="h1")])
         connection.commit()
         with Memory(postgres_url) as memory:
-            chat = memory.session(user="ada", id=session)
+            chat = memory.session(user="ada", id=session, adopt=True)
             assert len(chat.history()) == len(TURN) + 1
             chat.add("user", "and on")
             history.add_messages([HumanMessage("it goes")])

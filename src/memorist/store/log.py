@@ -24,14 +24,23 @@ def add_owner(db: Db, scope: Scope) -> None:
     db.run("add_owner", owner=scope.owner, tenant=scope.tenant, user_id=scope.user, now=db.now)
 
 
-def ensure_session(db: Db, scope: Scope) -> tuple[Any, str, int]:
-    """Lock the session that `scope` names, creating it if need be: key, agent, created_at."""
+def ensure_session(
+    db: Db, scope: Scope, *, is_own_id: bool = False, adopt: bool = False
+) -> tuple[Any, str, int]:
+    """Lock the session that `scope` names, creating it if need be: key, agent, created_at.
+
+    Rows that LangChain writes under the session's id are part of it if the id is our own, made
+    this moment, or if the caller may `adopt` them. Any other caller may have read the id somewhere.
+    """
     assert scope.session is not None  # callers resolve it first
     columns = scope.columns()
+    if adopt and not db.rows("adopt_session", **columns)[0][0]:
+        raise ConflictError("only a session whose id is a UUID that no other user has is adopted")
     row = db.row("lock_session", **columns)
     if row is None:
         add_owner(db, scope)
-        db.rows("create_session", **{**columns, "agent": scope.agent or ""}, now=db.now)
+        named = {**columns, "agent": scope.agent or "", "adopt": is_own_id or adopt}
+        db.rows("create_session", **named, now=db.now)
         row = db.row("lock_session", **columns)
         assert row is not None  # just made, and only `forget` removes it
     key, agent, created_at, *_ = row
@@ -40,16 +49,22 @@ def ensure_session(db: Db, scope: Scope) -> tuple[Any, str, int]:
     return key, agent, created_at
 
 
-def open_session(db: Db, scope: Scope, *, claimed: str | None = None) -> Session:
-    """The named session, else the claimed one if it is this user's, the active one, a new one."""
+def open_session(
+    db: Db, scope: Scope, *, claimed: str | None = None, new: bool = False, adopt: bool = False
+) -> Session:
+    """The named session, else the claimed one if it is this user's, the active one, a new one.
+
+    `new` says that the name was made this moment; `adopt`: see `ensure_session`.
+    """
     chosen = scope.session
     if chosen is None:
         chosen = _if_theirs(db, scope, claimed)
     if chosen is None:
         chosen = _active(db, scope)
     if chosen is None:
-        chosen = new_id()
-    _, agent, created_at = ensure_session(db, scope.within(session=chosen))
+        new, chosen = True, new_id()
+    home = scope.within(session=chosen)
+    _, agent, created_at = ensure_session(db, home, is_own_id=new, adopt=adopt)
     db.run(
         "activate_session",
         owner=scope.owner,

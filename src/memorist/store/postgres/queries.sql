@@ -34,15 +34,35 @@ ON CONFLICT DO NOTHING
 -- name: read_counter
 SELECT number FROM memorist_writes WHERE client = :client FOR UPDATE
 
+-- Which tables do not bind the role we work as, and whether every login may add functions that we
+-- could be made to call.
+-- name: check
+SELECT current_database(), current_setting('server_version'), current_setting('synchronous_commit'),
+  (SELECT value FROM memorist_meta WHERE key = 'schema'),
+  (SELECT string_agg(relname, ', ' ORDER BY relname) FROM pg_class c
+   WHERE relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'memorist_meta'::regclass)
+     AND EXISTS (SELECT FROM pg_policy WHERE polrelid = c.oid) AND NOT row_security_active(c.oid)),
+  (SELECT 'REVOKE CREATE ON SCHEMA ' || string_agg(quote_ident(nspname), ', ') || ' FROM PUBLIC'
+   FROM pg_namespace WHERE nspname = ANY(current_schemas(false))
+     AND oid <> pg_my_temp_schema() AND has_schema_privilege('public', oid, 'CREATE'))
+
+-- Of processes that are gone: one that is still there takes a new row long before.
+-- name: prune_counters
+DELETE FROM memorist_writes WHERE used_at < now() - interval '30 days'
+
 -- name: lock_session
 SELECT key, agent_name, created_at, pg_advisory_xact_lock(hashtextextended(key::text, 0))
 FROM sessions WHERE owner = :owner AND session_hash = :session_hash
 
 -- name: create_session
 INSERT INTO sessions (owner, key, session_hash, session_id, agent_name, created_at)
-VALUES (:owner, claim_session_uuid(:owner, :session_id), :session_hash, :session_id, :agent, :now)
+VALUES (:owner, claim_session_uuid(:owner, :session_id, :adopt), :session_hash,
+  :session_id, :agent, :now)
 ON CONFLICT (owner, session_hash) DO NOTHING
 RETURNING key
+
+-- name: adopt_session
+SELECT adopt_session(:owner, :session_hash, :session_id)
 
 -- name: next_seqs
 SELECT nextval('message_seq') FROM generate_series(1, :count)

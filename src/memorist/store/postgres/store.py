@@ -76,6 +76,7 @@ class PostgresEngine:
             self._role, self._search_path = self._patiently(self._migrate)
             if use_pgvector:
                 self.pgvector = self._patiently(lambda: try_pgvector(self._pool))
+                self._search_path = self._patiently(self._find_search_path)
         except BaseException:
             self._pool.close()
             raise
@@ -114,7 +115,7 @@ class PostgresEngine:
 
     def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
         lock = "pg_advisory_xact_lock" if exclusive else "pg_advisory_xact_lock_shared"
-        begin = f"SELECT {lock}(hashtextextended('{owner}', 1))"
+        begin = f"SELECT {lock}(hashtextextended('{owner}', 1::bigint))"
         return self._once(lambda count: self._transact(owner, work, f"{begin}; {count}"))
 
     def all_owners(self, work: Callable[[Db], T]) -> T:
@@ -128,20 +129,25 @@ class PostgresEngine:
         )
 
     def check(self) -> dict[str, str]:
-        def ask() -> dict[str, str]:
-            with self._here().connection() as connection:
-                return {
-                    "database": _value(connection, "SELECT current_database()"),
-                    "engine": f"PostgreSQL {_value(connection, 'SHOW server_version')}",
-                    "synchronous": _value(connection, "SHOW synchronous_commit"),
-                    "schema": str(_meta(connection, "schema")),
-                    "row-level security": f"as role {self._role}"
-                    if self._role != "none"
-                    else "as the connecting user, who is bound by it",
-                    "vectors": self.pgvector,
-                }
+        def ask(db: Db) -> dict[str, str]:
+            [(database, version, synchronous, schema, unbound, is_open)] = db.rows("check")
+            if unbound:
+                security = f"off: the role {self._role} sees all rows of {unbound}"
+            elif self._role == "none":
+                security = "as the connecting user, who is bound by it"
+            else:
+                security = f"as role {self._role}"
+            return {
+                "database": database,
+                "engine": f"PostgreSQL {version}",
+                "synchronous": synchronous,
+                "schema": schema,
+                "row-level security": security,
+                "privileges": f"open: {is_open}" if is_open else "ok",
+                "vectors": self.pgvector,
+            }
 
-        return self._patiently(ask)
+        return self.read("", ask)
 
     def close(self) -> None:
         if self._pid == os.getpid():  # a forked child must not end its parent's connections
@@ -255,7 +261,9 @@ class PostgresEngine:
         with self._pool.connection() as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             # By name, since "$user" would be another schema for the role we work as.
-            connection.execute(f"SET LOCAL search_path = {_search_path(connection)}".encode())
+            search_path = _search_path(connection)
+            connection.execute(f"SET LOCAL search_path = {search_path}".encode())
+            schema = _value(connection, "SELECT quote_ident(current_schema())")
             if _value(connection, "SELECT to_regclass('memorist_meta')") is None:
                 connection.execute(
                     "CREATE TABLE memorist_meta (key text PRIMARY KEY, value text NOT NULL)"
@@ -268,10 +276,14 @@ class PostgresEngine:
                     "it was left untouched: install a newer Memorist"
                 )
             for number, script in MIGRATIONS[version:]:
-                connection.execute(script.encode())  # bytes: no placeholders are looked for
+                # As bytes, in which no placeholders are looked for.
+                connection.execute(script.replace("@schema", schema).encode())
                 _set_meta(connection, "schema", str(number))
-            role = _working_role(connection, migrated=version < known)
-            return role, _search_path(connection)
+            return _working_role(connection, migrated=version < known), search_path
+
+    def _find_search_path(self) -> str:
+        with self._pool.connection() as connection:
+            return _search_path(connection)
 
 
 def _value(connection: psycopg.Connection[Row], query: str, *values: object) -> Any:
@@ -295,19 +307,24 @@ def _set_meta(connection: psycopg.Connection[Row], key: str, value: str) -> None
 
 def _working_role(connection: psycopg.Connection[Row], *, migrated: bool) -> str:
     """The role to work as, or "none" where row-level security binds the connecting user anyway."""
+    is_above = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
     try:
         with connection.transaction():
             if migrated:
                 _grant(connection)
             connection.execute(f"SET LOCAL ROLE {ROLE}")
+            if _value(connection, is_above):
+                raise StoreError(
+                    f"the role {ROLE} is above row-level security, which keeps users apart; "
+                    f"ALTER ROLE {ROLE} NOSUPERUSER NOBYPASSRLS"
+                )
             connection.execute("RESET ROLE")
             return ROLE
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue):
-        asked = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
-        if _value(connection, asked) is not False:
+        if _value(connection, is_above) is not False:
             raise StoreError(
                 f"this user is above row-level security and cannot become {ROLE}; "
-                "connect as an ordinary user"
+                f"connect as an ordinary user, or GRANT {ROLE} to this one"
             ) from None
         return "none"
 
@@ -331,19 +348,30 @@ def _grant(connection: psycopg.Connection[Row]) -> None:
         "GRANT SELECT, INSERT, UPDATE, DELETE ON {tables}, spending TO {role}",
         "GRANT SELECT ON memorist_meta TO {role}",
         "GRANT SELECT, INSERT, UPDATE ON memorist_writes, api_keys TO {role}",
+        "GRANT DELETE ON memorist_writes TO {role}",
+        "GRANT EXECUTE ON FUNCTION owner_of_session, claim_session_uuid TO {role}",
         "GRANT USAGE ON SEQUENCE message_seq, view_passage_seq TO {role}",
     ):
         connection.execute(sql.SQL(grant).format(**names, tables=tables))
 
 
 def _search_path(connection: psycopg.Connection[Row]) -> str:
-    """The schemas of our tables and of pgvector's functions."""
-    path: str = _value(
+    """The schemas of our tables and of pgvector's functions, and no others.
+
+    Whoever may create functions in a schema of the path can have us call them. Temporary tables,
+    which any login may create, come last: PostgreSQL would look there first.
+    """
+    path: str | None = _value(
         connection,
-        "SELECT string_agg(quote_ident(nspname), ', ' ORDER BY nspname <> current_schema(),"
-        " nspname) FROM pg_namespace WHERE nspname IN (current_schema(), 'public')"
-        " OR oid IN (SELECT extnamespace FROM pg_extension WHERE extname = 'vector')",
+        "WITH ours AS (SELECT coalesce("
+        " (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('memorist_meta')),"
+        " (SELECT oid FROM pg_namespace WHERE nspname = current_schema())) AS schema)"
+        " SELECT string_agg(quote_ident(nspname), ', ' ORDER BY oid <> schema) || ', pg_temp'"
+        " FROM pg_namespace, ours WHERE oid = schema OR schema IS NOT NULL"
+        " AND oid IN (SELECT extnamespace FROM pg_extension WHERE extname = 'vector')",
     )
+    if path is None:
+        raise StoreError("the search_path of this login names no schema that exists")
     return path
 
 

@@ -35,6 +35,10 @@ ORDER BY m.id DESC LIMIT :last
 SELECT key, agent_name, created_at FROM sessions
 WHERE owner = :owner AND session_hash = :session_hash
 
+-- LangChain writes to PostgreSQL only.
+-- name: adopt_session
+SELECT 1
+
 -- name: create_session
 INSERT INTO sessions (owner, session_hash, session_id, agent_name, created_at)
 VALUES (:owner, :session_hash, :session_id, :agent, :now)

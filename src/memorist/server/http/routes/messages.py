@@ -54,6 +54,9 @@ class ResolveSessionBody(schemas.AgentRequest):
     session_id: str | None = Field(None, description="The id that the client keeps.")
     id: str | None = Field(None, description="This session, begun if there is none.")
     new: bool = Field(False, description="Begin another one.")
+    adopt: bool = Field(
+        False, description="With LangChain's messages under this id; needs an admin's key."
+    )
 
 
 class ResolvedSession(BaseModel):
@@ -74,8 +77,12 @@ def resolve_session(body: ResolveSessionBody, caller: CurrentCaller) -> Resolved
     An id of another user or agent, or of a session that is gone, is ignored.
     """
     claimed = None if body.new else body.session_id
-    place = caller.place(body)
-    session = caller.memory.session(**place, id=body.id, new=body.new, claimed=claimed).session
+    if body.adopt:
+        caller.require_operator()
+    chat = caller.memory.session(
+        **caller.place(body), id=body.id, new=body.new, claimed=claimed, adopt=body.adopt
+    )
+    session = chat.session
     return ResolvedSession(session_id=session.id, session=session, confirmed=session.id == claimed)
 
 

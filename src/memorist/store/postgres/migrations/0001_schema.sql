@@ -1,4 +1,5 @@
 -- The log, the views derived from it, and the queue; the SQLite schema explains tables and columns.
+-- `@schema` stands for the schema that they are in.
 -- `owner` is the hash of tenant and user (records/scope.py). It leads every key, so that each
 -- table can be partitioned by its hash, or distributed by it, as it stands.
 
@@ -407,7 +408,7 @@ $$;
 -- exactly here, its last passage reaches to the end, wherever that is.
 CREATE FUNCTION
   take_in(for_owner uuid, session uuid, seq bigint, message jsonb, at timestamptz)
-RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+RETURNS void LANGUAGE plpgsql SET search_path = @schema, pg_temp AS $$
 DECLARE
   content jsonb := message #> '{data,content}';
   said text := coalesce(CASE jsonb_typeof(content)
@@ -446,7 +447,7 @@ END $$;
 -- may use the index of words; a condition of the policy may. Planned anew each time, for users of
 -- all sizes.
 CREATE FUNCTION word_postings(for_owner uuid, words text[], stems text[], most integer)
-RETURNS SETOF bytea LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+RETURNS SETOF bytea LANGUAGE plpgsql SET search_path = @schema, pg_temp AS $$
 DECLARE
   postings bigint[];
   found bigint[];
@@ -468,18 +469,22 @@ BEGIN
   PERFORM set_config('memorist.words', '', true);
 END $$;
 
+-- The functions that run with the rights of the role that migrated name each table with its schema
+-- and find no functions or operators but PostgreSQL's own: what another login of this database
+-- makes, in a schema or among its temporary tables, is never called with those rights. Nobody may
+-- call them but the role we work as.
 CREATE FUNCTION owner_of_session(wanted uuid) RETURNS uuid
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
-  SELECT owner FROM session_uuids WHERE key = wanted
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT owner FROM @schema.session_uuids WHERE key = wanted
 $$;
 
 -- A row from langchain-postgres brings a session UUID and a message; the rest is filled in here.
-CREATE FUNCTION fill_in() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION fill_in() RETURNS trigger LANGUAGE plpgsql SET search_path = @schema, pg_temp AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock(hashtextextended(NEW.session_id::text, 0));
+  PERFORM pg_advisory_xact_lock(hashtextextended(NEW.session_id::text, 0::bigint));
   NEW.owner := coalesce(owner_of_session(NEW.session_id), '00000000-0000-0000-0000-000000000000');
   -- As every write of ours does: a forget of this owner waits, or is waited for.
-  PERFORM pg_advisory_xact_lock_shared(hashtextextended(replace(NEW.owner::text, '-', ''), 1));
+  PERFORM pg_advisory_xact_lock_shared(hashtextextended(replace(NEW.owner::text, '-', ''), 1::bigint));
   NEW.id := nextval('message_seq');
   NEW.message_id := id_of(NEW.message);
   NEW.role := role_of(NEW.message);
@@ -497,48 +502,55 @@ END $$;
 CREATE TRIGGER fill_in BEFORE INSERT ON chat_message_history
   FOR EACH ROW WHEN (NEW.owner IS NULL) EXECUTE FUNCTION fill_in();
 
--- A session's rows carry its own id where that is a UUID nobody else has taken, and one made
--- from owner and id otherwise.
-CREATE FUNCTION claim_session_uuid(for_owner uuid, named text) RETURNS uuid
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+-- A session's rows carry a UUID made from owner and id. They carry the id itself where it was made
+-- by us, or was given by someone who may take LangChain's sessions over (`as_named`), if it is a
+-- UUID that no other owner has.
+CREATE FUNCTION claim_session_uuid(for_owner uuid, named text, as_named boolean) RETURNS uuid
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   chosen uuid;
 BEGIN
-  IF named ~ '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' THEN
+  IF as_named AND named ~ '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' THEN
     chosen := named::uuid;
     PERFORM pg_advisory_xact_lock(hashtextextended(named, 0));  -- a row may be on its way in
-    INSERT INTO session_uuids VALUES (chosen, for_owner) ON CONFLICT DO NOTHING;
-    IF owner_of_session(chosen) = for_owner THEN
+    INSERT INTO @schema.session_uuids VALUES (chosen, for_owner) ON CONFLICT DO NOTHING;
+    IF EXISTS (SELECT FROM @schema.session_uuids WHERE key = chosen AND owner = for_owner) THEN
       RETURN chosen;
     END IF;
   END IF;
   chosen := substr(encode(sha256(convert_to(for_owner || '/' || named, 'UTF8')), 'hex'), 1, 32)::uuid;
-  INSERT INTO session_uuids VALUES (chosen, for_owner) ON CONFLICT DO NOTHING;
-  IF owner_of_session(chosen) <> for_owner THEN  -- somebody foresaw it and took it
-    chosen := gen_random_uuid();
-    INSERT INTO session_uuids VALUES (chosen, for_owner);
+  INSERT INTO @schema.session_uuids VALUES (chosen, for_owner) ON CONFLICT DO NOTHING;
+  IF NOT EXISTS (SELECT FROM @schema.session_uuids WHERE key = chosen AND owner = for_owner) THEN
+    chosen := gen_random_uuid();  -- somebody foresaw it and took it
+    INSERT INTO @schema.session_uuids VALUES (chosen, for_owner);
   END IF;
   RETURN chosen;
 END $$;
 
 CREATE FUNCTION release_session_uuid() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  DELETE FROM session_uuids WHERE key = OLD.key AND owner = OLD.owner;
+  DELETE FROM @schema.session_uuids WHERE key = OLD.key AND owner = OLD.owner;
   RETURN NULL;
 END $$;
-CREATE TRIGGER release_session_uuid AFTER DELETE ON sessions
+CREATE TRIGGER release_session_uuid AFTER DELETE OR UPDATE OF key ON sessions
   FOR EACH ROW EXECUTE FUNCTION release_session_uuid();
 
 -- Messages that waited for their session to become known become its owner's.
-CREATE FUNCTION adopt() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION adopt() RETURNS trigger LANGUAGE plpgsql SET search_path = @schema, pg_temp AS $$
 DECLARE
   waiting record;
 BEGIN
+  IF NEW.key::text <> NEW.session_id THEN
+    RETURN NULL;
+  END IF;
   PERFORM set_config('memorist.adopting', NEW.key::text, true);
   FOR waiting IN
-    UPDATE chat_message_history SET owner = NEW.owner
+    UPDATE chat_message_history m SET owner = NEW.owner
     WHERE session_id = NEW.key AND owner = '00000000-0000-0000-0000-000000000000'
+      AND NOT EXISTS (
+        SELECT FROM chat_message_history e
+        WHERE e.owner = NEW.owner AND e.message_id = m.message_id AND e.session_id = NEW.key)
     RETURNING *
   LOOP
     PERFORM take_in(NEW.owner, NEW.key, waiting.id, waiting.message, waiting.created_at);
@@ -546,9 +558,40 @@ BEGIN
   PERFORM set_config('memorist.adopting', '', true);
   RETURN NULL;
 END $$;
-CREATE TRIGGER adopt AFTER INSERT ON sessions FOR EACH ROW EXECUTE FUNCTION adopt();
+CREATE TRIGGER adopt AFTER INSERT OR UPDATE OF key ON sessions
+  FOR EACH ROW EXECUTE FUNCTION adopt();
 
-CREATE FUNCTION message_gone() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+-- Give a session the UUID that it is named by, and with it the messages that wait there; false
+-- where the name is no UUID, or another owner's. The session need not exist yet.
+CREATE FUNCTION adopt_session(for_owner uuid, hash text, named text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = @schema, pg_temp AS $$
+DECLARE
+  held uuid := (SELECT key FROM sessions WHERE owner = for_owner AND session_hash = hash);
+  wanted uuid;
+BEGIN
+  IF held::text = named THEN
+    RETURN true;
+  END IF;
+  wanted := claim_session_uuid(for_owner, named, true);
+  IF wanted::text <> named THEN
+    RETURN false;
+  END IF;
+  IF held IS NOT NULL THEN  -- nobody else may write for this owner: they know the old key
+    PERFORM pg_advisory_xact_lock(
+      hashtextextended(replace(for_owner::text, '-', ''), 1::bigint));
+    UPDATE chat_message_history SET session_id = wanted
+    WHERE owner = for_owner AND session_id = held;
+    UPDATE passages SET session_id = wanted WHERE owner = for_owner AND session_id = held;
+    UPDATE summaries SET session_id = wanted WHERE owner = for_owner AND session_id = held;
+    UPDATE jobs SET session_id = wanted WHERE owner = for_owner AND session_id = held;
+    UPDATE sessions SET key = wanted WHERE owner = for_owner AND session_hash = hash;
+  END IF;
+  RETURN true;
+END $$;
+REVOKE ALL ON FUNCTION owner_of_session(uuid), claim_session_uuid(uuid, text, boolean),
+  release_session_uuid() FROM PUBLIC;
+
+CREATE FUNCTION message_gone() RETURNS trigger LANGUAGE plpgsql SET search_path = @schema, pg_temp AS $$
 BEGIN
   DELETE FROM passages
   WHERE owner = OLD.owner AND id BETWEEN OLD.id * 1048576 AND OLD.id * 1048576 + 1048575;
@@ -558,7 +601,7 @@ END $$;
 CREATE TRIGGER message_gone AFTER DELETE ON chat_message_history
   FOR EACH ROW EXECUTE FUNCTION message_gone();
 
-CREATE FUNCTION passage_gone() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION passage_gone() RETURNS trigger LANGUAGE plpgsql SET search_path = @schema, pg_temp AS $$
 BEGIN
   DELETE FROM vectors WHERE owner = OLD.owner AND passage = OLD.id;
   RETURN NULL;
