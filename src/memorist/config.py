@@ -57,11 +57,6 @@ class Settings:
             given["url"] = str(default_path())
         return cls(**given)
 
-    def to_environment(self) -> dict[str, str]:
-        """The variables that say all this to another process."""
-        named = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {f"MEMORIST_{name.upper()}": value for name, value in named.items()}
-
 
 def default_path() -> Path:
     """The database in the user's data folder."""

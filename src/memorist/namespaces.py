@@ -505,6 +505,10 @@ class ApiKeys(MemoryPart):
         """The key with this id, whatever its tenant."""
         return self._store.key(key_id)
 
+    def exist(self) -> bool:
+        """Whether there is a key of any tenant, even a revoked one."""
+        return self._store.has_keys()
+
     def list(self, tenant: str) -> List[ApiKey]:
         """The keys of a tenant, oldest first."""
         return self._store.keys(tenant)

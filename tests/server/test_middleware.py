@@ -186,8 +186,8 @@ def origin(text: str) -> tuple[bytes, bytes]:
     return b"origin", text.encode()
 
 
-def status(*headers: tuple[bytes, bytes], method: str = "POST") -> int:
-    return call(OURS, request(*headers, method=method)).status
+def status(*headers: tuple[bytes, bytes], method: str = "POST", **where: str) -> int:
+    return call(OURS, request(*headers, method=method, **where)).status
 
 
 @pytest.mark.parametrize(
@@ -313,9 +313,12 @@ def test_the_page_of_a_public_name_may_ask_its_own_server() -> None:
     assert call(app, request((b"host", b"memory.example.com"), own)).status == 200
 
 
-def test_what_a_browser_calls_cross_site_may_only_read() -> None:
+def test_what_a_browser_calls_cross_site_reaches_the_page_only() -> None:
     cross = (b"sec-fetch-site", b"cross-site")
-    assert status(LOCAL, cross, method="GET") == 200
+    assert status(LOCAL, cross, method="GET") == 403
+    assert status(LOCAL, cross, method="GET", path="/") == 200
+    assert status(LOCAL, cross, method="POST", path="/") == 403
+    assert status(LOCAL, cross, origin(APP), method="GET") == 200
     assert status(LOCAL, cross, method="POST") == 403
     assert status(LOCAL, cross, method="DELETE") == 403
     assert status(LOCAL, cross, origin(APP), method="POST") == 200

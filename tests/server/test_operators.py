@@ -25,7 +25,7 @@ NOW = datetime(2026, 4, 1, tzinfo=UTC)
 def test_every_loopback_address_answers_to_its_own_name() -> None:
     settings = resolve_auth(Settings(url=":memory:"), Address("127.0.0.2", 1), keys=False)
     assert settings.hosts == "127.0.0.2"
-    assert settings.auth == "off"
+    assert settings.auth == "local"
 
 
 def test_several_processes_do_not_start_on_settings_that_are_wrong(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ HEADERS = [
     b"Content-Encoding: gzip", b"Origin: null", b"X: " + b"y" * 70_000, b": empty", b"no colon",
     b" folded", b"N\x00ul: x", b"Last-Event-ID: " + WORD, b'If-Match: "' + WORD + b'"',
     b"Range: bytes=0-" + b"9" * 50, b"Cookie: \xff\xfe", b"X-Forwarded-For: 1.2.3.4",
+    b"Sec-Fetch-Site: cross-site", b"Sec-Fetch-Site: " + WORD,
 ]  # fmt: skip
 PATHS = [
     b"", b"?", b"?cursor=" + WORD, b"?limit=" + b"9" * 400, b"?user=%00", b"?%ff=%fe", b"/%2e%2e/",

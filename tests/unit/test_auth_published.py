@@ -11,8 +11,8 @@ import jwt
 import pytest
 
 from memorist.config import Settings
-from memorist.errors import ProviderError
 from memorist.server.http import tokens as tokens_module
+from memorist.server.http.problems import HttpError
 from memorist.server.http.tokens import JwtTokens, PublishedKeys
 from tests.support.tokens import EC, PRIVATE, RSA, SECRET, Issuer, claims, coded, refused, signed
 
@@ -63,18 +63,43 @@ def test_an_issuer_that_is_away_is_not_taken_for_a_wrong_token(
 ) -> None:
     issuer.keys = None
     for _ in range(3):
-        with pytest.raises(ProviderError, match="cannot be fetched"):
+        with pytest.raises(HttpError, match="cannot be fetched"):
             trusted.read(by_kid("one"))
     assert issuer.asked == 1  # and then a pause
     monkeypatch.setattr(tokens_module, "JWKS_RETRY_S", 0)
     for nonsense in ([], "nonsense", [7], [{"kty": "?"}]):
         issuer.keys = nonsense
-        with pytest.raises(ProviderError, match="cannot be fetched"):
+        with pytest.raises(HttpError, match="cannot be fetched"):
             trusted.read(by_kid("one"))
     issuer.publish(("one", RSA.public_key(), "RS256"))
     assert trusted.read(by_kid("one")).user == "ada"
     issuer.keys = None
     assert trusted.read(by_kid("one")).user == "ada"  # from the cache
+
+
+def test_known_keys_outlast_an_issuer_that_is_away(
+    issuer: Issuer, trusted: JwtTokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issuer.publish(("one", RSA.public_key(), "RS256"))
+    assert trusted.read(by_kid("one")).user == "ada"
+    issuer.keys = None
+    for name in ("JWKS_FRESH_S", "JWKS_COOLDOWN_S"):
+        monkeypatch.setattr(tokens_module, name, 0)  # as after some minutes
+    for _ in range(5):
+        assert trusted.read(by_kid("one")).user == "ada"
+        with pytest.raises(HttpError, match="cannot be fetched") as away:
+            trusted.read(by_kid("two"))  # perhaps a new one: we cannot know
+        assert away.value.status == 503
+    assert issuer.asked == 2  # and then a pause
+    monkeypatch.setattr(tokens_module, "JWKS_STALE_S", 0)  # as after a day
+    with pytest.raises(HttpError, match="cannot be fetched"):
+        trusted.read(by_kid("one"))
+    monkeypatch.setattr(tokens_module, "JWKS_RETRY_S", 0)
+    monkeypatch.setattr(tokens_module, "JWKS_STALE_S", 60)
+    issuer.publish(("two", RSA.public_key(), "RS256"))
+    assert trusted.read(by_kid("two")).user == "ada"
+    monkeypatch.setattr(tokens_module, "JWKS_COOLDOWN_S", 60)
+    assert "not published" in refused(trusted, by_kid("one"))  # withdrawn
 
 
 def test_an_issuer_that_speaks_no_http_is_away() -> None:
@@ -84,7 +109,7 @@ def test_an_issuer_that_speaks_no_http_is_away() -> None:
         asking, _ = odd.accept()
         asking.sendall(b"what?\r\n\r\n")
         asking.close()
-        with pytest.raises(ProviderError):
+        with pytest.raises(HttpError):
             first.result()
 
 

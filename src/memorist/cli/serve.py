@@ -74,8 +74,7 @@ def serve(
     settings = replace(settings, **{name: value for name, value in options.items() if value})
     # Opened here first, so that one process alone creates or migrates the database.
     with closing(open_store(settings.url, settings.durability)) as store:
-        keys = any(key.revoked_at is None for key in store.keys(settings.tenant))
-    settings = run.resolve_auth(settings, address, keys=keys)
+        settings = run.resolve_auth(settings, address, keys=store.has_keys())
     run.serve(settings, address, workers=workers, ready=lambda at: _print_addresses(settings, at))
 
 

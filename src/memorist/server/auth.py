@@ -35,6 +35,11 @@ MAX_LIFETIME = timedelta(days=36_500)
 ID_BYTES, SECRET_BYTES = 8, 32
 _BEARER = re.compile(r"bearer +([\x21-\x7e]+) *", re.IGNORECASE | re.ASCII)
 _KEY = re.compile(r"mk_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
+NO_KEYS = (
+    "this server has no keys, so it knows none: leave the key out, or make one with "
+    "`memorist keys create` on its database; is this the server that you meant?"
+)
+KEYS_OFF = "this server was started with --no-auth and takes no keys: leave the key out"
 _NO_DIGEST = "0" * 64  # compared with if there is no key, so that both take the same time
 
 
@@ -56,8 +61,6 @@ class Principal:
 class Guard:
     """Authenticates callers by the `Authorization` header."""
 
-    open = False  # whether nobody needs a key
-
     def __init__(
         self, keys: ApiKeys, tokens: JwtTokens | None = None, *, clock: Callable[[], datetime] = now
     ) -> None:
@@ -66,9 +69,12 @@ class Guard:
         self._clock = clock
 
     @staticmethod
-    def local(tenant: str, user: str) -> Guard:
-        """Every caller is this user: for a server that no other machine can reach."""
-        return OpenGuard(Principal(tenant=tenant, user=user, name="local", local=True))
+    def local(tenant: str, user: str, keys: ApiKeys | None = None) -> Guard:
+        """Every caller is this user: for a server that no other machine can reach.
+
+        With `keys`, only until there is one: from then on callers need a key.
+        """
+        return LocalGuard(Principal(tenant=tenant, user=user, name="local", local=True), keys)
 
     def authenticate(self, authorization: str | None) -> Principal:
         """The caller who sent this header; raises UnauthorizedError if it proves nobody."""
@@ -99,16 +105,23 @@ class Guard:
         return Principal(tenant=key.tenant, user=key.user, name=key.id)
 
 
-class OpenGuard(Guard):
-    """Takes every caller for the same one."""
+class LocalGuard(Guard):
+    """Takes every caller without a key for the same user, until a key is made."""
 
-    open = True
-
-    def __init__(self, everyone: Principal) -> None:
-        self._everyone = everyone
+    def __init__(self, user: Principal, keys: ApiKeys | None) -> None:
+        self._user = user
+        self._api_keys = keys
+        self._with_keys: Guard | None = None  # once there is a key
 
     def authenticate(self, authorization: str | None) -> Principal:
-        return self._everyone
+        """The local user, while there is no key at all; a key is refused then, never ignored."""
+        if self._with_keys is None and self._api_keys is not None and self._api_keys.exist():
+            self._with_keys = Guard(self._api_keys)
+        if self._with_keys is not None:
+            return self._with_keys.authenticate(authorization)
+        if authorization is not None:
+            raise UnauthorizedError(NO_KEYS if self._api_keys is not None else KEYS_OFF)
+        return self._user
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,6 +172,10 @@ class Store:
         """An API key of any tenant."""
         return self._engine.read("", self._dated(keys.read_key, key_id))
 
+    def has_keys(self) -> bool:
+        """Whether there is an API key of any tenant, even a revoked one."""
+        return self._engine.read("", self._dated(keys.has_keys))
+
     def keys(self, tenant: str) -> list[ApiKey]:
         """The API keys of a tenant, oldest first."""
         return self._engine.read("", self._dated(keys.list_keys, tenant))

@@ -29,6 +29,12 @@ def read_key(db: Db, key_id: str) -> ApiKey | None:
     return None if row is None else API_KEY.record(row)
 
 
+def has_keys(db: Db) -> bool:
+    """Whether there is a key of any tenant, even one that has ended."""
+    [(exists,)] = db.rows("has_keys")
+    return bool(exists)
+
+
 def list_keys(db: Db, tenant: str) -> list[ApiKey]:
     """The keys of a tenant, oldest first."""
     return [API_KEY.record(row) for row in db.rows("keys", tenant_hash=_hash(tenant))]

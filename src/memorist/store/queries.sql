@@ -628,6 +628,9 @@ WHERE id = :id
 SELECT @api_key FROM api_keys
 WHERE tenant_hash = :tenant_hash ORDER BY created_at, id
 
+-- name: has_keys
+SELECT EXISTS (SELECT 1 FROM api_keys)
+
 -- name: revoke_key
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, :now)
 WHERE tenant_hash = :tenant_hash AND id = :id

@@ -137,6 +137,7 @@ def _routes(memory: Memory, chats: ChatRuntime, owned: bool, body_bytes: int) ->
         },
     )
     app.state.memory = memory
+    app.state.probe = system.StoreProbe(memory)
     app.state.stopping = asyncio.Event()  # ends responses that stream for long
     app.state.chats = chats
     app.state.memory_of_tenant = memory_of_tenant

@@ -29,11 +29,12 @@ from memorist.errors import (
     TooLargeError,
     UnauthorizedError,
 )
-from memorist.server.auth import Guard, Principal
+from memorist.server.auth import Guard, LocalGuard, Principal
 from memorist.server.http.problems import REQUESTS, HttpError, header_values, refuse, request_id_of
 
 SAFE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-PUBLIC = frozenset({"/", "/health", "/ready", "/openapi.json"})
+PROBES = ("/health", "/ready")  # what monitors ask for; cheap, so never rate limited
+PUBLIC = frozenset({"/", *PROBES, "/openapi.json"})
 STATIC_FOLDER = "/web/"  # files that are the same for everyone, and may be cached
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'self'; "
@@ -171,9 +172,11 @@ class TrustedOrigins(CheckMiddleware):
             raise ForbiddenError(
                 "pages of this origin may not ask this server; start it with --allow-origin"
             )
-        cross_site = headers.get("sec-fetch-site", "").strip().lower() == "cross-site"
-        if not sent and cross_site and scope.get("method") not in SAFE_METHODS:
-            raise ForbiddenError("a page of another site may not do this")
+        sites = [value.strip().lower() for value in headers.getlist("sec-fetch-site")]
+        # A link of another site may lead to the page, but not to what is somebody's.
+        harmless = scope.get("method") in SAFE_METHODS and is_public(scope)
+        if not sent and "cross-site" in sites and not harmless:
+            raise ForbiddenError("a page of another site may not ask this server")
 
 
 class Authenticate(CheckMiddleware):
@@ -197,23 +200,28 @@ class Authenticate(CheckMiddleware):
         scope.setdefault("state", {})["principal"] = principal
 
     async def _authenticate(self, scope: Scope) -> Principal:
-        if self._guard.open and any(header_values(scope, name) for name in PROXY_HEADERS):
-            raise ForbiddenError("this server is for one local user; behind a proxy use --auth")
         sent = header_values(scope, b"authorization")
-        if len(sent) > 1 and not self._guard.open:
+        if len(sent) > 1:
             raise UnauthorizedError("there is more than one Authorization header")
         header = sent[0].decode("latin-1") if sent else None
-        if header is None or self._guard.open:  # needs no database
-            return self._guard.authenticate(header)
+        if header is None and not isinstance(self._guard, LocalGuard):  # needs no database
+            return self._guard.authenticate(None)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._guard.authenticate, header)
+        principal = await loop.run_in_executor(self._threads, self._guard.authenticate, header)
+        if principal.local and any(header_values(scope, name) for name in PROXY_HEADERS):
+            raise ForbiddenError("this server is for one local user; behind a proxy use --auth")
+        return principal
+
+
+def path_of(scope: Scope) -> str:
+    """The path as the router will see it."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path[len(root) :] if root and path.startswith(f"{root}/") else path
 
 
 def is_public(scope: Scope) -> bool:
-    """Whether the path needs no key, as the router will see it."""
-    path, root = str(scope["path"]), str(scope.get("root_path", ""))
-    if root and path.startswith(f"{root}/"):
-        path = path[len(root) :]
+    """Whether the path needs no key."""
+    path = path_of(scope)
     if path.startswith(STATIC_FOLDER):
         return ".." not in path.replace("\\", "/").split("/")
     return path in PUBLIC

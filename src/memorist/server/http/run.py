@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import math
-import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.supervisors import Multiprocess
 
 from memorist.config import Settings
@@ -26,6 +28,7 @@ SHUTDOWN_S = 10
 KEEP_ALIVE_S = 30
 MAX_CONNECTIONS = 1_000
 BACKLOG = 2_048
+_BUSY = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +63,53 @@ class Address:
             return self.host == "localhost"
 
 
-def resolve_auth(settings: Settings, address: Address, *, keys: bool) -> Settings:
-    """The settings with `auth` on or off, and with the address's own name among the hosts.
+class BoundedConnection(H11Protocol):
+    """A connection that is closed when its next request does not come in time.
 
-    Authentication is off only on loopback, and only if there are no API `keys` and no tokens.
+    uvicorn's own timer ends with the first byte of a request: a client that sends nothing, or a
+    header now and then, would hold its connection for ever.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to watch the connection."""
+        super().connection_made(transport)
+        self._look(_BUSY)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End watching it."""
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def _look(self, before: object) -> None:
+        """Close the connection if it waits for the same request as at the look `before`."""
+        is_waiting = self.cycle is None or self.cycle.response_complete
+        now = self.cycle if is_waiting else _BUSY
+        if is_waiting and now is before:
+            self.transport.abort()
+        else:
+            self._timer = self.loop.call_later(self.timeout_keep_alive, self._look, now)
+
+
+def resolve_auth(settings: Settings, address: Address, *, keys: bool) -> Settings:
+    """The settings with `auth` resolved, and with the address's own name among the hosts.
+
+    `auto` becomes `local` on loopback without API `keys` and tokens: nobody needs a key until
+    there is one. Otherwise authentication is on, or off where the settings say so.
     """
     if settings.auth == "off" and not address.loopback:
         raise ConfigError(
             f"{address.host} can be reached from other machines: that needs keys; "
             "listen on 127.0.0.1, or leave --no-auth and MEMORIST_AUTH=off out"
         )
-    configured = keys or settings.jwt_key or settings.jwt_jwks_url
-    auto_on = settings.auth == "auto" and configured
-    required = settings.auth == "on" or not address.loopback or auto_on
     names = settings.hosts.split() + [address.name] * (not address.anywhere)
-    return replace(settings, auth="on" if required else "off", hosts=" ".join(names))
+    auth = settings.auth
+    if auth == "auto":
+        required = keys or settings.jwt_key or settings.jwt_jwks_url or not address.loopback
+        auth = "on" if required else "local"
+    return replace(settings, auth=auth, hosts=" ".join(names))
 
 
 def serve(
@@ -95,8 +130,7 @@ def serve(
     with _memory(settings) as memory:
         _app(settings, memory)  # here once, as errors in a worker process would reach nobody
     ready(bound)
-    os.environ.update(settings.to_environment())  # the worker processes read them from there
-    config = uvicorn_config("memorist.server.http.run:make_app", factory=True, workers=workers)
+    config = uvicorn_config(partial(make_app, settings), factory=True, workers=workers)
     Multiprocess(config, sockets=[listening]).run()
 
 
@@ -109,7 +143,7 @@ def uvicorn_config(app: Any, **options: Any) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         ws="none",
-        http="h11",
+        http=BoundedConnection,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_worker_healthcheck=60,
         timeout_graceful_shutdown=SHUTDOWN_S,
@@ -135,8 +169,9 @@ def _memory(settings: Settings) -> Memory:
 
 
 def _app(settings: Settings, memory: Memory) -> Any:
-    if settings.auth == "off":
-        guard = Guard.local(settings.tenant, settings.user)
+    if settings.auth in ("off", "local"):
+        keys = memory.keys if settings.auth == "local" else None
+        guard = Guard.local(settings.tenant, settings.user, keys)
     else:
         guard = build_guard(memory.keys, settings)
     limits = Limits(

@@ -21,9 +21,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from memorist.config import Settings
-from memorist.errors import ConfigError, ProviderError, ScopeError, UnauthorizedError
+from memorist.errors import ConfigError, ScopeError, UnauthorizedError
 from memorist.records.scope import Scope, check_tenant
 from memorist.server.auth import Principal
+from memorist.server.http.problems import HttpError
 
 ADMIN_SCOPE = "memorist:admin"
 LEEWAY_S = 10  # for clocks that differ
@@ -31,6 +32,9 @@ MIN_SECRET_BYTES = 32
 MIN_RSA_BITS = 2_048
 JWKS_TIMEOUT_S = 3.0
 JWKS_RETRY_S = 5.0  # after a failed fetch, during which no request waits for another
+JWKS_FRESH_S = 300.0  # after which the keys are fetched again
+JWKS_COOLDOWN_S = 30.0  # within which an unknown key id does not cause another fetch
+JWKS_STALE_S = 86_400.0  # for which keys count while no newer ones can be fetched
 ASYMMETRIC = ("RS256", "ES256", "EdDSA")
 # What PyJWT raises, and what it lets through where a token's JSON is odd.
 INVALID_TOKEN = (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError)
@@ -51,45 +55,48 @@ VerificationKey: TypeAlias = tuple[Any, str]
 
 
 class PublishedKeys:
-    """The key set (JWKS) that an issuer publishes; PyJWKClient caches it and limits refreshes."""
+    """The key set (JWKS) that an issuer publishes, fetched again now and then.
+
+    While the issuer is away, the keys it published last are trusted for up to a day.
+    """
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         if parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
             raise ConfigError("MEMORIST_JWT_JWKS_URL must be https, so that nobody can change it")
         try:
-            self._client = jwt.PyJWKClient(url, timeout=JWKS_TIMEOUT_S)
+            self._client = jwt.PyJWKClient(url, cache_jwk_set=False, timeout=JWKS_TIMEOUT_S)
         except jwt.PyJWTError as error:
             raise ConfigError("MEMORIST_JWT_JWKS_URL is not an https:// URL") from error
         self._fetching = threading.Lock()
-        self._failed_at = float("-inf")
+        self._keys: dict[str, jwt.PyJWK] = {}
+        self._fetched_at = self._failed_at = float("-inf")
 
     def __call__(self, token: str) -> VerificationKey:
-        """The published key that the token names; ProviderError if it cannot be fetched."""
+        """The published key that the token names; 503 if the issuer cannot be asked for it."""
         key_id = str(jwt.get_unverified_header(token).get("kid", ""))
-        cache = self._client.jwk_set_cache
-        key_set = cache.get() if cache is not None else None
-        keys = [] if key_set is None else key_set.keys
-        cached = next((key for key in keys if key.key_id == key_id), None)
-        key = cached or self._fetched(key_id)
+        age = time.monotonic() - self._fetched_at
+        if age > JWKS_FRESH_S or (key_id not in self._keys and age > JWKS_COOLDOWN_S):
+            self._fetch()
+        age = time.monotonic() - self._fetched_at
+        key = self._keys.get(key_id) if age < JWKS_STALE_S else None
+        if key is None and age > JWKS_COOLDOWN_S:  # it may be one that we have not seen
+            raise HttpError(503, "issuer_unavailable", "the issuer's keys cannot be fetched; retry")
         if key is None or key.algorithm_name not in ASYMMETRIC:  # never a published secret
             raise UnauthorizedError("the token's key is not published by its issuer")
         return key, key.algorithm_name
 
-    def _fetched(self, key_id: str) -> jwt.PyJWK | None:
-        """The key as fetched; one thread fetches, and the others do not wait for it."""
-        away = ProviderError("the issuer's keys cannot be fetched; retry")
+    def _fetch(self) -> None:
+        """Fetch the keys, unless that failed a moment ago; others do not wait for the fetch."""
         failed_lately = time.monotonic() - self._failed_at < JWKS_RETRY_S
         if failed_lately or not self._fetching.acquire(blocking=False):
-            raise away
+            return
         try:
-            return self._client.get_signing_key(key_id)
+            self._keys = {str(key.key_id): key for key in self._client.get_signing_keys()}
+            self._fetched_at = time.monotonic()
         except (*INVALID_TOKEN, OSError, HTTPException) as error:
-            if "Unable to find a signing key" in str(error):
-                return None
             log.warning("the issuer's keys cannot be fetched: %s", type(error).__name__)
             self._failed_at = time.monotonic()
-            raise away from None
         finally:
             self._fetching.release()
 

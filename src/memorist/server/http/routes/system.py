@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from importlib.resources import files
+from threading import Thread
 
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse
 
 from memorist import __version__, metrics
-from memorist.errors import StoreError, StoreUnavailableError
+from memorist.errors import StoreUnavailableError
+from memorist.memory import Memory
 from memorist.metrics import Reading
 from memorist.server.http.routing import CurrentCaller, operation, router
+
+PROBE_S = 1.5
+log = logging.getLogger("memorist.server")
 
 
 class Health(BaseModel):
@@ -28,6 +36,33 @@ class Ready(BaseModel):
     status: str = "ready"
 
 
+class StoreProbe:
+    """Reads from the store in a thread of its own, one read at a time however many ask."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._reading: asyncio.Future[bool] | None = None
+
+    async def answers(self) -> bool:
+        """Whether the store answers within PROBE_S; those who ask meanwhile share the read."""
+        if self._reading is None or self._reading.done():
+            outcome: Future[bool] = Future()
+            self._reading = asyncio.wrap_future(outcome)
+            # A daemon: one that hangs in the database must not keep the process from ending.
+            Thread(target=self._read, args=[outcome], name="memorist-ready", daemon=True).start()
+        done, _ = await asyncio.wait([self._reading], timeout=PROBE_S)
+        return bool(done) and self._reading.result()
+
+    def _read(self, outcome: Future[bool]) -> None:
+        try:
+            self._memory.keys.exist()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is no answer
+            log.warning("the store does not answer: %s", type(error).__name__)
+            outcome.set_result(False)
+        else:
+            outcome.set_result(True)
+
+
 @router.head("/health", include_in_schema=False)  # as many monitors ask
 @operation("health")
 async def health() -> Health:
@@ -37,13 +72,12 @@ async def health() -> Health:
 
 @router.head("/ready", include_in_schema=False)
 @operation("ready")
-def ready(request: Request) -> Ready:
+async def ready(request: Request) -> Ready:
     """Whether the store answers, so that traffic may be sent here."""
-    try:
-        request.app.state.memory.jobs.waiting()
+    probe: StoreProbe = request.app.state.probe
+    if await probe.answers():
         return Ready()
-    except StoreError:
-        raise StoreUnavailableError("the store does not answer") from None
+    raise StoreUnavailableError("the store does not answer")
 
 
 @operation("metrics", response_class=PlainTextResponse)
