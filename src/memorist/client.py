@@ -274,8 +274,9 @@ class RemoteEntries(Entries):
         puts: Sequence[Put] = (),
         *,
         deadline_ms: float | None = RECALL_DEADLINE_MS,
+        max_bytes: int | None = None,
     ) -> list[Answer]:
-        """Answer the reads and then do the writes; more than 1,000 writes in several requests."""
+        """The same on a server, which has its own `max_bytes`; 1,000 writes in a request."""
         whose = {"name": scope.user} if is_shared(scope, STORE_TENANT) else {"user": scope.user}
         body = {**whose, "deadline_ms": deadline_json(deadline_ms)}
         reads = [operation_json(ask) for ask in asks]

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from memorist.errors import ConfigError
 
@@ -26,6 +27,7 @@ class Settings:
     user: str = "me"
     agent: str = ""
     durability: str = "full"
+    max_message_bytes: int = 1_048_576
     embedder: str = "minilm"
     model: str = ""
     model_url: str = ""
@@ -45,7 +47,7 @@ class Settings:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
         """Read MEMORIST_URL, _TENANT, _USER, _AGENT, _DURABILITY, _EMBEDDER, _MODEL and _JWT…"""
-        given = {
+        given: dict[str, Any] = {
             name: environment[f"MEMORIST_{name.upper()}"]
             for name in cls.__dataclass_fields__
             if environment.get(f"MEMORIST_{name.upper()}")
@@ -53,6 +55,10 @@ class Settings:
         for name, choices in _CHOICES.items():
             if given.get(name, choices[0]) not in choices:
                 raise ConfigError(f"MEMORIST_{name.upper()} is one of {', '.join(choices)}")
+        if limit := given.get("max_message_bytes"):
+            if not (limit.isascii() and limit.isdigit() and 0 < int(limit[:12]) < 2**31):
+                raise ConfigError("MEMORIST_MAX_MESSAGE_BYTES is a whole number from 1 to 2**31")
+            given["max_message_bytes"] = int(limit)
         if "url" not in given:
             given["url"] = str(default_path())
         return cls(**given)

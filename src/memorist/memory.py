@@ -80,10 +80,11 @@ class Memory:
     ) -> None:
         settings = Settings.from_environment()
         tenant = check_tenant(settings.tenant if tenant is None else str(tenant))
+        most = settings.max_message_bytes
         if store is None:
-            store = open_store(settings.url, settings.durability, clock)
+            store = open_store(settings.url, settings.durability, most, clock)
         elif isinstance(store, str | os.PathLike):
-            store = open_store(os.fspath(store), "full", clock)
+            store = open_store(os.fspath(store), "full", most, clock)
         if embedder is UNSET:
             embedder = open_embedder(settings.embedder)
         if extraction is UNSET:

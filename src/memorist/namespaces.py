@@ -389,15 +389,19 @@ class Entries(MemoryPart):
         puts: Sequence[Put] = (),
         *,
         deadline_ms: float | None = RECALL_DEADLINE_MS,
+        max_bytes: int | None = None,
     ) -> List[Answer]:
-        """Answer the reads and then do the writes, in one transaction."""
+        """Answer the reads from one state, and then do the writes in one transaction.
+
+        TooLargeError if the answers have more than `max_bytes`; then nothing is written.
+        """
         ranked = [
             replace(ask, ranks=self._ranks(scope, ask, deadline_ms))
             if isinstance(ask, Search) and ask.query
             else ask
             for ask in asks
         ]
-        answers = self._store.batch(scope, ranked, puts)
+        answers = self._store.batch(scope, ranked, puts, max_bytes=max_bytes)
         if puts:
             self._runtime.wake()
         return answers

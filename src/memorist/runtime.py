@@ -24,6 +24,7 @@ from memorist.recall.search import Searcher
 from memorist.records.query import Query, Recall
 from memorist.records.values import now
 from memorist.store.base import Store
+from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.jobs import ForegroundGate, JobRunner, embedding_kinds, extraction_kinds
 from memorist.store.sqlite.store import SqliteStore
 
@@ -158,21 +159,31 @@ class Runtime:
         return Indexer(self.store, self.embedder, then)
 
 
-def open_store(url: str, durability: str = "full", clock: Callable[[], datetime] = now) -> Store:
+def open_store(
+    url: str,
+    durability: str = "full",
+    max_message_bytes: int = MAX_MESSAGE_BYTES,
+    clock: Callable[[], datetime] = now,
+) -> Store:
     """The store that a URL or path names."""
     if url.startswith(("postgresql://", "postgres://")):
         try:
             from memorist.store.postgres.store import PostgresStore
         except ImportError as error:
             raise MissingExtraError("postgres") from error
-        return PostgresStore(url, clock=clock)
+        return PostgresStore(url, clock=clock, max_message_bytes=max_message_bytes)
     path = url.removeprefix("sqlite:///")
     if not path or re.match(r"\w[\w+.-]*://", path):
         raise ConfigError(
             "the store is a path, :memory:, sqlite:///path or postgresql://…; for the http:// "
             "address of a server use memorist.connect(url)"
         )
-    return SqliteStore(path, durability="normal" if durability == "normal" else "full", clock=clock)
+    return SqliteStore(
+        path,
+        durability="normal" if durability == "normal" else "full",
+        clock=clock,
+        max_message_bytes=max_message_bytes,
+    )
 
 
 def open_extraction(settings: Settings) -> Extraction:

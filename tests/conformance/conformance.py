@@ -9,6 +9,7 @@ from tests.conformance.article_conformance import ArticleConformance
 from tests.conformance.entry_conformance import EntryConformance, EntryLifeConformance
 from tests.conformance.key_conformance import KeyConformance
 from tests.conformance.life_conformance import LifeConformance, SourceConformance, SpendConformance
+from tests.conformance.lock_conformance import LockConformance
 from tests.conformance.log_conformance import LogConformance
 from tests.conformance.page_conformance import PageConformance
 from tests.conformance.queue_conformance import ForgetConformance, QueueConformance
@@ -34,5 +35,6 @@ class StoreConformance(
     SummaryConformance,
     KeyConformance,
     PageConformance,
+    LockConformance,
 ):
     """Everything that `memorist.store.base.Store` promises. Give it a fixture `store`."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memorist.errors import ConflictError, InvalidError, MemoristError, NotFoundError
+from memorist.errors import ConflictError, InvalidError, MemoristError, NotFoundError, TooLargeError
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
@@ -43,15 +43,31 @@ class LogConformance:
         [entry] = store.history(scope)
         assert repr(entry.message.content) == repr(content)
 
-    def test_a_message_of_ten_megabytes_is_kept(self, store: Store) -> None:
+    def test_a_message_of_a_mebibyte_is_kept_and_a_longer_one_refused(self, store: Store) -> None:
         scope = fresh_scope()
-        text = " ".join(f"word{number}" for number in range(1_000_000))
-        store.append(scope, [Message("user", text)])
+        words = " ".join(f"word{number}" for number in range(90_000))
+        pairs, odd = divmod(1_048_576 - len(words), 2)
+        text = words + " " * odd + "é" * pairs  # two bytes each
+        message = Message("user", text)
+        store.append(scope, [message])
         [entry] = store.history(scope)
         assert entry.message.content == text
-        [match] = worded(store, scope, [("word999999",)], limit=3)
-        assert "word999999" in match.text
+        [match] = worded(store, scope, [("word89999",)], limit=3)
+        assert "word89999" in match.text
         assert len(match.text) <= 20_000
+        begun = Message("assistant", "a", unfinished=True)
+        store.append(scope, [begun])
+        for refused in (
+            lambda: store.append(scope, [Message("user", "short"), Message("user", text + "b")]),
+            lambda: store.append(scope, [Message("user", {"a": text + "b"})]),
+            lambda: store.revise(scope, message.changed(content=text + "b")),
+            lambda: store.append_text(
+                scope, begun.changed(content=text.replace("w", "a", 1) + "b")
+            ),
+        ):
+            with pytest.raises(TooLargeError, match=r"1,048,577 .* MEMORIST_MAX_MESSAGE_BYTES"):
+                refused()
+        assert [entry.message for entry in store.history(scope)] == [message, begun]
 
     def test_the_same_message_twice_is_one_message(self, store: Store) -> None:
         scope = fresh_scope()

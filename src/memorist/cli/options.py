@@ -65,7 +65,7 @@ def open_memory(
         if worker and extraction is None and not settings.model:
             extraction = DEFAULT_EXTRACTION
         memory = Memory(
-            wrap(open_store(url, settings.durability)),
+            wrap(open_store(url, settings.durability, settings.max_message_bytes)),
             tenant=settings.tenant,
             embedder=open_embedder(settings.embedder) if worker else None,
             extraction=extraction if worker else None,

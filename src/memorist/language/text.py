@@ -129,10 +129,13 @@ def cut(text: str, max_chars: int) -> str:
     return f"{head[:space] if space > 0 else head}…"
 
 
-def passages(text: str) -> list[tuple[int, int]]:
-    """Start and end of each passage of a text: as long as an embedder takes, cut at pauses."""
+def passages(text: str, start: int = 0) -> list[tuple[int, int]]:
+    """Start and end of each passage of a text: as long as an embedder takes, cut at pauses.
+
+    All but the last stay as they are when the text grows: from a passage's `start` on, it is cut
+    as it would be as a whole.
+    """
     spans = []
-    start = 0
     while len(text) - start > PASSAGE_CHARS:
         # Cut after the last paragraph, line, sentence or word in the second half.
         half, stop = start + PASSAGE_CHARS // 2, start + PASSAGE_CHARS

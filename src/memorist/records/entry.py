@@ -14,6 +14,7 @@ from memorist.records.values import MAX_JSON_DEPTH, check_json, check_key
 
 Namespace = tuple[str, ...]
 MAX_TTL = timedelta(days=366_000)
+MAX_KEY_CHARS = 65_536
 Where = Mapping[str, Any]
 """Conditions by key, as LangGraph's stores take them: values, or operators such as `$gt`."""
 
@@ -136,6 +137,8 @@ def _check_place(namespace: Namespace, key: object) -> None:
     path_of(namespace)
     if not isinstance(key, str):
         raise RecordError(f"key must be a string, got {type(key).__name__}")
+    if len(key) > MAX_KEY_CHARS:
+        raise RecordError(f"key is longer than {MAX_KEY_CHARS} characters")
 
 
 def findable(text: str) -> str:

@@ -11,23 +11,24 @@ the answer says where.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import wraps
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from memorist.records.documents import Article
+from memorist.records.documents import Article, Chunk, PutResult
 from memorist.records.entry import Answer, Ask, Put
 from memorist.records.message import Appended, Job, Message, Source
 from memorist.records.scope import ApiKey, Scope
 from memorist.records.values import now, to_micros
 from memorist.store import documents, entries, forgetting, jobs, keys, log, search, views
 from memorist.store.engine import Db, Engine
+from memorist.store.indexing import MAX_MESSAGE_BYTES, Piece, Preparation, UnpreparedError
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
 S = TypeVar("S", bound=Scope | Job | Article)
 """What says whose rows a method is about."""
 
@@ -46,14 +47,34 @@ def reads(
 
 
 def writes(
-    work: Callable[Concatenate[Db, S, P], T], *, exclusive: bool = False
+    work: Callable[Concatenate[Db, S, P], T],
+    *,
+    exclusive: bool = False,
+    texts: Callable[..., Iterable[str]] = lambda *_, **__: (),
 ) -> Callable[Concatenate[Store, S, P], T]:
-    """A method that writes for one user; with `exclusive`, nobody else does meanwhile."""
+    """A method that writes for one user; with `exclusive`, nobody else does meanwhile.
+
+    `texts` are those that it indexes, by its arguments, and are prepared first. If it comes upon
+    others, it is rolled back and runs again when they are prepared.
+    """
 
     @wraps(work)
     def run(store: Store, of: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        ready: dict[str, list[Piece] | None] = dict.fromkeys(texts(*args, **kwargs))
         job = store._dated(work, of, *args, **kwargs)
-        return store._engine.write(of.owner, job, exclusive=exclusive)
+
+        def index(db: Db) -> T:
+            db.texts = ready
+            result = job(db)
+            if None in ready.values():
+                raise UnpreparedError
+            return result
+
+        while True:
+            for text in [text for text, pieces in ready.items() if pieces is None]:
+                ready[text] = store._preparation.text(of.owner, text)
+            with suppress(UnpreparedError):
+                return store._engine.write(of.owner, index, exclusive=exclusive)
 
     return run
 
@@ -71,9 +92,15 @@ def all_owners(work: Callable[Concatenate[Db, P], T]) -> Callable[Concatenate[St
 class Store:
     """A database of memories; see the module."""
 
-    def __init__(self, engine: Engine, clock: Callable[[], datetime] = now) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Callable[[], datetime] = now,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
+    ) -> None:
         self._engine = engine
         self._clock = clock
+        self._preparation = Preparation(engine, max_message_bytes)
 
     # The log
     _append = writes(log.append)
@@ -81,8 +108,10 @@ class Store:
     following = reads(log.following)
     find = reads(log.find)
     revisions = reads(log.revisions)
-    revise = writes(log.revise)
-    append_text = writes(log.append_text)
+    _revise = writes(log.revise)
+    _unseen = reads(log.unseen, snapshot=True)
+    _growth = reads(log.growth, snapshot=True)
+    _append_text = writes(log.append_text)
 
     # Sessions
     open_session = writes(log.open_session)
@@ -90,7 +119,7 @@ class Store:
     sessions = reads(log.list_sessions)
 
     # Memories and facts
-    apply = writes(views.apply)
+    apply = writes(views.apply, texts=views.texts_of)
     touch = writes(views.touch)
     version = reads(views.version)
     derived = reads(views.derived)
@@ -102,14 +131,14 @@ class Store:
     # Notes, summaries, articles
     note = reads(documents.note)
     note_versions = reads(documents.note_versions)
-    write_note = writes(documents.write_note)
+    write_note = writes(documents.write_note, texts=lambda text, **_: (text,))
     summary = reads(documents.summary)
     summaries = reads(documents.summaries)
     write_summary = writes(documents.write_summary)
     queue_summary = writes(documents.queue_summary)
     articles = reads(documents.articles)
     read_articles = reads(documents.read_articles)
-    put_article = writes(documents.put_article, exclusive=True)  # or two could add one text at once
+    _put_article = writes(documents.put_article, exclusive=True)  # or two could add one text
 
     # Search
     match_text = reads(search.match_text, snapshot=True)
@@ -145,7 +174,7 @@ class Store:
 
     # Entries
     _answer = reads(entries.answer, snapshot=True)
-    _batch = writes(entries.batch)
+    _write_entries = writes(entries.write)
 
     # Deleting
     sweep = writes(entries.sweep)
@@ -155,18 +184,54 @@ class Store:
         self, scope: Scope, messages: Sequence[Message], *, source: Source | None = None
     ) -> Appended:
         """Add messages to the log, index and queue them; those stored already are left alone."""
-        try:
-            return self._append(scope, messages, source)
-        except log.RepeatError:  # rare, so that the common case need not look first
-            return self._append(scope, messages, source, unseen=True)
+        given = [self._preparation.message(scope.owner, message) for message in messages]
+        seqs: dict[str, int] = {}
+        fresh = given
+        while True:
+            try:
+                appended = self._append(scope, fresh, source)
+            except log.RepeatError as repeat:  # rare, so that the common case need not look first
+                scope = scope.within(session=repeat.session_id)
+                seqs, fresh = self._unseen(scope, given)
+                continue
+            if fresh is given:
+                return appended
+            seqs.update(zip(map(log.id_of, fresh), appended.seqs, strict=True))
+            return replace(appended, seqs=tuple(seqs[id_] for id_ in map(log.id_of, given)))
 
-    def batch(self, scope: Scope, asks: Sequence[Ask], puts: Sequence[Put] = ()) -> list[Answer]:
-        """Answer questions about entries, then write entries."""
-        if not puts:
-            answers = self._answer(scope, asks)
-            if not entries.refreshed(asks, answers):
-                return answers
-        return self._batch(scope, asks, puts)
+    def revise(self, scope: Scope, message: Message) -> None:
+        """Replace the message with this id; what it said before stays among its revisions."""
+        self._revise(scope, self._preparation.message(scope.owner, message))
+
+    def append_text(self, scope: Scope, message: Message) -> None:
+        """Replace an unfinished message by a longer version of it."""
+        while (growth := self._growth(scope, message)) is not None:
+            ready = log.prepare_growth(self._preparation, scope.owner, message, growth)
+            if self._append_text(scope, growth, *ready):
+                break
+
+    def put_article(self, article: Article, chunks: Sequence[Chunk]) -> PutResult:
+        """Store an article, in place of the one of its uri unless that is the same."""
+        pieces = self._preparation.pieces(article.owner, documents.pieces_of(article, chunks))
+        return self._put_article(article, article.digest, pieces)
+
+    def batch(
+        self,
+        scope: Scope,
+        asks: Sequence[Ask],
+        puts: Sequence[Put] = (),
+        *,
+        max_bytes: int | None = None,
+    ) -> list[Answer]:
+        """Answer questions about entries, then write entries.
+
+        With `max_bytes`, TooLargeError before more than that is read, and nothing is written.
+        """
+        answers = self._answer(scope, asks, max_bytes=max_bytes) if asks else []
+        refreshed = entries.refreshed(asks, answers)
+        if puts or refreshed:
+            self._write_entries(scope, entries.prepare(self._preparation, scope, puts), refreshed)
+        return answers
 
     def key(self, key_id: str) -> ApiKey | None:
         """An API key of any tenant."""

@@ -143,7 +143,16 @@ def read_articles(db: Db, scope: Scope, ids: Sequence[str]) -> list[Article]:
     return [articles[id_] for id_ in dict.fromkeys(ids) if id_ in articles]
 
 
-def put_article(db: Db, article: Article, chunks: Sequence[Chunk]) -> PutResult:
+def pieces_of(article: Article, chunks: Sequence[Chunk]) -> list[Piece]:
+    """The chunks of an article, each found by the title and its headings, too."""
+    title, text = article.title[:MAX_TITLE], article.text
+    return [
+        Piece(start, stop, " ".join([title, *headings, text[start:stop]]))
+        for start, stop, headings in chunks
+    ]
+
+
+def put_article(db: Db, article: Article, digest: str, pieces: Sequence[Piece]) -> PutResult:
     """Store an article, in place of the one of its uri unless that is the same.
 
     The same text is stored once: under another uri it is a duplicate.
@@ -153,9 +162,9 @@ def put_article(db: Db, article: Article, chunks: Sequence[Chunk]) -> PutResult:
     uri_hash = hashlib.sha256(article.uri.encode()).hexdigest() if article.uri else article.id
     row = db.row("article_by_uri", **place, uri_hash=uri_hash)
     old = None if row is None else ARTICLE.record(row)
-    if old and (old.digest, old.title) == (article.digest, article.title):
+    if old and (old.digest, old.title) == (digest, article.title):
         return PutResult(old.id, "unchanged")
-    row = db.row("article_by_digest", **place, digest=article.digest)
+    row = db.row("article_by_digest", **place, digest=digest)
     twin = None if row is None else ARTICLE.record(row)
     if twin and (old is None or twin.id != old.id):
         if old is not None:  # its text is not in use any more
@@ -168,17 +177,12 @@ def put_article(db: Db, article: Article, chunks: Sequence[Chunk]) -> PutResult:
         id=id_,
         title=article.title,
         uri=article.uri,
-        digest=article.digest,
+        digest=digest,
         chars=len(article.text),
         created_at=article.created_at,
     )
-    more = {"uri_hash": uri_hash, "pieces": len(chunks), "text": article.text}
+    more = {"uri_hash": uri_hash, "pieces": len(pieces), "text": article.text}
     db.run("put_article", **place, **ARTICLE.row(info), **more)
     db.run("delete_view_passages", owner=scope.owner, ids=[id_])
-    title = article.title[:MAX_TITLE]
-    pieces = [
-        Piece(it.start, it.stop, " ".join([title, *it.headings, article.text[it.start : it.stop]]))
-        for it in chunks
-    ]
     index_pieces(db, scope, "article", id_, pieces, article.created_at)
     return PutResult(id_, "added" if old is None else "changed")

@@ -15,14 +15,19 @@ from memorist.store.rows import SQL, Row
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
+    from memorist.store.indexing import Piece
 
 T = TypeVar("T")
 
 
 class Db(Protocol):
-    """An open transaction. All that it writes is dated `now`, in microseconds since 1970."""
+    """An open transaction. All that it writes is dated `now`, in microseconds since 1970.
+
+    `texts` are the passages of the texts it may index, by text; None for one that it lacks.
+    """
 
     now: int
+    texts: dict[str, list[Piece] | None]
 
     def rows(self, query: str, **values: Any) -> list[Row]: ...
     def row(self, query: str, **values: Any) -> Row | None:
@@ -40,10 +45,7 @@ class Db(Protocol):
         """Ids below zero for passages of derived records."""
 
     def add_passages(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Store passages and index the words of their text."""
-
-    def pack(self, message: Message) -> dict[str, Any]:
-        """The columns in which this database keeps a message's content."""
+        """Store passages and index them by their words, which `Engine.words` made."""
 
     def unpack(self, row: Row) -> Message:
         """The message in `id, source, message_id, role, created_at` and the columns of `pack`."""
@@ -83,6 +85,12 @@ class Db(Protocol):
 
 class Engine(Protocol):
     """A database: runs work in a transaction that sees one owner's rows."""
+
+    def pack(self, message: Message) -> dict[str, Any]:
+        """The columns in which this database keeps a message's content."""
+
+    def words(self, owner: str, text: str) -> Any:
+        """The stems of a text in the form in which this database indexes them."""
 
     def read(self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False) -> T:
         """Run work that changes nothing; with `snapshot`, all its queries see the same state."""

@@ -1,4 +1,7 @@
-"""Entries in a transaction: read them, write them, and delete expired ones."""
+"""Entries in a transaction: read them, write them, and delete expired ones.
+
+They are read a few at a time, by their sizes: one alone may take megabytes.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import accumulate, islice
-from typing import Any
+from typing import Any, NamedTuple
 
+from memorist.errors import TooLargeError
 from memorist.language.text import passages
 from memorist.records.entry import (
     Answer,
@@ -28,37 +32,79 @@ from memorist.records.entry import (
 from memorist.records.scope import Scope
 from memorist.records.values import dump_json, from_micros
 from memorist.store.engine import Db
-from memorist.store.indexing import Piece, index_pieces
+from memorist.store.indexing import Piece, Preparation, index_pieces
 from memorist.store.log import add_owner
-from memorist.store.rows import ALL, Row
+from memorist.store.rows import ALL, END, Row
 
 SWEPT = 100  # expired entries at most that are deleted with each write
+PAGE = 500  # entries that are looked up at once
+PAGE_BYTES = 1_048_576  # of values that are read at once, and at least one
 JOINT = "\n"
 MICROSECOND = timedelta(microseconds=1)
 
 
-def answer(db: Db, scope: Scope, asks: Sequence[Ask]) -> list[Answer]:
-    """The answer to each question."""
-    return [_answer(db, scope, ask) for ask in asks]
+def answer(
+    db: Db, scope: Scope, asks: Sequence[Ask], *, max_bytes: int | None = None
+) -> list[Answer]:
+    """The answer to each question; TooLargeError where they have more than `max_bytes`."""
+    answers, left = list[Answer](), max_bytes
+    for ask in asks:
+        items = list[Any]()
+        for size, item in _answer(db, scope, ask):
+            if left is not None and (left := left - size) < 0:
+                raise TooLargeError("the answer is too large; ask for fewer entries at once")
+            items.append(item)
+        answers.append(items)
+    return answers
 
 
-def batch(db: Db, scope: Scope, asks: Sequence[Ask], puts: Sequence[Put]) -> list[Answer]:
-    """Answer first, then write; of two values for one key the later counts."""
-    answers = answer(db, scope, asks)
-    if read := refreshed(asks, answers):
+class PreparedPut(NamedTuple):
+    """A value as it is stored, all of it computed; without columns, it is deleted."""
+
+    id: str
+    columns: dict[str, Any]
+    pieces: list[Piece]
+
+
+def prepare(preparation: Preparation, scope: Scope, puts: Sequence[Put]) -> list[PreparedPut]:
+    """What `write` stores; of two values for one key the later counts.
+
+    Always in the same order, so that two who write the same keys do not wait for each other.
+    """
+    last = sorted({put.id: put for put in puts}.items())
+    return [_prepared(preparation, scope, id_, put) for id_, put in last]
+
+
+def _prepared(preparation: Preparation, scope: Scope, id_: str, put: Put) -> PreparedPut:
+    if put.value is None:
+        return PreparedPut(id_, {}, [])
+    texts = [text for text in map(findable, put.texts) if text.strip()]
+    pieces = preparation.pieces(scope.owner, _pieces(texts))
+    columns = {
+        "id": id_,
+        "path": path_of(put.namespace),
+        "key": _dump(put.key),
+        "value": _dump(put.value),
+        "text": JOINT.join(texts),
+        "pieces": len(pieces),
+        "ttl": None if put.ttl is None else put.ttl // MICROSECOND,
+    }
+    return PreparedPut(id_, columns, pieces)
+
+
+def write(db: Db, scope: Scope, puts: Sequence[PreparedPut], read: list[str]) -> None:
+    """Write values and delete others; give new time to the entries that were read."""
+    if read:
         db.run("refresh_entries", owner=scope.owner, ids=read, now=db.now)
-    # Always in the same order, so that two who write the same keys do not wait for each other.
-    last = sorted({put.id: put for put in puts}.values(), key=lambda put: put.id)
-    kept = [put for put in last if put.value is not None]
+    kept = [put for put in puts if put.columns]
     if kept:
         add_owner(db, scope)
     for put in kept:
         _put(db, scope, put)
-    if gone := [put.id for put in last if put.value is None]:
+    if gone := [put.id for put in puts if not put.columns]:
         _delete(db, scope, gone)
     if puts:
         sweep(db, scope, limit=SWEPT)
-    return answers
 
 
 def refreshed(asks: Sequence[Ask], answers: Sequence[Answer]) -> list[str]:
@@ -86,28 +132,15 @@ def _delete(db: Db, scope: Scope, ids: list[str]) -> int:
     return gone
 
 
-def _put(db: Db, scope: Scope, put: Put) -> None:
+def _put(db: Db, scope: Scope, put: PreparedPut) -> None:
     """Store a value; its texts are indexed again if they have changed."""
-    texts = [text for text in map(findable, put.texts) if text.strip()]
-    text, pieces = JOINT.join(texts), _pieces(texts)
+    ttl = put.columns["ttl"]
+    expires_at = None if ttl is None else db.now + ttl
     before = db.row("lock_entry", owner=scope.owner, id=put.id)
-    ttl = None if put.ttl is None else put.ttl // MICROSECOND
-    db.run(
-        "put_entry",
-        owner=scope.owner,
-        id=put.id,
-        path=path_of(put.namespace),
-        key=_dump(put.key),
-        value=_dump(put.value),
-        text=text,
-        pieces=len(pieces),
-        now=db.now,
-        ttl=ttl,
-        expires_at=None if ttl is None else db.now + ttl,
-    )
-    if before is None or before[0] != text:
+    db.run("put_entry", owner=scope.owner, **put.columns, now=db.now, expires_at=expires_at)
+    if before is None or before[0] != put.columns["text"]:
         db.run("delete_view_passages", owner=scope.owner, ids=[put.id])
-        index_pieces(db, scope, "entry", put.id, pieces, from_micros(db.now))
+        index_pieces(db, scope, "entry", put.id, put.pieces, from_micros(db.now))
 
 
 def _pieces(texts: Sequence[str]) -> list[Piece]:
@@ -120,51 +153,74 @@ def _pieces(texts: Sequence[str]) -> list[Piece]:
     ]
 
 
-def _answer(db: Db, scope: Scope, ask: Ask) -> Answer:
+def _answer(db: Db, scope: Scope, ask: Ask) -> Iterator[tuple[int, Any]]:
+    """What answers a question, each with its size, read as it is asked for."""
     named = {"owner": scope.owner, "now": db.now}
+    rows: Iterable[Row]
     if isinstance(ask, Namespaces):
-        return sorted(namespace_of(path) for (path,) in db.rows("entry_paths", **named))
-    if isinstance(ask, Get):
+        paths = [path for (path,) in db.rows("entry_paths", **named)]
+        yield from ((len(path), namespace_of(path)) for path in sorted(paths, key=namespace_of))
+    elif isinstance(ask, Get):
         rows = db.rows("entries_by_id", **named, ids=[entry_id(ask.namespace, ask.key)])
-        return [_entry(row) for row in rows]
-    if isinstance(ask, Ids):
-        return [row[0] for row in _passing(ask.of, _below(db, named, ask.of))]
-    wanted = ALL if ask.limit is None else ask.limit
-    if not ask.ranks and not ask.where:
-        return [_entry(row) for row in _below(db, named, ask, wanted, ask.offset)]
-    ranked = _ranked(db, named, ask) if ask.ranks else []
-    missing = ask.offset + wanted - len(ranked)
-    if missing > 0:  # entries without a rank follow
-        others = (row for row in _below(db, named, ask) if row[0] not in ask.ranks)
-        ranked += islice(_passing(ask, others), missing)
-    return [
-        replace(_entry(row), score=ask.ranks.get(row[0]))
-        for row in ranked[ask.offset : ask.offset + wanted]
-    ]
+        yield from ((_size(row), _entry(row)) for row in rows)
+    elif isinstance(ask, Ids):
+        rows = _passing(db, named, ask.of) if ask.of.where else _found(db, named, ask.of, PAGE)
+        yield from ((len(row[0]), row[0]) for row in rows)
+    else:
+        stop = None if ask.limit is None else ask.offset + ask.limit
+        if ask.where:
+            rows = islice(_passing(db, named, ask), ask.offset, stop)
+        else:
+            page = PAGE if stop is None else min(PAGE, stop)
+            rows = _read(db, named, islice(_found(db, named, ask, page), ask.offset, stop))
+        for row in rows:
+            yield _size(row), replace(_entry(row), score=ask.ranks.get(row[0]))
 
 
-def _below(
-    db: Db, named: dict[str, Any], ask: Search, limit: int = ALL, offset: int = 0
-) -> list[Row]:
-    """The entries below a prefix, newest first."""
-    page = {"limit": limit, "offset": offset}
-    if not ask.prefix:
-        return db.rows("entries", **named, **page)
-    path = path_of(ask.prefix)
-    # From the path itself to the end of all paths that begin with it and a full stop.
-    return db.rows("entries_below", **named, **page, path=path, inside=f"{path}.", end=f"{path}/")
+def _passing(db: Db, named: dict[str, Any], ask: Search) -> Iterator[Row]:
+    """The rows of the entries that a search finds."""
+    rows = _read(db, named, _found(db, named, ask, PAGE))
+    return (row for row in rows if passes(json.loads(row[3]), ask.where))
 
 
-def _ranked(db: Db, named: dict[str, Any], ask: Search) -> list[Row]:
-    rows = db.rows("entries_by_id", **named, ids=list(ask.ranks))
-    depth = len(ask.prefix)
-    inside = [row for row in rows if namespace_of(row[1])[:depth] == ask.prefix]
-    return sorted(_passing(ask, inside), key=lambda row: (-ask.ranks[row[0]], row[0]))
+def _found(db: Db, named: dict[str, Any], ask: Search, page: int) -> Iterator[Row]:
+    """The entries below a prefix, ranked ones first, then the newest: id, path, key, …, size."""
+    if ask.ranks:
+        rows = db.rows("sized_entries", **named, ids=list(ask.ranks))
+        inside = [row for row in rows if namespace_of(row[1])[: len(ask.prefix)] == ask.prefix]
+        yield from sorted(inside, key=lambda row: (-ask.ranks[row[0]], row[0]))
+    path, place = path_of(ask.prefix), dict[str, str]()
+    if path:
+        # From the path itself to the end of all paths that begin with it and a full stop.
+        place = {"path": path, "inside": f"{path}.", "end": f"{path}/"}
+    query = "entries_below" if path else "entries"
+    after = {"after_path": "", "after_key": "", "at": END}
+    while rows := db.rows(query, **named, **place, **after, limit=page):
+        yield from (row for row in rows if row[0] not in ask.ranks)
+        after = dict(zip(after, rows[-1][1:4], strict=True))
 
 
-def _passing(ask: Search, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows that meet the conditions, lazily."""
-    return (row for row in rows if not ask.where or passes(json.loads(row[3]), ask.where))
+def _read(db: Db, named: dict[str, Any], entries: Iterable[Row]) -> Iterator[Row]:
+    """The whole rows of entries, read a few at a time."""
+    waiting, size = list[str](), 0
+
+    def read() -> Iterator[Row]:
+        rows = {row[0]: row for row in db.rows("entries_by_id", **named, ids=waiting)}
+        return (rows[id_] for id_ in waiting)
+
+    for id_, *_, bytes_ in entries:
+        if waiting and size + bytes_ > PAGE_BYTES:
+            yield from read()
+            waiting, size = [], 0
+        waiting.append(id_)
+        size += bytes_
+    if waiting:
+        yield from read()
+
+
+def _size(row: Row) -> int:
+    """The bytes of an entry's key and value."""
+    return len(row[2].encode()) + len(row[3].encode())
 
 
 def _entry(row: Row) -> Entry:

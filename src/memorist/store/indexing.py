@@ -1,21 +1,28 @@
-"""Indexing in a transaction: messages and derived records are cut into passages."""
+"""Indexing: texts are cut into passages and stemmed, and then stored in a transaction.
+
+Writers of other users wait for that transaction, so nothing is computed in it: a `Preparation`
+does that before it begins.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from memorist.errors import TooLargeError
 from memorist.language.signals import Signals, signals_of
 from memorist.language.text import passages
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, from_micros, to_micros
-from memorist.store.engine import Db
+from memorist.store.engine import Db, Engine
 from memorist.store.jobs import enqueue
 
+MAX_MESSAGE_BYTES = 1_048_576  # of a message's text in UTF-8, unless a setting says otherwise
 DAY = 86_400_000_000  # microseconds
 EMPTY = [(0, 0)]
 # A transcript's line: one to three capitalised words, a colon, and what was said.
@@ -26,11 +33,20 @@ _MONTHS = (
 
 
 class Piece(NamedTuple):
-    """A span of a text, and the words it is found by."""
+    """A span of a text, and the words it is found by: as text, or as the database indexes them."""
 
     start: int
     stop: int
-    words: str
+    words: Any
+
+
+class PreparedMessage(NamedTuple):
+    """A message as it is stored, all of it computed."""
+
+    message: Message
+    content: dict[str, Any]  # the columns of `Engine.pack`
+    traits: dict[str, Any]  # the columns that its passages share
+    pieces: list[Piece]
 
 
 def speaker_of(message: Message) -> str | None:
@@ -43,13 +59,13 @@ def speaker_of(message: Message) -> str | None:
     return None
 
 
-def spans_of(text: str) -> list[tuple[int, int]]:
-    """The spans of a message's passages; blank ones are left out.
+def spans_of(text: str, start: int = 0) -> list[tuple[int, int]]:
+    """The spans of a message's passages, from a passage's start on; blank ones are left out.
 
     An empty message has an empty span, which no search finds, so that the text it gets later does
     not reuse ids.
     """
-    spans = [(start, stop) for start, stop in passages(text) if text[start:stop].strip()]
+    spans = [(start, stop) for start, stop in passages(text, start) if text[start:stop].strip()]
     return spans or EMPTY
 
 
@@ -60,44 +76,88 @@ def date_words(day: int) -> str:
     return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
 
 
+def traits_of(message: Message, text: str) -> dict[str, Any]:
+    """What all passages of a message have in common; `text` is the message's."""
+    signals = signals_of(text) if message.role == "user" else Signals()
+    return {
+        "created_at": to_micros(message.created_at),
+        "role": message.role,
+        "speaker": speaker_of(message),
+        "self_reference": signals.self_reference,
+        "is_question": int(signals.is_question),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Computes what a transaction stores, before it begins."""
+
+    engine: Engine
+    max_message_bytes: int
+
+    def message(
+        self, owner: str, message: Message, *, start: int = 0, is_first: bool = True
+    ) -> PreparedMessage:
+        """A message and its passages from `start` on, which is the first or a later one."""
+        text = message.text
+        self._check_size(text)
+        traits, spans = traits_of(message, text), spans_of(text, start)
+        pieces = [Piece(start, stop, text[start:stop]) for start, stop in spans]
+        if is_first and spans != EMPTY:
+            about = f"{traits['speaker'] or ''} {date_words(traits['created_at'] // DAY)} "
+            pieces[0] = pieces[0]._replace(words=about + pieces[0].words)
+        words = self.engine.words
+        pieces = [Piece(at, end, words(owner, said)) for at, end, said in pieces]
+        return PreparedMessage(message, self.engine.pack(message), traits, pieces)
+
+    def text(self, owner: str, text: str) -> list[Piece]:
+        """The passages of any other text."""
+        return self.pieces(owner, (Piece(at, end, text[at:end]) for at, end in passages(text)))
+
+    def pieces(self, owner: str, pieces: Iterable[Piece]) -> list[Piece]:
+        """Those that are not blank, with their words as the database indexes them."""
+        words = self.engine.words
+        return [Piece(at, end, words(owner, said)) for at, end, said in pieces if said.strip()]
+
+    def _check_size(self, text: str) -> None:
+        most = self.max_message_bytes
+        if len(text) * 4 > most and (size := len(text.encode())) > most:
+            raise TooLargeError(
+                f"the message has {size:,} bytes of text, and at most {most:,} are stored; "
+                "divide it, or raise MEMORIST_MAX_MESSAGE_BYTES"
+            )
+
+
+class UnpreparedError(Exception):
+    """A transaction came upon texts that are not prepared: prepare them, then run it again."""
+
+
 def index_messages(
     db: Db,
     owner: str,
-    messages: Sequence[tuple[int, Message, int]],
+    messages: Sequence[tuple[int, PreparedMessage]],
     *,
     agent: str,
     session: Any,
     first_piece: int = 0,
 ) -> None:
-    """Index messages, given with their seqs and moments, by their words."""
-    rows, speakers = [], set()
-    for seq, message, created_at in messages:
-        speaker, text = speaker_of(message), message.text
-        signals = signals_of(text) if message.role == "user" else Signals()
-        spans = spans_of(text)
-        about = f"{speaker or ''} {date_words(created_at // DAY)} " if spans != EMPTY else ""
-        if speaker:
-            speakers.add(speaker)
-        for piece, (start, stop) in enumerate(spans):
-            rows.append(
-                {
-                    "owner": owner,
-                    "kind": "message",
-                    "agent": agent,
-                    "session": session,
-                    "view_id": None,
-                    "id": seq * PASSAGES_PER_MESSAGE + first_piece + piece,
-                    "start_at": start,
-                    "stop_at": stop,
-                    "created_at": created_at,
-                    "role": message.role,
-                    "speaker": speaker,
-                    "self_reference": signals.self_reference,
-                    "is_question": int(signals.is_question),
-                    "words": text[start:stop] if piece else f"{about}{text[start:stop]}",
-                }
-            )
+    """Index messages, given with their seqs, by their words."""
+    shared = {"owner": owner, "kind": "message", "agent": agent, "session": session}
+    rows = [
+        {
+            **shared,
+            **prepared.traits,
+            "view_id": None,
+            "id": seq * PASSAGES_PER_MESSAGE + first_piece + number,
+            "start_at": start,
+            "stop_at": stop,
+            "words": words,
+        }
+        for seq, prepared in messages
+        for number, (start, stop, words) in enumerate(prepared.pieces)
+    ]
     db.add_passages(rows)
+    speakers = {prepared.traits["speaker"] for _, prepared in messages} - {None}
     if speakers:
         db.many("add_speaker", [{"owner": owner, "speaker": name} for name in sorted(speakers)])
 
@@ -106,15 +166,14 @@ def index_view(
     db: Db, scope: Scope, kind: str, view_id: str, text: str, created_at: datetime
 ) -> None:
     """Index a derived record by its words, and queue it for its vectors."""
-    pieces = [Piece(start, stop, text[start:stop]) for start, stop in passages(text)]
-    index_pieces(db, scope, kind, view_id, pieces, created_at)
+    pieces = db.texts.setdefault(text)  # None is noted: then the transaction runs again
+    index_pieces(db, scope, kind, view_id, pieces or (), created_at)
 
 
 def index_pieces(
     db: Db, scope: Scope, kind: str, view_id: str, pieces: Sequence[Piece], created_at: datetime
 ) -> None:
-    """The same for a text that is cut into pieces already, each with the words that find it."""
-    pieces = [piece for piece in pieces if piece.words.strip()]
+    """The same for a text whose pieces are prepared already."""
     if not pieces:
         return
     session = scope.session and db.row("find_session", **scope.columns())

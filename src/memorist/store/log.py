@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from memorist.errors import ConflictError, InvalidError, NotFoundError, ScopeError
 from memorist.records.message import Appended, LogEntry, Message, Session, Source, source_of
 from memorist.records.scope import Scope
-from memorist.records.values import PASSAGES_PER_MESSAGE, check_each, from_micros, new_id, to_micros
+from memorist.records.values import PASSAGES_PER_MESSAGE, check_each, from_micros, new_id
 from memorist.store.engine import Db
-from memorist.store.indexing import index_messages
+from memorist.store.indexing import Preparation, PreparedMessage, index_messages, traits_of
 from memorist.store.jobs import enqueue
 from memorist.store.rows import END, Row, dated_page
 
@@ -116,39 +116,57 @@ def _active(db: Db, scope: Scope) -> str | None:
 
 
 class RepeatError(Exception):
-    """Some of the messages are stored already: append those that are not, with `unseen`."""
+    """Some of the messages are in this session already: append those that are not."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__()
+        self.session_id = session_id
 
 
 def append(
-    db: Db,
-    scope: Scope,
-    messages: Sequence[Message],
-    source: Source | None = None,
-    *,
-    unseen: bool = False,
+    db: Db, scope: Scope, messages: Sequence[PreparedMessage], source: Source | None = None
 ) -> Appended:
-    """Store messages that are all new, with their index entries and their jobs.
-
-    With `unseen`, only those that are new; one whose id is known must have the content it had.
-    """
+    """Store messages that are all new, with their index entries and their jobs."""
     if scope.session is None:
         active = _active(db, scope)
         scope = open_session(db, scope).scope if active is None else scope.within(session=active)
     key, agent, _ = ensure_session(db, scope)
-    seqs, fresh = {}, messages
-    if unseen:
-        stored = find(db, scope, [message.message_id for message in messages])
-        seqs = {entry.message.message_id: entry.seq for entry in stored}
-        fresh = _unseen(db, scope, messages, stored)
-    added = _store(db, scope, key, agent, fresh, source)
-    if not unseen:
-        return Appended(session_id=scope.session or "", seqs=tuple(added), added=len(added))
-    seqs.update(zip((message.message_id for message in fresh), added, strict=True))
-    return Appended(
-        session_id=scope.session or "",
-        seqs=tuple(seqs[message.message_id] for message in messages),
-        added=len(fresh),
-    )
+    seqs = _store(db, scope, key, agent, messages, source)
+    return Appended(session_id=scope.session or "", seqs=tuple(seqs), added=len(seqs))
+
+
+def unseen(
+    db: Db, scope: Scope, messages: Sequence[PreparedMessage]
+) -> tuple[dict[str, int], list[PreparedMessage]]:
+    """The seqs of the messages that are stored, by id, and the messages that are not.
+
+    A stored one must have the content it has now, or had in one of its revisions.
+    """
+    stored = find(db, scope, list(map(id_of, messages)))
+    known = {entry.message.message_id: [entry.message] for entry in stored}
+    fresh = []
+    for prepared in messages:
+        message = prepared.message
+        versions = known.setdefault(message.message_id, [])
+        if not versions:
+            fresh.append(prepared)
+            versions.append(message)
+        elif not _is_one_of(versions, message) and not _is_one_of(
+            revisions(db, scope, message.message_id), message
+        ):
+            raise ConflictError(
+                "a message with this id is stored with other content; use revise to change it"
+            )
+    return {entry.message.message_id: entry.seq for entry in stored}, fresh
+
+
+def id_of(prepared: PreparedMessage) -> str:
+    return prepared.message.message_id
+
+
+def _is_one_of(versions: Iterable[Message], message: Message) -> bool:
+    """Whether a message is like one of its versions, whenever it was said."""
+    return any(replace(old, created_at=message.created_at) == message for old in versions)
 
 
 def history(
@@ -188,27 +206,34 @@ def find(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
     return _entries(db, db.rows("messages_by_id", **scope.columns(), ids=list(message_ids)))
 
 
-def revise(db: Db, scope: Scope, message: Message) -> None:
+def revise(db: Db, scope: Scope, prepared: PreparedMessage) -> None:
     """Replace the message with this id; what it said before stays among its revisions."""
-    entry = _only(db, scope, message.message_id)
+    entry = _only(db, scope, id_of(prepared))
     key, agent, _ = ensure_session(db, scope.within(session=entry.session_id))
     db.run("keep_revision", owner=scope.owner, seq=entry.seq, now=db.now)
     db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[entry.seq])
-    _rewrite(db, scope, entry.seq, message, agent=agent, session=key)
+    _rewrite(db, scope, entry.seq, prepared, agent=agent, session=key)
     db.run("void_leases", owner=scope.owner, seqs=[entry.seq], now=db.now)
     enqueue(db, scope.owner, "embed", entry.seq, entry.seq, session=key)
 
 
-def append_text(db: Db, scope: Scope, message: Message) -> None:
-    """Replace an unfinished message by a longer version of it.
+class Growth(NamedTuple):
+    """An unfinished message that is about to grow, and its passages."""
+
+    entry: LogEntry
+    last: int | None  # the id of its last passage, and where that begins
+    start: int
+    first: int | None
+
+
+def growth(db: Db, scope: Scope, message: Message) -> Growth | None:
+    """The stored message of which this is a longer version; None if it is stored already.
 
     Its text must begin with what is stored, so that a writer that is behind removes nothing.
     """
-    scope = scope.within(session=_only(db, scope, message.message_id).session_id)
-    key, agent, _ = ensure_session(db, scope)
-    entry = _only(db, scope, message.message_id)  # read again, now that its session is locked
+    entry = _only(db, scope, message.message_id)
     if entry.message == message:
-        return
+        return None
     stored, before = entry.message, entry.message.content or ""
     if not stored.unfinished:
         raise ConflictError("the message is finished; use revise to change it")
@@ -218,11 +243,39 @@ def append_text(db: Db, scope: Scope, message: Message) -> None:
         raise ConflictError("only text can be appended to; use revise to change other content")
     if not message.content.startswith(before):
         raise ConflictError("the text does not begin with what is stored of it")
-    db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[entry.seq])
+    row = db.row("last_passage", owner=scope.owner, seq=entry.seq)
+    return Growth(entry, *(row or (None, 0, None)))
+
+
+def prepare_growth(
+    preparation: Preparation, owner: str, message: Message, growth: Growth
+) -> tuple[PreparedMessage, bool]:
+    """The longer message with the passages to write, and whether those before the last stay."""
+    stored = growth.entry.message
+    old, new = stored.text, message.text
+    goes_on = next_piece(growth.last) > 0 and new.startswith(old)
+    if not goes_on or traits_of(stored, old) != traits_of(message, new):
+        return preparation.message(owner, message), False
+    is_first = growth.last == growth.first
+    return preparation.message(owner, message, start=growth.start, is_first=is_first), True
+
+
+def append_text(
+    db: Db, scope: Scope, seen: Growth, prepared: PreparedMessage, goes_on: bool
+) -> bool:
+    """Replace an unfinished message by a longer version, unless it is not as it was `seen`."""
+    scope = scope.within(session=seen.entry.session_id)
+    key, agent, _ = ensure_session(db, scope)
+    if growth(db, scope, prepared.message) != seen:
+        return False
+    seq = seen.entry.seq
+    db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[seq])
     # No lease is voided: a worker that lost its job at every flush would never finish.
-    _rewrite(db, scope, entry.seq, message, agent=agent, session=key)
-    if not message.unfinished:
-        enqueue(db, scope.owner, "embed", entry.seq, entry.seq, session=key)
+    replaced = seen.last if goes_on else None
+    _rewrite(db, scope, seq, prepared, agent=agent, session=key, replaced=replaced)
+    if not prepared.message.unfinished:
+        enqueue(db, scope.owner, "embed", seq, seq, session=key)
+    return True
 
 
 def revisions(db: Db, scope: Scope, message_id: str) -> list[Message]:
@@ -244,15 +297,26 @@ def _only(db: Db, scope: Scope, message_id: str) -> LogEntry:
     return entries[0]
 
 
-def _rewrite(db: Db, scope: Scope, seq: int, message: Message, *, agent: str, session: Any) -> None:
-    """Overwrite a message and its index entries."""
+def _rewrite(
+    db: Db,
+    scope: Scope,
+    seq: int,
+    prepared: PreparedMessage,
+    *,
+    agent: str,
+    session: Any,
+    replaced: int | None = None,
+) -> None:
+    """Overwrite a message and its passages, from the one with the id `replaced` on, or all."""
     at = {"owner": scope.owner, "seq": seq}
-    created_at = to_micros(message.created_at)
-    db.run("rewrite_message", **at, role=message.role, created_at=created_at, **db.pack(message))
-    [(last,)] = db.rows("last_piece", **at)
-    db.run("delete_message_passages", **at)
-    placed, first = [(seq, message, created_at)], next_piece(last)
-    index_messages(db, scope.owner, placed, agent=agent, session=session, first_piece=first)
+    columns = {name: prepared.traits[name] for name in ("role", "created_at")}
+    db.run("rewrite_message", **at, **columns, **prepared.content)
+    row = db.row("last_passage", **at)
+    first = seq * PASSAGES_PER_MESSAGE if replaced is None else replaced
+    db.run("delete_message_passages", **at, first=first)
+    number = next_piece(row[0] if row else None)
+    placed = [(seq, prepared)]
+    index_messages(db, scope.owner, placed, agent=agent, session=session, first_piece=number)
 
 
 def next_piece(last: int | None) -> int:
@@ -273,52 +337,36 @@ def _entries(db: Db, rows: Iterable[Row], session_id: str | None = None) -> list
     ]
 
 
-def _unseen(
-    db: Db, scope: Scope, messages: Sequence[Message], stored: Sequence[LogEntry]
-) -> list[Message]:
-    """The messages that are not stored; a stored one must be like one of its versions."""
-    ids = {entry.message.message_id: entry.message for entry in stored}
-    seen = {id_: [message, *revisions(db, scope, id_)] for id_, message in ids.items()}
-    fresh = []
-    for message in messages:
-        versions = seen.setdefault(message.message_id, [])
-        if not versions:
-            fresh.append(message)
-            versions.append(message)
-        elif not any(replace(old, created_at=message.created_at) == message for old in versions):
-            raise ConflictError(
-                "a message with this id is stored with other content; use revise to change it"
-            )
-    return fresh
-
-
 def _store(
-    db: Db, scope: Scope, key: Any, agent: str, messages: Sequence[Message], source: Source | None
+    db: Db,
+    scope: Scope,
+    key: Any,
+    agent: str,
+    messages: Sequence[PreparedMessage],
+    source: Source | None,
 ) -> Sequence[int]:
     """Write messages, passages and jobs; raise RepeatError if a message is stored already."""
     if not messages:
         return ()
     seqs = db.next_seqs(len(messages))
-    owner, rows, placed = scope.owner, [], []
-    for seq, message in zip(seqs, messages, strict=True):
-        created_at = to_micros(message.created_at)
-        placed.append((seq, message, created_at))
-        rows.append(
-            {
-                "seq": seq,
-                "owner": owner,
-                "session": key,
-                "message_id": message.message_id,
-                "role": message.role,
-                "source": source_of(message, source),
-                "created_at": created_at,
-                **db.pack(message),
-            }
-        )
+    owner, placed = scope.owner, list(zip(seqs, messages, strict=True))
+    rows = [
+        {
+            "seq": seq,
+            "owner": owner,
+            "session": key,
+            "message_id": id_of(prepared),
+            "role": prepared.message.role,
+            "source": source_of(prepared.message, source),
+            "created_at": prepared.traits["created_at"],
+            **prepared.content,
+        }
+        for seq, prepared in placed
+    ]
     if db.many("append_message", rows) < len(rows):
-        raise RepeatError
+        raise RepeatError(scope.session or "")
     index_messages(db, owner, placed, agent=agent, session=key)
-    if not all(message.unfinished for message in messages):  # those are queued when they end
+    if not all(prepared.message.unfinished for prepared in messages):  # queued when they end
         for start in range(0, len(seqs), MOST_IN_JOB):
             batch = seqs[start : start + MOST_IN_JOB]
             enqueue(db, owner, "embed", batch[0], batch[-1], session=key)

@@ -80,10 +80,11 @@ WHERE r.owner = :owner AND m.message_id = :message_id
   AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
 ORDER BY r.message, r.id
 
+-- name: @of_seq
+BETWEEN CAST(:seq AS BIGINT) * @per_message AND CAST(:seq AS BIGINT) * @per_message + @per_message - 1
+
 -- name: delete_message_passages
-DELETE FROM passages
-WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * @per_message
-  AND CAST(:seq AS BIGINT) * @per_message + @per_message - 1
+DELETE FROM passages WHERE owner = :owner AND id >= :first AND id @of_seq
 
 -- name: enqueue
 INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
@@ -309,10 +310,9 @@ VALUES (:owner, :embedder, :dimensions, 0)
 ON CONFLICT (owner, embedder) DO UPDATE SET dimensions = excluded.dimensions
 WHERE embedders.dimensions = 0
 
--- name: last_piece
-SELECT max(id) FROM passages
-WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * @per_message
-  AND CAST(:seq AS BIGINT) * @per_message + @per_message - 1
+-- name: last_passage
+SELECT id, start_at, (SELECT min(id) FROM passages WHERE owner = :owner AND id @of_seq)
+FROM passages WHERE owner = :owner AND id @of_seq ORDER BY id DESC LIMIT 1
 
 -- name: unembedded
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, NULL, NULL
@@ -652,9 +652,7 @@ JOIN memory_items i ON i.owner = v.owner AND i.id = v.view
 WHERE v.owner = :owner AND v.message_id IN (:ids*)
 
 -- name: mark_outdated
-UPDATE passages SET outdated = :outdated
-WHERE owner = :owner AND id BETWEEN CAST(:seq AS BIGINT) * @per_message
-  AND CAST(:seq AS BIGINT) * @per_message + @per_message - 1
+UPDATE passages SET outdated = :outdated WHERE owner = :owner AND id @of_seq
 
 -- name: facts_of_memory
 SELECT id FROM facts WHERE owner = :owner AND memory = :id
@@ -699,15 +697,24 @@ e.id, e.path, e.key, e.value, e.created_at, e.updated_at, e.expires_at
 -- name: @alive
 (e.expires_at IS NULL OR e.expires_at > :now)
 
+-- name: @sized
+e.id, e.path, e.key, e.updated_at, octet_length(e.key) + octet_length(e.value)
+
+-- name: @newest_after
+e.updated_at <= :at
+  AND (e.updated_at < :at OR (e.path, e.key) > (:after_path, :after_key))
+ORDER BY e.updated_at DESC, e.path, e.key LIMIT :limit
+
 -- name: entries
-SELECT @entry FROM entries e WHERE e.owner = :owner AND @alive
-ORDER BY e.updated_at DESC, e.path, e.key LIMIT :limit OFFSET :offset
+SELECT @sized FROM entries e WHERE e.owner = :owner AND @alive AND @newest_after
 
 -- name: entries_below
-SELECT @entry FROM entries e
+SELECT @sized FROM entries e
 WHERE e.owner = :owner AND e.path >= :path AND e.path < :end AND @alive
-  AND (e.path = :path OR substr(e.path, 1, length(:inside)) = :inside)
-ORDER BY e.updated_at DESC, e.path, e.key LIMIT :limit OFFSET :offset
+  AND (e.path = :path OR substr(e.path, 1, length(:inside)) = :inside) AND @newest_after
+
+-- name: sized_entries
+SELECT @sized FROM entries e WHERE e.owner = :owner AND e.id IN (:ids*) AND @alive
 
 -- name: entries_by_id
 SELECT @entry FROM entries e WHERE e.owner = :owner AND e.id IN (:ids*) AND @alive

@@ -29,7 +29,13 @@ from memorist.store.jobs import finish
 from memorist.store.log import add_owner
 from memorist.store.rows import FACT, MEMORY_ITEM, Columns, Row, dated_page
 
+MAX_NAME = 1_000  # characters of a subject or object that links are found by
 R = TypeVar("R")
+
+
+def texts_of(changes: Sequence[Change], **_: object) -> list[str]:
+    """The texts that changes add to the index."""
+    return [change.record.text for change in changes if isinstance(change, Add | Supersede)]
 
 
 def apply(
@@ -163,7 +169,10 @@ def _index(db: Db, record: MemoryItem | Fact) -> None:
     if isinstance(record, Fact):
         if record.known_to is None and record.valid_to is None:
             index_view(db, record.scope, "fact", record.id, record.text, record.known_from)
-            ends = (" ".join(fold(end).split())[:200] for end in (record.subject, record.object))
+            ends = (
+                " ".join(fold(end[:MAX_NAME]).split())[:200]
+                for end in (record.subject, record.object)
+            )
             link = {"owner": record.scope.owner, "fact": record.id}
             db.many("add_entity", [{**link, "name": name} for name in sorted({*ends} - {""})])
     elif record.ended_at is None:

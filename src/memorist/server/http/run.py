@@ -161,7 +161,7 @@ def make_app(settings: Settings | None = None) -> Any:
 
 def _memory(settings: Settings) -> Memory:
     return Memory(
-        open_store(settings.url, settings.durability),
+        open_store(settings.url, settings.durability, settings.max_message_bytes),
         tenant=settings.tenant,
         embedder=open_embedder(settings.embedder),
         extraction=open_extraction(settings),

@@ -22,6 +22,7 @@ from memorist.store.rows import Row
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
+    from memorist.store.indexing import Piece
 
 MAX_POSTINGS = 60_000  # read for one question
 MAX_SYNONYMS = 8  # the nearest: each word is a search of its own, which takes .3 ms
@@ -45,6 +46,7 @@ class PostgresDb:
     """Named queries on one connection."""
 
     now = 0
+    texts: dict[str, list[Piece] | None]
 
     def __init__(
         self, connection: psycopg.Connection[Row], has_pgvector: bool, counts: Counts
@@ -78,12 +80,7 @@ class PostgresDb:
         return [row[0] for row in self.rows("next_view_passages", count=count)]
 
     def add_passages(self, rows: Sequence[dict[str, Any]]) -> None:
-        for row in rows:
-            row["words"] = word_keys(row["owner"], stems(row["words"]))
         self.many("add_passage", rows)
-
-    def pack(self, message: Message) -> dict[str, Any]:
-        return {"message": dump_json(to_stored(message))}
 
     def unpack(self, row: Row) -> Message:
         _, _, message_id, role, created_at, stored, *_ = row
@@ -166,6 +163,11 @@ class PostgresDb:
         return {"embedding": _floats(values)}
 
 
+def pack(message: Message) -> dict[str, Any]:
+    """The column of a message, in LangChain's form."""
+    return {"message": dump_json(to_stored(message))}
+
+
 def from_row(stored: Any, message_id: str, role: str, created_at: int) -> Message:
     """The message of a row of `chat_message_history`, which another program may have written."""
     known: dict[str, Any] = {"message_id": message_id, "created_at": from_micros(created_at)}
@@ -173,6 +175,11 @@ def from_row(stored: Any, message_id: str, role: str, created_at: int) -> Messag
         return from_stored(stored, role=role, **known)
     except MessageError:  # a kind of message we do not know is still kept and shown
         return Message(role, {"message": stored}, **known)
+
+
+def text_keys(owner: str, text: str) -> list[int]:
+    """The `word_keys` of a text's stems."""
+    return word_keys(owner, stems(text))
 
 
 def word_keys(owner: str, words: Sequence[str]) -> list[int]:

@@ -28,7 +28,8 @@ from memorist.errors import (
 from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations
-from memorist.store.postgres.db import Counts, PostgresDb
+from memorist.store.indexing import MAX_MESSAGE_BYTES
+from memorist.store.postgres.db import Counts, PostgresDb, pack, text_keys
 from memorist.store.rows import Row
 
 T = TypeVar("T")
@@ -60,6 +61,9 @@ class Counter:
 
 class PostgresEngine:
     """Every transaction runs as a role that row-level security binds, for one owner."""
+
+    pack = staticmethod(pack)
+    words = staticmethod(text_keys)
 
     def __init__(
         self, url: str, max_connections: int, patience_seconds: float, use_pgvector: bool
@@ -469,6 +473,7 @@ class PostgresStore(Store):
         patience_seconds: float = 30,
         pgvector: bool = True,
         clock: Callable[[], datetime] = now,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
     ) -> None:
         engine = PostgresEngine(url, max_connections, patience_seconds, pgvector)
-        super().__init__(engine, clock)
+        super().__init__(engine, clock, max_message_bytes)

@@ -20,6 +20,7 @@ from memorist.store.rows import Row
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
+    from memorist.store.indexing import Piece
     from memorist.store.vectors import VectorIndexCache
 
 MAX_POSTINGS = 16_000  # read for one question
@@ -45,6 +46,7 @@ class SqliteDb:
     """Named queries on one connection."""
 
     now = 0
+    texts: dict[str, list[Piece] | None]
 
     def __init__(
         self, connection: apsw.Connection, indexes: Callable[[], VectorIndexCache]
@@ -85,14 +87,7 @@ class SqliteDb:
 
     def add_passages(self, rows: Sequence[dict[str, Any]]) -> None:
         self.many("add_passage", rows)
-        for row in rows:
-            row["words"] = all_spelled(row["owner"], row["words"])
         self.many("index_passage", rows)
-
-    def pack(self, message: Message) -> dict[str, Any]:
-        text = message.content if isinstance(message.content, str) else None
-        more = extras(message)
-        return {"content": text, "extras": dump_json(more) if more else None}
 
     def unpack(self, row: Row) -> Message:
         _, _, message_id, role, created_at, content, more, *_ = row
@@ -177,6 +172,13 @@ class SqliteDb:
 
         packed = pack_vector(values)
         return {"embedding": packed, "code": code_of(packed)}
+
+
+def pack(message: Message) -> dict[str, Any]:
+    """The columns of a message's content: text as it is, all else as JSON."""
+    text = message.content if isinstance(message.content, str) else None
+    more = extras(message)
+    return {"content": text, "extras": dump_json(more) if more else None}
 
 
 def _message(

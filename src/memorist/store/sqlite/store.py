@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cache, partial
 from importlib import resources
@@ -27,7 +27,8 @@ from memorist.errors import (
 from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations
-from memorist.store.sqlite.db import SqliteDb
+from memorist.store.indexing import MAX_MESSAGE_BYTES
+from memorist.store.sqlite.db import SqliteDb, all_spelled, pack
 
 if TYPE_CHECKING:
     from memorist.store.vectors import VectorIndexCache
@@ -44,6 +45,9 @@ CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is moved into the file
 
 class SqliteEngine:
     """Connections to one file. The writer is shared under a lock; readers come from a pool."""
+
+    pack = staticmethod(pack)
+    words = staticmethod(all_spelled)
 
     def __init__(self, path: str, durability: str, patience_seconds: float) -> None:
         if durability not in ("full", "normal"):
@@ -75,12 +79,25 @@ class SqliteEngine:
 
     def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
         until = time.monotonic() + self._patience_ms / 1_000
-        with self._lock, TRANSLATED:
+        with self._locked(), TRANSLATED:
             writer = self._db()
             # The time spent waiting for the lock counts as patience.
             left_ms = int((until - time.monotonic()) * 1_000)
             writer.connection.set_busy_timeout(max(left_ms, LEAST_MS))
             return in_transaction(writer, work, "BEGIN IMMEDIATE")
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock of the writer, if it is free within the patience."""
+        if not self._lock.acquire(timeout=self._patience_ms / 1_000):
+            raise StoreBusyError(
+                "other writers of this process had the database for too long; "
+                "try again, or raise patience_seconds"
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def all_owners(self, work: Callable[[Db], T]) -> T:
         return self.write("", work)
@@ -112,7 +129,7 @@ class SqliteEngine:
 
     def backup(self, path: str) -> None:
         """Copy all that is committed into a new file that only its owner may read."""
-        with self._lock, TRANSLATED:
+        with self._locked(), TRANSLATED:
             source = self._db().connection
             try:
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -131,7 +148,7 @@ class SqliteEngine:
     def check(self) -> dict[str, str]:
         from memorist.store.vectors import EXACT_UP_TO
 
-        with self._lock, TRANSLATED:
+        with self._locked(), TRANSLATED:
             ask = self._db().connection.pragma
             return {
                 "database": "memory" if self._in_memory else self.path,
@@ -395,9 +412,10 @@ class SqliteStore(Store):
         durability: Literal["full", "normal"] = "full",
         patience_seconds: float = 10,
         clock: Callable[[], datetime] = now,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
     ) -> None:
         self._file = SqliteEngine(os.fspath(path), durability, patience_seconds)
-        super().__init__(self._file, clock)
+        super().__init__(self._file, clock, max_message_bytes)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy all that is committed into a new file, while this one is in use."""

@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
-from memorist.errors import InvalidError, TooLargeError
+from memorist.errors import InvalidError
 from memorist.records import entry as records
 from memorist.records.entry import Entry
 from memorist.records.scope import shared_scope
 from memorist.records.values import check_json, check_text
 from memorist.server.http.openapi import AT
-from memorist.server.http.pagination import MAX_PAGE_BYTES, text_bytes
+from memorist.server.http.pagination import MAX_PAGE_BYTES
 from memorist.server.http.routing import CurrentCaller, operation
 from memorist.server.http.schemas import MAX_ITEMS, RequestModel, UserRequest, Wait
 
@@ -113,7 +113,7 @@ class EntryBatchBody(UserRequest):
 
     @model_validator(mode="after")
     def bound_searches(self) -> Self:
-        """Limit what one request makes the server read while it holds its transaction."""
+        """Limit what one request makes the server read."""
         searches = [read for read in self.asks if not isinstance(read, GetEntry)]
         if len(searches) > MAX_SEARCHES:
             raise ValueError(f"asks has more than {MAX_SEARCHES} searches")
@@ -133,7 +133,10 @@ _ENTRY = Entry(
 
 @operation("batch_entries", example=EntryAnswers(answers=[[_ENTRY]]))
 def batch_entries(body: EntryBatchBody, caller: CurrentCaller) -> EntryAnswers:
-    """Answer the reads as things stood before, then do the writes, in one transaction."""
+    """Answer the reads as things stood before, then do the writes in one transaction.
+
+    An answer that is too large is refused while it is read, and nothing is written.
+    """
     if body.name is None:
         scope = caller.scope(body)
     else:
@@ -144,7 +147,6 @@ def batch_entries(body: EntryBatchBody, caller: CurrentCaller) -> EntryAnswers:
         [read.ask() for read in body.asks],
         [put.put() for put in body.puts],
         deadline_ms=body.deadline_ms,
+        max_bytes=MAX_PAGE_BYTES,
     )
-    if sum(map(text_bytes, answers)) > MAX_PAGE_BYTES:
-        raise TooLargeError("the answer is too large; ask for fewer entries at once")
     return EntryAnswers(answers=answers)
