@@ -34,7 +34,7 @@ def pem(private: Any) -> str:
     return str(private.public_key().public_bytes(serialization.Encoding.PEM, form).decode())
 
 
-def tokens(key: str = SECRET, **settings: str) -> JwtTokens:
+def tokens(key: str = SECRET, **settings: Any) -> JwtTokens:
     """What a server with this key believes."""
     return JwtTokens.of(Settings(url="", jwt_key=key, **settings))
 
