@@ -165,3 +165,21 @@ def test_the_readme_and_the_makefile_agree_on_the_commands() -> None:
         assert f"make {command}" in readme
         assert f"\n{command}:" in makefile
     assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_forks_and_exits_are_handled_in_one_place_and_every_lock_is_free_in_a_child() -> None:
+    of_one_call = {"search.py", "scripted.py", "model_server.py"}
+    for path, tree in (SOURCES | ADAPTER_SOURCES).items():
+        text = path.read_text()
+        if path.name != "forks.py":
+            assert not re.search(r"register_at_fork|import atexit|getpid\(", text), path
+        safe = {
+            id(inner)
+            for call in ast.walk(tree)
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "fork_safe"
+            for inner in ast.walk(call)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and path.name not in of_one_call:
+                made = re.fullmatch(r"threading\.(Lock|RLock|Condition)", ast.unparse(node.func))
+                assert not made or id(node) in safe, f"{path}: {ast.unparse(node)} is not fork_safe"

@@ -247,17 +247,13 @@ class RemoteJobs(Jobs):
     retry = remote(Jobs.retry, "retry_job", lambda data: None)
 
     def catch_up(self, timeout_s: float | None = None) -> int:
-        """Wait until the server's queue is empty; return how many jobs are left."""
+        """Wait until only dead jobs are left in the server's queue; return how many are left."""
         ends_at = None if timeout_s is None else time.monotonic() + timeout_s
-        while left := sum(self.waiting().values()):
+        while (left := sum((waiting := self.waiting()).values())) > waiting["dead"]:
             if ends_at is not None and time.monotonic() >= ends_at:
-                return left
+                break
             time.sleep(POLL_S)
-        return 0
-
-    def dead(self) -> NoReturn:
-        """A server lists the dead jobs of a user: `list(user=…, dead=True)`."""
-        raise NotHereError("the number of all dead jobs")
+        return left
 
     def spent(self) -> NoReturn:
         """The budget is the server's own."""

@@ -13,7 +13,6 @@ waits for an import.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import threading
 import weakref
@@ -27,6 +26,7 @@ from itertools import accumulate
 from typing import Any, Literal
 
 from memorist.errors import InvalidError, MemoristError
+from memorist.forks import ProcessPart, fork_safe
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 HITS = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
@@ -74,6 +74,7 @@ def _counter(name: str, unit: str, meaning: str, **attributes: tuple[str, ...]) 
 
 _CHANNELS = ("recency", "words", "links", "meaning", "store", "rerank")
 _JOBS = ("embed", "vectors", "derive", "summarize")
+_QUEUE = (*_JOBS, "dead")
 _TASKS = ("memories", "summary")
 _MAKERS = ("extractive", "model")
 _RESULTS = ("answered", "unusable", "failed")
@@ -88,23 +89,24 @@ INSTRUMENTS = (
     _counter("memorist.compression.saved", "{token}", "tokens saved", made_by=_MAKERS),
     _counter("memorist.compression.fallbacks", "{fallback}", "summaries made after a failed model"),
     _counter("memorist.jobs", "{job}", "jobs by result", kind=_JOBS, result=("done", "failed")),
-    Instrument("memorist.queue.depth", "gauge", "{job}", "jobs that wait or run", {"kind": _JOBS}),
+    Instrument("memorist.queue.depth", "gauge", "{job}", "jobs not done", {"kind": _QUEUE}),
     _counter("memorist.model.calls", "{call}", "calls of a model", task=_TASKS, result=_RESULTS),
     _counter("memorist.model.tokens", "{token}", "tokens that models took", task=_TASKS),
 )
 
 
-class Registry:
+class Registry(ProcessPart):
     """The metrics of a process. Any thread may add to them."""
 
     def __init__(self, instruments: Iterable[Instrument] = INSTRUMENTS) -> None:
         self._instruments = {instrument.name: instrument for instrument in instruments}
-        self._lock = threading.Lock()
-        self._connecting = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
+        self._connecting = fork_safe(threading.Lock())
         self._series: dict[object, _Series] = {}
         self._watched: dict[str, list[weakref.WeakMethod[Read]]] = defaultdict(list)
         self._exports: Mapping[str, Send] | None = None
         self._tracer: Any = None
+        self.watch_process()
 
     def count(self, name: str, value: float = 1, /, **attributes: str) -> None:
         """Add to a counter."""
@@ -158,10 +160,9 @@ class Registry:
             for name, instrument in self._instruments.items()
         }
 
-    def reset(self) -> None:
-        """Start from zero, as a forked child does: what its parent counted is not its own."""
-        self._lock, self._connecting = threading.Lock(), threading.Lock()
-        self._series = {}
+    def after_fork(self, *, in_child: bool) -> None:
+        if in_child:  # what its parent counted is not its own
+            self._series = {}
 
     def _instrument(self, name: str) -> Instrument:
         if name not in self._instruments:
@@ -289,6 +290,3 @@ _NO_SPAN = nullcontext()
 _registry = Registry()
 count, record, watch = _registry.count, _registry.record, _registry.watch
 span, snapshot = _registry.span, _registry.snapshot
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
-    os.register_at_fork(after_in_child=_registry.reset)

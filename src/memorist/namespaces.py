@@ -338,7 +338,7 @@ class Jobs(MemoryPart):
     """The queue of background work: `memory.jobs`."""
 
     def waiting(self) -> dict[str, int]:
-        """How many jobs of each kind wait or run, of all users."""
+        """How many jobs of each kind wait or run, of all users; under "dead", were given up."""
         return self._runtime.waiting()
 
     def list(
@@ -359,7 +359,7 @@ class Jobs(MemoryPart):
 
     def dead(self) -> int:
         """How many jobs were given up, of all users."""
-        return self._store.backlog(dead=True)
+        return self.waiting()["dead"]
 
     def retry(self, job_id: int, *, user: str) -> None:
         """Put a job that was given up back into the queue."""
@@ -370,7 +370,7 @@ class Jobs(MemoryPart):
         """Wait until everything stored has its vectors and memories.
 
         Nobody needs to: it happens in the background, and words find it until then. Returns how
-        many jobs are left when the time is over.
+        many jobs are not done: those left when the time is over, and those that were given up.
         """
         return self._runtime.catch_up(timeout_s)
 

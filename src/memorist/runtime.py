@@ -25,7 +25,7 @@ from memorist.records.query import Query, Recall
 from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.indexing import MAX_MESSAGE_BYTES
-from memorist.store.jobs import ForegroundGate, JobRunner, embedding_kinds, extraction_kinds
+from memorist.store.jobs import KINDS, ForegroundGate, JobRunner, embedding_kinds, extraction_kinds
 from memorist.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
@@ -117,15 +117,16 @@ class Runtime:
             first.wake()
 
     def waiting(self) -> dict[str, int]:
-        """How many jobs of each kind wait or run, of all users."""
-        vectors = ("vectors",) if self.embedder is None else embedding_kinds(self.embedder.name)[1:]
-        kinds = {name: (name,) for name in ("embed", "vectors", "derive", "summarize")}
-        return {
-            name: self.store.backlog(names) for name, names in {**kinds, "vectors": vectors}.items()
-        }
+        """How many jobs of each kind wait or run, of all users, and how many are dead."""
+        kinds: dict[str, tuple[str, ...]] = {name: (name,) for name in KINDS}
+        if self.embedder is not None:
+            kinds["vectors"] = embedding_kinds(self.embedder.name)[1:]
+        counts = {name: self.store.backlog(names) for name, names in kinds.items()}
+        every = [kind for names in kinds.values() for kind in names]
+        return {**counts, "dead": self.store.backlog(every, dead=True)}
 
     def catch_up(self, timeout_s: float | None) -> int:
-        """Wait until the queue is empty or the time is over; return how many jobs are left."""
+        """Wait until no job is left but dead ones, or the time is over; return how many are."""
         began, left = time.monotonic(), dict[object, int]()
         # The indexer comes twice: memories that the worker makes need vectors too.
         for helper in (self.indexer, self.worker, self.indexer, self._summarizer):

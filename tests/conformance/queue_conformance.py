@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from datetime import timedelta
+
 import pytest
 
 from memorist.errors import LeaseLostError, NotFoundError
@@ -10,6 +14,7 @@ from memorist.records.message import MAX_ATTEMPTS, Job, Message
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.store.base import Store
+from memorist.store.jobs import DIED, MAX_DEATHS
 from tests.conformance.worlds import fresh_scope, near, texts, worded
 
 
@@ -31,7 +36,7 @@ class QueueConformance:
         scope = fresh_scope()
         store.append(scope, [Message("user", "a")])
         job = take(store, scope, lease_seconds=600)
-        assert (job.attempts, job.scope.user) == (1, "alice")
+        assert (job.attempts, job.scope.user) == (0, "alice")
         assert find_due(store, scope) is None
 
     def test_a_job_comes_back_when_its_lease_ends(self, store: Store) -> None:
@@ -39,7 +44,7 @@ class QueueConformance:
         store.append(scope, [Message("user", "a")])
         lost = take(store, scope, lease_seconds=0)
         again = take(store, scope, lease_seconds=600)
-        assert (again.id, again.attempts) == (lost.id, 2)
+        assert (again.id, again.attempts) == (lost.id, 0), "a death is not an attempt"
         with pytest.raises(LeaseLostError):
             store.apply(scope, [Add(MemoryItem(scope=scope, text="late"))], done=lost)
         with pytest.raises(LeaseLostError):
@@ -72,10 +77,11 @@ class QueueConformance:
     def test_a_job_that_keeps_failing_dies_visibly_and_can_be_revived(self, store: Store) -> None:
         scope = fresh_scope()
         store.append(scope, [Message("user", "a")])
-        job = take(store, scope, lease_seconds=0)
-        for _ in range(MAX_ATTEMPTS - 1):
-            job = take(store, scope, lease_seconds=0)
-        store.fail(job, "hopeless")
+        for attempt in range(MAX_ATTEMPTS):
+            [job] = store.jobs(scope)
+            assert (job.attempts, job.dead) == (attempt, False)
+            job = take(store, scope, lease_seconds=600, minutes=attempt)
+            store.fail(job, "hopeless")
         [dead] = store.jobs(scope, dead=True)
         assert (dead.error, dead.attempts) == ("hopeless", MAX_ATTEMPTS)
         assert store.jobs(scope, dead=False) == []
@@ -83,7 +89,7 @@ class QueueConformance:
         with pytest.raises(NotFoundError):
             store.retry(fresh_scope(), dead.id)
         store.retry(scope, dead.id)
-        assert take(store, scope, lease_seconds=600).attempts == 1
+        assert take(store, scope, lease_seconds=600).attempts == 0
         with pytest.raises(NotFoundError):
             store.retry(scope, dead.id)
 
@@ -94,20 +100,66 @@ class QueueConformance:
         job = take(store, scope, lease_seconds=600)
         store.renew(job, lease_seconds=600)
         store.release(job)
-        assert store.jobs(scope)[0].attempts == 1, "as if it had not been taken"
-        job = take(store, scope, lease_seconds=600)
-        store.renew(job, lease_seconds=600)
-        store.fail(job, "nonsense")
-        assert store.jobs(scope)[0].attempts == 2
+        assert store.jobs(scope)[0].attempts == 0, "as if it had not been taken"
+        for attempt in (1, 2):
+            job = take(store, scope, lease_seconds=600, minutes=attempt)
+            store.renew(job, lease_seconds=600, progressed=True)
+            store.fail(job, "nonsense")
+            assert store.jobs(scope)[0].attempts == attempt
 
     def test_a_job_that_kills_its_workers_dies_too(self, store: Store) -> None:
         scope = fresh_scope()
         store.append(scope, [Message("user", "a")])
-        for _ in range(MAX_ATTEMPTS):
-            take(store, scope, lease_seconds=0)
+        for _ in range(MAX_DEATHS):
+            assert take(store, scope, lease_seconds=0).attempts == 0
         assert find_due(store, scope) is None
         [dead] = store.jobs(scope, dead=True)
-        assert dead.error == "no worker finished it"
+        assert dead.error == DIED
+        store.retry(scope, dead.id)
+        for _ in range(MAX_DEATHS - 1):
+            take(store, scope, lease_seconds=0)
+        assert find_due(store, scope) is None, "it is still a suspect"
+
+    def test_jobs_that_were_taken_together_when_a_process_died_are_taken_alone(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope()
+        for _ in range(3):
+            store.append(scope, [Message("user", "a")])
+        ids = [job.id for job in store.jobs(scope)]
+        assert len(claim_all(store, scope, lease_seconds=0)) == 3
+        store.append(scope, [Message("user", "b")])
+        [fresh] = claim_all(store, scope)
+        assert fresh.id not in ids, "those that nobody died of go first"
+        taken = [take(store, scope, lease_seconds=600) for _ in range(3)]
+        assert [job.id for job in taken] == ids
+        assert find_due(store, scope) is None
+
+    def test_suspects_take_turns_and_progress_clears_them(self, store: Store) -> None:
+        scope = fresh_scope()
+        for _ in range(2):
+            store.append(scope, [Message("user", "a")])
+        one, two = (job.id for job in store.jobs(scope))
+        claim_all(store, scope, lease_seconds=0)
+        turns = [take(store, scope, lease_seconds=0).id for _ in range(4)]
+        assert turns == [one, two, one, two]
+        for _ in range(3 * MAX_DEATHS):
+            job = take(store, scope, lease_seconds=600)
+            store.renew(job, lease_seconds=0, progressed=True)
+        assert store.jobs(scope, dead=True) == []
+
+    def test_a_clock_that_was_ahead_delays_no_job(self, store: Store) -> None:
+        scope = fresh_scope()
+        with later(store, minutes=60):
+            store.append(scope, [Message("user", "queued")])
+        job = take(store, scope, lease_seconds=600)
+        store.release(job)
+        with later(store, minutes=60):
+            taken = take(store, scope, lease_seconds=600)
+        assert take(store, scope, lease_seconds=600).id == taken.id
+        with later(store, minutes=5):
+            store.append(scope, [Message("user", "a little ahead")])
+        assert find_due(store, scope) is not None
 
 
 class ForgetConformance:
@@ -245,16 +297,35 @@ class ForgetConformance:
         assert next_place > place
 
 
+@contextlib.contextmanager
+def later(store: Store, *, minutes: float) -> Iterator[None]:
+    """The store's clock is ahead for a while."""
+    clock = store._clock
+    store._clock = lambda: clock() + timedelta(minutes=minutes)
+    try:
+        yield
+    finally:
+        store._clock = clock
+
+
+def claim_all(store: Store, scope: Scope, lease_seconds: float = 600) -> list[Job]:
+    """Claim what is due until jobs of the scope come up; others' jobs are kept."""
+    while jobs := store.claim(limit=10_000, lease_seconds=lease_seconds):
+        if own := [job for job in jobs if job.scope.owner == scope.owner]:
+            return own
+        for job in jobs:
+            store.renew(job, lease_seconds=600)
+    return []
+
+
 def find_due(store: Store, scope: Scope, lease_seconds: float = 600) -> Job | None:
-    """Claim what is due until the scope's job comes up; others' jobs are given back at once."""
-    for job in store.claim(limit=10_000, lease_seconds=lease_seconds):
-        if job.scope.owner == scope.owner:
-            return job
-    return None
+    """The first of the scope's jobs that are due, or None."""
+    return next(iter(claim_all(store, scope, lease_seconds)), None)
 
 
-def take(store: Store, scope: Scope, lease_seconds: float) -> Job:
-    """The scope's job, which must be due."""
-    job = find_due(store, scope, lease_seconds)
+def take(store: Store, scope: Scope, lease_seconds: float, *, minutes: float = 0) -> Job:
+    """The scope's job, which must be due, or be so in some minutes."""
+    with later(store, minutes=minutes):
+        job = find_due(store, scope, lease_seconds)
     assert job is not None
     return job

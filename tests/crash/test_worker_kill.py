@@ -12,28 +12,36 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 
-from memorist import Message
+from memorist import Memory, Message
 from memorist.lifecycle.worker import Worker
-from memorist.recall import indexer
-from memorist.records.message import MAX_ATTEMPTS
+from memorist.recall.indexer import Indexer
+from memorist.records.values import now
 from memorist.store.base import Store
+from memorist.store.jobs import DIED, MAX_DEATHS
 from tests.crash.evidence import SCOPE, USER, open_store
 from tests.crash.processes import read_line, start, tell
 from tests.crash.thinker import KINDS
+from tests.support.models import WordEmbedder
+
+if TYPE_CHECKING:
+    from memorist.providers.embedder import Vectors
 
 SEED = 20_261_116
 POINTS = ("claimed", "answered", "committing", "at random")
 NOWHERE = "nowhere"
-IN_ROW = MAX_ATTEMPTS - 1  # a job that more than this many died of is set aside
+IN_ROW = 6  # thinkers that are killed before one lives
 MINUTE = 60.0
 
 
 def test_no_lease_is_longer_than_a_minute() -> None:
     assert Worker.lease_seconds < MINUTE
-    assert indexer.Indexer.lease_seconds < MINUTE
+    assert Indexer.lease_seconds < MINUTE
 
 
 def test_killed_thinkers_lose_no_job_do_none_twice_and_keep_none(target: str) -> None:
@@ -60,6 +68,70 @@ def test_of_two_thinkers_at_once_one_is_killed_and_each_job_is_done_once(target:
         other.kill()
         other.finish(later=MINUTE)
         check(store, said, "two at once")
+
+
+class Deadly(WordEmbedder):
+    """Kills its process at the nth call, or at a text."""
+
+    def __init__(self, *, at_call: int = 0, text: str = "nothing") -> None:
+        super().__init__("new")
+        self._at_call, self._text = at_call, text
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        if self.batches + 1 == self._at_call or any(self._text in text for text in texts):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().embed(texts)
+
+
+def embed_in_child(target: str, embedder: Deadly, later: float) -> bool:
+    """Whether a process that embeds what waits lives to its end."""
+    child = os.fork()
+    if not child:
+        try:
+            signal.alarm(60)
+            with open_store(target) as store:
+                store._clock = lambda: now() + timedelta(seconds=later)
+                indexer = Indexer(store, embedder)
+                while indexer.step():
+                    pass
+                os._exit(0)
+        finally:
+            os._exit(1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, -signal.SIGKILL)
+    return status == 0
+
+
+def test_a_change_of_embedder_under_kills_gets_every_vector(target: str) -> None:
+    with open_store(target) as store:
+        for part in range(2):
+            words = [Message("user", f"message {part} {number}") for number in range(300)]
+            store.append(SCOPE.within(session=f"talk{part}"), words)
+    kills = 2 * MAX_DEATHS
+    for number in range(kills):  # now it dies at once, now after some of the work
+        assert not embed_in_child(target, Deadly(at_call=1 + number % 2), number * MINUTE)
+    assert embed_in_child(target, Deadly(), kills * MINUTE)
+    with open_store(target) as store:
+        assert store.unembedded(USER, "new", limit=9) == {}
+        assert store.jobs(USER, dead=True) == []
+
+
+def test_a_job_that_kills_every_process_is_set_aside_and_told_of(target: str) -> None:
+    with open_store(target) as store:
+        store.append(SCOPE, [Message("user", "so that the embedder knows this user")])
+        assert embed_in_child(target, Deadly(), 0)
+        for number in range(20):
+            store.append(SCOPE, [Message("user", "poison" if number == 7 else f"fine {number}")])
+    deaths = 0
+    while not embed_in_child(target, Deadly(text="poison"), deaths * MINUTE):
+        deaths += 1
+    assert deaths == MAX_DEATHS, "the others do not die with it"
+    with open_store(target) as store, Memory(store, embedder=Deadly()) as memory:
+        assert list(store.unembedded(USER, "new", limit=9).values()) == ["poison"]
+        assert memory.jobs.catch_up(20) == memory.jobs.dead() == 1
+        assert memory.jobs.waiting()["dead"] == 1
+        [dead] = memory.jobs.list(user=USER.user, dead=True)
+        assert dead.error == DIED
 
 
 class Nursery:

@@ -230,7 +230,7 @@ def test_what_waits_is_told_to_those_whose_it_is(tmp_path: Path) -> None:
         ]
         for client, query, wanted in asked:
             told = get(client, "/api/waiting", **query)["waiting"]
-            assert told == {"embed": wanted, "vectors": 0, "derive": 0, "summarize": 0}
+            assert told == {"embed": wanted, "vectors": 0, "derive": 0, "summarize": 0, "dead": 0}
         get(api.eve, "/api/waiting", status=403, user="ada")
         assert httpx.get(f"{api.url}/ready").json() == {"status": "ready"}
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, MutableMapping
 from typing import TypeVar
 
 from memorist.errors import MemoristError
+from memorist.forks import fork_safe
 from memorist.providers.daemon_pool import DaemonPool, Task
 
 PATIENCE_S = 10.0
@@ -33,7 +34,7 @@ class CircuitBreaker:
         self._pool = DaemonPool()
         self._patience_s = patience_s
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
         self._timeouts: dict[str, int] = {}  # by kind of call: reads may work where writes hang
         self._open_until = 0.0
 

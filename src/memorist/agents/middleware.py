@@ -31,6 +31,7 @@ from memorist.agents.request_builder import BuiltRequest, ModelReply, Request, R
 from memorist.aio import in_thread
 from memorist.context.builder import DEADLINE_MS, ArticleSource, ContextBuilder
 from memorist.context.window import Receipt, Window
+from memorist.forks import fork_safe
 from memorist.memory import Memory
 from memorist.providers.daemon_pool import Task
 from memorist.providers.images import encode_image
@@ -155,7 +156,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         self._breaker = CircuitBreaker(patience_s)
         self._writes = PendingWrites(memory)
         self._recalls: OrderedDict[tuple[Identity, str], Task[Recall]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
 
     def before_agent(self, state: MemoristState, runtime: Runtime[Any]) -> Update:
         """Store the new messages, while recall is running."""

@@ -15,6 +15,7 @@ from langgraph.config import get_config
 
 from memorist.agents.messages import field_of, from_langchain, is_stored_kind
 from memorist.errors import ConflictError, MessageError
+from memorist.forks import fork_safe
 from memorist.memory import Memory
 from memorist.records.message import Message
 from memorist.records.scope import Scope
@@ -78,7 +79,7 @@ class PendingWrites:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._conversations: OrderedDict[Identity, _Conversation] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
 
     def add(self, identity: Identity, messages: Sequence[BaseMessage]) -> bool:
         """Queue the messages that are not known to be stored; return whether anything waits."""

@@ -34,6 +34,7 @@ from memorist.agents.pending_writes import Identity
 from memorist.context.builder import DEADLINE_MS, ArticleSource
 from memorist.context.window import Receipt, Window
 from memorist.errors import InvalidError
+from memorist.forks import fork_safe
 from memorist.memory import Memory
 from memorist.providers.images import encode_image
 from memorist.records.query import Recall
@@ -151,7 +152,7 @@ class ReactAgent:
         self._stream_recall = stream_recall
         # The newest messages of conversations whose memory failed, so that they can go on.
         self._unstored: OrderedDict[Identity, list[BaseMessage]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
         ours: list[AgentMiddleware[Any, Any, Any]] = [_ToolEvents()]
         if memory is None:
             log.warning("%s", NO_MEMORY)

@@ -19,6 +19,7 @@ from memorist.agents.pending_writes import Identity, PendingWrites
 from memorist.agents.request_builder import ModelReply, Request
 from memorist.aio import in_thread
 from memorist.chat import Stream
+from memorist.forks import fork_safe
 from memorist.records.message import Message
 from memorist.records.values import replace_unstorable
 
@@ -66,7 +67,7 @@ class ReplyRecorder(BaseCallbackHandler):
         self._runs: dict[str, UUID] = {}  # by the id that the whole reply has
         self._timer: threading.Timer | None = None
         self._is_over = False
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
 
     def ask(self, request: Request, handler: ModelHandler) -> ModelReply:
         """The model's response, whose reply is stored as it comes."""

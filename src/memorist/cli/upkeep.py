@@ -111,7 +111,7 @@ def _examine(database: str | None) -> Iterator[Check]:
                 yield from _check_store(memory)
                 yield _check_embedder(memory)
                 yield _check_model(memory, Settings.from_environment())
-            yield _check_queue(memory, user)
+            yield _check_queue(memory)
             yield from _round_trip(memory, user)
     except MemoristError as error:
         yield Check("store", "fails", f"{type(error).__name__}: {error}")
@@ -161,10 +161,9 @@ def _check_model(memory: Memory, settings: Settings) -> Check:
     return Check("model", "ok", f"{settings.model}: {cost}; `memorist worker` asks it")
 
 
-def _check_queue(memory: Memory, user: str) -> Check:
+def _check_queue(memory: Memory) -> Check:
     waiting = memory.jobs.waiting()
-    remote = isinstance(memory, Client)
-    dead = len(memory.jobs.list(user=user, dead=True)) if remote else memory.jobs.dead()
+    dead = waiting.pop("dead")
     kinds = ", ".join(f"{kind} {count}" for kind, count in waiting.items())
     detail = f"{sum(waiting.values())} waiting, {dead} dead ({kinds})"
     if dead:

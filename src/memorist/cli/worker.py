@@ -24,7 +24,6 @@ from memorist.providers.chat_model import open_model
 from memorist.runtime import open_embedder, open_runners, open_store, work
 
 REPORT_SECONDS = 5.0  # between two lines about the queue
-COUNT_SECONDS = 60.0  # between two counts of dead jobs, which cost more
 
 Once = Annotated[bool, typer.Option("--once", help="Do all jobs that are due, and end.")]
 Calls = Annotated[
@@ -76,9 +75,8 @@ class QueueReport:
         self._jobs = jobs
         self._extraction = extraction
         self._live = errors.status("") if errors.is_terminal else None
-        self._shown_at = self._counted_at = float("-inf")
+        self._shown_at = float("-inf")
         self._shown = ""
-        self._dead = 0
 
     def show(self) -> None:
         """Show the line, if it is time to and it changed."""
@@ -95,13 +93,12 @@ class QueueReport:
         """The state of the queue now."""
         try:
             waiting = self._jobs.waiting()
-            if time.monotonic() - self._counted_at > COUNT_SECONDS:
-                self._counted_at, self._dead = time.monotonic(), self._jobs.dead()
             spent = self._spent() if self._extraction.model else ""
         except MemoristError as error:
             return f"the store does not answer: {error}"
+        dead = waiting.pop("dead")
         kinds = ", ".join(f"{kind} {count}" for kind, count in waiting.items())
-        return f"waiting: {kinds}; dead: {self._dead}{spent}"
+        return f"waiting: {kinds}; dead: {dead}{spent}"
 
     def _spent(self) -> str:
         (calls, tokens), limits = self._jobs.spent(), self._extraction
@@ -115,7 +112,6 @@ class QueueReport:
             self._live.start()
 
     def __exit__(self, *_: object) -> None:
-        self._counted_at = float("-inf")
         if self._live is not None:
             self._live.stop()
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from memorist.errors import ProviderError
+from memorist.forks import fork_safe
 from memorist.records.values import UNSPACED, fold
 
 StopWordGroup = Literal["ranking", "grammar", "subject", "reporting", "weak"]
@@ -49,7 +50,7 @@ _QUOTED = re.compile(
     r"\"[^\"\n]{1,600}\"|“[^”\n]{1,600}”|«[^»\n]{1,600}»|„[^“”\n]{1,600}[“”]|「[^」\n]{1,600}」"
 )
 _PAUSES = ("\n\n", "\n", ". ", "? ", "! ", "。", " ")
-_lock = threading.Lock()  # a stemmer is not safe for use by two threads
+_lock = fork_safe(threading.Lock())  # a stemmer is not safe for use by two threads
 
 
 def without_pasted(text: str) -> str:

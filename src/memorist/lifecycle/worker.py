@@ -18,6 +18,7 @@ from memorist.errors import (
     ProviderError,
     StoreError,
 )
+from memorist.forks import EXIT_SECONDS
 from memorist.lifecycle.derive import Deriver
 from memorist.lifecycle.policy import maintain
 from memorist.lifecycle.reconcile import apply_changes
@@ -26,7 +27,7 @@ from memorist.records.message import Job
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.jobs import EXIT_SECONDS, ForegroundGate, JobRunner, extraction_kinds
+from memorist.store.jobs import ForegroundGate, JobRunner, extraction_kinds
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0

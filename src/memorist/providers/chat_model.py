@@ -109,12 +109,13 @@ class CallTimeout:
 
     A socket's timeout begins anew with every byte and does not cover the lookup of a host, and a
     library may have none at all. A call that is late goes on in its thread, abandoned; while
-    `MAX_ABANDONED` of them do, new calls are refused.
+    `MAX_ABANDONED` of them do, new calls are refused. Only `native` calls are waited for when the
+    process ends.
     """
 
-    def __init__(self, who: str) -> None:
+    def __init__(self, who: str, *, native: bool = True) -> None:
         self._who = who
-        self._pool = DaemonPool(MAX_ABANDONED)
+        self._pool = DaemonPool(MAX_ABANDONED, native=native)
 
     def run(self, work: Callable[[], T], timeout_s: float) -> T:
         """What `work` returns or the ProviderError it raises; another one when time is up."""

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import os
 import queue
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
+
+from memorist.forks import ProcessPart, fork_safe
 
 T = TypeVar("T")
 IDLE_SECONDS = 30.0  # after which a thread ends
 EXIT_SECONDS = 1.0  # that the end of the process waits for work that has begun
-
-_pools: weakref.WeakSet[DaemonPool] = weakref.WeakSet()
-
-
-@atexit.register
-def _finish_work() -> None:
-    """Let threads return from a model's native code: stopped in there, Python aborts."""
-    deadline = time.monotonic() + EXIT_SECONDS
-    for pool in list(_pools):
-        while pool.is_busy() and time.monotonic() < deadline:
-            time.sleep(0.005)
 
 
 class Task(Generic[T]):
@@ -91,17 +79,29 @@ class Task(Generic[T]):
         return self._result
 
 
-class DaemonPool:
-    """Up to `size` daemon threads, started when needed; each runs a sequence of tasks at a time."""
+class DaemonPool(ProcessPart):
+    """Up to `size` daemon threads, started when needed; each runs a sequence of tasks at a time.
 
-    def __init__(self, size: int = 16) -> None:
+    The process waits for `native` work when it ends: stopped in native code, Python aborts.
+    """
+
+    def __init__(self, size: int = 16, *, native: bool = True) -> None:
         self._size = size
+        self._native = native
+        self._lock = fork_safe(threading.Lock())
         self._reset()
-        _pools.add(self)
+        self.watch_process()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        if in_child:  # threads do not cross a fork
+            self._reset()
+
+    def await_exit(self, seconds: float) -> None:
+        deadline = time.monotonic() + min(seconds, EXIT_SECONDS)
+        while self._native and self.is_busy() and time.monotonic() < deadline:
+            time.sleep(0.005)
 
     def _reset(self) -> None:
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
         self._sequences: queue.SimpleQueue[tuple[Task[Any], ...] | None] = queue.SimpleQueue()
         self._threads = 0
         self._free = 0  # idle threads; below zero, sequences that wait for one
@@ -111,8 +111,6 @@ class DaemonPool:
 
         While all threads hang, no task begins; with `at_once`, it is refused then: False.
         """
-        if self._pid != os.getpid():  # threads do not cross a fork
-            self._reset()
         with self._lock:
             if at_once and self._free <= 0 and self._threads >= self._size:
                 return False
@@ -128,7 +126,7 @@ class DaemonPool:
 
     def is_busy(self) -> bool:
         """Whether a thread is at work in this process."""
-        return self._pid == os.getpid() and self._threads > max(self._free, 0)
+        return self._threads > max(self._free, 0)
 
     def close(self) -> None:
         """End idle threads; busy ones end when they have been idle for a while."""

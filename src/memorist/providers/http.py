@@ -33,6 +33,7 @@ from memorist.errors import (
     UnauthorizedError,
     error_of,
 )
+from memorist.forks import ProcessPart
 from memorist.records.values import check_text
 
 ATTEMPTS = 4
@@ -94,7 +95,7 @@ class HttpAnswer(NamedTuple):
     retry_after_s: float | None
 
 
-class HttpPool:
+class HttpPool(ProcessPart):
     """Connections to one server, kept open between requests. Any thread may use it.
 
     The proxy that the environment names (http_proxy, https_proxy, no_proxy) is used, except for
@@ -118,9 +119,14 @@ class HttpPool:
         self._headers = {"User-Agent": "memorist", "Accept": "application/json"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
+        self.watch_process()
 
     def __repr__(self) -> str:
         return self.url
+
+    def after_fork(self, *, in_child: bool) -> None:
+        if in_child:  # or it would read its parent's answers
+            self.close()
 
     def send(self, method: str, target: str, body: bytes | None, ends_at: float) -> HttpAnswer:
         """Send one request and read its answer by `ends_at`, a moment of `time.monotonic()`."""

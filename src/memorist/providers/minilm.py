@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memorist.errors import ProviderError
+from memorist.forks import ProcessPart, fork_safe
 from memorist.language.text import minilm_folder
 
 if TYPE_CHECKING:
@@ -31,13 +32,13 @@ _IDEOGRAPHS = re.compile(
 _ASCII_WORD = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
 
 
-class _LocalEmbedder:
+class _LocalEmbedder(ProcessPart):
     """An embedder whose model is a file on this machine, read with the first text."""
 
     width: int
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
         self._model: Any = None
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -83,6 +84,12 @@ class MiniLM(_LocalEmbedder):
         super().__init__()
         # On two processors the other one searches meanwhile; more than two threads gain little.
         self._threads = threads or min(max((os.cpu_count() or 1) // 2, 1), 2)
+        self.watch_process()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        if in_child and self._threads > 1:  # the model's own threads are gone
+            _open_model.cache_clear()
+            self._model = None
 
     def __repr__(self) -> str:
         return f"MiniLM(threads={self._threads})"

@@ -34,7 +34,7 @@ class OpenAIChat:
         self.name = f"openai/{model}"
         address = f"{url.rstrip('/')}/chat/completions"
         self._endpoint = Endpoint(address, key or "", max_bytes=max_bytes)
-        self._timeout = CallTimeout(repr(self._endpoint))
+        self._timeout = CallTimeout(repr(self._endpoint), native=False)
         self._fixed = {"model": model, **(extra or {})}
         self._limit = _limit_field(url)
         self._takes_schema = True

@@ -100,7 +100,8 @@ class Indexer(JobRunner):
                 and not self.stopped
             ):
                 self._put(job, texts)
-                self._store.renew(job, lease_seconds=self.lease_seconds)  # raises if it was lost
+                # Raises if it was lost.
+                self._store.renew(job, lease_seconds=self.lease_seconds, progressed=True)
             if self.stopped:
                 break
             gathered |= texts

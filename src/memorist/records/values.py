@@ -17,6 +17,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from memorist.errors import InvalidError, RecordError
+from memorist.forks import fork_safe
 
 MAX_JSON_DEPTH = 64
 MAX_KEY_BYTES = 1_000
@@ -37,7 +38,7 @@ UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and halves of surrogate pa
 _DURATION = re.compile(
     r"-?P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>[\d.]+)S)?)?"
 )
-_lock = threading.Lock()
+_lock = fork_safe(threading.Lock())
 _last = 0
 
 T = TypeVar("T")

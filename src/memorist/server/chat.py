@@ -31,6 +31,7 @@ from memorist.errors import (
     ProviderError,
     WindowError,
 )
+from memorist.forks import fork_safe
 from memorist.memory import Memory
 from memorist.providers.chat_model import open_langchain_model, openai_name
 from memorist.providers.images import refuse_image
@@ -159,7 +160,7 @@ class ChatRuntime:
     model: Any = None
     settings: ChatSettings = DEFAULT
     _running: dict[tuple[str, str, str], asyncio.Task[None]] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.Lock = field(default_factory=lambda: fork_safe(threading.Lock()))
 
     def __post_init__(self) -> None:
         self._agent = lru_cache(MOST_TENANTS)(self._make_agent)

@@ -11,18 +11,16 @@ Any number of processes may run them.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import logging
-import os
 import threading
 import time
-import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memorist.errors import LeaseLostError, MemoristError, NotFoundError
-from memorist.records.message import MAX_ATTEMPTS, Job, retry_delay_seconds
+from memorist.forks import EXIT_SECONDS, ProcessPart, fork_safe
+from memorist.records.message import Job, retry_delay_seconds
 from memorist.records.scope import Scope
 from memorist.records.values import check_each, from_micros, new_id
 from memorist.store.engine import Db
@@ -35,10 +33,12 @@ SECOND = 1_000_000  # microseconds
 HOUR = 3_600 * SECOND
 KINDS = ("embed", "vectors", "derive", "summarize")
 FOLLOWING = {"embed": "derive"}  # a message is embedded, then memories are extracted from it
-EXIT_SECONDS = 5.0  # for which the end waits for a step that was begun
 GATE_SECONDS = 0.1  # for which background work waits for a request
 GATHER_SECONDS = 0.05  # what is stored together is worked on together, and writers go first
 LONGEST_RENEWAL = 3_600.0  # seconds: a runner that hangs must not keep its jobs for ever
+LONGEST_LEASE = 900.0  # seconds: a job that is due later than that was dated by a wrong clock
+MAX_DEATHS = 1 + 5  # of processes that had a job: the first time among others, then alone
+DIED = "the process ended, or hung, while working on it"
 
 log = logging.getLogger("memorist")
 
@@ -60,16 +60,35 @@ def enqueue(db: Db, owner: str, kind: str, first: int, last: int, *, session: An
 
 
 def claim(
-    db: Db, *, kinds: Sequence[str] = (), limit: int = 1, lease_seconds: float = 60
+    db: Db,
+    *,
+    kinds: Sequence[str] = (),
+    limit: int = 1,
+    lease_seconds: float = 60,
+    suspects_first: bool = False,
 ) -> list[Job]:
-    """Take jobs that are due; each is free again when its lease runs out."""
-    now = db.now
-    wanted = list(kinds or KINDS)
-    db.run("bury_exhausted", kinds=wanted, now=now, max_attempts=MAX_ATTEMPTS)
-    until = now + int(lease_seconds * SECOND)
-    named = {"kinds": wanted, "lease": new_id(), "now": now, "until": until, "limit": limit}
-    taken = db.rows("take_jobs", **named)
+    """Take jobs that are due; each is free again when its lease runs out.
+
+    One of them may be why a process died. So those that were taken when one did are suspects and
+    taken alone, after the others or before them. One that processes keep dying of alone is dead.
+    """
+    now, wanted = db.now, list(kinds or KINDS)
+    db.run("bury_deadly", kinds=wanted, now=now, max_deaths=MAX_DEATHS, reason=DIED)
+    due = {"kinds": wanted, "now": now, "beyond": now + int(LONGEST_LEASE * SECOND)}
+    due |= {"lease": new_id(), "until": _lease_end(db, lease_seconds)}
+    taken: Sequence[Row] = ()
+    for suspect in (suspects_first, not suspects_first):
+        if not taken:
+            taken = (
+                db.rows("take_suspect", **due)
+                if suspect
+                else db.rows("take_jobs", **due, limit=limit)
+            )
     return [_job(row) for row in db.rows("jobs_by_id", ids=[id_ for (id_,) in taken])]
+
+
+def _lease_end(db: Db, lease_seconds: float) -> int:
+    return db.now + int(min(lease_seconds, LONGEST_LEASE) * SECOND)
 
 
 def finish(db: Db, job: Job) -> None:
@@ -86,14 +105,15 @@ def advance(db: Db, job: Job) -> None:
         _update(db, "advance_job", job, kind=following, now=db.now)
 
 
-def renew(db: Db, job: Job, *, lease_seconds: float = 60) -> None:
-    """Extend the lease of a job."""
-    _update(db, "renew_job", job, until=db.now + int(lease_seconds * SECOND))
+def renew(db: Db, job: Job, *, lease_seconds: float = 60, progressed: bool = False) -> None:
+    """Extend the lease of a job; if it progressed, earlier deaths count no more."""
+    until = _lease_end(db, lease_seconds)
+    _update(db, "renew_job", job, until=until, progressed=int(progressed))
 
 
 def release(db: Db, job: Job) -> None:
     """Give a job back as if it had not been claimed."""
-    _update(db, "release_job", job, attempts=job.attempts - 1, now=db.now)
+    _update(db, "release_job", job, now=db.now)
 
 
 def backlog(db: Db, kinds: Sequence[str] = (), *, dead: bool = False) -> int:
@@ -105,13 +125,14 @@ def backlog(db: Db, kinds: Sequence[str] = (), *, dead: bool = False) -> int:
 def fail(db: Db, job: Job, error: str) -> None:
     """Postpone a job, or give it up when it has been tried often enough."""
     check_each("error", error)
-    delay = retry_delay_seconds(job.attempts)
+    attempts = job.attempts + 1
+    delay = retry_delay_seconds(attempts)
     _update(
         db,
         "postpone_job",
         job,
         run_at=db.now + int((delay or 0) * SECOND),
-        attempts=job.attempts,  # renewing a lease resets the count of crashes, not of failures
+        attempts=attempts,
         error=error,
         dead=int(delay is None),
     )
@@ -184,7 +205,7 @@ def spent(db: Db) -> tuple[int, int]:
     return (0, 0) if row is None else (int(row[0]), int(row[1]))
 
 
-class JobRunner:
+class JobRunner(ProcessPart):
     """Takes jobs of some kinds from the queue and does them, in a thread or step by step.
 
     A subclass does them in `do`, in groups that `group` makes of what was taken at once. Leases
@@ -202,15 +223,22 @@ class JobRunner:
         self.worked_at = self.idle_at = float("-inf")  # the end of a step, the start of an idle one
         self._store = store
         self._paused_until = 0.0
-        self.reset()
-        _runners.add(self)
-
-    def reset(self) -> None:
-        """Begin anew, without a thread and without jobs, as a forked child does."""
+        self._suspects_first = False
         self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-        self._woken = threading.Event()
+        self._lock = fork_safe(threading.Lock())
+        self._woken = fork_safe(threading.Event())
         self._taken: Sequence[Job] = ()
+        self.watch_process()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        if in_child:  # which has neither the thread nor its jobs
+            self._thread, self._taken = None, ()
+
+    def before_exit(self) -> None:
+        self.stop()
+
+    def await_exit(self, seconds: float) -> None:
+        self.join(seconds)
 
     def do(self, jobs: Sequence[Job]) -> None:
         """Do a group of jobs: each is finished, failed or released afterwards."""
@@ -266,14 +294,14 @@ class JobRunner:
             self.release(self._taken)
 
     def catch_up(self, timeout_s: float | None = None) -> int:
-        """Wait until no job is left, for at most so long; return how many are."""
+        """Wait until no job is left but dead ones, for at most so long; return how many are."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self.wake()
         while left := self._store.backlog(self.kinds):
             if self.stopped or (deadline is not None and time.monotonic() >= deadline):
-                return left
+                break
             time.sleep(0.05)
-        return 0
+        return left + self._store.backlog(self.kinds, dead=True)
 
     def run(self) -> None:
         """Step until it is stopped: at once while there are jobs, else ever more rarely."""
@@ -301,8 +329,12 @@ class JobRunner:
         if self.paused:
             return False
         jobs = self._store.claim(
-            kinds=self.kinds, limit=self.batch_size, lease_seconds=self.lease_seconds
+            kinds=self.kinds,
+            limit=self.batch_size,
+            lease_seconds=self.lease_seconds,
+            suspects_first=self._suspects_first,
         )
+        self._suspects_first = not self._suspects_first  # neither waits for all of the others
         groups = self.group(jobs)
         self._taken = jobs
         with renewing(self._store, jobs, self.lease_seconds):
@@ -358,7 +390,7 @@ def renewing(store: Store, jobs: Sequence[Job], lease_seconds: float) -> Iterato
         over.set()
 
 
-class ForegroundGate:
+class ForegroundGate(ProcessPart):
     """Lets background work wait while a request is answered.
 
     Python runs one thread at a time and is slow to switch. A request holds the gate as a context;
@@ -366,8 +398,13 @@ class ForegroundGate:
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._changed = fork_safe(threading.Condition(threading.Lock()))
         self._requests = 0
+        self.watch_process()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        if in_child:  # its parent's requests are not its own
+            self._requests = 0
 
     def __enter__(self) -> None:
         with self._changed:
@@ -383,27 +420,3 @@ class ForegroundGate:
         """Wait until no request is being answered, but not for long."""
         with self._changed:
             self._changed.wait_for(lambda: not self._requests, GATE_SECONDS)
-
-
-_runners: weakref.WeakSet[JobRunner] = weakref.WeakSet()
-
-
-@atexit.register
-def _stop_all() -> None:
-    """Stop before Python does: a thread that it stops inside native code aborts the process."""
-    deadline = time.monotonic() + EXIT_SECONDS
-    runners = list(_runners)
-    for runner in runners:
-        runner.stop()
-    for runner in runners:
-        runner.join(max(deadline - time.monotonic(), 0))
-
-
-def _reset_all() -> None:
-    """A forked child has no threads, and locks that they may have held."""
-    for runner in list(_runners):
-        runner.reset()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
-    os.register_at_fork(after_in_child=_reset_all)

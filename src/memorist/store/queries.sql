@@ -87,21 +87,39 @@ BETWEEN CAST(:seq AS BIGINT) * @per_message AND CAST(:seq AS BIGINT) * @per_mess
 DELETE FROM passages WHERE owner = :owner AND id >= :first AND id @of_seq
 
 -- name: enqueue
-INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
-VALUES (:owner, :kind, :session, :first_seq, :last_seq, 0, :now, 0)
+INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, run_at)
+VALUES (:owner, :kind, :session, :first_seq, :last_seq, :now)
 
 -- name: take_jobs
-UPDATE jobs SET lease = :lease, run_at = :until, attempts = attempts + 1
+UPDATE jobs SET lease = :lease, run_at = :until
 WHERE id IN (
   SELECT id FROM jobs
-  WHERE kind IN (:kinds*) AND dead = 0 AND run_at <= :now
+  WHERE kind IN (:kinds*) AND dead = 0 AND deaths = 0 AND lease IS NULL AND @due
   ORDER BY id LIMIT :limit @skip_locked
 )
 RETURNING id
 
--- name: bury_exhausted
-UPDATE jobs SET dead = 1, lease = NULL, error = 'no worker finished it'
-WHERE kind IN (:kinds*) AND dead = 0 AND run_at <= :now AND attempts >= :max_attempts
+-- name: take_suspect
+UPDATE jobs SET lease = :lease, run_at = :until,
+  deaths = deaths + CASE WHEN lease IS NOT NULL AND run_at <= :now THEN 1 ELSE 0 END
+WHERE id IN (
+  SELECT id FROM jobs
+  WHERE kind IN (:kinds*) AND dead = 0 AND (deaths > 0 OR lease IS NOT NULL) AND @due
+  ORDER BY deaths, id LIMIT 1 @skip_locked
+)
+RETURNING id
+
+-- name: @due
+(run_at <= :now OR run_at > :beyond OR (lease IS NULL AND attempts = 0))
+
+-- name: bury_deadly
+UPDATE jobs SET dead = 1, lease = NULL, deaths = deaths + 1, error = :reason
+WHERE id IN (
+  SELECT id FROM jobs
+  WHERE kind IN (:kinds*) AND dead = 0 AND (deaths > 0 OR lease IS NOT NULL)
+    AND lease IS NOT NULL AND run_at <= :now AND deaths + 1 >= :max_deaths
+  ORDER BY id @skip_locked
+)
 
 -- name: jobs_by_id
 SELECT @job FROM jobs j @job_joins
@@ -139,7 +157,8 @@ WHERE owner = :owner AND lease IS NOT NULL AND dead = 0
       AND m.id BETWEEN jobs.first_seq AND jobs.last_seq)
 
 -- name: revive_job
-UPDATE jobs SET dead = 0, attempts = 0, run_at = :now, lease = NULL
+UPDATE jobs SET dead = 0, attempts = 0, run_at = :now, lease = NULL,
+  deaths = CASE WHEN deaths > 0 THEN 1 ELSE 0 END
 WHERE owner = :owner AND id = :id AND dead = 1
 
 -- name: add_item
@@ -434,27 +453,28 @@ DELETE FROM embedders WHERE owner = :owner
 DELETE FROM owners WHERE owner = :owner
 
 -- name: renew_job
-UPDATE jobs SET run_at = :until, attempts = 1
+UPDATE jobs SET run_at = :until,
+  deaths = CASE WHEN deaths > 1 AND :progressed = 1 THEN 1 ELSE deaths END
 WHERE owner = :owner AND id = :id AND lease = :lease AND dead = 0
 
 -- name: release_job
-UPDATE jobs SET lease = NULL, run_at = :now, attempts = :attempts
+UPDATE jobs SET lease = NULL, run_at = :now
 WHERE owner = :owner AND id = :id AND lease = :lease AND dead = 0
 
 -- name: advance_job
-UPDATE jobs SET kind = :kind, lease = NULL, attempts = 0, run_at = :now, error = NULL
+UPDATE jobs SET kind = :kind, lease = NULL, attempts = 0, deaths = 0, run_at = :now, error = NULL
 WHERE owner = :owner AND id = :id AND lease = :lease AND dead = 0
 
 -- name: queue_vectors_of_messages
-INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
-SELECT m.owner, :kind, m.session_id, min(m.id), max(m.id), 0, :now, 0
+INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, run_at)
+SELECT m.owner, :kind, m.session_id, min(m.id), max(m.id), :now
 FROM sessions s JOIN chat_message_history m ON m.owner = s.owner AND m.session_id = s.key
 WHERE s.owner = :owner
 GROUP BY m.owner, m.session_id, m.id / 512
 
 -- name: queue_vectors_of_views
-INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
-SELECT p.owner, :kind, NULL, min(p.id), max(p.id), 0, :now, 0
+INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, run_at)
+SELECT p.owner, :kind, NULL, min(p.id), max(p.id), :now
 FROM passages p WHERE p.owner = :owner AND p.view_id IS NOT NULL
 GROUP BY p.owner, p.id / 512
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memorist.forks import fork_safe
 from memorist.store.engine import Db
 from memorist.store.rows import Row
 
@@ -172,7 +173,7 @@ class VectorIndexCache:
 
     def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
         self._indexes: OrderedDict[tuple[str, str, int], tuple[threading.Lock, VectorIndex]]
         self._indexes = OrderedDict()
 
@@ -216,7 +217,8 @@ class VectorIndexCache:
             cached = self._indexes.get(place)
             if cached is None or cached[1].is_stale():
                 [(count,)] = db.rows("count_vectors", owner=owner, embedder=embedder)
-                cached = self._indexes[place] = threading.Lock(), VectorIndex(count > EXACT_UP_TO)
+                lock = fork_safe(threading.Lock())
+                cached = self._indexes[place] = lock, VectorIndex(count > EXACT_UP_TO)
             self._indexes.move_to_end(place)
             nbytes = sum(index.nbytes for _, index in self._indexes.values())
             while len(self._indexes) > 1 and nbytes > self._max_bytes:

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from memorist.aio import in_thread
 from memorist.errors import ConflictError, MessageError, MissingExtraError, StoreError
+from memorist.forks import fork_safe
 from memorist.memory import Memory
 from memorist.records.message import Message, ToolCallMsg, readable
 from memorist.records.values import new_id, replace_unstorable
@@ -60,7 +61,7 @@ class MemoristSession:
         self._memory = memory
         self._scope = memory.scope(user=user, agent=agent, session=session)
         self._waiting: list[Message] = []
-        self._lock = threading.Lock()
+        self._lock = fork_safe(threading.Lock())
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """The newest `limit` items, or all of them, oldest first."""

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from memorist.config import Settings
 from memorist.errors import ConfigError, ScopeError, UnauthorizedError
+from memorist.forks import fork_safe
 from memorist.records.scope import Scope, check_tenant
 from memorist.server.auth import Principal
 from memorist.server.http.problems import HttpError
@@ -68,7 +69,7 @@ class PublishedKeys:
             self._client = jwt.PyJWKClient(url, cache_jwk_set=False, timeout=JWKS_TIMEOUT_S)
         except jwt.PyJWTError as error:
             raise ConfigError("MEMORIST_JWT_JWKS_URL is not an https:// URL") from error
-        self._fetching = threading.Lock()
+        self._fetching = fork_safe(threading.Lock())
         self._keys: dict[str, jwt.PyJWK] = {}
         self._fetched_at = self._failed_at = float("-inf")
 

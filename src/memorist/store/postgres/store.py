@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from datetime import datetime
 from importlib import resources
 from typing import Any, TypeVar
 from uuid import uuid4
+from weakref import WeakSet
 
 import psycopg
 import psycopg_pool
@@ -25,6 +27,7 @@ from memorist.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
+from memorist.forks import ProcessPart, fork_safe
 from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations
@@ -59,7 +62,7 @@ class Counter:
     number: int = 0
 
 
-class PostgresEngine:
+class PostgresEngine(ProcessPart):
     """Every transaction runs as a role that row-level security binds, for one owner."""
 
     pack = staticmethod(pack)
@@ -74,8 +77,11 @@ class PostgresEngine:
         self.pgvector = "off: turned off by the caller"
         self._counters: list[Counter] = []
         self._counts: Counts = {}
+        self._connections: WeakSet[psycopg.Connection[Any]] = WeakSet()
+        self._opening = fork_safe(threading.Lock())
         self._first_contact()
-        self._open_pool()
+        self._make_pool()
+        self._here()
         try:
             self._role, self._search_path = self._patiently(self._migrate)
             if use_pgvector:
@@ -84,6 +90,17 @@ class PostgresEngine:
         except BaseException:
             self._pool.close()
             raise
+        self.watch_process()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        """A child gets connections of its own; the parent's must end with the parent."""
+        if in_child:
+            for connection in self._connections:
+                with contextlib.suppress(psycopg.Error, OSError):  # it is broken
+                    os.close(connection.fileno())
+            self._abandoned = self._pool, list(self._connections)
+            self._counters = []
+            self._make_pool()
 
     def _first_contact(self) -> None:
         """Fail at once, with the reason, where waiting would not help."""
@@ -100,13 +117,14 @@ class PostgresEngine:
                 "%40, %2F"
             ) from None
 
-    def _open_pool(self) -> None:
-        self._pid = os.getpid()
+    def _make_pool(self) -> None:
+        self._open = False
         self._pool = psycopg_pool.ConnectionPool(
             self._url,
             min_size=1,
             max_size=self._max_connections,
-            open=True,
+            open=False,
+            configure=self._connections.add,
             # Short: the pool waits longer after each failure, and patience is our own.
             timeout=min(self._patience, 1),
             reconnect_timeout=1,
@@ -154,15 +172,15 @@ class PostgresEngine:
         return self.read("", ask)
 
     def close(self) -> None:
-        if self._pid == os.getpid():  # a forked child must not end its parent's connections
-            self._pool.close()
+        self._pool.close()
 
     def _here(self) -> Pool:
-        """The pool of this process: a forked child gets one of its own."""
-        if self._pid != os.getpid():
-            self._abandoned = self._pool  # kept, since dropping it would end what it shares
-            self._counters = []
-            self._open_pool()
+        """The pool, opened with its first use: a child that only runs a program opens none."""
+        if not self._open:
+            with self._opening:
+                if not self._open:
+                    self._pool.open()
+                    self._open = True
         return self._pool
 
     def _transact(self, owner: str, work: Callable[[Db], T], begin: str = "", level: str = "") -> T:
@@ -198,7 +216,6 @@ class PostgresEngine:
         was lost, that row says whether it was done. The transaction's own id would not do: a server
         that crashed may use it again.
         """
-        self._here()  # first: a forked child must not count with its parent's counters
         try:
             counter = self._counters.pop()
         except IndexError:

@@ -11,7 +11,6 @@ from datetime import datetime
 from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Literal, TypeVar
-from weakref import WeakSet
 
 import apsw
 
@@ -24,6 +23,7 @@ from memorist.errors import (
     StoreFullError,
     StoreUnavailableError,
 )
+from memorist.forks import ProcessPart, fork_safe
 from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations
@@ -43,7 +43,7 @@ LEAST_MS = 50  # to wait for another process that is writing
 CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is moved into the file
 
 
-class SqliteEngine:
+class SqliteEngine(ProcessPart):
     """Connections to one file. The writer is shared under a lock; readers come from a pool."""
 
     pack = staticmethod(pack)
@@ -55,8 +55,8 @@ class SqliteEngine:
         self.path = path
         self._durability = durability
         self._patience_ms = int(patience_seconds * 1_000)
-        self._lock = threading.RLock()
-        self._pool = threading.Condition(threading.Lock())
+        self._lock = fork_safe(threading.RLock())
+        self._pool = fork_safe(threading.Condition(threading.Lock()))
         self._readers: list[SqliteDb] = []
         self._indexes = cache(_open_indexes)
         self._reading = 0
@@ -64,7 +64,7 @@ class SqliteEngine:
         self._closed = False
         self._writer_db: SqliteDb | None = None
         self._db()
-        _engines.add(self)
+        self.watch_process()
 
     def read(self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False) -> T:
         if self._in_memory:
@@ -165,8 +165,8 @@ class SqliteEngine:
             self._closed = True
             self._disconnect()
 
-    def pause(self) -> None:
-        """Close the connections until `resume`: none may cross a fork."""
+    def before_fork(self) -> None:
+        """Close the connections: neither they nor their locks may be carried into a child."""
         self._lock.acquire()
         self._pool.acquire()
         self._pausing = True
@@ -175,12 +175,13 @@ class SqliteEngine:
         if not self._in_memory:
             self._disconnect()
 
-    def resume(self) -> None:
-        """Go on, in the parent or in the child; the next call opens a connection."""
+    def after_fork(self, *, in_child: bool) -> None:
+        """Go on; the next call opens a connection."""
         self._pausing = False
-        self._pool.notify_all()
-        self._pool.release()
-        self._lock.release()
+        if not in_child:  # where the locks are free
+            self._pool.notify_all()
+            self._pool.release()
+            self._lock.release()
 
     @property
     def _in_memory(self) -> bool:
@@ -373,28 +374,6 @@ def translate(error: apsw.Error | OSError) -> StoreError:
         case OSError():
             return StoreUnavailableError(f"the database's folder: {error.strerror}")
     return StoreError(f"SQLite refused: {type(error).__name__}")
-
-
-_engines: WeakSet[SqliteEngine] = WeakSet()
-_paused: list[SqliteEngine] = []
-
-
-def _before_fork() -> None:
-    """Close all connections: neither they nor their locks may be carried into a child process."""
-    for engine in list(_engines):
-        engine.pause()
-        _paused.append(engine)
-
-
-def _after_fork() -> None:
-    while _paused:
-        _paused.pop().resume()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
-    )
 
 
 class SqliteStore(Store):

@@ -41,7 +41,7 @@ class JobsQuery(schemas.CursorQuery, schemas.UserRequest):
 
 
 class WaitingJobs(BaseModel):
-    """How many jobs of each kind wait or are worked on."""
+    """How many jobs of each kind wait or are worked on, and how many are dead."""
 
     waiting: dict[str, int]
 
@@ -86,16 +86,17 @@ def retry_job(job_id: JobId, body: schemas.AgentRequest, caller: CurrentCaller) 
     caller.memory.jobs.retry(job_id, user=caller.user(body.user))
 
 
-@operation("count_waiting", example=WaitingJobs(waiting={"embed": 0, "derive": 2}))
+@operation("count_waiting", example=WaitingJobs(waiting={"embed": 0, "derive": 2, "dead": 0}))
 def count_waiting(query: FromQuery[schemas.UserRequest], caller: CurrentCaller) -> WaitingJobs:
     """How many jobs wait: the caller's own, or for an operator those of all users."""
     if query.user is None and caller.is_operator:
         return WaitingJobs(waiting=caller.memory.jobs.waiting())
     embedder = caller.memory.embedder
     vectors = "vectors" if embedder is None else f"vectors:{embedder.name}"
-    jobs = caller.memory.jobs.list(user=caller.user(query.user), dead=False)
-    kinds = ["vectors" if job.kind == vectors else job.kind for job in jobs]
-    return WaitingJobs(waiting={kind: kinds.count(kind) for kind in KINDS})
+    jobs = caller.memory.jobs.list(user=caller.user(query.user))
+    names = {vectors: "vectors"}
+    kinds = ["dead" if job.dead else names.get(job.kind, job.kind) for job in jobs]
+    return WaitingJobs(waiting={kind: kinds.count(kind) for kind in (*KINDS, "dead")})
 
 
 @operation("audit", example=Audit(memories=2, facts=1, findings=(_JUNK,)))

@@ -299,15 +299,19 @@ CREATE TABLE jobs (
   session_id uuid,
   first_seq bigint NOT NULL,
   last_seq bigint NOT NULL,
-  attempts integer NOT NULL,
+  attempts integer NOT NULL DEFAULT 0,
+  deaths integer NOT NULL DEFAULT 0,
   run_at bigint NOT NULL,
   lease text,
   error text,
-  dead integer NOT NULL,
+  dead integer NOT NULL DEFAULT 0,
   PRIMARY KEY (owner, id)
 );
 CREATE INDEX jobs_waiting ON jobs (id) WHERE dead = 0;
 CREATE INDEX jobs_by_kind ON jobs (kind, id) WHERE dead = 0;
+CREATE INDEX jobs_suspected ON jobs (deaths, id)
+  WHERE dead = 0 AND (deaths > 0 OR lease IS NOT NULL);
+CREATE INDEX jobs_dead ON jobs (kind) WHERE dead = 1;
 CREATE INDEX jobs_by_session ON jobs (owner, session_id);
 
 CREATE TABLE spending (
@@ -437,9 +441,9 @@ BEGIN
   IF speaker IS NOT NULL THEN
     INSERT INTO speakers VALUES (for_owner, speaker) ON CONFLICT DO NOTHING;
   END IF;
-  INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, attempts, run_at, dead)
-  VALUES (for_owner, 'embed', session, seq, seq, 0,
-          (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0);
+  INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, run_at)
+  VALUES (for_owner, 'embed', session, seq, seq,
+          (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
 END $$;
 
 -- The postings of terms: for each that is there, the passages, once for each occurrence. The words

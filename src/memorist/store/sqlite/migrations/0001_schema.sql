@@ -263,6 +263,7 @@ CREATE INDEX entries_by_age ON entries (owner, updated_at);
 CREATE INDEX entries_by_end ON entries (owner, expires_at) WHERE expires_at IS NOT NULL;
 
 -- A claim moves `run_at` to the end of its lease: a job whose worker died comes back by itself.
+-- `attempts` counts failures, `deaths` the leases that ran out: a process died, or hung.
 -- Jobs on derived records belong to no session.
 CREATE TABLE jobs (
   id INTEGER PRIMARY KEY,
@@ -271,13 +272,17 @@ CREATE TABLE jobs (
   session_id INTEGER,
   first_seq INTEGER NOT NULL,
   last_seq INTEGER NOT NULL,
-  attempts INTEGER NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  deaths INTEGER NOT NULL DEFAULT 0,
   run_at INTEGER NOT NULL,
   lease TEXT,
   error TEXT,
-  dead INTEGER NOT NULL
+  dead INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX jobs_by_kind ON jobs (kind) WHERE dead = 0;
+CREATE INDEX jobs_suspected ON jobs (deaths, id)
+  WHERE dead = 0 AND (deaths > 0 OR lease IS NOT NULL);
+CREATE INDEX jobs_dead ON jobs (kind) WHERE dead = 1;
 
 -- What models cost in each hour, over all users and machines.
 CREATE TABLE spending (
