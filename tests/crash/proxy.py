@@ -1,4 +1,4 @@
-"""A network between us and PostgreSQL that breaks where it hurts: around a COMMIT."""
+"""A network between us and PostgreSQL that breaks around a COMMIT, or stands still."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class Proxy:
         self._cut_every = cut_every
         self._open: list[socket.socket] = [self._door]
         self._threads: list[threading.Thread] = []
+        self._flows = threading.Event()
+        self._flows.set()
 
     def __enter__(self) -> Self:
         self._run(self._accept)
@@ -38,12 +40,21 @@ class Proxy:
         trace: TracebackType | None,
     ) -> None:
         cut(*self._open)
+        self._flows.set()
         for thread in self._threads:
             thread.join()
 
     def lose_next_answer(self) -> None:
         """Let the next commit be done, and nobody hear of it."""
         self._commits = itertools.count(self._cut_every)
+
+    def freeze(self) -> None:
+        """From now on take connections and bytes, and never answer."""
+        self._flows.clear()
+
+    def thaw(self) -> None:
+        """Pass on what has come meanwhile, and go on."""
+        self._flows.set()
 
     def _run(self, work: object, *arguments: object) -> None:
         assert callable(work)
@@ -54,14 +65,17 @@ class Proxy:
         with contextlib.suppress(OSError):  # the door was closed
             while True:
                 client, _ = self._door.accept()
+                self._open.append(client)
+                self._flows.wait()
                 server = socket.create_connection(self._server)
-                self._open += [client, server]
+                self._open.append(server)
                 self._run(self._to_server, client, server)
                 self._run(self._to_client, client, server)
 
     def _to_server(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := client.recv(65_536):
+                self._flows.wait()
                 if next(self._requests) % (10 * self._cut_every) == 0:
                     break
                 server.sendall(data)
@@ -70,6 +84,7 @@ class Proxy:
     def _to_client(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := server.recv(65_536):
+                self._flows.wait()
                 if b"COMMIT\0" in data and next(self._commits) % self._cut_every == 0:
                     self.lost_answers += 1
                     break

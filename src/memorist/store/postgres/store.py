@@ -7,8 +7,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import resources
 from typing import Any, TypeVar
@@ -32,15 +32,19 @@ from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations
 from memorist.store.indexing import MAX_MESSAGE_BYTES
+from memorist.store.postgres.connection import BoundedConnection, defaults
 from memorist.store.postgres.db import Counts, PostgresDb, pack, text_keys
 from memorist.store.rows import Row
 
 T = TypeVar("T")
-Pool = psycopg_pool.ConnectionPool[psycopg.Connection[Row]]
+Pool = psycopg_pool.ConnectionPool[BoundedConnection]
 
 MIGRATIONS = load_migrations(resources.files("memorist.store.postgres") / "migrations")
 ROLE = "memorist_app"
+_LEAST_MS = 100  # that a statement is given, however late it is
+_IDLE_SECONDS = 60  # after which the server ends a transaction whose process stands still
 _TRIAL_SECONDS = 2.0  # for which another process's trial of pgvector is waited for
+_COUNTER_SECONDS = 86_400.0  # for which a counter is used; after 30 days its row is pruned
 _LOCK = 0x7265636F  # the advisory lock under which one process at a time changes the schema
 
 log = logging.getLogger("memorist")
@@ -60,6 +64,7 @@ class Counter:
 
     client: str
     number: int = 0
+    made_at: float = field(default_factory=time.monotonic)
 
 
 class PostgresEngine(ProcessPart):
@@ -79,14 +84,16 @@ class PostgresEngine(ProcessPart):
         self._counts: Counts = {}
         self._connections: WeakSet[psycopg.Connection[Any]] = WeakSet()
         self._opening = fork_safe(threading.Lock())
+        self._lost_at = 0.0  # when a connection was last lost: others may be, that were idle then
+        deadline = self._deadline()
         self._first_contact()
         self._make_pool()
         self._here()
         try:
-            self._role, self._search_path = self._patiently(self._migrate)
+            self._role, self._search_path = self._patiently(self._migrate, deadline)
             if use_pgvector:
-                self.pgvector = self._patiently(lambda: try_pgvector(self._pool))
-                self._search_path = self._patiently(self._find_search_path)
+                self.pgvector = self._patiently(self._try_pgvector, deadline)
+                self._search_path = self._patiently(self._find_search_path, deadline)
         except BaseException:
             self._pool.close()
             raise
@@ -105,7 +112,7 @@ class PostgresEngine(ProcessPart):
     def _first_contact(self) -> None:
         """Fail at once, with the reason, where waiting would not help."""
         try:
-            with psycopg.connect(self._url, connect_timeout=10) as connection:
+            with psycopg.connect(self._url, **defaults(self._url)) as connection:
                 if connection.info.parameter_status("server_encoding") != "UTF8":
                     raise StoreError("the database's encoding must be UTF8")
         except psycopg.OperationalError as error:
@@ -124,25 +131,34 @@ class PostgresEngine(ProcessPart):
             min_size=1,
             max_size=self._max_connections,
             open=False,
-            configure=self._connections.add,
             # Short: the pool waits longer after each failure, and patience is our own.
             timeout=min(self._patience, 1),
             reconnect_timeout=1,
-            kwargs={"application_name": "memorist", "autocommit": True},
+            connection_class=BoundedConnection,
+            configure=self._is_new,
+            kwargs={"autocommit": True, **defaults(self._url)},
         )
+
+    def _is_new(self, connection: BoundedConnection) -> None:
+        self._connections.add(connection)
+        connection.heard_at = time.monotonic()
 
     def read(self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False) -> T:
         level = "ISOLATION LEVEL REPEATABLE READ" if snapshot else ""
-        return self._patiently(lambda: self._transact(owner, work, level=level))
+
+        def attempt(deadline: float) -> T:
+            return self._transact(owner, work, deadline, level=level)
+
+        return self._patiently(attempt, self._deadline())
 
     def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
         lock = "pg_advisory_xact_lock" if exclusive else "pg_advisory_xact_lock_shared"
         begin = f"SELECT {lock}(hashtextextended('{owner}', 1::bigint))"
-        return self._once(lambda count: self._transact(owner, work, f"{begin}; {count}"))
+        # To forget a user may take long, and is bound by nothing but the server's being there.
+        return self._once(owner, work, begin, is_bounded=not exclusive)
 
     def all_owners(self, work: Callable[[Db], T]) -> T:
-        begin = "SET LOCAL memorist.worker = 'on'"
-        return self._once(lambda count: self._transact("", work, f"{begin}; {count}"))
+        return self._once("", work, "SET LOCAL memorist.worker = 'on'")
 
     def scrub(self) -> str:
         return (
@@ -183,23 +199,53 @@ class PostgresEngine(ProcessPart):
                     self._open = True
         return self._pool
 
-    def _transact(self, owner: str, work: Callable[[Db], T], begin: str = "", level: str = "") -> T:
+    @contextlib.contextmanager
+    def _connection(self, until: float | None = None) -> Iterator[BoundedConnection]:
+        """A connection from the pool, on which nothing takes longer than `until`."""
+        while True:
+            with self._here().connection() as connection:
+                if connection.heard_at < self._lost_at:
+                    connection.close()  # the pool makes another
+                    continue
+                connection.until = until
+                try:
+                    yield connection
+                finally:
+                    if connection.closed:
+                        self._lost_at = time.monotonic()
+                return
+
+    def _transact(
+        self,
+        owner: str,
+        work: Callable[[Db], T],
+        deadline: float,
+        begin: str = "",
+        level: str = "",
+        *,
+        is_bounded: bool = True,
+    ) -> T:
         """Run work in a transaction, as our role and for one owner.
 
         A write has statements to `begin` with, and raises UnsureError if its COMMIT is in doubt.
         """
-        with self._here().connection() as connection:
+        left_ms = max(int((deadline - time.monotonic()) * 1_000), _LEAST_MS)
+        bound = "statement_timeout" if is_bounded else "lock_timeout"
+        # The server ends its work first; we give up where that answer does not come.
+        until = time.monotonic() + left_ms / 1_000 + 1 if is_bounded else None
+        with self._connection(until) as connection:
             # One round trip for all of them. `owner` is hexadecimal and the rest is ours: nothing
             # needs quoting. Compiling a query would take longer than any of ours does.
             connection.execute(
                 f"BEGIN {level}; SET LOCAL ROLE {self._role}; SET LOCAL jit = off;"
-                f" SET LOCAL search_path = {self._search_path};"
+                f" SET LOCAL search_path = {self._search_path}; SET LOCAL {bound} = {left_ms};"
+                f" SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s';"
                 f" SET LOCAL memorist.owner = '{owner}'; {begin}".encode()
             )
             try:
                 result = work(PostgresDb(connection, self.pgvector == "pgvector", self._counts))
             except BaseException:
-                if not connection.broken:
+                if not connection.closed:
                     connection.execute("ROLLBACK")
                 raise
             try:
@@ -209,77 +255,94 @@ class PostgresEngine(ProcessPart):
                     raise UnsureError(result) from error
             return result
 
-    def _once(self, transact: Callable[[str], T]) -> T:
+    def _once(
+        self, owner: str, work: Callable[[Db], T], begin: str, *, is_bounded: bool = True
+    ) -> T:
         """Run a transaction until it is committed, and never commit it twice.
 
         Each write counts itself in a row that changes with it. Where the answer to a COMMIT
         was lost, that row says whether it was done. The transaction's own id would not do: a server
         that crashed may use it again.
         """
-        try:
-            counter = self._counters.pop()
-        except IndexError:
-            counter = self._patiently(self._new_counter)
+        deadline = self._deadline()
+        counter = self._take_counter() or self._patiently(self._new_counter, deadline)
         counter.number += 1
         # Numbers and UUIDs of our own making, sent along with BEGIN.
         count = f"UPDATE memorist_writes SET number = {counter.number}, used_at = now()"  # noqa: S608
         count += f" WHERE client = '{counter.client}'"
         unsure: UnsureError | None = None
 
-        def attempt() -> T:
+        def attempt(deadline: float) -> T:
             nonlocal unsure
             if unsure is not None:
-                if self._is_done(counter):
+                if self._is_done(counter, deadline):
                     result: T = unsure.result
                     return result
                 unsure = None
             try:
-                return transact(count)
+                first = f"{begin}; {count}"
+                return self._transact(owner, work, deadline, first, is_bounded=is_bounded)
             except UnsureError as error:
                 unsure = error
                 raise StoreUnavailableError("PostgreSQL went away during a COMMIT") from error
 
         try:
-            return self._patiently(attempt)
+            return self._patiently(attempt, deadline)
         finally:
             if unsure is None:  # else nobody knows what it stands at
                 self._counters.append(counter)
 
-    def _new_counter(self) -> Counter:
+    def _take_counter(self) -> Counter | None:
+        """A counter that no other write is using, and whose row is not old enough to be pruned."""
+        try:
+            counter = self._counters.pop()
+        except IndexError:
+            return None
+        return counter if time.monotonic() < counter.made_at + _COUNTER_SECONDS else None
+
+    def _new_counter(self, deadline: float) -> Counter:
         counter = Counter(str(uuid4()))
-        self._aside(lambda db: db.run("add_counter", client=counter.client))
+
+        def add(db: Db) -> None:
+            db.run("prune_counters")
+            db.run("add_counter", client=counter.client)
+
+        self._aside(add, deadline)
         return counter
 
-    def _is_done(self, counter: Counter) -> bool:
-        rows = self._aside(lambda db: db.rows("read_counter", client=counter.client))
+    def _is_done(self, counter: Counter, deadline: float) -> bool:
+        rows = self._aside(lambda db: db.rows("read_counter", client=counter.client), deadline)
         return rows == [(counter.number,)]
 
-    def _aside(self, work: Callable[[Db], T]) -> T:
+    def _aside(self, work: Callable[[Db], T], deadline: float) -> T:
         """A transaction on counters alone, which may be repeated."""
         try:
-            return self._transact("", work, "SET LOCAL lock_timeout = '5s'")
+            return self._transact("", work, deadline, "SET LOCAL lock_timeout = '5s'")
         except UnsureError as error:
             raise StoreUnavailableError("PostgreSQL went away during a COMMIT") from error
 
-    def _patiently(self, attempt: Callable[[], T]) -> T:
-        """Try until it works or the patience runs out."""
-        deadline = time.monotonic() + self._patience
+    def _deadline(self) -> float:
+        return time.monotonic() + self._patience
+
+    def _patiently(self, attempt: Callable[[float], T], deadline: float) -> T:
+        """Try until it works or the deadline, which each attempt is told, has passed."""
         pause = 0.02
         while True:
             try:
                 try:
-                    return attempt()
+                    return attempt(deadline)
                 except psycopg.Error as error:
                     raise translate(error) from error
-            except (StoreUnavailableError, StoreBusyError):
-                if time.monotonic() + pause > deadline or self._pool.closed:
+            except (StoreUnavailableError, StoreBusyError) as failure:
+                was_cancelled = isinstance(failure.__cause__, psycopg.errors.QueryCanceled)
+                if was_cancelled or time.monotonic() + pause > deadline or self._pool.closed:
                     raise
             time.sleep(pause)
             pause = min(pause * 2, 0.5)
 
-    def _migrate(self) -> tuple[str, str]:
+    def _migrate(self, _: float) -> tuple[str, str]:
         """Bring the schema up to date; return the role to work as, and the search path."""
-        with self._pool.connection() as connection, connection.transaction():
+        with self._connection() as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             # By name, since "$user" would be another schema for the role we work as.
             search_path = _search_path(connection)
@@ -302,8 +365,12 @@ class PostgresEngine(ProcessPart):
                 _set_meta(connection, "schema", str(number))
             return _working_role(connection, migrated=version < known), search_path
 
-    def _find_search_path(self) -> str:
-        with self._pool.connection() as connection:
+    def _try_pgvector(self, _: float) -> str:
+        with self._connection() as connection:
+            return try_pgvector(connection)
+
+    def _find_search_path(self, deadline: float) -> str:
+        with self._connection(deadline) as connection:
             return _search_path(connection)
 
 
@@ -411,6 +478,10 @@ def translate(error: psycopg.Error) -> StoreError:
             return StoreFullError("the server's disk is full; nothing acknowledged was lost")
         case psycopg.errors.LockNotAvailable() | psycopg.errors.DeadlockDetected():
             return StoreBusyError("the database stayed locked; try again")
+        case psycopg.errors.QueryCanceled():
+            return StoreBusyError("PostgreSQL took too long; try again, or raise patience_seconds")
+        case psycopg.errors.IdleInTransactionSessionTimeout():
+            return StoreUnavailableError("PostgreSQL ended a transaction that stood still")
         case psycopg.errors.SerializationFailure():
             return StoreBusyError("another transaction was in the way; try again")
         case psycopg_pool.PoolClosed():
@@ -420,36 +491,35 @@ def translate(error: psycopg.Error) -> StoreError:
     return StoreError(f"PostgreSQL refused: {type(error).__name__} ({error.sqlstate})")
 
 
-def try_pgvector(pool: Pool) -> str:
+def try_pgvector(connection: psycopg.Connection[Row]) -> str:
     """Use pgvector if it works: "pgvector", or else why vectors are searched without it.
 
     A build for another processor crashes the server at the first distance it computes. So a trial
     is written down before it is made, and one that did not end well is not repeated.
     """
     deadline = time.monotonic() + _TRIAL_SECONDS
-    with pool.connection() as connection:
-        installed = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+    installed = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+    version = _value(connection, installed)
+    if version is None:
+        with contextlib.suppress(psycopg.Error):
+            connection.execute("CREATE EXTENSION vector")
         version = _value(connection, installed)
-        if version is None:
-            with contextlib.suppress(psycopg.Error):
-                connection.execute("CREATE EXTENSION vector")
-            version = _value(connection, installed)
-        if version is None:  # not on this server, or not for this user
-            return "exact: pgvector is not installed"
-        while (verdict := _meta(connection, "pgvector")) == f"trying {version}":
-            if time.monotonic() >= deadline:
-                return f"exact: pgvector {version} crashed the server when it was tried"
-            time.sleep(0.25)  # another process may be at it this moment
-        if verdict != f"works {version}":
-            _set_meta(connection, "pgvector", f"trying {version}")
-            try:
-                connection.execute("SELECT '[1, 2]'::vector <=> '[2, 1]'::vector")
-            except psycopg.ProgrammingError as error:  # say, its schema is not in the search path
-                _set_meta(connection, "pgvector", "unknown")
-                return f"exact: pgvector {version} is there and cannot be used ({error.sqlstate})"
-            _set_meta(connection, "pgvector", f"works {version}")
-        _adopt(connection)
-        return "pgvector"
+    if version is None:  # not on this server, or not for this user
+        return "exact: pgvector is not installed"
+    while (verdict := _meta(connection, "pgvector")) == f"trying {version}":
+        if time.monotonic() >= deadline:
+            return f"exact: pgvector {version} crashed the server when it was tried"
+        time.sleep(0.25)  # another process may be at it this moment
+    if verdict != f"works {version}":
+        _set_meta(connection, "pgvector", f"trying {version}")
+        try:
+            connection.execute("SELECT '[1, 2]'::vector <=> '[2, 1]'::vector")
+        except psycopg.ProgrammingError as error:  # say, its schema is not in the search path
+            _set_meta(connection, "pgvector", "unknown")
+            return f"exact: pgvector {version} is there and cannot be used ({error.sqlstate})"
+        _set_meta(connection, "pgvector", f"works {version}")
+    _adopt(connection)
+    return "pgvector"
 
 
 def _adopt(connection: psycopg.Connection[Row]) -> None:
