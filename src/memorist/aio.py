@@ -68,6 +68,7 @@ class AsyncMessages(Wrapper[namespaces.Messages]):
     """`Messages` for asyncio."""
 
     get = threaded(namespaces.Messages.get)
+    text_from = threaded(namespaces.Messages.text_from)
     list = threaded(namespaces.Messages.list)
     revise = threaded(namespaces.Messages.revise)
     revisions = threaded(namespaces.Messages.revisions)

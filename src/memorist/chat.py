@@ -12,7 +12,7 @@ from memorist.context.window import Context, Window
 from memorist.errors import ConflictError, MemoristError, MessageError, NotFoundError
 from memorist.providers.images import encode_image
 from memorist.records.documents import Compression
-from memorist.records.message import Content, Message, Session
+from memorist.records.message import Content, Message, Session, TextPart
 from memorist.records.query import Names, Recall
 from memorist.records.values import check_text, new_id, now
 
@@ -90,12 +90,8 @@ class Chat:
 
     def follow(self, message_id: str, timeout_s: float = 30.0) -> Iterator[str]:
         """The text of a message as it comes, until it is finished or none came for `timeout_s`."""
-
-        def look() -> Message | None:
-            entries = self._memory.messages.get(self.session.scope, [message_id])
-            return entries[0].message if entries else None
-
-        return follow(look, timeout_s)
+        read = partial(self._memory.messages.text_from, self.session.scope, message_id)
+        return follow(read, timeout_s)
 
     def history(self, last: int | None = None) -> list[Message]:
         """The newest `last` messages, or all of them, oldest first."""
@@ -248,17 +244,18 @@ class Stream:
             error.add_note(f"the end of the stream could not be stored: {lost}")
 
 
-def follow(look: Callable[[], Message | None], timeout_s: float) -> Iterator[str]:
+def follow(read: Callable[..., TextPart | None], timeout_s: float) -> Iterator[str]:
     """The text added to a message, until it is finished or nothing came for `timeout_s`."""
-    seen, until = 0, time.monotonic() + timeout_s
+    seen, part, until = 0, None, time.monotonic() + timeout_s
     while True:
-        message = look()
-        if message is None:
+        part = read(seen, known=part)
+        if part is None:
             raise NotFoundError("no message with this id in this conversation")
-        text = message.content if isinstance(message.content, str) else ""
-        if len(text) > seen:
-            yield text[seen:]
-            seen, until = len(text), time.monotonic() + timeout_s
-        if not message.unfinished or time.monotonic() >= until:
+        if part.text:
+            yield part.text
+            seen, until = seen + len(part.text), time.monotonic() + timeout_s
+        if part.text and seen < part.chars:
+            continue
+        if not part.unfinished or time.monotonic() >= until:
             return
         time.sleep(POLL_SECONDS)

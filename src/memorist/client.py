@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from types import MethodType
 from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, cast
 
@@ -22,6 +21,7 @@ from memorist.client_json import (
     forget_json,
     is_shared,
     library_arguments,
+    list_json,
     message_json,
     operation_json,
     read_answer,
@@ -65,12 +65,14 @@ from memorist.records.message import (
     Remembered,
     Session,
     Source,
+    TextPart,
     to_messages,
 )
 from memorist.records.query import NO_FILTERS, RECALL_DEADLINE_MS, Filters, Forgotten, Recall
 from memorist.records.scope import Scope
 from memorist.records.values import from_json, now
 from memorist.runtime import Runtime
+from memorist.store.base import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -115,6 +117,7 @@ class Api:
     def pages(self, operation: str, arguments: Mapping[str, Any]) -> Iterator[Any]:
         """The items of a list, page by page: all of them, or `limit` of them `after` a place."""
         rest = dict(arguments)
+        rest.pop("max_bytes", None)  # the server's pages have a limit of their own
         left, after = rest.pop("limit", None), rest.pop("after", None)
         key = after if isinstance(after, tuple) else (after,)
         cursor = None if after is None else make_cursor(key)
@@ -158,7 +161,9 @@ class remote(Generic[P, T]):
         @functools.wraps(method)
         def call(owner: Any, *args: P.args, **named: P.kwargs) -> T:
             arguments = signature.bind(owner, *args, **named).arguments
-            body = prepare({name: arguments[name] for name in arguments if name != "self"})
+            body = prepare(
+                {name: arguments[name] for name in arguments if name not in ("self", "db")}
+            )
             if id:
                 body[id] = body.pop("id")
             send = api_of(owner).pages if pages else api_of(owner).call
@@ -289,11 +294,27 @@ class RemoteEntries(Entries):
         return 0
 
 
+PAGES: Any = {"prepare": list_json, "pages": True}
+
+
 class RemoteStore:
     """The part of a store that conversations, notes, libraries and entries need, over HTTP."""
 
+    sessions = remote(Store.sessions, "list_sessions", records(Session), **PAGES)
+    revisions = remote(Store.revisions, "list_revisions", records(Message), **PAGES)
+    note_versions = remote(Store.note_versions, "list_versions", records(Note), **PAGES)
+    articles = remote(Store.articles, "list_articles", records(ArticleInfo), **PAGES)
+    summaries = remote(
+        Store.summaries,
+        "list_summaries",
+        records(Summary),
+        prepare=lambda asked: {"oldest_first": False, **list_json(asked)},
+        pages=True,
+    )
+
     def __init__(self, api: Api) -> None:
-        self._api = api
+        self.api = self._api = api
+        self._runtime = self
         self._sent: dict[str, int] = {}  # characters of unfinished messages that the server has
 
     def __getattr__(self, name: str) -> Any:
@@ -310,15 +331,6 @@ class RemoteStore:
         data = self._get("active_session", {"user": scope.user, "agent": scope.agent})
         return None if data is None else from_json(Session, data)
 
-    def sessions(
-        self, scope: Scope, *, limit: int | None = None, after: tuple[datetime, str] | None = None
-    ) -> list[Session]:
-        where: dict[str, Any] = {"user": scope.user, "agent": scope.agent}
-        if scope.session is None:
-            where |= {"limit": limit, "after": after}
-        sessions = records(Session)(self._api.pages("list_sessions", where))
-        return [session for session in sessions if scope.session in (None, session.id)]
-
     def history(
         self,
         scope: Scope,
@@ -327,6 +339,7 @@ class RemoteStore:
         before: int | None = None,
         after: int | None = None,
         role: str | None = None,
+        max_bytes: int | None = None,
     ) -> list[LogEntry]:
         """The newest `last` messages, or all of them, oldest first; read page by page."""
         if last is not None and (not isinstance(last, int) or last < 0):
@@ -339,17 +352,24 @@ class RemoteStore:
             page = self._api.call("list_messages", {**where, "cursor": cursor, "limit": limit})
             pages.append([from_json(LogEntry, item) for item in page["items"]])
             count, cursor = count + len(pages[-1]), page["next"]
-            if cursor is None:
+            if cursor is None or max_bytes is not None:
                 break
         return [entry for entries in reversed(pages) for entry in entries]
 
-    def following(self, scope: Scope, *, after: int, limit: int) -> list[LogEntry]:
-        return self.history(scope, after=after)[:limit]
-
-    def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
+    def find(
+        self, scope: Scope, message_ids: Sequence[str], *, limit: int | None = None
+    ) -> list[LogEntry]:
         where = {"user": scope.user, "session": scope.session}
         answers = [self._get("get_message", {"message_id": id_, **where}) for id_ in message_ids]
-        return [from_json(LogEntry, data) for data in answers if data is not None]
+        return [from_json(LogEntry, data) for data in answers if data is not None][:limit]
+
+    def text_from(
+        self, scope: Scope, id: str, start: int, *, known: TextPart | None = None
+    ) -> TextPart | None:
+        for entry in self.find(scope, [id]):
+            text = entry.message.content if isinstance(entry.message.content, str) else ""
+            return TextPart(entry.session_id, text[start:], len(text), entry.message.unfinished)
+        return None
 
     def append_text(self, scope: Scope, message: Message) -> None:
         """Send what was added to a message that is being written."""
@@ -379,29 +399,17 @@ class RemoteStore:
         place = {"user": scope.user, "session": scope.session}
         self._api.call("revise_message", {**fields, "message_id": message.message_id, **place})
 
-    def revisions(self, scope: Scope, message_id: str) -> list[Message]:
-        place = {"message_id": message_id, "user": scope.user, "session": scope.session}
-        return records(Message)(self._api.pages("list_revisions", place))
-
     def summary(self, scope: Scope, *, least: int | None = None) -> Summary | None:
         """The newest summary, or the shortest one of at least so many tokens of messages."""
-        summaries = self.summaries(scope)
         if least is None:
-            return summaries[0] if summaries else None
-        return next((it for it in reversed(summaries) if it.tokens_before >= least), None)
-
-    def summaries(self, scope: Scope) -> list[Summary]:
-        where = {"user": scope.user, "session": scope.session}
-        return records(Summary)(self._api.pages("list_summaries", where))[::-1]
+            return next(iter(self.summaries(scope, limit=1)), None)
+        pages = self._api.pages("list_summaries", {"user": scope.user, "session": scope.session})
+        return next((it for it in map(record(Summary), pages) if it.tokens_before >= least), None)
 
     def note(self, scope: Scope, *, version: int | None = None) -> Note | None:
         where = {"user": scope.user, "agent": scope.agent, "version": version}
         data = self._get("get_notes", where)
         return from_json(Note, data) if data and data["version"] else None
-
-    def note_versions(self, scope: Scope) -> list[Note]:
-        where = {"user": scope.user, "agent": scope.agent}
-        return records(Note)(self._api.pages("list_versions", where))
 
     def write_note(self, scope: Scope, text: str, *, base_version: int) -> Note:
         where = {"user": scope.user, "agent": scope.agent}
@@ -417,9 +425,6 @@ class RemoteStore:
         where = library_arguments(scope)
         answers = [self._get("get_article", {"article_id": id_, **where}) for id_ in ids]
         return [from_json(Article, data) for data in answers if data is not None]
-
-    def articles(self, scope: Scope) -> list[ArticleInfo]:
-        return records(ArticleInfo)(self._api.pages("list_articles", library_arguments(scope)))
 
     def forget(self, scope: Scope, *, record_id: str) -> Forgotten:
         where = {"article_id": record_id, **library_arguments(scope)}

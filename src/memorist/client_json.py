@@ -122,6 +122,15 @@ def library_arguments(scope: Scope) -> dict[str, str | None]:
     return {"user": scope.user, "agent": scope.agent}
 
 
+def list_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a list of the store as those of its operation."""
+    rest = dict(arguments)
+    where = library_arguments(scope := rest.pop("scope")) | {"session": scope.session}
+    if "before" in rest:
+        rest["after"] = rest.pop("before")
+    return {**where, **rest}
+
+
 def is_shared(scope: Scope, ending: str) -> bool:
     """Whether a scope is that of something which all users of a tenant share by its name."""
     return scope.tenant.endswith(ending)

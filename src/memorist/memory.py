@@ -175,10 +175,11 @@ class Memory:
         session: str | None = None,
         limit: int | None = None,
         after: tuple[datetime, str] | None = None,
+        newest_first: bool = False,
     ) -> list[Session]:
         """Every conversation of the user, oldest first; or the one named, if it is theirs."""
         scope = self.scope(user=user, agent=agent, session=session)
-        return self.store.sessions(scope, limit=limit, after=after)
+        return self.store.sessions(scope, limit=limit, after=after, newest_first=newest_first)
 
     def remember(
         self,
@@ -357,9 +358,24 @@ class Memory:
         style = style_of(window, self._runtime.counter(window))
         return self._runtime.summarizer().extend(scope, entries[count - 1].seq, style, asked=True)
 
-    def summaries(self, *, user: str, session: str) -> list[Summary]:
-        """The summaries that a session has had, newest first."""
-        return self.store.summaries(self.scope(user=user, session=session))
+    def summaries(
+        self,
+        *,
+        user: str,
+        session: str,
+        limit: int | None = None,
+        after: int | None = None,
+        oldest_first: bool = False,
+        max_bytes: int | None = None,
+    ) -> list[Summary]:
+        """The summaries that a session has had, newest first.
+
+        For a page, give a `limit`, and as `after` the `last_seq` of the last one before.
+        """
+        scope = self.scope(user=user, session=session)
+        return self.store.summaries(
+            scope, limit=limit, after=after, oldest_first=oldest_first, max_bytes=max_bytes
+        )
 
     def notes(self, *, user: str, agent: str | None = None, max_chars: int = 64_000) -> Notebook:
         """The Markdown notes of a user and agent, to read and edit."""
@@ -421,14 +437,7 @@ class Memory:
 
     def users(self, *, after: Scope | None = None, limit: int = 1_000) -> list[Scope]:
         """The users of this tenant as scopes, in order; `after` is the last of the page before."""
-        users: list[Scope] = []
-        while len(users) < limit:
-            page = self.store.users(after=after, limit=limit)
-            users += [scope for scope in page if scope.tenant == self.tenant_name]
-            if len(page) < limit:
-                break
-            after = page[-1]
-        return users[:limit]
+        return self.store.users(after=after, limit=limit, tenant=self.tenant_name)
 
     def check(self) -> dict[str, str]:
         """What the database says of itself: its kind, its schema, its integrity."""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memorist.errors import InvalidError, NotFoundError
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult
@@ -22,9 +22,8 @@ from memorist.records.memories import (
     Reinforce,
     Retract,
     Supersede,
-    topic_of,
 )
-from memorist.records.message import UNSET, Job, LogEntry, Message, least_trusted
+from memorist.records.message import UNSET, Job, LogEntry, Message, TextPart, least_trusted
 from memorist.records.query import RECALL_DEADLINE_MS, Filters, Forgotten, Hit, Query
 from memorist.records.scope import ApiKey, Scope
 from memorist.records.values import check_text, new_id
@@ -74,9 +73,19 @@ class MemoryPart:
 class Messages(MemoryPart):
     """The log by id and position: `memory.messages`."""
 
-    def get(self, scope: Scope, ids: Sequence[str]) -> List[LogEntry]:
-        """The messages with these ids in the scope."""
-        return self._store.find(scope, ids)
+    def get(self, scope: Scope, ids: Sequence[str], *, limit: int | None = None) -> List[LogEntry]:
+        """The messages with these ids in the scope: all of them, or the first `limit`."""
+        return self._store.find(scope, ids, limit=limit)
+
+    def text_from(
+        self, scope: Scope, id: str, start: int, *, known: TextPart | None = None
+    ) -> TextPart | None:
+        """What a message says from a position on, up to 65,536 characters, and its length.
+
+        To follow a message that grows, pass the last part as `known`: nothing more is read where
+        nothing was added. None where there is no such message.
+        """
+        return self._store.text_from(scope, id, start, known=known)
 
     def list(
         self,
@@ -86,18 +95,34 @@ class Messages(MemoryPart):
         before: int | None = None,
         after: int | None = None,
         role: str | None = None,
+        max_bytes: int | None = None,
     ) -> List[LogEntry]:
-        """The newest `last` messages, or all, oldest first; `before` and `after` are positions."""
-        return self._store.history(scope, last=last, before=before, after=after, role=role)
+        """The newest `last` messages, or all, oldest first; `before` and `after` are positions.
+
+        With `max_bytes` a page ends there, with one item at least; so it does in all lists, and
+        only an empty page is the end of a list.
+        """
+        return self._store.history(
+            scope, last=last, before=before, after=after, role=role, max_bytes=max_bytes
+        )
 
     def revise(self, scope: Scope, message: Message) -> None:
         """Replace what a message says; what it said before stays among its revisions."""
         self._store.revise(scope, message)
         self._runtime.wake()
 
-    def revisions(self, scope: Scope, message_id: str) -> List[Message]:
-        """What a message said before, oldest first."""
-        return self._store.revisions(scope, message_id)
+    def revisions(
+        self,
+        scope: Scope,
+        message_id: str,
+        *,
+        limit: int | None = None,
+        after: int | None = None,
+        max_bytes: int | None = None,
+    ) -> List[Message]:
+        """What a message said before, oldest first; `after` is how many came before the page."""
+        page: dict[str, Any] = {"limit": limit, "after": after, "max_bytes": max_bytes}
+        return self._store.revisions(scope, message_id, **page)
 
     def append_text(self, scope: Scope, message: Message) -> None:
         """Store the longer text of a message that is being written; finished, it is indexed."""
@@ -201,39 +226,62 @@ class Facts(MemoryPart):
         predicate: str | None = None,
         limit: int | None = None,
         after: tuple[datetime, str] | None = None,
+        max_bytes: int | None = None,
     ) -> List[Fact]:
-        """The facts that hold now, in the order they were learnt; pages as in `as_of`."""
-        scope, valid, topic = self._scope(user, agent), self._runtime.clock(), None
-        if subject is not None and predicate is not None:
-            topic = topic_of(subject, predicate)
-        if topic is not None or (subject is None and predicate is None):
-            return self._store.facts(scope, topic=topic, valid_at=valid, limit=limit, after=after)
-        facts = self._store.facts(scope, valid_at=valid, after=after)
-        return [fact for fact in facts if is_about(fact, subject, predicate)][:limit]
+        """The facts that hold now, in the order they were learnt; as `as_of` otherwise."""
+        return self._store.facts(
+            self._scope(user, agent),
+            subject=subject,
+            predicate=predicate,
+            valid_at=self._runtime.clock(),
+            limit=limit,
+            after=after,
+            max_bytes=max_bytes,
+        )
 
     def as_of(
         self,
         *,
         user: str,
         agent: str | None = None,
+        subject: str | None = None,
+        predicate: str | None = None,
         valid: datetime | None = None,
         known: datetime | None = None,
         limit: int | None = None,
         after: tuple[datetime, str] | None = None,
+        max_bytes: int | None = None,
     ) -> List[Fact]:
         """The facts that were true at one moment, as far as was known at another.
 
-        Without `valid`, those of all times; without `known`, by what is known now. For a page,
-        give a `limit`, and as `after` the `known_from` and id of the last fact before.
+        Without `valid`, those of all times; without `known`, by what is known now. A subject and
+        a predicate together are compared however they are written, one of them exactly. For a
+        page, give a `limit`, and as `after` the `known_from` and id of the last fact before.
         """
-        scope = self._scope(user, agent)
-        return self._store.facts(scope, valid_at=valid, known_at=known, limit=limit, after=after)
+        return self._store.facts(
+            self._scope(user, agent),
+            subject=subject,
+            predicate=predicate,
+            valid_at=valid,
+            known_at=known,
+            limit=limit,
+            after=after,
+            max_bytes=max_bytes,
+        )
 
     def history(
-        self, subject: str, predicate: str, *, user: str, agent: str | None = None
+        self,
+        subject: str,
+        predicate: str,
+        *,
+        user: str,
+        agent: str | None = None,
+        limit: int | None = None,
+        after: tuple[datetime, str] | None = None,
     ) -> List[Fact]:
         """Every fact there ever was about a subject and predicate, in the order learnt."""
-        return self._store.facts(self._scope(user, agent), topic=topic_of(subject, predicate))
+        about: dict[str, Any] = {"subject": subject, "predicate": predicate}
+        return self.as_of(user=user, agent=agent, **about, limit=limit, after=after)
 
 
 class Memories(MemoryPart):
@@ -283,13 +331,16 @@ class Memories(MemoryPart):
         current: bool = True,
         limit: int | None = None,
         after: tuple[datetime, str] | None = None,
+        max_bytes: int | None = None,
     ) -> List[MemoryItem]:
         """The memories in the scope, oldest first; with `current`, those that have not ended.
 
         For a page, give a `limit`, and as `after` the `created_at` and id of the last one before.
         """
         scope = self._scope(user, agent, session)
-        return self._store.items(scope, current=current, limit=limit, after=after)
+        return self._store.items(
+            scope, current=current, limit=limit, after=after, max_bytes=max_bytes
+        )
 
     def get(self, id: str, *, user: str) -> MemoryItem:
         """One memory, also one that has ended; `NotFoundError` where there is none."""
@@ -337,9 +388,10 @@ class Memories(MemoryPart):
 class Jobs(MemoryPart):
     """The queue of background work: `memory.jobs`."""
 
-    def waiting(self) -> dict[str, int]:
-        """How many jobs of each kind wait or run, of all users; under "dead", were given up."""
-        return self._runtime.waiting()
+    def waiting(self, *, user: str | None = None) -> dict[str, int]:
+        """How many jobs of each kind wait or run, of all users or of one; "dead" were given up."""
+        counts = None if user is None else self._store.waiting_jobs(self._scope(user))
+        return self._runtime.waiting(counts)
 
     def list(
         self,
@@ -442,9 +494,19 @@ class Articles(MemoryPart):
         """The articles with these ids, with their texts."""
         return self._store.read_articles(scope, ids)
 
-    def list(self, scope: Scope) -> List[ArticleInfo]:
-        """The articles of a library without their texts, by uri and title."""
-        return self._store.articles(scope)
+    def list(
+        self,
+        scope: Scope,
+        *,
+        limit: int | None = None,
+        after: tuple[datetime, str] | None = None,
+        max_bytes: int | None = None,
+    ) -> List[ArticleInfo]:
+        """The articles of a library without their texts, oldest first.
+
+        For a page, give a `limit`, and as `after` the `created_at` and id of the last one before.
+        """
+        return self._store.articles(scope, limit=limit, after=after, max_bytes=max_bytes)
 
     def remove(self, scope: Scope, id: str) -> Forgotten:
         """Remove an article; its bytes go with the next `Memory.scrub`."""
@@ -489,9 +551,17 @@ class NoteVersions(MemoryPart):
         """The newest version of the notes, or the one with this number."""
         return self._store.note(scope, version=version)
 
-    def list(self, scope: Scope) -> List[Note]:
-        """Every version of the notes, newest first."""
-        return self._store.note_versions(scope)
+    def list(
+        self,
+        scope: Scope,
+        *,
+        limit: int | None = None,
+        before: int | None = None,
+        max_bytes: int | None = None,
+    ) -> List[Note]:
+        """The versions of the notes, newest first; for a page, `limit` of them `before` one."""
+        page: dict[str, Any] = {"limit": limit, "before": before, "max_bytes": max_bytes}
+        return self._store.note_versions(scope, **page)
 
     def write(self, scope: Scope, text: str, *, base_version: int) -> Note:
         """Write the version after `base_version`; `ConflictError` where there is one already."""
@@ -513,17 +583,12 @@ class ApiKeys(MemoryPart):
         """Whether there is a key of any tenant, even a revoked one."""
         return self._store.has_keys()
 
-    def list(self, tenant: str) -> List[ApiKey]:
-        """The keys of a tenant, oldest first."""
-        return self._store.keys(tenant)
+    def list(
+        self, tenant: str, *, limit: int | None = None, after: tuple[datetime, str] | None = None
+    ) -> List[ApiKey]:
+        """The keys of a tenant, oldest first; `after` is a key's `created_at` and id."""
+        return self._store.keys(tenant, limit=limit, after=after)
 
     def revoke(self, tenant: str, key_id: str, *, at: datetime | None = None) -> None:
         """End a key now, or at a moment to come."""
         self._store.revoke_key(tenant, key_id, at=at)
-
-
-def is_about(fact: Fact, subject: str | None, predicate: str | None) -> bool:
-    """Whether a fact has this subject and predicate; with both, however they are written."""
-    if subject is not None and predicate is not None:
-        return fact.topic == topic_of(subject, predicate)
-    return subject in (None, fact.subject) and predicate in (None, fact.predicate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -116,14 +116,17 @@ class Runtime:
         if first is not None:
             first.wake()
 
-    def waiting(self) -> dict[str, int]:
-        """How many jobs of each kind wait or run, of all users, and how many are dead."""
+    def waiting(self, of_user: Mapping[str, int] | None = None) -> dict[str, int]:
+        """How many jobs of each kind wait or run, and how many are dead: all, or a user's own."""
         kinds: dict[str, tuple[str, ...]] = {name: (name,) for name in KINDS}
         if self.embedder is not None:
             kinds["vectors"] = embedding_kinds(self.embedder.name)[1:]
+        if of_user is not None:
+            every = {**kinds, "dead": ("dead",)}
+            return {name: sum(of_user.get(kind, 0) for kind in every[name]) for name in every}
         counts = {name: self.store.backlog(names) for name, names in kinds.items()}
-        every = [kind for names in kinds.values() for kind in names]
-        return {**counts, "dead": self.store.backlog(every, dead=True)}
+        names = [kind for names in kinds.values() for kind in names]
+        return {**counts, "dead": self.store.backlog(names, dead=True)}
 
     def catch_up(self, timeout_s: float | None) -> int:
         """Wait until no job is left but dead ones, or the time is over; return how many are."""

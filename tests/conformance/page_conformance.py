@@ -71,7 +71,7 @@ class PageConformance:
             (
                 store.articles(whole),
                 lambda limit, after: store.articles(whole, limit=limit, after=after),
-                lambda card: (card.uri, card.title, card.id),
+                lambda card: (card.created_at, card.id),
             ),
             (
                 store.jobs(whole),

@@ -111,7 +111,9 @@ class ViewConformance:
         store.apply(scope, [Supersede(old_id=munich.id, record=berlin, at=MARCH, reason="moved")])
 
         def home(at: datetime) -> list[str]:
-            found = store.facts(scope, topic=munich.topic, valid_at=at)
+            found = store.facts(
+                scope, subject=munich.subject, predicate=munich.predicate, valid_at=at
+            )
             return [fact.object for fact in found]
 
         assert home(JUNE) == ["Berlin"]

@@ -219,13 +219,13 @@ def test_a_reader_is_told_when_the_message_is_forgotten(api: Api) -> None:
 
 def test_following_ends_when_the_reader_leaves(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     polls: list[float] = []
-    get_messages = Messages.get
+    text_from = Messages.text_from
 
-    def counted(*args: Any) -> Any:
+    def counted(*args: Any, **named: Any) -> Any:
         polls.append(time.monotonic())
-        return get_messages(*args)
+        return text_from(*args, **named)
 
-    monkeypatch.setattr(Messages, "get", counted)
+    monkeypatch.setattr(Messages, "text_from", counted)
     id_ = begin(api, "half", session="s11")
     with (
         httpx.Client(base_url=api.url, headers=api.ada.headers) as client,

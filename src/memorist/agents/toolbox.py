@@ -279,7 +279,7 @@ class Toolbox:
         user, session = self.for_user(user_id)._user, self._session(session_id)
         window = replace(self.window, keep_last=0) if force_update else self.window
         made = self.memory.compress(user=user, session=session, window=window)
-        newest = next(iter(self.memory.summaries(user=user, session=session)), None)
+        newest = next(iter(self.memory.summaries(user=user, session=session, limit=1)), None)
         if made is not None:
             why = made.fell_back
         else:

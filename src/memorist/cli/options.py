@@ -100,8 +100,8 @@ def catch_up(memory: Memory, user: str) -> None:
 
 
 def _waiting(memory: Memory, user: str) -> int:
-    jobs = memory.jobs.list(user=user, dead=False)
-    return sum(job.kind in ("embed", "derive") for job in jobs)
+    waiting = memory.jobs.waiting(user=user)
+    return waiting["embed"] + waiting["derive"]
 
 
 def read_stdin() -> str:

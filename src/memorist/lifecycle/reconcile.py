@@ -371,8 +371,12 @@ def neighbours_of(
     store: Store, home: Scope, candidate: Candidate, texts: Sequence[str] = ()
 ) -> Neighbours:
     """What a candidate is compared with: similar memories, and facts of its topics."""
-    topics = {topic_of(claim.subject, claim.predicate) for claim in candidate.claims}
-    facts = [fact for topic in sorted(topics) for fact in store.facts(home, topic=topic)]
+    topics = {topic_of(claim.subject, claim.predicate): claim for claim in candidate.claims}
+    facts = [
+        fact
+        for _, claim in sorted(topics.items(), key=lambda pair: pair[0])
+        for fact in store.facts(home, subject=claim.subject, predicate=claim.predicate)
+    ]
     items = similar_memories(store, home, candidate.text)
     return Neighbours(items=items, facts=facts, texts=texts)
 

@@ -35,6 +35,7 @@ UNSET: Any = object()  # the default of parameters for which None would be a mis
 Source = Literal["system", "user", "assistant", "tool", "import", "web"]
 """Where a message came from; a memory inherits the least trusted of its sources."""
 _BY_TRUST: tuple[Source, ...] = ("web", "tool", "import", "assistant", "user", "system")
+PART_CHARS = 65_536  # of a growing message that are read at once
 MAX_ATTEMPTS = 5
 Content = str | dict[str, Any] | list[Any] | None
 
@@ -381,6 +382,17 @@ class LogEntry(NamedTuple):
     session_id: str
     source: str
     message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A part of what a message says, and how long it is in all; `version` changes as it does."""
+
+    session_id: str
+    text: str
+    chars: int
+    unfinished: bool
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

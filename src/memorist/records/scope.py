@@ -81,6 +81,12 @@ def session_hash(session_id: str) -> str:
     return hashlib.sha256(session_id.encode()).hexdigest()[:32]
 
 
+def tenant_hash(tenant: str) -> str:
+    """A short key for a tenant, however long its name."""
+    _check_id(tenant, "tenant")
+    return hashlib.sha256(tenant.encode()).hexdigest()[:32]
+
+
 def _check_id(value: object, field_name: str) -> None:
     text = check_text(value, field_name, ScopeError)
     if len(text) * 4 > MAX_ID_BYTES and len(text.encode()) > MAX_ID_BYTES:

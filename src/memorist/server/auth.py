@@ -160,9 +160,11 @@ class Keys:
         self._keys.put(record)
         return NewKey(record, text)
 
-    def of(self, tenant: str) -> list[ApiKey]:
+    def of(
+        self, tenant: str, *, limit: int | None = None, after: tuple[datetime, str] | None = None
+    ) -> list[ApiKey]:
         """The keys of a tenant, oldest first."""
-        return self._keys.list(tenant)
+        return self._keys.list(tenant, limit=limit, after=after)
 
     def revoke(self, tenant: str, key_id: str) -> None:
         """Revoke a key at once."""

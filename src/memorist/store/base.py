@@ -107,7 +107,8 @@ class Store:
     history = reads(log.history)
     following = reads(log.following)
     find = reads(log.find)
-    revisions = reads(log.revisions)
+    text_from = reads(log.text_from, snapshot=True)
+    revisions = reads(log.revisions, snapshot=True)
     _revise = writes(log.revise)
     _unseen = reads(log.unseen, snapshot=True)
     _growth = reads(log.growth, snapshot=True)
@@ -166,6 +167,7 @@ class Store:
     users = all_owners(jobs.users)
     spend = all_owners(jobs.spend)
     spent = all_owners(jobs.spent)
+    waiting_jobs = reads(jobs.waiting_jobs)
     jobs = reads(jobs.list_jobs)
 
     # API keys
@@ -241,9 +243,12 @@ class Store:
         """Whether there is an API key of any tenant, even a revoked one."""
         return self._engine.read("", self._dated(keys.has_keys))
 
-    def keys(self, tenant: str) -> list[ApiKey]:
+    def keys(
+        self, tenant: str, *, limit: int | None = None, after: tuple[datetime, str] | None = None
+    ) -> list[ApiKey]:
         """The API keys of a tenant, oldest first."""
-        return self._engine.read("", self._dated(keys.list_keys, tenant))
+        work = self._dated(keys.list_keys, tenant, limit=limit, after=after)
+        return self._engine.read("", work)
 
     def scrub(self) -> str:
         """Remove deleted bytes from the files; say what remains, if anything."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from datetime import datetime
 
 from memorist.errors import ConflictError
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult, Summary
@@ -14,10 +15,9 @@ from memorist.store.engine import Db
 from memorist.store.indexing import Piece, index_pieces, index_view
 from memorist.store.jobs import enqueue, finish
 from memorist.store.log import add_owner, ensure_session, following
-from memorist.store.rows import ALL, ARTICLE, SUMMARY
+from memorist.store.rows import ALL, ARTICLE, END, SUMMARY, check_count, dated_page
 
 MAX_TITLE = 1_000  # characters of a title that each chunk of its article is found by
-LAST_VERSION = 2**31 - 1
 
 
 def note(db: Db, scope: Scope, *, version: int | None = None) -> Note | None:
@@ -31,15 +31,17 @@ def note(db: Db, scope: Scope, *, version: int | None = None) -> Note | None:
 
 
 def note_versions(
-    db: Db, scope: Scope, *, limit: int | None = None, before: int | None = None
+    db: Db,
+    scope: Scope,
+    *,
+    limit: int | None = None,
+    before: int | None = None,
+    max_bytes: int | None = None,
 ) -> list[Note]:
     """The versions of the note, newest first, those before a version if one is given."""
-    page = {
-        "least": 0,
-        "before": LAST_VERSION if before is None else before,
-        "limit": ALL if limit is None else limit,
-    }
-    return _notes(db, scope, "note_versions", page)
+    newest = min(check_count(before, "before"), ALL)
+    page = {"least": 0, "before": newest, "limit": check_count(limit, "limit")}
+    return _notes(db, scope, "note_versions", page, max_bytes)
 
 
 def write_note(db: Db, scope: Scope, text: str, *, base_version: int) -> Note:
@@ -68,8 +70,10 @@ def write_note(db: Db, scope: Scope, text: str, *, base_version: int) -> Note:
     return Note(id=id_, scope=scope, version=version, text=text, created_at=created_at)
 
 
-def _notes(db: Db, scope: Scope, query: str, page: dict[str, int]) -> list[Note]:
-    rows = db.rows(query, owner=scope.owner, agent=scope.agent or "", **page)
+def _notes(
+    db: Db, scope: Scope, query: str, page: dict[str, int], max_bytes: int | None = None
+) -> list[Note]:
+    rows = db.page(query, max_bytes, owner=scope.owner, agent=scope.agent or "", **page)
     return [
         Note(id=id_, scope=scope, version=version, text=text, created_at=from_micros(at))
         for id_, version, text, at in rows
@@ -78,14 +82,27 @@ def _notes(db: Db, scope: Scope, query: str, page: dict[str, int]) -> list[Note]
 
 def summary(db: Db, scope: Scope, *, least: int | None = None) -> Summary | None:
     """The summary of the most messages; with `least`, of the fewest that take so many tokens."""
-    query = "summaries" if least is None else "least_summary"
-    row = db.row(query, **scope.columns(), limit=1, least=least)
+    query = "summaries" if least is None else "oldest_summaries"
+    row = db.row(query, **scope.columns(), limit=1, least=least, before=END, after=-1)
     return None if row is None else SUMMARY.record(row, scope=scope)
 
 
-def summaries(db: Db, scope: Scope) -> list[Summary]:
-    """Every summary of the session, newest first."""
-    rows = db.rows("summaries", **scope.columns(), limit=ALL)
+def summaries(
+    db: Db,
+    scope: Scope,
+    *,
+    limit: int | None = None,
+    after: int | None = None,
+    oldest_first: bool = False,
+    max_bytes: int | None = None,
+) -> list[Summary]:
+    """The summaries of the session, newest first; `after` is a summary's `last_seq`."""
+    named = {**scope.columns(), "limit": check_count(limit, "limit")}
+    if oldest_first:
+        place = check_count(after, "after", -1)
+        rows = db.page("oldest_summaries", max_bytes, **named, after=place, least=0)
+    else:
+        rows = db.page("summaries", max_bytes, **named, before=check_count(after, "after", END))
     return [SUMMARY.record(row, scope=scope) for row in rows]
 
 
@@ -116,12 +133,16 @@ def write_summary(
 
 
 def articles(
-    db: Db, scope: Scope, *, limit: int | None = None, after: tuple[str, str, str] | None = None
+    db: Db,
+    scope: Scope,
+    *,
+    limit: int | None = None,
+    after: tuple[datetime, str] | None = None,
+    max_bytes: int | None = None,
 ) -> list[ArticleInfo]:
-    """The articles without their texts, by uri, title and id; `after` is those of the last one."""
-    uri, title, id_ = ("", "", "") if after is None else after
-    page = {"limit": ALL if limit is None else limit, "uri": uri, "title": title, "id": id_}
-    rows = db.rows("articles", owner=scope.owner, agent=scope.agent, **page)
+    """The articles without their texts, oldest first; `after` is one's `created_at` and id."""
+    named = {"owner": scope.owner, "agent": scope.agent, **dated_page(limit, after)}
+    rows = db.page("articles", max_bytes, **named)
     return [ARTICLE.record(row) for row in rows]
 
 

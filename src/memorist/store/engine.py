@@ -33,6 +33,9 @@ class Db(Protocol):
     def row(self, query: str, **values: Any) -> Row | None:
         """The first row, if there is one."""
 
+    def page(self, query: str, max_bytes: int | None, **values: Any) -> list[Row]:
+        """The first rows that take about so many bytes, one at least; without a limit, all."""
+
     def run(self, query: str, **values: Any) -> int:
         """Run a change and return how many rows it touched."""
 

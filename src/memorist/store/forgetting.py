@@ -13,6 +13,7 @@ from memorist.records.scope import Scope
 from memorist.records.values import check_each, to_micros
 from memorist.store.engine import Db
 from memorist.store.jobs import enqueue
+from memorist.store.log import message_places
 from memorist.store.rows import dated_page
 from memorist.store.views import records, restore
 
@@ -32,7 +33,7 @@ def forget(
     """
     check_each("what to forget", message_id, record_id, source)
     if message_id is not None:
-        rows = db.rows("messages_by_id", **scope.columns(), ids=[message_id])
+        rows = message_places(db, scope, message_id)
         if not rows:
             raise NotFoundError("no message with this id in this scope")
         gone = _forget_some(db, scope, [(seq, message_id) for seq, *_ in rows])

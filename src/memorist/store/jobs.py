@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 from memorist.errors import LeaseLostError, MemoristError, NotFoundError
 from memorist.forks import EXIT_SECONDS, ProcessPart, fork_safe
 from memorist.records.message import Job, retry_delay_seconds
-from memorist.records.scope import Scope
+from memorist.records.scope import Scope, tenant_hash
 from memorist.records.values import check_each, from_micros, new_id
 from memorist.store.engine import Db
-from memorist.store.rows import ALL, Row
+from memorist.store.rows import Row, check_count
 
 if TYPE_CHECKING:
     from memorist.store.base import Store
@@ -154,8 +154,13 @@ def list_jobs(
 ) -> list[Job]:
     """The jobs in the scope by rising id: waiting, dead, or both; `after` is a job's id."""
     wanted = None if dead is None else int(dead)
-    page = {"limit": ALL if limit is None else limit, "after": 0 if after is None else after}
+    page = {"limit": check_count(limit, "limit"), "after": check_count(after, "after", 0)}
     return [_job(row) for row in db.rows("jobs_in_scope", **scope.columns(), **page, dead=wanted)]
+
+
+def waiting_jobs(db: Db, scope: Scope) -> dict[str, int]:
+    """How many jobs of each kind wait or run for this user; under "dead", were given up."""
+    return dict(db.rows("waiting_of_owner", owner=scope.owner))
 
 
 def retry(db: Db, scope: Scope, job_id: int) -> None:
@@ -180,10 +185,15 @@ def _job(row: Row) -> Job:
     )
 
 
-def users(db: Db, *, after: Scope | None = None, limit: int = 1_000) -> list[Scope]:
-    """The users of all tenants, in an order of their own; `after` is the last one of a page."""
-    last = "0" * 32 if after is None else after.owner
-    rows = db.rows("users", after=last, limit=limit)
+def users(
+    db: Db, *, after: Scope | None = None, limit: int = 1_000, tenant: str | None = None
+) -> list[Scope]:
+    """Users of one tenant or all, in an order of their own; `after` is the last one of a page."""
+    page = {"after": "0" * 32 if after is None else after.owner, "limit": limit}
+    if tenant is None:
+        rows = db.rows("users", **page)
+    else:
+        rows = db.rows("users_of_tenant", **page, tenant_hash=tenant_hash(tenant))
     return [Scope(tenant=tenant, user=user) for tenant, user in rows]
 
 

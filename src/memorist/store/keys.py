@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from datetime import datetime
 
 from memorist.errors import ConflictError, NotFoundError
-from memorist.records.scope import ApiKey, Scope
+from memorist.records.scope import ApiKey, tenant_hash
 from memorist.records.values import check_each, check_moment, to_micros
 from memorist.store.engine import Db
-from memorist.store.rows import API_KEY
+from memorist.store.rows import API_KEY, dated_page
 
 IDENTITY = ("tenant", "user", "digest")
 
 
 def put_key(db: Db, key: ApiKey) -> None:
     """Store a new key; one that is stored already is left as it is."""
-    added = db.run("add_key", tenant_hash=_hash(key.tenant), **API_KEY.row(key))
+    added = db.run("add_key", tenant_hash=tenant_hash(key.tenant), **API_KEY.row(key))
     stored = key if added else read_key(db, key.id)
     if stored is None or any(getattr(stored, it) != getattr(key, it) for it in IDENTITY):
         raise ConflictError("another key has this id; make a new one")
@@ -35,23 +34,21 @@ def has_keys(db: Db) -> bool:
     return bool(exists)
 
 
-def list_keys(db: Db, tenant: str) -> list[ApiKey]:
-    """The keys of a tenant, oldest first."""
-    return [API_KEY.record(row) for row in db.rows("keys", tenant_hash=_hash(tenant))]
+def list_keys(
+    db: Db, tenant: str, *, limit: int | None = None, after: tuple[datetime, str] | None = None
+) -> list[ApiKey]:
+    """The keys of a tenant, oldest first; `after` is a key's `created_at` and id."""
+    rows = db.rows("keys", tenant_hash=tenant_hash(tenant), **dated_page(limit, after))
+    return [API_KEY.record(row) for row in rows]
 
 
 def revoke_key(db: Db, tenant: str, key_id: str, *, at: datetime | None = None) -> None:
     """End a key of the tenant, now or at a later moment; one that ended earlier stays so."""
     check_each("key_id", key_id)
-    named = {"tenant_hash": _hash(tenant), "id": key_id}
+    named = {"tenant_hash": tenant_hash(tenant), "id": key_id}
     if at is None:
         ended = db.run("revoke_key", **named, now=db.now)
     else:
         ended = db.run("expire_key", **named, at=to_micros(check_moment(at, "at")))
     if not ended:
         raise NotFoundError("no key with this id in this tenant")
-
-
-def _hash(tenant: str) -> str:
-    """A short key for a tenant, however long its name."""
-    return hashlib.sha256(Scope(tenant=tenant, user="").tenant.encode()).hexdigest()[:32]

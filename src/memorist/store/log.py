@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from memorist.errors import ConflictError, InvalidError, NotFoundError, ScopeError
-from memorist.records.message import Appended, LogEntry, Message, Session, Source, source_of
-from memorist.records.scope import Scope
+from memorist.errors import ConflictError, NotFoundError, ScopeError
+from memorist.records.message import (
+    PART_CHARS,
+    Appended,
+    LogEntry,
+    Message,
+    Session,
+    Source,
+    TextPart,
+    source_of,
+)
+from memorist.records.scope import Scope, tenant_hash
 from memorist.records.values import PASSAGES_PER_MESSAGE, check_each, from_micros, new_id
 from memorist.store.engine import Db
 from memorist.store.indexing import Preparation, PreparedMessage, index_messages, traits_of
 from memorist.store.jobs import enqueue
-from memorist.store.rows import END, Row, dated_page
+from memorist.store.rows import ALL, END, Row, check_count, dated_page
 
 MOST_IN_JOB = 100  # messages
 
 
 def add_owner(db: Db, scope: Scope) -> None:
     """Note that this user exists, unless that is known."""
-    db.run("add_owner", owner=scope.owner, tenant=scope.tenant, user_id=scope.user, now=db.now)
+    tenant = {"tenant_hash": tenant_hash(scope.tenant), "tenant": scope.tenant}
+    db.run("add_owner", owner=scope.owner, **tenant, user_id=scope.user, now=db.now)
 
 
 def ensure_session(
@@ -85,10 +97,17 @@ def active(db: Db, scope: Scope) -> Session | None:
 
 
 def list_sessions(
-    db: Db, scope: Scope, *, limit: int | None = None, after: tuple[datetime, str] | None = None
+    db: Db,
+    scope: Scope,
+    *,
+    limit: int | None = None,
+    after: tuple[datetime, str] | None = None,
+    newest_first: bool = False,
 ) -> list[Session]:
-    """The sessions in the scope, oldest first; `after` is a session's `created_at` and id."""
-    rows = db.rows("sessions_in_scope", **scope.columns(), **dated_page(limit, after))
+    """The sessions in the scope by age; `after` is a session's `created_at` and id."""
+    query = "newest_sessions" if newest_first else "sessions_in_scope"
+    page = dated_page(limit, after, newest_first=newest_first)
+    rows = db.rows(query, **scope.columns(), **page)
     return [
         Session(
             scope=Scope(user=scope.user, tenant=scope.tenant, agent=agent, session=session_id),
@@ -177,20 +196,22 @@ def history(
     before: int | None = None,
     after: int | None = None,
     role: str | None = None,
+    max_bytes: int | None = None,
 ) -> list[LogEntry]:
-    """The `last` messages in the scope, oldest first; `before` and `after` are exclusive seqs."""
-    if last is not None and (not isinstance(last, int) or last < 0):
-        raise InvalidError("last must be a number, and not negative")
+    """The `last` messages in the scope, oldest first; `before` and `after` are exclusive seqs.
+
+    With `max_bytes`, the newest of them that take about so many bytes, one at least.
+    """
     check_each("role", role)
     bounds = {
-        "last": END if last is None else min(last, END),  # no log is longer
-        "before": END if before is None else min(before, END),
-        "after": -1 if after is None else min(after, END),
+        "last": check_count(last, "last"),
+        "before": check_count(before, "before", END),
+        "after": check_count(after, "after", -1),
     }
     if scope.session is not None and role is None:
-        rows = db.rows("session_history", **scope.columns(), **bounds)
+        rows = db.page("session_history", max_bytes, **scope.columns(), **bounds)
         return _entries(db, reversed(rows), scope.session)
-    rows = db.rows("history", **scope.columns(), role=role, **bounds)
+    rows = db.page("history", max_bytes, **scope.columns(), role=role, **bounds)
     return _entries(db, reversed(rows))
 
 
@@ -200,10 +221,46 @@ def following(db: Db, scope: Scope, *, after: int, limit: int) -> list[LogEntry]
     return _entries(db, rows, scope.session or "")
 
 
-def find(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]:
-    """The messages with these ids in the scope, in log order."""
+def find(
+    db: Db, scope: Scope, message_ids: Sequence[str], *, limit: int | None = None
+) -> list[LogEntry]:
+    """The messages with these ids in the scope, in log order: all, or the first `limit`."""
     check_each("message_id", *message_ids)
-    return _entries(db, db.rows("messages_by_id", **scope.columns(), ids=list(message_ids)))
+    named = {"ids": list(message_ids), "limit": check_count(limit, "limit")}
+    return _entries(db, db.rows("messages_by_id", **scope.columns(), **named))
+
+
+def text_from(
+    db: Db, scope: Scope, message_id: str, start: int, *, known: TextPart | None = None
+) -> TextPart | None:
+    """What a message says from a position on, up to `PART_CHARS`; None where there is no message.
+
+    Nothing is read of a message that is as long as it is `known` to be.
+    """
+    check_each("message_id", message_id)
+    places = message_places(db, scope, message_id, limit=2)
+    if not places:
+        return None
+    if len(places) > 1:
+        raise ConflictError("several sessions have a message with this id; name the session")
+    seq, session_id, version = places[0]
+    if known is not None and known.version == version and start >= known.chars:
+        return replace(known, text="")
+    named = {"owner": scope.owner, "seq": seq}
+    row = db.row("message_part", **named, start=min(start, ALL - 1), most=PART_CHARS)
+    if row is None:
+        return None
+    chars, text, stored = row
+    more: Any = None
+    with suppress(ValueError):  # another program may have written anything
+        more = json.loads(stored or "null")
+    if chars is None or not isinstance(more, dict) or "content" in more:  # it is not plain text
+        [row] = db.rows("messages_by_seq", owner=scope.owner, seqs=[seq])
+        message = db.unpack(row)
+        whole = message.content if isinstance(message.content, str) else ""
+        chars, text, more = len(whole), whole[start : start + PART_CHARS], vars(message)
+    unfinished = bool(more.get("unfinished"))
+    return TextPart(session_id, text, chars, unfinished=unfinished, version=version)
 
 
 def revise(db: Db, scope: Scope, prepared: PreparedMessage) -> None:
@@ -278,13 +335,31 @@ def append_text(
     return True
 
 
-def revisions(db: Db, scope: Scope, message_id: str) -> list[Message]:
-    """The earlier versions of a message, oldest first."""
+def revisions(
+    db: Db,
+    scope: Scope,
+    message_id: str,
+    *,
+    limit: int | None = None,
+    after: int | None = None,
+    max_bytes: int | None = None,
+) -> list[Message]:
+    """The earlier versions of a message, oldest first; `after` is how many came before the page."""
     check_each("message_id", message_id)
-    if not find(db, scope, [message_id]):
+    named = {"limit": check_count(limit, "limit"), "after": check_count(after, "after", 0)}
+    places = message_places(db, scope, message_id)
+    if not places:
         raise NotFoundError("no message with this id in this scope")
-    rows = db.rows("revisions", **scope.columns(), message_id=message_id)
+    if len(places) > 1 and (limit, after, max_bytes) != (None, None, None):
+        raise ConflictError("several sessions have a message with this id; name the session")
+    seqs = [seq for seq, *_ in places]
+    rows = db.page("revisions", max_bytes, owner=scope.owner, seqs=seqs, **named)
     return [db.unpack(row) for row in rows]
+
+
+def message_places(db: Db, scope: Scope, message_id: str, *, limit: int = ALL) -> list[Row]:
+    """The seq, session and version of each message with this id in the scope."""
+    return db.rows("message_places", **scope.columns(), message_id=message_id, limit=limit)
 
 
 def _only(db: Db, scope: Scope, message_id: str) -> LogEntry:

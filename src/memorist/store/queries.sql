@@ -6,15 +6,22 @@ SELECT key, agent_name, created_at FROM sessions
 WHERE owner = :owner AND session_hash = :session_hash
 
 -- name: add_owner
-INSERT INTO owners (owner, tenant, user_id, created_at)
-VALUES (:owner, :tenant, :user_id, :now) ON CONFLICT DO NOTHING
+INSERT INTO owners (owner, tenant_hash, tenant, user_id, created_at)
+VALUES (:owner, :tenant_hash, :tenant, :user_id, :now) ON CONFLICT DO NOTHING
 
--- name: sessions_in_scope
+-- name: @session_in_scope
 SELECT key, session_id, agent_name, created_at FROM sessions
-WHERE owner = :owner AND (created_at, session_id) > (:after_at, :after_id)
+WHERE owner = :owner
   AND (CAST(:agent AS TEXT) IS NULL OR agent_name = :agent)
   AND (CAST(:session_hash AS TEXT) IS NULL OR session_hash = :session_hash)
+
+-- name: sessions_in_scope
+@session_in_scope AND (created_at, session_id) > (:after_at, :after_id)
 ORDER BY created_at, session_id LIMIT :limit
+
+-- name: newest_sessions
+@session_in_scope AND (created_at, session_id) < (:after_at, :after_id)
+ORDER BY created_at DESC, session_id DESC LIMIT :limit
 
 -- name: active_session
 SELECT active_session_id FROM user_agent_active_sessions
@@ -59,26 +66,36 @@ JOIN sessions s ON s.owner = m.owner AND s.key = m.session_id
 WHERE m.owner = :owner AND m.message_id IN (:ids*)
   AND (CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent)
   AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
-ORDER BY m.id
+ORDER BY m.id LIMIT :limit
+
+-- Where the messages with an id are, and what changes when one is rewritten.
+-- name: message_places
+SELECT m.id, s.session_id, @message_version FROM chat_message_history m
+JOIN sessions s ON s.owner = m.owner AND s.key = m.session_id
+WHERE m.owner = :owner AND m.message_id = :message_id
+  AND (CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent)
+  AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
+ORDER BY m.id LIMIT :limit
 
 -- name: messages_by_seq
 SELECT @message, s.session_id FROM chat_message_history m
 JOIN sessions s ON s.owner = m.owner AND s.key = m.session_id
 WHERE m.owner = :owner AND m.id IN (:seqs*)
 
+-- name: @next_revision
+(SELECT coalesce(max(r.number), 0) + 1 FROM message_revisions r
+ WHERE r.owner = m.owner AND r.message = m.id)
+
 -- name: keep_revision
-INSERT INTO message_revisions (owner, message, replaced_at, @kept)
-SELECT m.owner, m.id, :now, @kept FROM chat_message_history m
+INSERT INTO message_revisions (owner, message, number, replaced_at, @kept)
+SELECT m.owner, m.id, @next_revision, :now, @kept FROM chat_message_history m
 WHERE m.owner = :owner AND m.id = :seq
 
 -- name: revisions
 SELECT @revised FROM message_revisions r
 JOIN chat_message_history m ON m.owner = r.owner AND m.id = r.message
-JOIN sessions s ON s.owner = m.owner AND s.key = m.session_id
-WHERE r.owner = :owner AND m.message_id = :message_id
-  AND (CAST(:agent AS TEXT) IS NULL OR s.agent_name = :agent)
-  AND (CAST(:session_hash AS TEXT) IS NULL OR s.session_hash = :session_hash)
-ORDER BY r.message, r.id
+WHERE r.owner = :owner AND r.message IN (:seqs*) AND r.number > :after
+ORDER BY r.message, r.number LIMIT :limit
 
 -- name: @of_seq
 BETWEEN CAST(:seq AS BIGINT) * @per_message AND CAST(:seq AS BIGINT) * @per_message + @per_message - 1
@@ -224,18 +241,32 @@ WHERE i.owner = :owner AND (i.created_at, i.id) > (:after_at, :after_id)
 ORDER BY i.created_at, i.id LIMIT :limit
 
 -- The moments are compared as `Fact.holds` does.
--- name: facts
-SELECT id, agent_name, session_id, @fact FROM facts f
-WHERE f.owner = :owner AND (f.known_from, f.id) > (:after_at, :after_id)
+-- name: @fact_page
+(f.known_from, f.id) > (:after_at, :after_id)
   AND (CAST(:agent AS TEXT) IS NULL OR f.agent_name IN ('', :agent))
   AND (CAST(:session_id AS TEXT) IS NULL OR f.session_id = :session_id)
-  AND (CAST(:topic AS TEXT) IS NULL OR f.topic = :topic)
   AND CASE WHEN CAST(:known_at AS BIGINT) IS NULL THEN f.known_to IS NULL
     ELSE f.known_from <= :known_at AND (f.known_to IS NULL OR f.known_to > :known_at) END
   AND (CAST(:valid_at AS BIGINT) IS NULL OR (
     (f.valid_from IS NULL OR f.valid_from <= :valid_at)
     AND (f.valid_to IS NULL OR f.valid_to > :valid_at OR f.ended_at > CAST(:known_at AS BIGINT))))
 ORDER BY f.known_from, f.id LIMIT :limit
+
+-- Subject and predicate have queries of their own: SQLite plans a statement once, whatever is null.
+-- name: @facts
+SELECT id, agent_name, session_id, @fact FROM facts f WHERE f.owner = :owner
+
+-- name: facts
+@facts AND @fact_page
+
+-- name: facts_by_topic
+@facts AND f.topic = :topic AND @fact_page
+
+-- name: facts_by_subject
+@facts AND f.subject_start = substr(:subject, 1, 200) AND f.subject = :subject AND @fact_page
+
+-- name: facts_by_predicate
+@facts AND f.predicate_start = substr(:predicate, 1, 200) AND f.predicate = :predicate AND @fact_page
 
 -- name: view_texts
 SELECT id, text FROM memory_items
@@ -255,14 +286,14 @@ DELETE FROM passages WHERE owner = :owner AND view_id IN (:ids*)
 
 -- name: summaries
 SELECT @summary FROM summaries WHERE owner = :owner
-  AND session_id = @session_key
+  AND session_id = @session_key AND last_seq < :before
 ORDER BY last_seq DESC LIMIT :limit
 
--- The one that stands for so many tokens at least, and for no more than it must.
--- name: least_summary
+-- Those that stand for so many tokens at least.
+-- name: oldest_summaries
 SELECT @summary FROM summaries WHERE owner = :owner AND tokens_before >= :least
-  AND session_id = @session_key
-ORDER BY last_seq LIMIT 1
+  AND session_id = @session_key AND last_seq > :after
+ORDER BY last_seq LIMIT :limit
 
 -- Looked for from the newest on: it nearly always is that one.
 -- name: last_seq_of_summary
@@ -554,6 +585,10 @@ WHERE owner = :owner AND embedder <> :embedder AND prepared = 1
 -- name: backlog
 SELECT count(*) FROM jobs WHERE kind IN (:kinds*) AND dead = 0
 
+-- name: waiting_of_owner
+SELECT CASE WHEN dead = 1 THEN 'dead' ELSE kind END, count(*) FROM jobs
+WHERE owner = :owner GROUP BY 1
+
 -- name: buried
 SELECT count(*) FROM jobs WHERE kind IN (:kinds*) AND dead = 1
 
@@ -646,7 +681,8 @@ WHERE id = :id
 
 -- name: keys
 SELECT @api_key FROM api_keys
-WHERE tenant_hash = :tenant_hash ORDER BY created_at, id
+WHERE tenant_hash = :tenant_hash AND (created_at, id) > (:after_at, :after_id)
+ORDER BY created_at, id LIMIT :limit
 
 -- name: has_keys
 SELECT EXISTS (SELECT 1 FROM api_keys)
@@ -662,6 +698,10 @@ WHERE tenant_hash = :tenant_hash AND id = :id
 
 -- name: users
 SELECT tenant, user_id FROM owners WHERE owner > :after ORDER BY owner LIMIT :limit
+
+-- name: users_of_tenant
+SELECT tenant, user_id FROM owners WHERE tenant_hash = :tenant_hash AND owner > :after
+ORDER BY owner LIMIT :limit
 
 -- name: memory_of_fact
 SELECT memory FROM facts WHERE owner = :owner AND id = :id
@@ -680,8 +720,8 @@ SELECT id FROM facts WHERE owner = :owner AND memory = :id
 -- name: articles
 SELECT @article FROM articles a
 WHERE a.owner = :owner AND (CAST(:agent AS TEXT) IS NULL OR a.agent_name IN ('', :agent))
-  AND (a.uri, a.title, a.id) > (:uri, :title, :id)
-ORDER BY a.uri, a.title, a.id LIMIT :limit
+  AND (a.created_at, a.id) > (:after_at, :after_id)
+ORDER BY a.created_at, a.id LIMIT :limit
 
 -- name: articles_by_id
 SELECT a.id, a.agent_name, a.title, a.uri, a.created_at, a.text FROM articles a

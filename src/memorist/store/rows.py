@@ -84,12 +84,23 @@ ALL = 2**31 - 1  # rows: more than any list has
 END = 2**62  # after any seq or moment that can be stored
 
 
-def dated_page(limit: int | None, after: tuple[datetime, str] | None) -> dict[str, Any]:
+def check_count(count: int | None, name: str, default: int = ALL) -> int:
+    """A number of rows, or the place of one in a list; `default` where none is given."""
+    if count is None:
+        return default
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise InvalidError(f"{name} must be a whole number, and not negative")
+    return min(count, END)
+
+
+def dated_page(
+    limit: int | None, after: tuple[datetime, str] | None, *, newest_first: bool = False
+) -> dict[str, Any]:
     """The values that cut a page of a list that is ordered by a moment and an id."""
-    rows = ALL if limit is None else limit
+    rows = check_count(limit, "limit")
     match after:
         case None:
-            return {"limit": rows, "after_at": -END, "after_id": ""}
+            return {"limit": rows, "after_at": END if newest_first else -END, "after_id": ""}
         case (datetime() as moment, str(id_)):
             return {"limit": rows, "after_at": to_micros(moment), "after_id": id_}
     raise InvalidError("after must be the moment and the id of the last item before the page")

@@ -19,6 +19,7 @@ from memorist.records.memories import (
     Restore,
     Retract,
     Supersede,
+    topic_of,
 )
 from memorist.records.message import Job
 from memorist.records.scope import Scope
@@ -71,13 +72,14 @@ def items(
     current: bool = True,
     limit: int | None = None,
     after: tuple[datetime, str] | None = None,
+    max_bytes: int | None = None,
 ) -> list[MemoryItem]:
     """The memories in the scope, oldest first; with `current`, those neither ended nor expired.
 
     `after` is the `created_at` and id of the last memory of the page before.
     """
-    page = dated_page(limit, after)
-    rows = db.rows("items", **scope.columns(), **page, current=int(current), now=db.now)
+    named = {**scope.columns(), **dated_page(limit, after), "current": int(current)}
+    rows = db.page("items", max_bytes, **named, now=db.now)
     return _records(db, scope, MEMORY_ITEM, rows)
 
 
@@ -108,20 +110,30 @@ def facts(
     db: Db,
     scope: Scope,
     *,
-    topic: str | None = None,
+    subject: str | None = None,
+    predicate: str | None = None,
     valid_at: datetime | None = None,
     known_at: datetime | None = None,
     limit: int | None = None,
     after: tuple[datetime, str] | None = None,
+    max_bytes: int | None = None,
 ) -> list[Fact]:
     """The facts in the scope that were true at one moment, as known at another, as learnt.
 
-    `after` is the `known_from` and id of the last fact of the page before.
+    With both a subject and a predicate, however these are written. `after` is the `known_from`
+    and id of the last fact of the page before.
     """
+    check_each("subject", subject)
+    check_each("predicate", predicate)
+    query, about = "facts", {"subject": subject, "predicate": predicate}
+    if subject is not None and predicate is not None:
+        query, about = "facts_by_topic", {"topic": topic_of(subject, predicate)}
+    elif subject is not None or predicate is not None:
+        query = "facts_by_predicate" if subject is None else "facts_by_subject"
     asked = {"valid_at": valid_at, "known_at": known_at}
     moments = {name: at and to_micros(at) for name, at in asked.items()}
-    page = dated_page(limit, after)
-    rows = db.rows("facts", **scope.columns(), **page, **moments, topic=topic)
+    named = {**scope.columns(), **dated_page(limit, after), **moments, **about}
+    rows = db.page(query, max_bytes, **named)
     return _records(db, scope, FACT, rows)
 
 

@@ -80,7 +80,8 @@ class Library:
 
     def articles(self) -> list[ArticleInfo]:
         """All articles without their texts, by uri and title."""
-        return self._memory.articles.list(self.scope)
+        articles = self._memory.articles.list(self.scope)
+        return sorted(articles, key=lambda card: (card.uri, card.title, card.id))
 
     def get(self, id: str) -> Article:
         """An article with its text."""

@@ -298,7 +298,7 @@ class Summarizer(JobRunner):
 
     def improve(self, scope: Scope) -> Compression | None:
         """Have the model write the newest summary anew, if that was made without it."""
-        summaries = self._store.summaries(scope)
+        summaries = self._store.summaries(scope, limit=2)
         if not summaries or self._model is None or summaries[0].made_by != EXTRACTIVE:
             return None
         newest, previous = summaries[0], summaries[1] if len(summaries) > 1 else None

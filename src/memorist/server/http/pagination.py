@@ -13,6 +13,7 @@ from memorist.operations import make_cursor, read_cursor
 from memorist.server.http.schemas import CursorQuery
 
 T = TypeVar("T")
+MAX_BATCH = 64  # items that are read at once
 MAX_PAGE_BYTES = 8 * 1024 * 1024  # exceeded only by a single item that is larger
 
 
@@ -29,34 +30,26 @@ def keyset_page(
     key: Callable[[Any], tuple[Any, ...]] = lambda item: (item.created_at, item.id),
     *,
     kinds: tuple[type, ...] = (datetime, str),
-    keep: Callable[[T], bool] = lambda _: True,
+    big: bool = True,
 ) -> Page[T]:
-    """A page that the database cuts: `read` gives `limit` items `after` a sort key of `kinds`."""
+    """A page that the database cuts: `read` gives `limit` items `after` a sort key of `kinds`.
+
+    A batch of items that may be `big` ends at `max_bytes` too.
+    """
+    bound = {"max_bytes": MAX_PAGE_BYTES} if big else {}
 
     def items(after: tuple[Any, ...] | None) -> Iterator[T]:
-        while True:
-            batch = read(limit=query.limit + 1, after=after)
-            yield from filter(keep, batch)
-            if len(batch) <= query.limit:
+        left = query.limit + 1
+        while left > 0:
+            size = min(left, MAX_BATCH)
+            batch = read(limit=size, after=after, **bound)
+            yield from batch
+            if not batch or (len(batch) < size and not big):
                 return
-            after = key(batch[-1])
+            left, after = left - len(batch), key(batch[-1])
 
     taken, more = take_page(items(read_cursor(query.cursor, *kinds)), query.limit)
     return Page(items=taken, next=make_cursor(key(taken[-1])) if more else None)
-
-
-def page_of(items: Sequence[T], query: CursorQuery, key: Callable[[T], Any]) -> Page[T]:
-    """A page of a short list, sorted by a key that is a text."""
-    after = read_cursor(query.cursor, str)
-    ordered = sorted(items, key=key)
-    rest = ordered if after is None else [item for item in ordered if key(item) > after[0]]
-    taken, more = take_page(rest, query.limit)
-    return Page(items=taken, next=make_cursor([key(taken[-1])]) if more else None)
-
-
-def by_time(item: Any) -> str:
-    """The key of items that are listed oldest first."""
-    return f"{item.created_at.isoformat()} {item.id}"
 
 
 def take_page(items: Iterable[T], limit: int) -> tuple[list[T], bool]:

@@ -37,6 +37,7 @@ ShelfName = Annotated[str | None, Field(description="A shared shelf, not the use
 PageSize = Annotated[
     int, Field(ge=1, le=MAX_PAGE, description="How many items at most; fewer where they are long.")
 ]
+NewestFirst = Annotated[bool, Field(description="From the newest back.")]
 ModelName = Annotated[str, Field(max_length=200, description="Whose tokens are counted.")]
 Scrub = Annotated[bool, Field(description="Remove the bytes from the files too.")]
 

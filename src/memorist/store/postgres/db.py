@@ -41,6 +41,13 @@ QUERIES = {
     for name, sql in load_queries("postgres", r"= ANY(:\1)").items()
 }
 
+_SIZED = """SELECT * FROM (
+  SELECT listed.*, coalesce(sum(octet_length(listed::text)) OVER (
+    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
+  FROM ({}
+  ) AS listed) AS sized
+WHERE bytes_before < %(max_bytes)s"""
+
 
 class PostgresDb:
     """Named queries on one connection."""
@@ -60,6 +67,13 @@ class PostgresDb:
 
     def row(self, query: str, **values: Any) -> Row | None:
         return self._connection.execute(QUERIES[query], values).fetchone()
+
+    def page(self, query: str, max_bytes: int | None, **values: Any) -> list[Row]:
+        if max_bytes is None:
+            return self.rows(query, **values)
+        sql = _SIZED.format(QUERIES[query])
+        rows = self._connection.execute(sql, {**values, "max_bytes": max_bytes}).fetchall()
+        return [row[:-1] for row in rows]
 
     def run(self, query: str, **values: Any) -> int:
         return self._connection.execute(QUERIES[query], values).rowcount

@@ -5,9 +5,21 @@ m.id, m.source, m.message_id, m.role,
 (extract(epoch FROM m.created_at) * 1000000)::bigint, m.message
 
 -- name: keep_revision
-INSERT INTO message_revisions (owner, message, replaced_at, role, created_at, body)
-SELECT m.owner, m.id, :now, m.role, m.created_at, m.message FROM chat_message_history m
+INSERT INTO message_revisions (owner, message, number, replaced_at, role, created_at, body)
+SELECT m.owner, m.id, @next_revision, :now, m.role, m.created_at, m.message FROM chat_message_history m
 WHERE m.owner = :owner AND m.id = :seq
+
+-- name: @message_version
+m.xmin::text
+
+-- name: message_part
+SELECT length(said), substr(said, CAST(:start AS integer) + 1, :most),
+  CASE WHEN octet_length(ours) < 4096 THEN ours END
+FROM (
+  SELECT m.message #>> '{data,additional_kwargs,memorist}' AS ours,
+    CASE WHEN jsonb_typeof(m.message #> '{data,content}') = 'string'
+      THEN m.message #>> '{data,content}' END AS said
+  FROM chat_message_history m WHERE m.owner = :owner AND m.id = :seq) AS parts
 
 -- name: @revised
 m.id, m.source, m.message_id, r.role,

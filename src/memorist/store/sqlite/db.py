@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
@@ -61,6 +62,17 @@ class SqliteDb:
     def row(self, query: str, **values: Any) -> Row | None:
         rows = self._run(query, values).fetchall()  # all: else the statement would stay open
         return rows[0] if rows else None
+
+    def page(self, query: str, max_bytes: int | None, **values: Any) -> list[Row]:
+        if max_bytes is None:
+            return self.rows(query, **values)
+        rows, size = list[Row](), 0
+        cursor = self._run(query, values)
+        while size < max_bytes and (row := next(cursor, None)) is not None:
+            rows.append(row)
+            size += sum(map(sys.getsizeof, row))
+        cursor.close()
+        return rows
 
     def run(self, query: str, **values: Any) -> int:
         self._run(query, values)

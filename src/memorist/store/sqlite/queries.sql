@@ -6,6 +6,14 @@ m.id, m.source, m.message_id, m.role, m.created_at, m.content, m.extras
 -- name: @kept
 role, created_at, content, extras
 
+-- name: @message_version
+coalesce(octet_length(m.content), -1) || ' ' || coalesce(octet_length(m.extras), 0)
+
+-- name: message_part
+SELECT length(m.content), substr(m.content, CAST(:start AS INTEGER) + 1, :most),
+  CASE WHEN m.extras IS NULL THEN '{}' WHEN octet_length(m.extras) < 4096 THEN m.extras END
+FROM chat_message_history m WHERE m.id = :seq AND m.owner = :owner
+
 -- name: @revised
 m.id, m.source, m.message_id, r.role, r.created_at, r.content, r.extras
 

@@ -16,7 +16,7 @@ from memorist.records.query import Recall
 from memorist.records.values import check_json
 from memorist.server.http import schemas
 from memorist.server.http.openapi import AT, MESSAGE_ID, SESSION
-from memorist.server.http.pagination import Page, page_of
+from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routes.documents import library_of
 from memorist.server.http.routing import CurrentCaller, FromQuery, operation
 
@@ -80,10 +80,11 @@ class CompressBody(WindowBody):
     session: str = Field(examples=[SESSION.id])
 
 
-class SummariesQuery(schemas.CursorQuery, schemas.UserRequest):
+class SummariesQuery(schemas.AgentPageQuery):
     """A page of a session's summaries."""
 
     session: str = Field(description="Of which session.", examples=[SESSION.id])
+    oldest_first: bool = Field(True, description="In the order of the messages they reach to.")
 
 
 class ReceiptAnswer(BaseModel):
@@ -165,5 +166,12 @@ def compress(body: CompressBody, caller: CurrentCaller) -> Compression | None:
 @operation("list_summaries", example=_SUMMARY)
 def list_summaries(query: FromQuery[SummariesQuery], caller: CurrentCaller) -> Page[Summary]:
     """The summaries of a session, in the order of the messages that they reach to."""
-    summaries = caller.memory.summaries(**caller.place(query))
-    return page_of(summaries, query, lambda summary: f"{summary.last_seq:020} {summary.id}")
+    user, session, oldest_first = caller.user(query.user), query.session, query.oldest_first
+
+    def read(limit: int, after: tuple[int] | None, max_bytes: int) -> list[Summary]:
+        page = {"limit": limit, "after": after and after[0], "max_bytes": max_bytes}
+        return caller.memory.summaries(
+            user=user, session=session, **page, oldest_first=oldest_first
+        )
+
+    return keyset_page(read, query, lambda summary: (summary.last_seq,), kinds=(int,))

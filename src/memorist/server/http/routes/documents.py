@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import Header, Path
@@ -16,7 +17,7 @@ from memorist.records.query import Forgotten
 from memorist.records.values import now
 from memorist.server.http import schemas
 from memorist.server.http.openapi import ARTICLE_ID
-from memorist.server.http.pagination import Page, by_time, page_of
+from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routing import CurrentCaller, FromQuery, operation
 from memorist.views.library import Library
 
@@ -94,8 +95,13 @@ def write_notes(
 @operation("list_versions")
 def list_versions(query: FromQuery[schemas.AgentPageQuery], caller: CurrentCaller) -> Page[Note]:
     """Every version, newest first."""
-    versions = caller.memory.notes(**caller.place(query)).versions()
-    return page_of(versions, query, lambda note: f"{schemas.MAX_INT - note.version:010}")
+    scope = caller.scope(query)
+
+    def read(limit: int, after: tuple[int] | None, max_bytes: int) -> list[Note]:
+        page = {"limit": limit, "before": after and after[0], "max_bytes": max_bytes}
+        return caller.memory.note_versions.list(scope, **page)
+
+    return keyset_page(read, query, lambda note: (note.version,), kinds=(int,))
 
 
 @operation("manage_notes", example=EditResult(result="Appended.", version=2))
@@ -166,7 +172,8 @@ class Quotations(BaseModel):
 @operation("list_articles")
 def list_articles(query: FromQuery[ArticlesQuery], caller: CurrentCaller) -> Page[ArticleInfo]:
     """The articles, oldest first, without their texts."""
-    return page_of(library_of(caller, query).articles(), query, by_time)
+    scope = library_of(caller, query).scope
+    return keyset_page(partial(caller.memory.articles.list, scope), query)
 
 
 @operation("add_article", status_code=201, example=AddedArticle(id=ARTICLE_ID, change="added"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Annotated
 
 from fastapi import Path
@@ -16,7 +17,7 @@ from memorist.records.query import Forgotten
 from memorist.server.auth import Keys, NewKey
 from memorist.server.http import schemas
 from memorist.server.http.openapi import AT, MEMORY_ID, SESSION
-from memorist.server.http.pagination import Page, by_time, keyset_page, page_of
+from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routes.memories import ChangeReport, NamedChange
 from memorist.server.http.routing import CurrentCaller, FromQuery, operation
 
@@ -25,7 +26,6 @@ KEY_ID = "0123456789abcdef"
 Lifetime = Annotated[int, Field(ge=1, le=36_500)] | None
 Grace = Annotated[int, Field(ge=0, le=86_400 * 365)] | None
 KeyId = Annotated[str, Path(description="The key's id.", examples=[KEY_ID])]
-KINDS = ("embed", "vectors", "derive", "summarize")
 _JOB = Job(
     id=7, kind="derive", scope=SESSION.scope, first_seq=11, last_seq=12, attempts=5, run_at=AT
 )
@@ -77,7 +77,7 @@ def list_jobs(query: FromQuery[JobsQuery], caller: CurrentCaller) -> Page[Job]:
         last = after and after[0]
         return caller.memory.jobs.list(**place, dead=query.dead, limit=limit, after=last)
 
-    return keyset_page(read, query, lambda job: (job.id,), kinds=(int,))
+    return keyset_page(read, query, lambda job: (job.id,), kinds=(int,), big=False)
 
 
 @operation("retry_job", status_code=204)
@@ -91,12 +91,7 @@ def count_waiting(query: FromQuery[schemas.UserRequest], caller: CurrentCaller) 
     """How many jobs wait: the caller's own, or for an operator those of all users."""
     if query.user is None and caller.is_operator:
         return WaitingJobs(waiting=caller.memory.jobs.waiting())
-    embedder = caller.memory.embedder
-    vectors = "vectors" if embedder is None else f"vectors:{embedder.name}"
-    jobs = caller.memory.jobs.list(user=caller.user(query.user))
-    names = {vectors: "vectors"}
-    kinds = ["dead" if job.dead else names.get(job.kind, job.kind) for job in jobs]
-    return WaitingJobs(waiting={kind: kinds.count(kind) for kind in (*KINDS, "dead")})
+    return WaitingJobs(waiting=caller.memory.jobs.waiting(user=caller.user(query.user)))
 
 
 @operation("audit", example=Audit(memories=2, facts=1, findings=(_JUNK,)))
@@ -172,8 +167,8 @@ _ADDED = AddedKey(key=f"mk_{KEY_ID}_…", info=_INFO)
 @operation("list_keys", example=_INFO)
 def list_keys(query: FromQuery[schemas.CursorQuery], caller: CurrentCaller) -> Page[KeyInfo]:
     """The keys of the tenant, oldest first, with those that have expired or were revoked."""
-    keys = _keys(caller).of(caller.principal.tenant)
-    return page_of([KeyInfo.model_validate(key) for key in keys], query, by_time)
+    page = keyset_page(partial(_keys(caller).of, caller.principal.tenant), query, big=False)
+    return Page(items=[KeyInfo.model_validate(key) for key in page.items], next=page.next)
 
 
 @operation("add_key", status_code=201, example=_ADDED)

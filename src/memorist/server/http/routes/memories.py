@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Path
 from pydantic import AwareDatetime, BaseModel, Field
 
 from memorist.errors import InvalidError
-from memorist.namespaces import is_about
 from memorist.records.memories import Change, Fact, Kind, MemoryItem
 from memorist.records.message import Source
 from memorist.records.query import Forgotten
@@ -186,16 +185,12 @@ def list_facts(query: FromQuery[FactsQuery], caller: CurrentCaller) -> Page[Fact
     place, facts = caller.place(query), caller.memory.facts
     valid = _checked(query.valid or query.as_of, "valid")
     known = _checked(query.known or query.as_of, "known")
+    about: dict[str, Any] = {"subject": query.subject, "predicate": query.predicate}
     if query.always or valid or known:
-        read = partial(facts.as_of, **place, valid=valid, known=known)
+        read = partial(facts.as_of, **place, **about, valid=valid, known=known)
     else:
-        read = partial(facts.list, **place)
-    return keyset_page(
-        read,
-        query,
-        lambda fact: (fact.known_from, fact.id),
-        keep=lambda fact: is_about(fact, query.subject, query.predicate),
-    )
+        read = partial(facts.list, **place, **about)
+    return keyset_page(read, query, lambda fact: (fact.known_from, fact.id))
 
 
 def _checked(moment: datetime | None, name: str) -> datetime | None:

@@ -22,10 +22,9 @@ from memorist.records.scope import Scope
 from memorist.server.http import schemas
 from memorist.server.http.media_guard import check_content, check_structured_data
 from memorist.server.http.openapi import MESSAGE, MESSAGE_ID, SESSION, SESSION_ID
-from memorist.server.http.pagination import Page, keyset_page, page_of, take_page
+from memorist.server.http.pagination import MAX_BATCH, MAX_PAGE_BYTES, Page, keyset_page, take_page
 from memorist.server.http.routing import CurrentCaller, FromQuery, operation
 
-BATCH = 16
 MAX_FOLLOW_S = 300.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.25
 MessageId = Annotated[str, Path(description="The message's id.", examples=[MESSAGE_ID])]
@@ -95,10 +94,18 @@ def get_active_session(query: FromQuery[schemas.AgentRequest], caller: CurrentCa
     return session
 
 
+class SessionsQuery(schemas.SessionPageQuery):
+    """A page of sessions."""
+
+    newest_first: schemas.NewestFirst = False
+
+
 @operation("list_sessions")
-def list_sessions(query: FromQuery[schemas.AgentPageQuery], caller: CurrentCaller) -> Page[Session]:
+def list_sessions(query: FromQuery[SessionsQuery], caller: CurrentCaller) -> Page[Session]:
     """The user's sessions, oldest first."""
-    return keyset_page(partial(caller.memory.sessions, **caller.place(query)), query)
+    place = caller.place(query)
+    read = partial(caller.memory.sessions, **place, newest_first=query.newest_first)
+    return keyset_page(read, query, big=False)
 
 
 # Messages
@@ -194,7 +201,7 @@ def _remember(
     ids = [message.message_id for message in inputs if message.message_id is not None]
     if body.session is None and ids:
         # A retry goes to the session that holds it: another one may be active by now.
-        stored = caller.memory.messages.get(caller.scope(body), ids)
+        stored = caller.memory.messages.get(caller.scope(body), ids, limit=1)
         place["session"] = stored[0].session_id if stored else None
     return caller.memory.remember(messages, **place, source=body.source)
 
@@ -213,13 +220,15 @@ def _backwards(
 ) -> Iterator[LogEntry]:
     """The messages before a number in the log, newest first; read in batches, as some are long."""
     scope = caller.scope(query)
-    while True:
-        entries = caller.memory.messages.list(
-            scope, last=BATCH, before=before, after=query.after, role=query.role
-        )
+    while entries := caller.memory.messages.list(
+        scope,
+        last=min(query.limit + 1, MAX_BATCH),
+        before=before,
+        after=query.after,
+        role=query.role,
+        max_bytes=MAX_PAGE_BYTES,
+    ):
         yield from reversed(entries)
-        if len(entries) < BATCH:
-            return
         before = entries[0].seq
 
 
@@ -249,15 +258,19 @@ def list_revisions(
 ) -> Page[Message]:
     """What a message said before, oldest first."""
     scope = caller.scope(query)
-    _find(caller, scope, message_id)
-    numbered = list(enumerate(caller.memory.messages.revisions(scope, message_id)))
-    page = page_of(numbered, query, lambda revision: f"{revision[0]:010}")
+
+    def read(limit: int, after: tuple[int] | None, max_bytes: int) -> list[tuple[int, Message]]:
+        first, page = after[0] if after else 0, {"limit": limit, "max_bytes": max_bytes}
+        messages = caller.memory.messages.revisions(scope, message_id, **page, after=first)
+        return list(enumerate(messages, first + 1))
+
+    page = keyset_page(read, query, lambda revision: revision[:1], kinds=(int,))
     return Page(items=[message for _, message in page.items], next=page.next)
 
 
 def _find(caller: CurrentCaller, scope: Scope, message_id: str) -> LogEntry:
     """The one message with this id in the scope."""
-    entries = caller.memory.messages.get(scope, [message_id])
+    entries = caller.memory.messages.get(scope, [message_id], limit=2)
     if not entries:
         raise NotFoundError("no message with this id for this user")
     if len(entries) > 1:
@@ -340,8 +353,11 @@ async def _followed_scope(
 ) -> Scope:
     """Where the message is; raises NotFoundError before the stream begins."""
     scope = caller.scope(query)
-    await in_thread(_find, caller, scope, message_id)
-    return scope
+    end = schemas.MAX_INT  # past any text: nothing is read of it yet
+    part = await in_thread(caller.memory.messages.text_from, scope, message_id, end)
+    if part is None:
+        raise NotFoundError("no message with this id for this user")
+    return scope.within(session=part.session_id)
 
 
 @operation("follow_message", response_class=EventSourceResponse, responses={200: _FOLLOWED})
@@ -358,25 +374,27 @@ async def follow_message(
     `text` brings what was appended, and `finished`, `timeout` or `gone` is the last event. A
     client that reconnects sends Last-Event-ID, and gets what it has not seen.
     """
-    seen = query.at
+    seen, part = query.at, None
     if last_event_id is not None and last_event_id.isascii() and last_event_id.isdigit():
         seen = int(last_event_id)
     clock = asyncio.get_running_loop().time
     ends_at, pause_s = clock() + query.timeout_s, FIRST_PAUSE_S
     stopping: asyncio.Event = request.app.state.stopping
     while True:  # until the client disconnects; polling, so that no thread waits
-        entries = await in_thread(caller.memory.messages.get, scope, [message_id])
-        if not entries:
+        read = caller.memory.messages.text_from
+        part = await in_thread(read, scope, message_id, seen, known=part)
+        if part is None:
             yield ServerSentEvent(event="gone", data={})
             return
-        message = entries[0].message
-        text = message.content if isinstance(message.content, str) else ""
-        if len(text) > seen:
-            data = {"text": text[seen:], "at": seen}
-            yield ServerSentEvent(event="text", data=data, id=str(len(text)))
-            seen, ends_at, pause_s = len(text), clock() + query.timeout_s, FIRST_PAUSE_S
-        if not message.unfinished:
-            data = {"message_id": message.message_id, "chars": len(text)}
+        if part.text:
+            data = {"text": part.text, "at": seen}
+            seen += len(part.text)
+            yield ServerSentEvent(event="text", data=data, id=str(seen))
+            ends_at, pause_s = clock() + query.timeout_s, FIRST_PAUSE_S
+            if seen < part.chars:
+                continue
+        if not part.unfinished:
+            data = {"message_id": message_id, "chars": part.chars}
             yield ServerSentEvent(event="finished", data=data)
             return
         if stopping.is_set() or clock() >= ends_at:

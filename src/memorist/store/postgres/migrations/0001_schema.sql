@@ -5,11 +5,13 @@
 
 CREATE TABLE owners (
   owner uuid PRIMARY KEY,
+  tenant_hash text NOT NULL,
   tenant text NOT NULL,
   user_id text NOT NULL,
   created_at bigint NOT NULL,
   changes bigint NOT NULL DEFAULT 0
 );
+CREATE INDEX owners_by_tenant ON owners (tenant_hash, owner);
 
 -- Which owner a session's UUID belongs to, over all owners: `chat_message_history` is read and
 -- written by programs that know nothing but that UUID, so two users must never share one.
@@ -28,6 +30,7 @@ CREATE TABLE sessions (
   PRIMARY KEY (owner, session_hash)
 );
 CREATE UNIQUE INDEX sessions_by_key ON sessions (owner, key);
+CREATE INDEX sessions_by_age ON sessions (owner, created_at);
 
 CREATE TABLE user_agent_active_sessions (
   owner uuid NOT NULL,
@@ -88,14 +91,14 @@ CREATE INDEX messages_by_session ON chat_message_history (owner, session_id, id)
 CREATE UNIQUE INDEX messages_by_id ON chat_message_history (owner, message_id, session_id);
 
 CREATE TABLE message_revisions (
-  id bigint GENERATED ALWAYS AS IDENTITY,
   owner uuid NOT NULL,
   message bigint NOT NULL,
+  number integer NOT NULL,
   replaced_at bigint NOT NULL,
   role text NOT NULL,
   created_at timestamptz NOT NULL,
   body jsonb NOT NULL,
-  PRIMARY KEY (owner, message, id)
+  PRIMARY KEY (owner, message, number)
 );
 
 CREATE SEQUENCE view_passage_seq INCREMENT -1 MAXVALUE -1;
@@ -178,6 +181,9 @@ CREATE TABLE memory_items (
   reason text,
   PRIMARY KEY (owner, id)
 );
+CREATE INDEX memories_by_age ON memory_items (owner, created_at, id);
+CREATE INDEX memories_by_kind ON memory_items (owner, kind, created_at, id);
+CREATE INDEX memories_by_category ON memory_items (owner, category, created_at, id);
 
 CREATE TABLE facts (
   owner uuid NOT NULL,
@@ -199,9 +205,15 @@ CREATE TABLE facts (
   ended_at bigint,
   said_at bigint,
   memory text,
+  subject_start text GENERATED ALWAYS AS (substr(subject, 1, 200)) STORED,
+  predicate_start text GENERATED ALWAYS AS (substr(predicate, 1, 200)) STORED,
   PRIMARY KEY (owner, id)
 );
-CREATE INDEX facts_by_topic ON facts (owner, topic);
+CREATE INDEX facts_by_age ON facts (owner, known_from, id);
+CREATE INDEX facts_by_topic ON facts (owner, topic, known_from, id);
+CREATE INDEX facts_by_subject ON facts (owner, subject_start, known_from, id);
+CREATE INDEX facts_by_predicate ON facts (owner, predicate_start, known_from, id);
+CREATE INDEX facts_by_memory ON facts (owner, memory) WHERE memory IS NOT NULL;
 
 CREATE TABLE view_sources (
   owner uuid NOT NULL,
@@ -272,6 +284,7 @@ CREATE TABLE articles (
 );
 CREATE UNIQUE INDEX articles_by_uri ON articles (owner, agent_name, uri_hash);
 CREATE INDEX articles_by_digest ON articles (owner, digest);
+CREATE INDEX articles_by_age ON articles (owner, created_at, id);
 
 -- JSON is kept as text, since jsonb takes no NUL character; paths are ordered by code points.
 CREATE TABLE entries (
@@ -289,7 +302,7 @@ CREATE TABLE entries (
   PRIMARY KEY (owner, id)
 );
 CREATE INDEX entries_by_path ON entries (owner, path);
-CREATE INDEX entries_by_age ON entries (owner, updated_at);
+CREATE INDEX entries_by_age ON entries (owner, updated_at DESC, path);
 CREATE INDEX entries_by_end ON entries (owner, expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE jobs (
@@ -332,7 +345,7 @@ CREATE TABLE api_keys (
   expires_at bigint,
   revoked_at bigint
 );
-CREATE INDEX api_keys_by_tenant ON api_keys (tenant_hash, created_at);
+CREATE INDEX api_keys_by_tenant ON api_keys (tenant_hash, created_at, id);
 
 -- One row for each write a process has under way at a time. It changes with the write, so that
 -- a process that lost the answer to its COMMIT can tell whether it was done.

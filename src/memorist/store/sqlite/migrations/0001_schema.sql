@@ -6,11 +6,13 @@
 -- user's messages at once cannot both decide on the same past.
 CREATE TABLE owners (
   owner TEXT PRIMARY KEY,
+  tenant_hash TEXT NOT NULL,
   tenant TEXT NOT NULL,
   user_id TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   changes INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
+CREATE INDEX owners_by_tenant ON owners (tenant_hash, owner);
 
 CREATE TABLE sessions (
   key INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -21,6 +23,7 @@ CREATE TABLE sessions (
   created_at INTEGER NOT NULL,
   UNIQUE (owner, session_hash)
 );
+CREATE INDEX sessions_by_age ON sessions (owner, created_at, session_id);
 
 CREATE TABLE user_agent_active_sessions (
   owner TEXT NOT NULL,
@@ -47,17 +50,18 @@ CREATE TABLE chat_message_history (
 CREATE INDEX messages_by_session ON chat_message_history (session_id, id);
 CREATE UNIQUE INDEX messages_by_id ON chat_message_history (session_id, message_id);
 
+-- `number` counts the revisions of a message from 1.
 CREATE TABLE message_revisions (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
   owner TEXT NOT NULL,
   message INTEGER NOT NULL,
+  number INTEGER NOT NULL,
   replaced_at INTEGER NOT NULL,
   role TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   content TEXT,
   extras TEXT
 );
-CREATE INDEX revisions_by_message ON message_revisions (message, id);
+CREATE UNIQUE INDEX revisions_by_message ON message_revisions (message, number);
 
 -- What search works on: a span of a message or of a derived record. A message's passages have the
 -- ids from 1048576 times its own upward (records/values.py); those of derived records are negative.
@@ -140,8 +144,12 @@ CREATE TABLE memory_items (
   reason TEXT,
   PRIMARY KEY (owner, id)
 ) WITHOUT ROWID;
+CREATE INDEX memories_by_age ON memory_items (owner, created_at, id);
+CREATE INDEX memories_by_kind ON memory_items (owner, kind, created_at, id);
+CREATE INDEX memories_by_category ON memory_items (owner, category, created_at, id);
 
 -- `memory` is the id of the memory that states the fact; records/memories.py explains the moments.
+-- Facts are looked up by the beginnings of subject and predicate, as these may be long.
 CREATE TABLE facts (
   owner TEXT NOT NULL,
   id TEXT NOT NULL,
@@ -162,9 +170,15 @@ CREATE TABLE facts (
   ended_at INTEGER,
   said_at INTEGER,
   memory TEXT,
+  subject_start TEXT GENERATED ALWAYS AS (substr(subject, 1, 200)),
+  predicate_start TEXT GENERATED ALWAYS AS (substr(predicate, 1, 200)),
   PRIMARY KEY (owner, id)
 ) WITHOUT ROWID;
-CREATE INDEX facts_by_topic ON facts (owner, topic);
+CREATE INDEX facts_by_age ON facts (owner, known_from, id);
+CREATE INDEX facts_by_topic ON facts (owner, topic, known_from, id);
+CREATE INDEX facts_by_subject ON facts (owner, subject_start, known_from, id);
+CREATE INDEX facts_by_predicate ON facts (owner, predicate_start, known_from, id);
+CREATE INDEX facts_by_memory ON facts (owner, memory) WHERE memory IS NOT NULL;
 
 CREATE TABLE view_sources (
   owner TEXT NOT NULL,
@@ -240,6 +254,7 @@ CREATE TABLE articles (
 );
 CREATE UNIQUE INDEX articles_by_uri ON articles (owner, agent_name, uri_hash);
 CREATE INDEX articles_by_digest ON articles (owner, digest);
+CREATE INDEX articles_by_age ON articles (owner, created_at, id);
 
 -- JSON objects under a key in a namespace. `path` is the namespace, its labels joined by full stops;
 -- `key` and `value` are JSON; `text` is what search finds it by, in `pieces` passages; `ttl` is how
@@ -259,7 +274,7 @@ CREATE TABLE entries (
   PRIMARY KEY (owner, id)
 );
 CREATE INDEX entries_by_path ON entries (owner, path);
-CREATE INDEX entries_by_age ON entries (owner, updated_at);
+CREATE INDEX entries_by_age ON entries (owner, updated_at DESC, path, key);
 CREATE INDEX entries_by_end ON entries (owner, expires_at) WHERE expires_at IS NOT NULL;
 
 -- A claim moves `run_at` to the end of its lease: a job whose worker died comes back by itself.
@@ -303,7 +318,7 @@ CREATE TABLE api_keys (
   expires_at INTEGER,
   revoked_at INTEGER
 ) WITHOUT ROWID;
-CREATE INDEX api_keys_by_tenant ON api_keys (tenant_hash, created_at);
+CREATE INDEX api_keys_by_tenant ON api_keys (tenant_hash, created_at, id);
 
 -- The outermost ids that were deleted, so that no id is used twice.
 CREATE TABLE deleted_ids (seq INTEGER NOT NULL, view_passage INTEGER NOT NULL);
