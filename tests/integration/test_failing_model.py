@@ -95,6 +95,7 @@ def test_what_was_said_is_kept_and_thought_about_when_the_model_recovers(
         assert memory.memories.list(user="ada") == []
         errors = [job.error for job in memory.jobs.list(user="ada") if job.error]
         server.mode = "ok"
+        wait_for(memory, clock, 20)  # a bad answer may still be on its way
         for job in memory.jobs.list(user="ada", dead=True):
             memory.jobs.retry(job.id, user="ada")
         wait_for(memory, clock, 20)

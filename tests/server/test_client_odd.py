@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -19,6 +23,7 @@ from memorist import (
     RateLimitedError,
     StoreUnavailableError,
 )
+from memorist.providers import http
 from memorist.server.auth import Guard
 from memorist.server.http.app import Limits, build_app
 from tests.support.http_server import Served, serving
@@ -138,3 +143,77 @@ def test_what_is_wrong_with_a_question_is_told_as_at_hand(client: Client) -> Non
         client.history(user="ada", last=-1)
     with pytest.raises(InvalidError, match="must be a user's"):
         client.context(Message("assistant", "who?"), user="ada")
+
+
+class Cutting:
+    """A server that cuts its first answers off, and then answers as it should."""
+
+    BODY = b'{"items": [], "next": null}'
+
+    def __init__(self, *cuts: int, length: bool = True) -> None:
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+        head += f"Content-Length: {len(self.BODY)}\r\n".encode() * length
+        self._answer = head + b"Connection: close\r\n\r\n" + self.BODY
+        self._cuts = cuts
+        self.asked: list[bytes] = []
+
+    def __enter__(self) -> Self:
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._door.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+        return self
+
+    def _serve(self) -> None:
+        for cut in (*self._cuts, len(self._answer)):
+            with self._door.accept()[0] as line:
+                self.asked.append(line.recv(65_536).split(b" ")[0])
+                line.sendall(self._answer[:cut])
+
+    def __exit__(self, *_: object) -> None:
+        self._door.close()
+
+
+@pytest.mark.parametrize("cut", [0, 5, 12, 17, 30, 51, 60, 75, -27, -1])
+@pytest.mark.parametrize("length", [True, False])
+def test_an_answer_that_is_cut_off_anywhere_is_asked_for_again(cut: int, length: bool) -> None:
+    with Cutting(cut, length=length) as server, Client(server.url) as client:
+        assert client.facts.list(user="ada") == []
+        assert server.asked == [b"GET", b"GET"]
+
+
+def test_a_write_that_may_act_twice_is_not_sent_again() -> None:
+    with Cutting(60) as server, Client(server.url) as client:
+        with pytest.raises(StoreUnavailableError, match="BrokenAnswerError"):
+            client.facts.add("ada", "likes", "tea", user="ada")
+        assert server.asked == [b"POST"]
+
+
+def test_a_request_waits_for_a_server_that_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    with Cutting() as server, Client(server.url) as client:
+        connect = http._connect
+
+        def refuse(connection: HTTPConnection) -> None:
+            if sum(waits) < 3:
+                raise http.NotSentError("nobody listens")
+            connect(connection)
+
+        monkeypatch.setattr(http, "_connect", refuse)
+        monkeypatch.setattr("memorist.providers.http.time.sleep", waits.append)
+        with pytest.raises(KeyError):  # the answer is that of another operation
+            client.facts.add("ada", "likes", "tea", user="ada")
+        assert server.asked == [b"POST"], "it was not sent before"
+        assert 3 <= sum(waits) < 5
+
+
+def test_a_forked_child_does_not_read_its_parents_answers() -> None:
+    with Cutting() as server, Client(server.url) as client:
+        pool = client._runtime.api.connection  # type: ignore[attr-defined]
+        idle = HTTPConnection("127.0.0.1", 1)
+        pool._idle.append(idle)
+        child = os.fork()
+        if not child:
+            os._exit(len(pool._idle))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert pool._idle == [idle]

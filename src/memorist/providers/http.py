@@ -37,8 +37,10 @@ from memorist.forks import ProcessPart
 from memorist.records.values import check_text
 
 ATTEMPTS = 4
-FIRST_WAIT_S = 0.2  # doubled by each attempt
-LONGEST_WAIT_S = 30.0
+RESTART_ATTEMPTS = 6  # over more than 3 s, in which a Memorist server restarts
+FIRST_WAIT_S = 0.2  # doubled by each attempt, up to
+LONGEST_BACKOFF_S = 1.0
+LONGEST_WAIT_S = 30.0  # that a server may ask for
 MAX_BYTES = 64_000_000
 MAX_SERVER_BYTES = 256_000_000
 CHUNK_BYTES = 65_536
@@ -77,6 +79,10 @@ class BrokenAnswerError(ConnectionError):
     """An answer that began and did not end as it should."""
 
 
+class NotSentError(ConnectionError):
+    """There was no connection, so that the request was not sent."""
+
+
 class NotHereError(ConfigError, AttributeError):
     """The operation needs the database and is not offered over HTTP."""
 
@@ -93,6 +99,7 @@ class HttpAnswer(NamedTuple):
     status: int
     json: Any
     retry_after_s: float | None
+    media_type: str = ""
 
 
 class HttpPool(ProcessPart):
@@ -141,9 +148,11 @@ class HttpPool(ProcessPart):
         if connection.sock is not None:
             connection.sock.settimeout(connection.timeout)
         try:
+            if connection.sock is None:
+                _connect(connection)
             connection.request(method, target, body, headers)
             reply = connection.getresponse()
-            data = self._read(reply, ends_at)
+            value = _parse(reply, self._read(reply, ends_at))
         except BaseException:  # also an interrupt: the rest would answer the next request
             connection.close()
             self.close()  # the server may have closed the other connections with this one
@@ -152,11 +161,8 @@ class HttpPool(ProcessPart):
             connection.close()
         else:
             self._idle.append(connection)
-        try:
-            value = None if reply.status == 204 else json.loads(data)
-        except (ValueError, RecursionError):
-            value = _NO_JSON
-        return HttpAnswer(reply.status, value, retry_after(reply.headers))
+        media_type = reply.headers.get("Content-Type", "")
+        return HttpAnswer(reply.status, value, retry_after(reply.headers), media_type)
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -221,11 +227,11 @@ class Endpoint(HttpPool):
         def attempt() -> object:
             try:
                 ends_at = time.monotonic() + (timeout_s or self._timeout_s)
-                status, answer, wait_s = self.send("POST", self._path, data, ends_at)
+                status, answer, wait_s, _ = self.send("POST", self._path, data, ends_at)
             except BrokenAnswerError as error:
                 raise TransientError(ProviderError(f"{failed}: {error}")) from None
             except _NETWORK_ERRORS as error:
-                reason = f"{type(error).__name__}; is it running?"
+                reason = f"{type(error.__cause__ or error).__name__}; is it running?"
                 raise TransientError(ProviderError(f"{failed}: {reason}")) from None
             if 200 <= status < 300:
                 if answer is _NO_JSON:
@@ -260,7 +266,8 @@ class Connection(HttpPool):
     ) -> Any:
         """The server's answer; a request is sent again only where it cannot act twice.
 
-        Reads cannot, nor can writes that are `idempotent`, as they name their ids.
+        Reads cannot, nor can writes that are `idempotent`, as they name their ids; and a request
+        for which there was no connection did not act.
         """
         target = self._path.rstrip("/") + path + _query_string(query or {})
         # A lone surrogate, which UTF-8 cannot hold, is escaped here and refused by the server.
@@ -273,10 +280,13 @@ class Connection(HttpPool):
         def attempt() -> Any:
             try:
                 answer = self.send(method, target, data, ends_at)
+                if answer.json is _NO_JSON and "json" in answer.media_type:
+                    raise BrokenAnswerError("the answer was cut off")
             except _NETWORK_ERRORS as error:
-                reason = type(error).__name__
+                reason = type(error.__cause__ or error).__name__
                 away = StoreUnavailableError(f"{self} does not answer ({reason}); is it running?")
-                raise (TransientError(away) if repeatable else away) from None
+                is_safe = repeatable or isinstance(error, NotSentError)
+                raise (TransientError(away) if is_safe else away) from None
             if answer.status < 300 and answer.json is not _NO_JSON:
                 return answer.json
             failure, busy = _server_error(answer), answer.status == 503 or _is_gateway(answer)
@@ -284,7 +294,7 @@ class Connection(HttpPool):
                 raise TransientError(failure, answer.retry_after_s)
             raise failure
 
-        return _retry(attempt, ATTEMPTS, ends_at)
+        return _retry(attempt, RESTART_ATTEMPTS, ends_at)
 
 
 def _retry(attempt: Callable[[], T], attempts: int, ends_at: float = math.inf) -> T:
@@ -298,7 +308,7 @@ def _retry(attempt: Callable[[], T], attempts: int, ends_at: float = math.inf) -
             if not left or time.monotonic() + pause_s > ends_at:
                 raise failure.error from None
         time.sleep(min(pause_s, LONGEST_WAIT_S))
-        wait_s *= 2
+        wait_s = min(wait_s * 2, LONGEST_BACKOFF_S)
     raise ValueError("attempts must be at least 1")
 
 
@@ -347,6 +357,26 @@ def _proxy_headers(proxy: SplitResult) -> dict[str, str]:
         return {}
     login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
     return {"Proxy-Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
+
+
+def _connect(connection: http.client.HTTPConnection) -> None:
+    try:
+        connection.connect()
+    except OSError as error:
+        raise NotSentError("there is no connection") from error
+
+
+def _parse(reply: http.client.HTTPResponse, data: bytes) -> Any:
+    """An answer's JSON, `_NO_JSON` or None; raises BrokenAnswerError if it was cut off.
+
+    One that ends among its headers looks like a whole one without a length.
+    """
+    try:
+        return None if reply.status == 204 else json.loads(data)
+    except (ValueError, RecursionError):
+        if "Content-Length" in reply.headers or "Transfer-Encoding" in reply.headers:
+            return _NO_JSON
+        raise BrokenAnswerError("the answer was cut off") from None
 
 
 def _is_closed(connection: http.client.HTTPConnection) -> bool:
