@@ -8,8 +8,9 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import NamedTuple
 
-from memorist.language.lexicon import codes_of, lines_of, plain
+from memorist.language.lexicon import codes_of, lines_of, plain, whole_words
 from memorist.language.text import data
+from memorist.patterns import Pattern, PatternSet, escape
 
 MONTHS = (
     "January February March April May June July August September October November December"
@@ -44,8 +45,11 @@ def resolve(text: str, moment: datetime, lean: int = 0) -> DateSpan | None:
 def find_dates(text: str, moment: datetime, lean: int = 0) -> list[DateSpan]:
     """Every date that a text names, in order."""
     start = plain(text[:_LOOK_AT_CHARS])
-    forms = (form for code in codes_of(start) for form in _forms(code))
-    spans = [span for form in forms for span in _spans(form, start, moment, lean)]
+    spans: list[DateSpan] = []
+    for code in codes_of(start):
+        forms, form_set = _forms(code)
+        for number in form_set.numbers(start):
+            spans += _spans(forms[number], start, moment, lean)
     spans.sort(key=lambda span: (span.place[0], -span.place[1]))
     longest: list[DateSpan] = []
     for span in spans:  # the longest of those that overlap: "3 May 2020", not "May 2020"
@@ -63,14 +67,15 @@ def time_asked_about(question: str, now: datetime) -> tuple[datetime, datetime] 
 
 
 class _Form(NamedTuple):
-    pattern: re.Pattern[str]
+    pattern: Pattern
     means: str
     words: Mapping[str, Mapping[str, int]]  # by the group of the pattern
 
 
 def _spans(form: _Form, text: str, moment: datetime, lean: int) -> Iterator[DateSpan]:
     for match in form.pattern.finditer(text):
-        groups = {name: value for name, value in match.groupdict().items() if value}
+        parts = match.groupdict().items()
+        groups = {name: value for name, value in parts if value and name != "span"}
         numbers = {name: _number(value, form.words.get(name, {})) for name, value in groups.items()}
         try:
             if span := _meant(form.means, numbers, moment.date(), lean):
@@ -84,11 +89,11 @@ def _number(word: str, words: Mapping[str, int]) -> int:
 
 
 @cache
-def _forms(code: str) -> list[_Form]:
-    """The ways in which a language writes dates."""
+def _forms(code: str) -> tuple[list[_Form], PatternSet]:
+    """The ways in which a language writes dates, and the set of their patterns."""
     rules = data(code, "rules")
     written = rules["dates"]
-    forms = [_Form(re.compile(rf"(?<![\w-]){_ISO}(?![\w-])"), "date", {})]
+    forms = [_Form(Pattern(rf"(?<![\w-]){_ISO}(?![\w-])"), "date", {})]
     words = {
         "month": _numbered(written["months"], first=1),
         "weekday": _numbered(written["weekdays"], first=0),
@@ -107,9 +112,9 @@ def _forms(code: str) -> list[_Form]:
     for means, patterns in written["forms"].items():
         for pattern in lines_of(patterns):
             filled = _PART.sub(lambda part: parts[part[1]], plain(pattern))
-            edged = rf"(?<!\w)(?:{filled})(?!\w)" if rules.get("spaced", True) else filled
-            forms.append(_Form(re.compile(edged, re.IGNORECASE), means, words))
-    return forms
+            edged = whole_words(f"(?P<span>{filled})") if rules.get("spaced", True) else filled
+            forms.append(_Form(Pattern(edged, ignore_case=True), means, words))
+    return forms, PatternSet(form.pattern for form in forms)
 
 
 def _numbered(lines: list[str], first: int) -> dict[str, int]:
@@ -122,7 +127,7 @@ def _numbered(lines: list[str], first: int) -> dict[str, int]:
 
 
 def _either(words: Mapping[str, int]) -> str:
-    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+    return "|".join(sorted(map(escape, words), key=len, reverse=True))
 
 
 def _meant(means: str, parts: Mapping[str, int], today: date, lean: int) -> _Found | None:

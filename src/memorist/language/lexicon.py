@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any
 
 from memorist.language.text import LANGUAGES, data, stop_words
+from memorist.patterns import Pattern, PatternSet, escape
 
 CATEGORIES = ("error_patterns", "code_context", "solutions", "user_preferences")
 
@@ -31,13 +32,15 @@ _WORD = re.compile(r"[^\W\d_]+")
 # that what is found in the plain text can be cut out of the text as it was written.
 _PLAIN = str.maketrans("’‘ʼ`\u00a0\u202fёЁáàâéèêíìóòôúùûñÁÉÍÓÚÑ", "''''  еЕaaaeeeiiooouuunAEIOUN")
 _NO_END = r",;:.!?…()\[\]{}<>\"«»„“”\n。，！？；：、（）“”「」《》—–\ufffc"
-_EDGE = r"(?:(?<!\w)|(?!\w))"  # anywhere but inside a word
+# The edge of a word. A Latin word may stand between ideographs, which have no spaces.
+_EDGE = r"\W|[\u3400-\u9fff]"
+_STEPS = ")]}*+?.$"  # what the end of a pattern may be, other than a letter or a mark
 _PART = re.compile(r"\{([a-z_]+)\}")
 _SLOT = re.compile(r"(?<!\?P)<([a-z]+)>")
 # A full stop inside a word is part of it: "Node.js", "3.5".
-_DOT = r"[.:](?=\w)|(?<=\bSt)\.|(?<=\bDr)\."
-_PHRASE = rf"(?:[^\s{_NO_END}](?:[^{_NO_END}]|{_DOT}){{0,79}})"
-_LISTED = rf"(?:[^\s{_NO_END}](?:[^{_NO_END}]|{_DOT}|[,、，]){{0,119}})"
+_DOT = rf"\b(?:St|Dr)\.|[.:][^\s{_NO_END}]"
+_PHRASE = rf"(?:(?:{_DOT}|[^\s{_NO_END}])(?:{_DOT}|[^{_NO_END}])*)"
+_LISTED = rf"(?:(?:{_DOT}|[^\s{_NO_END}])(?:{_DOT}|[^{_NO_END}]|[,、，])*)"
 _NAME = (
     r"(?-i:[A-ZÄÖÜА-ЯЁ][\w'.-]*(?: (?:[a-z]{2,3} )?[A-ZÄÖÜА-ЯЁ][\w'-]+){0,2}|[\u3400-\u9fff]{1,8})"
 )
@@ -48,7 +51,7 @@ class Rule:
     """A pattern of statements worth keeping, and the claim they make, if any."""
 
     group: str
-    pattern: re.Pattern[str]
+    pattern: Pattern
     predicate: str | None = None
     object: str | None = None
     ends: bool = False
@@ -64,15 +67,16 @@ class Language:
     code: str
     spaced: bool
     abbreviations: frozenset[str]
-    articles: re.Pattern[str]
-    stops: re.Pattern[str]
-    places: re.Pattern[str]
-    joins: re.Pattern[str]
+    articles: Pattern
+    stops: Pattern
+    places: Pattern
+    joins: Pattern
     nothing: frozenset[str]
     relations: Mapping[str, str]
     favourites: Mapping[str, str]
-    cues: Mapping[str, re.Pattern[str]]
+    cues: Mapping[str, Pattern]
     rules: tuple[Rule, ...]
+    rule_set: PatternSet
 
     def objects_of(self, phrase: str, *, several: bool = False, place: bool = False) -> list[str]:
         """The things that a phrase names, cut short and clean: one or, with `several`, each.
@@ -121,28 +125,31 @@ def language(code: str) -> Language:
     relations = _names(written["relations"])
     parts["relation"] = _any(sorted(relations, key=len, reverse=True))
 
-    def pattern(*entries: str) -> re.Pattern[str]:
+    def pattern(*entries: str, whole: bool = spaced) -> Pattern:
         filled = (_filled(line, parts) for lines in entries for line in lines_of(lines))
-        return _compiled(_any(filled), spaced)
+        return _compiled(_any(map(whole_words, filled) if whole else filled))
 
     space = r"\s+" if spaced else ""
     join = f"(?:{written['joins']}){space}"
     cues = {name: pattern(lines) for name, lines in written["cues"].items()}
+    cues["pauses"] = pattern(written["cues"]["pauses"], whole=False)
     plain_negations = data(code, "words")["negations"].replace(" ", "\n")
     cues["negations"] = pattern(plain_negations, written["cues"]["negations"])
+    rules = tuple(_rules(written["rules"], parts, spaced))
     return Language(
         code=code,
         spaced=spaced,
         abbreviations=frozenset(written["abbreviations"].split()),
-        articles=re.compile(written["articles"], re.IGNORECASE),
+        articles=Pattern(written["articles"], ignore_case=True),
         stops=pattern(written["stops"]),
         places=pattern(written["stops"], written["places"]),
-        joins=re.compile(rf"\s*[,，、]\s*(?:{join})?|{space}{join}", re.IGNORECASE),
+        joins=Pattern(rf"\s*[,，、]\s*(?:{join})?|{space}{join}", ignore_case=True),
         nothing=frozenset(written["nothing"].split()),
         relations=relations,
         favourites=_names(written["favourites"]),
         cues=cues,
-        rules=tuple(_rules(written["rules"], parts, spaced)),
+        rules=rules,
+        rule_set=PatternSet(rule.pattern for rule in rules),
     )
 
 
@@ -166,55 +173,67 @@ def codes_of(text: str) -> list[str]:
 def category_of(text: str) -> str | None:
     """The first category, in order of precedence, that a text has a keyword of."""
     start = plain(text[:_LOOK_AT_CHARS])
-    return next((name for name in CATEGORIES if _keywords(name).search(start)), None)
+    return next((CATEGORIES[number] for number in _keywords().numbers(start)), None)
 
 
 def tags_of(text: str) -> tuple[str, ...]:
     """The technologies and topics that a text names, in order."""
     start = plain(text[:_LOOK_AT_CHARS])
-    names, pattern = _topics()
-    tags = dict.fromkeys(names[str(match.lastgroup)] for match in pattern.finditer(start))
-    return tuple(tags)[:_MOST_TAGS]
+    names, patterns, pattern_set = _topics()
+    tags: dict[tuple[int, int], str] = {}  # by their place: a word stands for one topic
+    for number in pattern_set.numbers(start):
+        if match := patterns[number].search(start):
+            tags.setdefault(match.span(), names[number])
+    return tuple(dict.fromkeys(tags[place] for place in sorted(tags)))[:_MOST_TAGS]
 
 
-def _compiled(pattern: str, spaced: bool) -> re.Pattern[str]:
-    """A compiled pattern, which may not begin or end inside a word of a language with spaces."""
+def whole_words(pattern: str) -> str:
+    """The pattern between the edges of words, unless it begins or ends with a space or a mark."""
+    first, last = pattern[0], pattern[-1]
+    is_mark = not last.isalnum() and (last not in _STEPS or pattern[-2:-1] == "\\")
+    start = "" if first in " ,/¿" else f"(?:^|{_EDGE})"
+    return f"{start}(?:{pattern}){'' if is_mark else f'(?:{_EDGE}|$)'}"
+
+
+def _compiled(pattern: str) -> Pattern:
     time.sleep(0.0001)  # there are hundreds: other threads get a turn in between
-    return re.compile(rf"{_EDGE}(?:{pattern}){_EDGE}" if spaced else pattern, re.IGNORECASE)
+    return Pattern(pattern, ignore_case=True)
 
 
 @cache
-def _keywords(category: str) -> re.Pattern[str]:
-    return _whole({code: _words(data(code, "rules")["keywords"][category]) for code in LANGUAGES})
+def _keywords() -> PatternSet:
+    return PatternSet(
+        _keyword_pattern({code: data(code, "rules")["keywords"][category] for code in LANGUAGES})
+        for category in CATEGORIES
+    )
 
 
 @cache
-def _topics() -> tuple[dict[str, str], re.Pattern[str]]:
-    """Each topic's name by its group, and one pattern for all topics."""
-    names: dict[str, str] = {}
-    groups: dict[str, str] = {}
+def _topics() -> tuple[list[str], list[Pattern], PatternSet]:
+    """The name of each topic, its pattern, and the set of all patterns."""
     sources = {"shared": data("shared", "technologies")}
     sources |= {code: data(code, "rules") for code in LANGUAGES}
-    for code, source in sources.items():
-        tags = {f"t{number}": tag for number, tag in enumerate(source["topics"], start=len(names))}
-        named = (f"(?P<{group}>{_words(source['topics'][tag])})" for group, tag in tags.items())
-        groups[code] = "|".join(named)
-        names |= tags
-    return names, _whole(groups)
+    topics = [
+        (tag, _keyword_pattern({code: words}))
+        for code, source in sources.items()
+        for tag, words in source["topics"].items()
+    ]
+    patterns = [pattern for _, pattern in topics]
+    return [tag for tag, _ in topics], patterns, PatternSet(patterns)
 
 
-def _whole(patterns: Mapping[str, str]) -> re.Pattern[str]:
-    """One pattern for many languages: whole words, except in Chinese, which has no spaces."""
-    spaced = "|".join(pattern for code, pattern in patterns.items() if code != "zh")
-    letter = r"[^\W\u3400-\u9fff]"  # a Latin word may stand between Chinese ones
-    whole = rf"(?<!{letter})(?=[\w.])(?:{spaced})(?!{letter})"
-    return re.compile(f"{whole}|{patterns['zh']}", re.IGNORECASE)
+def _keyword_pattern(keywords: Mapping[str, str]) -> Pattern:
+    """A pattern of the keywords of many languages: whole words, except in Chinese."""
+    patterns = {code: _words(words) for code, words in keywords.items()}
+    spaced = [pattern for code, pattern in patterns.items() if code != "zh"]
+    whole = [whole_words(_any(spaced))] if spaced else []
+    return _compiled(_any([*whole, *(patterns[code] for code in patterns if code == "zh")]))
 
 
 def _words(words: str) -> str:
     """A pattern for keywords; `*` stands for any ending, `_` for a space inside of one."""
     phrases = [word.replace("_", " ") for word in plain(words).split()]
-    each = (re.escape(phrase).replace(r"\*", r"\w*") for phrase in phrases)
+    each = (escape(phrase).replace(r"\*", r"\w*") for phrase in phrases)
     return _any(sorted(each, key=len, reverse=True))
 
 
@@ -223,7 +242,8 @@ def _rules(
 ) -> Iterable[Rule]:
     for rule in written:
         for given in lines_of(rule["says"]):
-            pattern = _compiled(_filled(given, parts), spaced)
+            filled = _filled(given, parts)
+            pattern = _compiled(whole_words(filled) if spaced else filled)
             yield Rule(pattern=pattern, **{key: rule[key] for key in rule if key != "says"})
 
 

@@ -9,6 +9,7 @@ from functools import cache
 
 from memorist.language.lexicon import languages_of, plain
 from memorist.language.text import stems, stop_words
+from memorist.patterns import Pattern
 from memorist.records.values import UNSPACED, fold
 
 LOOK_AT_CHARS = 4_000
@@ -17,15 +18,16 @@ _NAME = re.compile(r"(?<=[\w,;] )[A-ZÄÖÜА-ЯЁ]\w+")
 ENOUGH_WORDS = 0.4  # share of a memory's words; a model may use some of its own
 ENOUGH_NAMES = 0.6  # not all: German nouns look like names
 _EDGES = ".,;:!?()[]<>\"'"
-_LINK = re.compile(r"\S*(?:://|www\.|@\w)\S*")
+_LINK = Pattern(r"\S*(?:://|www\.|@\w)\S*")
 _YEAR = r"(?:19|20)\d\d"
-_DATE = re.compile(
+_DATE = Pattern(
     rf"\b{_YEAR}(?:-\d\d?){{1,2}}\b"
-    rf"|\b(?:in|since|until|till|from|by|of|seit|jahr|ab|bis|en|desde|hasta|с|в|до)\s+{_YEAR}\b(?!-\d)"
-    rf"|\b\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:(?:of|de)\s+)?[^\W\d]{{3,}},?\s+(?:de\s+)?{_YEAR}\b"
-    rf"|\b[^\W\d]{{3,}}\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+{_YEAR}\b"
+    rf"|\b(?:in|since|until|till|from|by|of|seit|jahr|ab|bis|en|desde|hasta)\s+{_YEAR}\b(?!-\d)"
+    rf"|(?:с|в|до)\s+{_YEAR}\b(?!-\d)"
+    rf"|\b\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:(?:of|de)\s+)?\p{{L}}{{3,}},?\s+(?:de\s+)?{_YEAR}\b"
+    rf"|\p{{L}}{{3,}}\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+{_YEAR}\b"
     rf"|{_YEAR}年(?:\d{{1,2}}月)?(?:\d{{1,2}}日)?",
-    re.IGNORECASE,
+    ignore_case=True,
 )
 _THOUSANDS = re.compile(r"(?<=\d)[.,’' \u00a0\u202f](?=\d{3}(?!\d))")
 _LONG_NUMBER = re.compile(r"\d{2,}")  # "2" may have been said as "two"

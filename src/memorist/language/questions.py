@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from memorist.language.text import ranking_stop_words
+from memorist.patterns import Pattern, escape
 
 T = TypeVar("T")
 # In bytes, since letters of most scripts cost an embedder more than those of English.
@@ -16,12 +17,14 @@ _GAP = " ... "
 _CUT_WORD_AT_END = re.compile(r"(?<=\s)\S{0,20}\Z")  # longer is no word: it is cut anywhere
 _CUT_WORD_AT_START = re.compile(r"\A\S{0,20}(?=\s)")
 _WORD = re.compile(r"[\w’'-]+")
+_OWNS = re.compile(r"['’]s?$")
+_MAX_NAME_CHARS = 100
 # What "you" did, what we talked about, or what to be reminded of.
-_YOU_DID = re.compile(
+_YOU_DID = Pattern(
     r"\byou(?:['’]ve)?(?: \w+)? (?:\w+ed|told|said|gave|wrote|made|sent|found|chose|came)\b"
     r"|\b(?:our|the) (?:previous|last|earlier|past) (?:conversation|chat|discussion|session)s?\b"
     r"|\bremind me\b",
-    re.IGNORECASE,
+    ignore_case=True,
 )
 
 
@@ -47,12 +50,12 @@ def in_first_person(question: str, names: Iterable[str]) -> str:
 
     With a name in it, an embedder finds messages to that person; their own messages say "I".
     """
-    flags = re.IGNORECASE if question.islower() else re.NOFLAG
     for name in sorted(names, key=len, reverse=True):
-        first, rest = _first_name(name), name.split()[1:]
-        spelled = re.escape(first) + (f"(?: {re.escape(' '.join(rest))})?" if rest else "")
-        question = re.sub(rf"\b{spelled}['’]s?(?!\w)", "my", question, flags=flags)
-        question = re.sub(rf"\b{spelled}\b", "I", question, flags=flags)
+        first, *rest = name[:_MAX_NAME_CHARS].split() or [name[:_MAX_NAME_CHARS]]
+        spelled = escape(first) + (f"(?: {escape(' '.join(rest))})?" if rest else "")
+        mention = rf"(?:^|\W)(?P<span>{spelled}(?:['’]s?)?)(?:\W|$)"
+        pattern = Pattern(mention, ignore_case=question.islower())
+        question = pattern.sub(lambda match: "my" if _OWNS.search(match[0]) else "I", question)
     return question
 
 

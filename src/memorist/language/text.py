@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from memorist.errors import ProviderError
 from memorist.forks import fork_safe
+from memorist.patterns import Match, Pattern
 from memorist.records.values import UNSPACED, fold
 
 StopWordGroup = Literal["ranking", "grammar", "subject", "reporting", "weak"]
@@ -29,26 +30,24 @@ MAX_CLAUSE_CHARS = 320
 PASSAGE_CHARS = 1_000
 HIDDEN = "\ufffc"  # stands for a quoted letter
 
-_FENCED = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
-_CAPTION = re.compile(r"\[image:[^\]\n]*\]|!\[[^\]\n]*\]\([^)\n]*\)")
+_FENCED = Pattern(r"(?s)(?:```|~~~).*?(?:```|~~~|\z)")
+_CAPTION = Pattern(r"\[image:[^\]\n]*\]|!\[[^\]\n]*\]\([^)\n]*\)")
 _BULLET = re.compile(r"\s*(?:[-*•–·]\s+|\(?\d{1,2}[.)、]\s*(?=\D)|[a-z]\)\s+)")
 # Quotes, tables, headings, prompts, logs and code are pasted, not said.
-_PASTED = re.compile(
+_PASTED = Pattern(
     r"\s*(?:>|\||#+\s|\$ |>>> |\d{4}-\d\d-\d\d[T ]\d\d:|\[\d|at \w+[.(]|File \"|Traceback"
     r"|(?:def|class|import|from|const|let|var|return|function|public|SELECT|INSERT|UPDATE)\s\S+"
     r"\s*(?:[=({:;*,]|import|FROM|SET)|//|/\*|</?\w+[ >]|(?:From|To|Subject|Sent|Date|Von|An"
     r"|Betreff|De|Para|Asunto|От|Кому|Тема|发件人|收件人|主题)\s?[:：]\s)"
 )
-_INTRODUCED = re.compile(r"[:：][ \t]*\n\s*(?=\S)")
-_CODE_END = re.compile(r"[{};]\s*$|=>|\)\s*:\s*$|^\s{4,}\S+\s*=")
-_SPEAKER = re.compile(r"\s*\[?[^\W\d_][\w .]{0,20}\]?\s?[:：](?=\s*\S)")
-_SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)]*(?=\s|$)|[。！？…]+[”」』）]*|\n")
-_CLAUSE_END = re.compile(r"(?<![.!?…;])[.!?…;]+[\"'”’»)\]]*(?=\s)|[。！？；।॥؟۔]+[”」』）]*|\n+")
+_INTRODUCED = Pattern(r"(?P<span>[:：][ \t]*\n\s*)\S")
+_CODE_END = Pattern(r"[{};]\s*$|=>|\)\s*:\s*$|^\s{4,}\S+\s*=")
+_SPEAKER = Pattern(r"(?P<span>\s*\[?\p{L}[\w .]{0,20}\]?\s?[:：])\s*\S")
+_SENTENCE_END = Pattern(r"(?P<span>[.!?…]+[\"'”’»)]*)(?:\s|$)|[。！？…]+[”」』）]*|\n")
+_CLAUSE_END = Pattern(r"(?P<span>[.!?…;]+[\"'”’»)\]]*)\s|[。！？；।॥؟۔]+[”」』）]*|\n+")
 _LAST_WORD = re.compile(r"(\S{1,20})$")
 _INITIAL_OR_ORDINAL = re.compile(r"(?:^|\W)(?:[^\W\d_]|\d{1,2})$")
-_QUOTED = re.compile(
-    r"\"[^\"\n]{1,600}\"|“[^”\n]{1,600}”|«[^»\n]{1,600}»|„[^“”\n]{1,600}[“”]|「[^」\n]{1,600}」"
-)
+_QUOTED = Pattern(r"\"[^\"\n]+\"|“[^”\n]+”|«[^»\n]+»|„[^“”\n]+[“”]|「[^」\n]+」")
 _PAUSES = ("\n\n", "\n", ". ", "? ", "! ", "。", " ")
 _lock = fork_safe(threading.Lock())  # a stemmer is not safe for use by two threads
 
@@ -56,7 +55,7 @@ _lock = fork_safe(threading.Lock())  # a stemmer is not safe for use by two thre
 def without_pasted(text: str) -> str:
     """What a person writes themselves: without code, quotes, tables, logs and captions."""
     text = _CAPTION.sub(" ", _FENCED.sub("\n", text))
-    if (pasted := _INTRODUCED.search(text)) and not _BULLET.match(text, pasted.end()):
+    if (pasted := _INTRODUCED.search(text)) and not _BULLET.match(text[pasted.end() :]):
         text = text[: pasted.start()]
     lines = text.split("\n")
     written = [line for line in lines if not _PASTED.match(line) and not _CODE_END.search(line)]
@@ -65,10 +64,10 @@ def without_pasted(text: str) -> str:
     return "\n".join(written)
 
 
-def hide_quotes(text: str, own: re.Pattern[str]) -> str:
+def hide_quotes(text: str, own: Pattern) -> str:
     """Blank what others are quoted with, letter for letter; a title in quotes stays."""
 
-    def hidden(quote: re.Match[str]) -> str:
+    def hidden(quote: Match) -> str:
         is_title = len(quote[0]) < 60 and not own.search(quote[0])
         return quote[0] if is_title else HIDDEN * len(quote[0])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -21,6 +20,7 @@ from memorist.language.text import (
 )
 from memorist.language.unsafe import find_secrets, injections
 from memorist.records.memories import Candidate, Claim, Kind
+from memorist.patterns import Match, Pattern
 from memorist.records.message import Message, is_trusted
 
 MAX_MESSAGE_CHARS = 6_000
@@ -44,7 +44,7 @@ _CATEGORIES = {
     "error": "error_patterns",
 }
 _FROM_ASSISTANTS = frozenset(("solution", "decision", "error"))
-_ASKED = re.compile(r"[?？]\W*$")
+_ASKED = Pattern(r"[?？]\W*$")
 _ENDS_AT_PLACES = frozenset(
     ("name", "called", "lives in", "works at", "works as", "studies at", "learns", "married to")
 )
@@ -63,7 +63,7 @@ class RuleMatch(NamedTuple):
     """A rule that matches a sentence, and where."""
 
     rule: Rule
-    parts: re.Match[str]
+    parts: Match
     language: Language
 
 
@@ -139,7 +139,8 @@ def _matches(sentence: str, language: Language, of_user: bool) -> tuple[str, lis
 
 
 def _search(text: str, language: Language, wanted: Callable[[Rule], bool]) -> list[RuleMatch]:
-    searched = ((rule, rule.pattern.search(text)) for rule in language.rules if wanted(rule))
+    rules = (language.rules[number] for number in language.rule_set.numbers(text))
+    searched = ((rule, rule.pattern.search(text)) for rule in rules if wanted(rule))
     return [RuleMatch(rule, parts, language) for rule, parts in searched if parts]
 
 
@@ -148,7 +149,7 @@ def _statement(text: str, language: Language) -> str:
     asks = language.cues["asks"]
     cuts = [(0, 0), *(pause.span() for pause in language.cues["pauses"].finditer(text))]
     cuts = [(end, start) for end, start in cuts if start < len(text)]
-    asking = (end for end, start in cuts if asks.match(text, start))
+    asking = (end for end, start in cuts if asks.match(text[start:]))
     return text[: next(asking, cuts[-1][0] if _ASKED.search(text) else len(text))].rstrip()
 
 
@@ -218,15 +219,15 @@ def instead_of(text: str) -> tuple[str, str] | None:
 
 
 @cache
-def _corrections() -> tuple[list[re.Pattern[str]], re.Pattern[str]]:
+def _corrections() -> tuple[list[Pattern], Pattern]:
     """Patterns of "Hamburg, not Berlin", and of what leads to it, such as "it's"."""
     written = [data(code, "rules")["instead"] for code in LANGUAGES]
     words = [language for language in written if "not" in language]
     patterns = [language["pattern"] for language in written if "pattern" in language]
     negations, leads = ("|".join(each[key] for each in words) for key in ("not", "lead"))
     spaced = rf"(?P<right>[\w' -]{{1,60}}?),? (?:{negations}) (?P<wrong>[\w' -]{{1,40}}?)[.!]*$"
-    compiled = [re.compile(pattern, re.IGNORECASE) for pattern in (spaced, *patterns)]
-    return compiled, re.compile(rf".*\b(?:{leads})\s+", re.IGNORECASE)
+    compiled = [Pattern(pattern, ignore_case=True) for pattern in (spaced, *patterns)]
+    return compiled, Pattern(rf"^(?:.*\W)?(?:{leads})\s+", ignore_case=True)
 
 
 def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
@@ -283,7 +284,7 @@ def _objects(
         return [match.rule.object]
     if predicate == "born on":
         return [spans[0].text] if spans else []
-    if not match.parts["object"]:
+    if not match.parts.groupdict().get("object"):
         return []
     start = match.parts.start("object")
     before = [span.place[0] - start for span in spans if start < span.place[0]]
