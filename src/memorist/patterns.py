@@ -46,7 +46,7 @@ class _Check(NamedTuple):
         return bool(found) != self.negative
 
 
-class Match:
+class PatternMatch:
     """Where a pattern matches a text; groups are named or numbered, "" if they took no part."""
 
     __slots__ = ("_data", "_found", "_groups", "_origin", "_text")
@@ -117,28 +117,28 @@ class Pattern:
             for name, (look, inner) in self._looks.items()
         ]
 
-    def search(self, text: str) -> Match | None:
+    def search(self, text: str) -> PatternMatch | None:
         """The first match."""
         return next(self.finditer(text), None)
 
-    def match(self, text: str) -> Match | None:
+    def match(self, text: str) -> PatternMatch | None:
         """The match that the text begins with."""
         data = text.encode(errors="replace")
         found = self.find(data, anchored=True)
-        return Match(text, data, found, self._groups, (0, 0)) if found else None
+        return PatternMatch(text, data, found, self._groups, (0, 0)) if found else None
 
-    def fullmatch(self, text: str) -> Match | None:
+    def fullmatch(self, text: str) -> PatternMatch | None:
         """The match of the whole text; the pattern has no lookarounds."""
         data = text.encode(errors="replace")
         found = self._regex.fullmatch(data)
-        return Match(text, data, found, self._groups, (0, 0)) if found else None
+        return PatternMatch(text, data, found, self._groups, (0, 0)) if found else None
 
-    def finditer(self, text: str) -> Iterator[Match]:
+    def finditer(self, text: str) -> Iterator[PatternMatch]:
         """Every match, in order; none overlap."""
         data = text.encode(errors="replace")
         origin, place = (0, 0), 0
         while found := self.find(data, place):
-            match = Match(text, data, found, self._groups, origin)
+            match = PatternMatch(text, data, found, self._groups, origin)
             yield match
             first, last = _whole_span(found, self._groups)
             origin = last, match.end()
@@ -148,7 +148,7 @@ class Pattern:
         """What every match matches."""
         return [match[0] for match in self.finditer(text)]
 
-    def sub(self, replacement: str | Callable[[Match], str], text: str) -> str:
+    def sub(self, replacement: str | Callable[[PatternMatch], str], text: str) -> str:
         """The text with every match replaced."""
         pieces, end = [], 0
         for match in self.finditer(text):
@@ -213,7 +213,7 @@ def _without_looks(pattern: str) -> tuple[str, dict[str, tuple[str, str]]]:
     for place, token, depth in tokens:
         if place < start or token not in _LOOKS:
             continue
-        closing = (at for at, other, level in tokens if at > place and (other, level) == (")", depth))
+        closing = (at for at, *other in tokens if at > place and other == [")", depth])
         end = next(closing)
         name = f"look{len(looks)}"
         looks[name] = (token, pattern[place + len(token) : end])
@@ -230,7 +230,7 @@ def _with_unicode(pattern: str) -> str:
         if token in ("[", "[^", "]"):
             in_class = token != "]"
         if token[:2] == r"\u":
-            token = r"\x{%s}" % token[2:]
+            token = rf"\x{{{token[2:]}}}"
         elif token[0] == "\\" and token[1] in "ws":
             token = _SETS[token[1]] if in_class else f"[{_SETS[token[1]]}]"
         elif token[0] == "\\" and token[1] in "WS":

@@ -49,7 +49,7 @@ def test_a_question_names_whom_it_asks_about(question: str, named: set[str]) -> 
         ("Is Mary Jane at home?", ["Mary Jane"], "Is I at home?"),
         ("Is Mary at home?", ["Mary Jane"], "Is I at home?"),
         ("is ada in the adapter?", ["Ada"], "is I in the adapter?"),
-        ("Is it D.J. or DxJx?", ["D.J. (the king)"], "Is it D.J. or DxJx?"),
+        ("Is it D.J. or DxJx?", ["D.J. (the king)"], "Is it I or DxJx?"),
         ("Where is Ada?", [], "Where is Ada?"),
         ("Ada", ["Ada"], "I"),
     ],

@@ -29,6 +29,7 @@ _TEXT = re.compile(
 )
 _OTHER_STATUSES = (401, 403, 404, 429)  # of authorisation, unknown models and rates
 _MOST_CAUSES = 8
+_LOOK_AT_CHARS = 10_000
 
 
 def is_overflow(error: BaseException) -> bool:
@@ -48,7 +49,7 @@ def _is_overflow(error: BaseException) -> bool:
     statuses.append(getattr(getattr(error, "response", None), "status_code", None))
     if any(status in _OTHER_STATUSES for status in statuses):
         return False
-    return _TEXT.search("\n".join([*_codes(error), str(error)])) is not None
+    return _TEXT.search("\n".join([*_codes(error), str(error)])[:_LOOK_AT_CHARS]) is not None
 
 
 def _codes(error: BaseException) -> Iterator[str]:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from memorist.errors import ProviderError
 from memorist.forks import fork_safe
-from memorist.patterns import Match, Pattern
+from memorist.patterns import Pattern, PatternMatch
 from memorist.records.values import UNSPACED, fold
 
 StopWordGroup = Literal["ranking", "grammar", "subject", "reporting", "weak"]
@@ -67,7 +67,7 @@ def without_pasted(text: str) -> str:
 def hide_quotes(text: str, own: Pattern) -> str:
     """Blank what others are quoted with, letter for letter; a title in quotes stays."""
 
-    def hidden(quote: Match) -> str:
+    def hidden(quote: PatternMatch) -> str:
         is_title = len(quote[0]) < 60 and not own.search(quote[0])
         return quote[0] if is_title else HIDDEN * len(quote[0])
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from memorist.language.text import LANGUAGES, data
-from memorist.patterns import Match, Pattern, PatternSet
+from memorist.patterns import Pattern, PatternMatch, PatternSet
 
 _SHAPES: Mapping[str, str] = {
     "private key": r"-----BEGIN (?:[A-Z]{2,10} ){0,3}PRIVATE KEY",
@@ -44,9 +44,9 @@ _SHAPES: Mapping[str, str] = {
 }
 _NAMES = "pass pwd pin kennwort contrase clave парол пин key secret token 密码 口令".split()
 _PASSWORD = Pattern(
-    r"(?:^|[^\w-])(?:passwor[dt]s?|passwd|pwd|passphrase|pass ?code|pin(?: ?code)?|passwort|kennwort"
-    r"|contraseña|clave|пароль|пароля|пин-?код|api[_ -]?key|secret(?:[_ -]?key)?|access[_ -]?token"
-    r"|auth[_ -]?token|client[_ -]?secret|密码|口令)"
+    r"(?:^|[^\w-])(?:passwor[dt]s?|passwd|pwd|passphrase|pass ?code|pin(?: ?code)?|passwort"
+    r"|kennwort|contraseña|clave|пароль|пароля|пин-?код|api[_ -]?key|secret(?:[_ -]?key)?"
+    r"|access[_ -]?token|auth[_ -]?token|client[_ -]?secret|密码|口令)"
     r"(?:\s{1,2}(?:for|to|of|für|von|de|para|от|для|на)(?:\s{1,2}[^\s:=]{1,30}){1,4})?"
     r"\s{0,3}(?P<link>[:=：]|is\b|ist\b|lautet\b|es\b|это|[—–-]\s|是|为|)\s{0,3}[\"'`]?"
     r"(?P<value>[^\s\"'`,;。，]{3,100})",
@@ -55,9 +55,7 @@ _PASSWORD = Pattern(
 _NO_PASSWORD = re.compile(r"[<\[{(*.…$%xX•]|(?:your|the|os\.|process\.|get|None|null|env)\b", re.I)
 _CARD = Pattern(r"(?:^|[^\w.-])(?P<span>\d(?:[ -]?\d){12,})(?:[^\w-]|$)")
 _IBAN = Pattern(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b")
-_TOKEN = Pattern(
-    r"(?:^|[^\w/+=.:@%&?#-])(?P<span>[A-Za-z0-9_+-]{24,}={0,2})(?:[^\w/+=.@-]|$)"
-)
+_TOKEN = Pattern(r"(?:^|[^\w/+=.:@%&?#-])(?P<span>[A-Za-z0-9_+-]{24,}={0,2})(?:[^\w/+=.@-]|$)")
 _ORDINARY = re.compile(r"[0-9a-f-]+|[0-9A-F-]+|[A-Z_-]+\d*|\d+")
 _PICTURE = Pattern(r"data:[\w.+/-]{1,80};base64,[A-Za-z0-9+/=]*")
 _MOST_CHARS = 128  # in a token; longer ones are files
@@ -88,7 +86,7 @@ def _shapes() -> tuple[list[str], list[Pattern], PatternSet]:
     return list(_SHAPES), patterns, PatternSet(patterns)
 
 
-def _is_password(match: Match) -> bool:
+def _is_password(match: PatternMatch) -> bool:
     """Whether the word after "password" is one, and no placeholder or word of the sentence."""
     value = match["value"].rstrip(".!?)")
     if len(value) < 3 or _NO_PASSWORD.match(value):

@@ -30,6 +30,7 @@ from memorist.language.text import (
     stop_words,
 )
 from memorist.language.unsafe import find_secrets, injections
+from memorist.patterns import Pattern
 from memorist.records.memories import FIRST, Fact, MemoryItem
 from memorist.records.values import check_moment, fold
 
@@ -51,7 +52,7 @@ _UNIMPORTANT = 0.4
 _OPPOSED = "cannot all be so at the same time"
 _STRANGERS = ("web", "tool")  # whose orders are nobody's wishes
 _GOES_ON = re.compile(r"[.!。！\n]\s*\S")
-_BREAKS_OFF = re.compile(r"[,:;(\-–—]\s*$|(?:\.\.\.|…)\s*$")
+_BREAKS_OFF = Pattern(r"[,:;(\-–—]\s*$|(?:\.\.\.|…)\s*$")
 _SUGGESTIONS: Mapping[AuditKind, str] = {
     "junk": "forget it",
     "duplicate": "keep the first, forget the others",
@@ -197,13 +198,13 @@ def junk_family(text: str) -> str | None:
 
 
 @cache
-def _junk_patterns() -> dict[str, tuple[re.Pattern[str], re.Pattern[str]]]:
+def _junk_patterns() -> dict[str, tuple[Pattern, Pattern]]:
     """For each family the pattern of all languages, and that of its exceptions."""
 
-    def any_of(family: str, key: str) -> re.Pattern[str]:
+    def any_of(family: str, key: str) -> Pattern:
         written = (data(code, "audit")["junk"].get(family, {}) for code in LANGUAGES)
         patterns = [f"(?:{pattern})" for each in written for pattern in each.get(key, [])]
-        return re.compile("|".join(patterns) or "(?!)", re.IGNORECASE)
+        return Pattern("|".join(patterns) or r"\z.", ignore_case=True)  # or one that never matches
 
     return {family: (any_of(family, "patterns"), any_of(family, "unless")) for family in _JUNK}
 
@@ -240,8 +241,8 @@ def _why_stale(item: MemoryItem, now: datetime) -> tuple[str, timedelta]:
 
 
 @cache
-def _planned_pattern() -> re.Pattern[str]:
-    return re.compile("|".join(data(code, "audit")["planned"] for code in LANGUAGES), re.IGNORECASE)
+def _planned_pattern() -> Pattern:
+    return Pattern("|".join(data(code, "audit")["planned"] for code in LANGUAGES), ignore_case=True)
 
 
 def _contradictions(
@@ -479,9 +480,9 @@ def _statements(text: str) -> Iterator[tuple[str, str, frozenset[str]]]:
 
 
 @cache
-def _statement_patterns() -> list[tuple[str, re.Pattern[str]]]:
+def _statement_patterns() -> list[tuple[str, Pattern]]:
     return [
-        (name, re.compile(written, re.IGNORECASE))
+        (name, Pattern(written, ignore_case=True))
         for code in LANGUAGES
         for name, written in data(code, "audit")["statements"].items()
     ]

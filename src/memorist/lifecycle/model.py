@@ -17,6 +17,7 @@ from memorist.errors import BadAnswerError, ProviderError, RecordError
 from memorist.language.likeness import Ground, is_grounded
 from memorist.language.unsafe import find_secrets, injections
 from memorist.lifecycle.settings import Extraction
+from memorist.patterns import Pattern, escape
 from memorist.providers.chat_model import ChatModel, Reply, estimate_tokens_of
 from memorist.records.memories import Candidate, Claim, Kind
 from memorist.records.message import LogEntry, is_trusted, least_trusted
@@ -36,7 +37,7 @@ MAX_ANSWER_CHARS = 100_000
 MAX_MESSAGE_CHARS = 8_000
 MOST_LOOKED_AT = 100
 
-_FENCED = re.compile(r"```\w*[^\S\n]*\n(.*?)```", re.DOTALL)
+_FENCED = Pattern(r"(?s)```\w*[ \t\r]*\n(?P<span>.*?)```")
 _START = re.compile(r'\{\s*"memories"\s*:')
 _MOST_STARTS = 20
 _SELF = re.compile(r"(?:the )?(?:user|speaker)(?P<of>['’]s .+)?|i|me|myself", re.IGNORECASE)
@@ -232,7 +233,7 @@ class _GroundingCheck:
 
     def _names(self, name: str, ground: Ground) -> bool:
         """Whether a name is there as it is, be it as short as "Go", or in other forms."""
-        verbatim = re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", ground.text)
+        verbatim = Pattern(rf"(?:^|\W){escape(name.lower())}(?:\W|$)").search(ground.text)
         return bool(verbatim) or is_grounded(name, ground, self._around)
 
     def _cited(self, candidate: Candidate) -> Ground:

@@ -19,8 +19,8 @@ from memorist.language.text import (
     without_pasted,
 )
 from memorist.language.unsafe import find_secrets, injections
+from memorist.patterns import Pattern, PatternMatch
 from memorist.records.memories import Candidate, Claim, Kind
-from memorist.patterns import Match, Pattern
 from memorist.records.message import Message, is_trusted
 
 MAX_MESSAGE_CHARS = 6_000
@@ -63,7 +63,7 @@ class RuleMatch(NamedTuple):
     """A rule that matches a sentence, and where."""
 
     rule: Rule
-    parts: Match
+    parts: PatternMatch
     language: Language
 
 

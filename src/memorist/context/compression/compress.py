@@ -22,6 +22,7 @@ from memorist.errors import (
     ProviderError,
     StoreError,
 )
+from memorist.patterns import Pattern
 from memorist.providers.chat_model import ChatModel, Reply
 from memorist.records.documents import Compression, Summary
 from memorist.records.message import Job, LogEntry
@@ -42,7 +43,7 @@ ROOM_TO_ANSWER = 2  # an answer that is too long is thinned; one that was cut of
 GROUNDED = 0.15  # of the answer's longer words must come from what it summarises
 LETTERS = 4
 ECHO_CHARS = 60
-_FENCE = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
+_FENCE = Pattern(r"(?s)\s*```\w*\n(.*?)\n?```\s*")
 _QUOTED = re.compile(r"\{\s*\"at\"\s*:")
 
 

@@ -15,6 +15,7 @@ from memorist.context.compression.parts import SummaryLine, Topic, parse, plain,
 from memorist.context.tokens import TokenCounter
 from memorist.language.signals import Cue, cue_words, cues_of, signals_of
 from memorist.language.text import clauses, cut, stop_words
+from memorist.patterns import Pattern
 from memorist.records.message import LogEntry, readable
 from memorist.records.values import UNSPACED, fold
 
@@ -95,11 +96,11 @@ OFTEN = 3  # statements that make a name in them a key term
 TELLING = 3  # letters
 MOST_DONE = 200  # the last reports of finished work that tasks are compared with
 ALIKE = 0.6  # the share of a task's terms that such a report must have
-_ARTEFACT = re.compile(
-    r"https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]"
-    r"|(?<![\w/.-])(?:~|\.{1,2})?/?(?:[\w.-]+/)+[\w.-]*\w"
-    r"|(?<![\w/.@-])[\w-]+\.(?:py|js|ts|tsx|jsx|md|txt|json|ya?ml|toml|html|css|sql|sh|rs|go|java"
-    r"|c|cpp|h|csv|xlsx?|docx?|pdf|png|jpe?g|svg|ipynb|cfg|ini|lock|xml)\b"
+_ARTEFACT = Pattern(
+    r"(?:^|[^\w/.-])(?P<span>https?://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]"
+    r"|(?:~|\.{1,2})?/?(?:[\w.-]+/)+[\w.-]*\w"
+    r"|[\w-]+\.(?:py|js|ts|tsx|jsx|md|txt|json|ya?ml|toml|html|css|sql|sh|rs|go|java"
+    r"|c|cpp|h|csv|xlsx?|docx?|pdf|png|jpe?g|svg|ipynb|cfg|ini|lock|xml)\b)"
 )
 _MAY_NAME_ONE = re.compile(r"\w[./]\w|://")
 _MARKS = ".,;:!?()[]{}<>\"'`*“”‘’«»„…"

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
+from memorist.patterns import Pattern
+
 
 class Topic(StrEnum):
     """The part of a summary that a line belongs to, by its title; in the order of the parts."""
@@ -24,7 +26,7 @@ class Topic(StrEnum):
 LONGEST_HEADING = 80
 _ORDER = {topic: place for place, topic in enumerate(Topic)}
 _BY_TITLE = {topic.casefold(): topic for topic in Topic}
-_MARKUP = re.compile(r"(?:[\s#>*+•=~|-]+|\d{1,2}[.)](?:\s+|$))+")
+_MARKUP = Pattern(r"(?:[\s#>*+•=~|-]+|\d{1,2}[.)](?:\s+|$))+")
 _BULLET = re.compile(r"\s*(?:[-*+•]|\d{1,2}[.)])\s+")
 _NUMBERED = re.compile(r"\s*\d")
 _HEADING = re.compile(r"\s*(?:#{1,6}\s*|\*\*|__)?(?:\d[.)]\s*)?(?P<title>[^#*_:]+?)[\s#*_:]*")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from memorist.errors import InvalidError, NotFoundError
 from memorist.language.text import PASSAGE_CHARS, passages
+from memorist.patterns import Pattern
 from memorist.records.documents import Chunk
 
 if TYPE_CHECKING:
@@ -134,9 +135,7 @@ def _parser() -> MarkdownIt:
 
 
 MAX_TITLE = 200  # of a header, which is stored with each chunk below it
-FRONT_MATTER = re.compile(
-    r"\A---[ \t]*\r?\n(.*?\r?\n)??(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL
-)
+FRONT_MATTER = Pattern(r"(?s)\A---[ \t]*\r?\n(?:.*?\r?\n)??(?:---|\.\.\.)[ \t]*(?:\r?\n|\z)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 Span = tuple[int, int]

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memorist.errors import ImageError, InvalidError
+from memorist.patterns import Pattern
 
 TEXT_TYPES = {
     "text", "input_text", "output_text", "summary_text", "refusal", "citation",
@@ -45,7 +46,7 @@ REFUSED = (
     "a content part is refused: send text, tool calls and results, or media as data URLs or "
     "as base64 data with a media type; URLs and paths are not read"
 )
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]*={0,2}\s*")
+_BASE64 = Pattern(r"[A-Za-z0-9+/_\s-]*={0,2}\s*")
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+[;,]")
 
 

@@ -62,7 +62,7 @@ CORS: dict[str, Any] = {
 MAX_BYTES = 8 * 1024 * 1024
 BODY_TIMEOUT_S = 60.0
 JSON_TYPE = re.compile(
-    rb'application/(?:[a-z0-9!#$&^_.+-]+\+)?json(?:\s*;\s*charset\s*=\s*"?utf-8"?)?\s*;?\s*'
+    rb'application/(?:[a-z0-9!#$&^_.+-]+\+)?json(?:\s*;\s*charset\s*=\s*"?utf-8"?)?(?:\s*;)?'
 )
 log = logging.getLogger("memorist.server")
 
