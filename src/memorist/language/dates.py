@@ -9,8 +9,8 @@ from functools import cache
 from typing import NamedTuple
 
 from memorist.language.lexicon import codes_of, lines_of, plain, whole_words
+from memorist.language.patterns import Pattern, PatternSet, escape
 from memorist.language.text import data
-from memorist.patterns import Pattern, PatternSet, escape
 
 MONTHS = (
     "January February March April May June July August September October November December"

@@ -15,8 +15,8 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
+from memorist.language.patterns import Pattern, PatternSet, escape
 from memorist.language.text import LANGUAGES, data, stop_words
-from memorist.patterns import Pattern, PatternSet, escape
 
 CATEGORIES = ("error_patterns", "code_context", "solutions", "user_preferences")
 

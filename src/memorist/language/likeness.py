@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from memorist.language.lexicon import languages_of, plain
+from memorist.language.patterns import Pattern
 from memorist.language.text import stems, stop_words
-from memorist.patterns import Pattern
 from memorist.records.values import UNSPACED, fold
 
 LOOK_AT_CHARS = 4_000

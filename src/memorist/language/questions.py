@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from memorist.language.patterns import Pattern, escape
 from memorist.language.text import ranking_stop_words
-from memorist.patterns import Pattern, escape
 
 T = TypeVar("T")
 # In bytes, since letters of most scripts cost an embedder more than those of English.

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from memorist.errors import ProviderError
 from memorist.forks import fork_safe
-from memorist.patterns import Pattern, PatternMatch
+from memorist.language.patterns import Pattern, PatternMatch
 from memorist.records.values import UNSPACED, fold
 
 StopWordGroup = Literal["ranking", "grammar", "subject", "reporting", "weak"]

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 
+from memorist.language.patterns import Pattern, PatternMatch, PatternSet
 from memorist.language.text import LANGUAGES, data
-from memorist.patterns import Pattern, PatternMatch, PatternSet
 
 _SHAPES: Mapping[str, str] = {
     "private key": r"-----BEGIN (?:[A-Z]{2,10} ){0,3}PRIVATE KEY",

@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple, get_args
 
 from memorist.language.dates import resolve
 from memorist.language.likeness import NUMBER, dice, names_differ, names_in
+from memorist.language.patterns import Pattern
 from memorist.language.signals import signals_of
 from memorist.language.text import (
     LANGUAGES,
@@ -30,7 +31,6 @@ from memorist.language.text import (
     stop_words,
 )
 from memorist.language.unsafe import find_secrets, injections
-from memorist.patterns import Pattern
 from memorist.records.memories import FIRST, Fact, MemoryItem
 from memorist.records.values import check_moment, fold
 

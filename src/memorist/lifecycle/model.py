@@ -15,9 +15,9 @@ from typing import Any, Literal, NoReturn, get_args
 from memorist import metrics
 from memorist.errors import BadAnswerError, ProviderError, RecordError
 from memorist.language.likeness import Ground, is_grounded
+from memorist.language.patterns import Pattern, escape
 from memorist.language.unsafe import find_secrets, injections
 from memorist.lifecycle.settings import Extraction
-from memorist.patterns import Pattern, escape
 from memorist.providers.chat_model import ChatModel, Reply, estimate_tokens_of
 from memorist.records.memories import Candidate, Claim, Kind
 from memorist.records.message import LogEntry, is_trusted, least_trusted

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from memorist.language.dates import DateSpan, find_dates
 from memorist.language.lexicon import Language, Rule, category_of, languages_of, plain, tags_of
+from memorist.language.patterns import Pattern, PatternMatch
 from memorist.language.text import (
     LANGUAGES,
     data,
@@ -19,7 +20,6 @@ from memorist.language.text import (
     without_pasted,
 )
 from memorist.language.unsafe import find_secrets, injections
-from memorist.patterns import Pattern, PatternMatch
 from memorist.records.memories import Candidate, Claim, Kind
 from memorist.records.message import Message, is_trusted
 

@@ -22,7 +22,7 @@ from memorist.errors import (
     ProviderError,
     StoreError,
 )
-from memorist.patterns import Pattern
+from memorist.language.patterns import Pattern
 from memorist.providers.chat_model import ChatModel, Reply
 from memorist.records.documents import Compression, Summary
 from memorist.records.message import Job, LogEntry

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from memorist.context.compression.parts import SummaryLine, Topic, parse, plain, render, topic_of
 from memorist.context.tokens import TokenCounter
+from memorist.language.patterns import Pattern
 from memorist.language.signals import Cue, cue_words, cues_of, signals_of
 from memorist.language.text import clauses, cut, stop_words
-from memorist.patterns import Pattern
 from memorist.records.message import LogEntry, readable
 from memorist.records.values import UNSPACED, fold
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from memorist.patterns import Pattern
+from memorist.language.patterns import Pattern
 
 
 class Topic(StrEnum):

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from memorist.errors import InvalidError, NotFoundError
+from memorist.language.patterns import Pattern
 from memorist.language.text import PASSAGE_CHARS, passages
-from memorist.patterns import Pattern
 from memorist.records.documents import Chunk
 
 if TYPE_CHECKING:

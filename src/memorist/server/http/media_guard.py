@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memorist.errors import ImageError, InvalidError
-from memorist.patterns import Pattern
+from memorist.language.patterns import Pattern
 
 TEXT_TYPES = {
     "text", "input_text", "output_text", "summary_text", "refusal", "citation",
