@@ -408,9 +408,8 @@ class Memory:
         `message` removes one message, `source` all that came from there ("web"); with either goes
         everything derived from it, and what other messages said is derived again. `memory`
         removes one memory or fact alone. Everything goes only with `everything=True`, and an id
-        that happens to be None is an error: it must not empty a memory. Scrubbing the bytes takes
-        time in proportion to the store: to forget many in a row, say `scrub=False` and call
-        `scrub()` after the last.
+        that happens to be None is an error: it must not empty a memory. The bytes leave the files
+        in the background, or at once with `scrub()`; with `scrub=False` only with the next one.
         """
         where = _given({"agent": agent, "session": session})
         what = _given({"message": message, "memory": memory, "source": source})
@@ -427,9 +426,13 @@ class Memory:
             message_id=what.get("message"),
             record_id=what.get("memory"),
             source=what.get("source"),
+            scrub=scrub,
         )
-        self.wake()
-        return replace(gone, residue=self.scrub()) if scrub else gone
+        if gone.counts:
+            self.wake()
+        if gone.residue:
+            self._runtime.scrubber.wake()
+        return gone
 
     def scrub(self) -> str:
         """Remove the bytes of all that was forgotten from the files; return what remains where."""

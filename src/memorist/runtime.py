@@ -24,6 +24,7 @@ from memorist.recall.search import Searcher
 from memorist.records.query import Query, Recall
 from memorist.records.values import now
 from memorist.store.base import Store
+from memorist.store.forgetting import Scrubber
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.jobs import KINDS, ForegroundGate, JobRunner, embedding_kinds, extraction_kinds
 from memorist.store.sqlite.store import SqliteStore
@@ -63,6 +64,9 @@ class Runtime:
             synonyms_of=no_synonyms if embedder is None else synonyms_of,
         )
         self._gate = ForegroundGate()
+        self.scrubber = Scrubber(store)
+        if store.unscrubbed_s() is not None:  # a process ended before it came to that
+            self.scrubber.start()
         self.worker = self._open_worker()
         self.indexer = self._open_indexer()
         self._counters: dict[tuple[str, int], TokenCounter] = {}
@@ -142,7 +146,7 @@ class Runtime:
 
     def close(self) -> None:
         """Stop the background work and close the store; what waits stays in the queue."""
-        for helper in (self.worker, self.indexer, self._summarizer):
+        for helper in (self.worker, self.indexer, self._summarizer, self.scrubber):
             if helper is not None:
                 helper.close()
         self._searcher.close()
@@ -226,7 +230,7 @@ def open_runners(
     """What does the jobs of any process, for `work`."""
     from memorist.lifecycle.worker import Worker
 
-    runners: list[JobRunner] = [open_summarizer(store, extraction)]
+    runners: list[JobRunner] = [open_summarizer(store, extraction), Scrubber(store)]
     if embedder is None:  # vectors stay queued for a process that has an embedder
         return [*runners, Worker(store, extraction, kinds=("embed", "derive"))]
     return [*runners, Indexer(store, embedder), Worker(store, extraction)]

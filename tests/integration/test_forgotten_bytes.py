@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import os
 import random
+import threading
+import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 import apsw
+import httpx
 import pytest
 
 from memorist import Add, Fact, Memory, MemoryItem, Message, Scope, SqliteStore
+from memorist.agents.langgraph import MemoristStore
+from memorist.errors import NotFoundError, StoreError
+from memorist.server.auth import Guard
+from memorist.server.http.app import Limits, build_app
+from memorist.store import forgetting
+from memorist.store.forgetting import GATHER_SECONDS, Scrubber
+from memorist.store.sqlite.store import SqliteEngine
+from tests.support.http_server import serving
+from tests.support.waiting import until
 
 CANARY = b"zqcanary"
 
@@ -55,7 +69,8 @@ def test_no_byte_of_a_forgotten_user_is_left_in_any_file(tmp_path: Path, seed: i
         assert sum(hold(tmp_path).values()) > 200
         report = memory.forget(user="gone", everything=True)
         assert report.counts["messages"] == 200
-        assert report.residue == ""
+        assert "in the background" in report.residue
+        assert memory.scrub() == ""
         assert sum(hold(tmp_path).values()) == 0, hold(tmp_path)
         assert len(memory.history(user="kept")) == 200
         check_index(tmp_path / "memory.db")
@@ -68,9 +83,11 @@ def test_no_byte_of_a_forgotten_message_or_session_is_left(tmp_path: Path) -> No
             memory.forget(user="gone", message=message.message_id, scrub=False)
         memory.forget(user="gone", session="0", scrub=False)
         memory.forget(user="gone", session="1")
+        memory.scrub()
         left = hold(tmp_path)
         # What is left is the note, which belongs to the user and not to a session.
         memory.forget(user="gone", everything=True)
+        memory.scrub()
         assert 0 < sum(left.values()) <= 8, left
         assert sum(hold(tmp_path).values()) == 0
         check_index(tmp_path / "memory.db")
@@ -90,6 +107,120 @@ def test_a_long_read_elsewhere_is_confessed(tmp_path: Path) -> None:
             reading.close()
         assert store.scrub() == ""
         assert sum(hold(tmp_path).values()) == 0
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All bytes of the store's files; what readers note of their locks is not stored."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".db-shm"}
+
+
+def test_a_forget_that_removes_nothing_rewrites_nothing(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory.db", embedder=None, extraction=None) as memory:
+        memory.remember("I moved to Berlin", user="kept", session="s")
+        before = contents(tmp_path)
+        for named in ({"everything": True}, {"session": "none"}, {"source": "web"}):
+            gone = memory.forget(user="gone", **named)
+            assert (gone.counts, gone.residue) == ({}, "")
+        assert memory.forget(user="kept", source="web").counts == {}
+        with pytest.raises(NotFoundError):
+            memory.forget(user="kept", message="none")
+        store = MemoristStore(memory)
+        assert store.forget(("none",)).counts == {}
+        app = build_app(memory, Guard.local("default", "kept"), Limits(requests_per_s=0))
+        with serving(app) as url:
+            answer = httpx.post(f"{url}/api/forget", json={"source": "web"})
+            assert answer.json() == {"counts": {}, "residue": ""}
+        assert contents(tmp_path) == before
+        assert memory.store.unscrubbed_s() is None
+
+
+def test_many_forgets_are_scrubbed_together_in_the_background(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [datetime(2026, 1, 1, tzinfo=UTC)]
+    scrubs = 0
+    with SqliteStore(tmp_path / "memory.db", clock=lambda: clock[0]) as store:
+        scrub = store.scrub
+
+        def counted() -> str:
+            nonlocal scrubs
+            scrubs += 1
+            return scrub()
+
+        monkeypatch.setattr(store, "scrub", counted)
+        scope = Scope(user="gone", session="s")
+        messages = [Message("user", f"zqcanary{number}") for number in range(20)]
+        store.append(scope, messages)
+        scrubber = Scrubber(store)
+        assert not scrubber.step()
+        for message in messages:
+            store.forget(scope, message_id=message.message_id, scrub=True)
+            assert not scrubber.step()
+            clock[0] += timedelta(seconds=GATHER_SECONDS / len(messages))
+        assert scrubber.step()
+        assert sum(hold(tmp_path).values()) == 0
+        assert store.unscrubbed_s() is None
+        store.append(scope, [Message("user", "zqcanary", message_id="m")])
+        store.forget(scope, message_id="m", scrub=True)
+        clock[0] += timedelta(seconds=2 * GATHER_SECONDS)
+        assert not scrubber.step()  # it rests
+        scrubber.pause(0)
+        assert scrubber.step()
+        assert sum(hold(tmp_path).values()) == 0
+        assert scrubs == 2
+
+
+def test_what_a_process_left_is_scrubbed_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "memory.db"
+    with Memory(path, embedder=None, extraction=None) as memory:
+        memory.remember("zqcanary", user="gone", session="s")
+        memory.forget(user="gone", everything=True)
+        assert sum(hold(tmp_path).values()) > 0
+    monkeypatch.setattr(forgetting, "GATHER_SECONDS", 0.0)
+    with Memory(path, embedder=None, extraction=None) as memory:
+        until(lambda: memory.store.unscrubbed_s() is None)
+        assert sum(hold(tmp_path).values()) == 0
+        memory.remember("zqcanary", user="gone", session="s")
+        memory.forget(user="gone", everything=True)
+        until(lambda: memory.store.unscrubbed_s() is None)
+        assert sum(hold(tmp_path).values()) == 0
+
+
+def test_a_scrub_that_takes_long_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    path, begun = tmp_path / "memory.db", threading.Event()
+    store = SqliteStore(path)
+    scope = Scope(user="gone", session="s")
+    store.append(scope, [Message("user", "zqcanary " * 9) for _ in range(300)])
+    store.forget(scope, scrub=True)
+
+    def slow() -> bool:
+        begun.set()
+        time.sleep(0.01)
+        return False
+
+    def scrub() -> None:
+        with pytest.raises(StoreError):
+            store.scrub()
+
+    engine = cast(SqliteEngine, store._engine)
+    while engine._merge(9) >= 2:
+        pass
+    engine._db().connection.set_progress_handler(slow, 10)  # so that it would take minutes
+    thread = threading.Thread(target=scrub)
+    thread.start()
+    assert begun.wait(30)
+    until(lambda: engine._scrubbing)
+    store.close()
+    thread.join(30)
+    assert not thread.is_alive()
+    with SqliteStore(path) as store:
+        assert store.unscrubbed_s() is not None
+        check_index(path)
+        assert store.scrub() == ""
+        assert store.unscrubbed_s() is None
+    assert sum(hold(tmp_path).values()) == 0
 
 
 def check_index(path: Path) -> None:

@@ -245,6 +245,7 @@ class TestForgetting:
             assert memory.recall("zqcanary", user="ada", kind="fact", deadline_ms=None).hits == ()
             assert memory.forget(user="ada", everything=True).counts["entries"] == 1
             assert store.get(("notes",), "k") is None
+            assert memory.scrub() == ""
             files = [path.read_bytes() for path in tmp_path.iterdir()]
             assert not any(b"zqcanary" in held for held in files)
 

@@ -85,7 +85,7 @@ class MemoristStore(base.BaseStore):
             ]
             self._memory.entries.batch(self.scope, [], gone)
             count += len(gone)
-        residue = self._memory.scrub() if scrub else ""
+        residue = self._memory.scrub() if scrub and count else ""
         return Forgotten(counts={"entries": count} if count else {}, residue=residue)
 
     def _ask(self, op: base.Op) -> Ask | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from rich.text import Text
 from memorist.cli import options as opt
 from memorist.cli import render
 from memorist.cli.render import console, safe_text
+from memorist.client import Client
 from memorist.config import Settings
 from memorist.errors import InvalidError
 from memorist.records.message import Message
@@ -159,7 +161,10 @@ def forget(
             what = ", ".join(f"{name} {value}" for name, value in named.items()) or "everything"
             question = f"Forget {what} of user {user}, and what was derived from it, for good?"
             typer.confirm(render.escape_controls(question), abort=True, err=True)
-        forgotten = memory.forget(user=user, everything=everything, **named)
+        local = not isinstance(memory, Client)  # nobody is left to scrub after this command
+        forgotten = memory.forget(user=user, everything=everything, scrub=not local, **named)
+        if local and forgotten.counts:
+            forgotten = replace(forgotten, residue=memory.scrub())
     if as_json:
         render.print_json({"counts": forgotten.counts, "residue": forgotten.residue})
         return

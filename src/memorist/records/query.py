@@ -207,7 +207,7 @@ class Forgotten:
     """What a `forget` removed, counted by kind.
 
     `residue` says where copies of it may remain in the database's files and what removes them. It
-    is empty when none remain, or when the files were not scrubbed.
+    is empty when nothing was removed, and when it was told not to scrub.
     """
 
     counts: dict[str, int]

@@ -254,6 +254,11 @@ class Store:
         """Remove deleted bytes from the files; say what remains, if anything."""
         return self._engine.scrub()
 
+    def unscrubbed_s(self) -> float | None:
+        """For how many seconds something forgotten waits for a scrub; None if nothing does."""
+        since = self._engine.unscrubbed_since()
+        return None if since is None else (to_micros(self._clock()) - since) / 1_000_000
+
     def check(self) -> dict[str, str]:
         """What kind of database this is, and whether it is well."""
         return self._engine.check()

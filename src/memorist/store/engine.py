@@ -85,6 +85,9 @@ class Db(Protocol):
     def vector(self, values: Sequence[float]) -> dict[str, Any]:
         """The columns in which this database keeps a vector."""
 
+    def note_forget(self) -> str:
+        """Note that deleted bytes wait for a scrub; say where they are and what removes them."""
+
 
 class Engine(Protocol):
     """A database: runs work in a transaction that sees one owner's rows."""
@@ -106,6 +109,9 @@ class Engine(Protocol):
 
     def scrub(self) -> str:
         """After a forget: remove deleted bytes from files; say what remains, if anything."""
+
+    def unscrubbed_since(self) -> int | None:
+        """When the first forget that waits for a scrub was, in microseconds since 1970."""
 
     def check(self) -> dict[str, str]: ...
     def close(self) -> None: ...

@@ -1,10 +1,14 @@
-"""Forgetting in a transaction: messages, their index entries, and what was derived from them."""
+"""Forgetting in a transaction: messages, their index entries, and what was derived from them.
+
+The bytes that deleted rows leave in the files are removed afterwards, by the `Scrubber`.
+"""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memorist.errors import NotFoundError
 from memorist.records.memories import Fact, MemoryItem
@@ -12,10 +16,17 @@ from memorist.records.query import Forgotten
 from memorist.records.scope import Scope
 from memorist.records.values import check_each, to_micros
 from memorist.store.engine import Db
-from memorist.store.jobs import enqueue
+from memorist.store.jobs import JobRunner, enqueue
 from memorist.store.log import message_places
 from memorist.store.rows import dated_page
 from memorist.store.views import records, restore
+
+if TYPE_CHECKING:
+    from memorist.store.base import Store
+
+GATHER_SECONDS = 10.0  # what is forgotten together is scrubbed together
+REST = 10.0  # a scrub that took t seconds is followed by at least 10 t without one
+RETRY_SECONDS = 60.0
 
 
 def forget(
@@ -25,11 +36,12 @@ def forget(
     message_id: str | None = None,
     record_id: str | None = None,
     source: str | None = None,
+    scrub: bool = False,
 ) -> Forgotten:
     """Remove a message, a record, all from a source, or else everything in the scope.
 
     A record is a memory with its facts, a fact, an article or an entry; the messages it came from
-    stay.
+    stay. With `scrub`, what is removed is noted for the `Scrubber`.
     """
     check_each("what to forget", message_id, record_id, source)
     if message_id is not None:
@@ -49,7 +61,7 @@ def forget(
         gone = _forget_some(db, scope, messages, also=views)
     else:
         gone = _forget_all(db, scope)
-    return Forgotten(counts=dict(+gone))
+    return Forgotten(counts=dict(+gone), residue=db.note_forget() if scrub and +gone else "")
 
 
 def _forget_all(db: Db, scope: Scope) -> Counter[str]:
@@ -160,3 +172,25 @@ def _views_in(db: Db, scope: Scope, session_ids: list[str]) -> list[str]:
     else:
         return []  # another agent's session
     return [view for (view,) in db.rows(query, **scope.columns())]
+
+
+class Scrubber(JobRunner):
+    """Scrubs the files in the background, once for all that was forgotten meanwhile."""
+
+    name = "scrubbing"
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store, ())
+
+    def step(self) -> bool:
+        """Scrub if something waits for it, though not before others could be added."""
+        waited_s = self._store.unscrubbed_s()
+        if waited_s is None or 0 <= waited_s < GATHER_SECONDS or self.paused:
+            return False
+        began, is_clean = time.monotonic(), False
+        try:
+            is_clean = not self._store.scrub()
+        finally:
+            least = GATHER_SECONDS if is_clean else RETRY_SECONDS
+            self.pause(max(least, REST * (time.monotonic() - began)))
+        return True

@@ -39,7 +39,7 @@ PageSize = Annotated[
 ]
 NewestFirst = Annotated[bool, Field(description="From the newest back.")]
 ModelName = Annotated[str, Field(max_length=200, description="Whose tokens are counted.")]
-Scrub = Annotated[bool, Field(description="Remove the bytes from the files too.")]
+Scrub = Annotated[bool, Field(description="Remove the bytes from the files too, within a minute.")]
 
 
 def _check_length(text: str) -> str:

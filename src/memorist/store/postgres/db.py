@@ -31,6 +31,10 @@ COUNTED_ANEW = 1_000  # up to so many records, they are counted for every questi
 
 MAX_TIMES = 8  # occurrences of a word in a passage that count: more hardly change a rank
 MAX_COUNTS = 1_000
+RESIDUE = (
+    "PostgreSQL keeps deleted rows until VACUUM, and its write-ahead log and backups until they "
+    "are recycled"
+)
 _HEAD = 20  # bytes before the first element of an array on the wire
 
 Counts = dict[str, tuple[int, float]]
@@ -175,6 +179,9 @@ class PostgresDb:
 
     def vector(self, values: Sequence[float]) -> dict[str, Any]:
         return {"embedding": _floats(values)}
+
+    def note_forget(self) -> str:
+        return RESIDUE
 
 
 def pack(message: Message) -> dict[str, Any]:

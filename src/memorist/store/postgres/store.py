@@ -33,7 +33,7 @@ from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.postgres.connection import BoundedConnection, defaults
-from memorist.store.postgres.db import Counts, PostgresDb, pack, text_keys
+from memorist.store.postgres.db import RESIDUE, Counts, PostgresDb, pack, text_keys
 from memorist.store.rows import Row
 
 T = TypeVar("T")
@@ -161,10 +161,10 @@ class PostgresEngine(ProcessPart):
         return self._once("", work, "SET LOCAL memorist.worker = 'on'")
 
     def scrub(self) -> str:
-        return (
-            "PostgreSQL keeps deleted rows until VACUUM, and its write-ahead log and backups "
-            "until they are recycled"
-        )
+        return RESIDUE
+
+    def unscrubbed_since(self) -> None:
+        return None
 
     def check(self) -> dict[str, str]:
         def ask(db: Db) -> dict[str, str]:

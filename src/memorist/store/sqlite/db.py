@@ -185,6 +185,13 @@ class SqliteDb:
         packed = pack_vector(values)
         return {"embedding": packed, "code": code_of(packed)}
 
+    def note_forget(self) -> str:
+        self.run("note_forget", now=self.now)
+        return (
+            "its bytes leave the files in the background, within a minute unless the store is "
+            "large; memory.scrub() removes them now"
+        )
+
 
 def pack(message: Message) -> dict[str, Any]:
     """The columns of a message's content: text as it is, all else as JSON."""

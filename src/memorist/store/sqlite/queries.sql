@@ -226,6 +226,12 @@ WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @seen_by_agen
 -- name: existing_vectors
 SELECT passage FROM vectors WHERE passage IN (:passages*) AND embedder = :embedder
 
+-- name: unscrubbed_since
+SELECT since FROM unscrubbed
+
+-- name: note_forget
+UPDATE unscrubbed SET forgets = forgets + 1, since = coalesce(since, :now)
+
 -- name: delete_silent_speakers
 DELETE FROM speakers WHERE owner = :owner AND speaker NOT IN (
   SELECT p.speaker FROM sessions s JOIN chat_message_history m ON m.session_id = s.key

@@ -61,7 +61,7 @@ class SqliteEngine(ProcessPart):
         self._indexes = cache(_open_indexes)
         self._reading = 0
         self._pausing = False
-        self._closed = False
+        self._closed = self._scrubbing = False
         self._writer_db: SqliteDb | None = None
         self._db()
         self.watch_process()
@@ -108,24 +108,39 @@ class SqliteEngine(ProcessPart):
         Neither deleting nor secure_delete is enough: a page that was split keeps copies of what
         moved away, and only VACUUM rewrites every page.
         """
-        merge = "INSERT INTO passage_words (passage_words, rank) VALUES ('merge', ?)"
-        with self._lock, TRANSLATED:
+        pages = -MERGE_PAGES
+        while self._merge(pages) >= 2:  # in steps, so that other writers get their turn
+            pages = MERGE_PAGES
+        with self._locked(), TRANSLATED:
             writer = self._db().connection
-            pages = -MERGE_PAGES
-            while True:  # in steps, so that other processes' writers get their turn
-                before = writer.total_changes()
-                writer.execute(merge, (pages,))
-                if writer.total_changes() - before < 2:
-                    break
-                pages = MERGE_PAGES
-            writer.execute("VACUUM")
+            [(forgets,)] = writer.execute("SELECT forgets FROM unscrubbed")
+            self._scrubbing = True
+            try:
+                writer.execute("VACUUM")
+            finally:
+                self._scrubbing = False
             truncate = partial(writer.wal_checkpoint, mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            if self._in_memory or self._patiently(truncate):
-                return ""
-            return (
-                "a long read kept the write-ahead log from being emptied; "
-                "it empties at the next scrub, or when the last process closes the store"
+            if not self._in_memory and not self._patiently(truncate):
+                return (
+                    "a long read kept the write-ahead log from being emptied; "
+                    "it empties at the next scrub, or when the last process closes the store"
+                )
+            writer.execute("UPDATE unscrubbed SET since = NULL WHERE forgets = ?", (forgets,))
+            return ""
+
+    def _merge(self, pages: int) -> int:
+        """Merge some pages of the text index; say how many rows changed, 1 if none were left."""
+        with self._locked(), TRANSLATED:
+            writer = self._db().connection
+            before = writer.total_changes()
+            writer.execute(
+                "INSERT INTO passage_words (passage_words, rank) VALUES ('merge', ?)", (pages,)
             )
+            return writer.total_changes() - before
+
+    def unscrubbed_since(self) -> int | None:
+        since: int | None = self.read("", lambda db: db.rows("unscrubbed_since"))[0][0]
+        return since
 
     def backup(self, path: str) -> None:
         """Copy all that is committed into a new file that only its owner may read."""
@@ -161,6 +176,8 @@ class SqliteEngine(ProcessPart):
             }
 
     def close(self) -> None:
+        if self._scrubbing and self._writer_db is not None:
+            self._writer_db.connection.interrupt()  # it may take minutes, and is begun anew later
         with self._lock, self._pool:
             self._closed = True
             self._disconnect()

@@ -324,6 +324,10 @@ CREATE INDEX api_keys_by_tenant ON api_keys (tenant_hash, created_at, id);
 CREATE TABLE deleted_ids (seq INTEGER NOT NULL, view_passage INTEGER NOT NULL);
 INSERT INTO deleted_ids VALUES (0, 0);
 
+-- How often something was forgotten, and since when bytes of it wait for a scrub.
+CREATE TABLE unscrubbed (forgets INTEGER NOT NULL, since INTEGER);
+INSERT INTO unscrubbed VALUES (0, NULL);
+
 CREATE TRIGGER message_gone AFTER DELETE ON chat_message_history BEGIN
   DELETE FROM passages WHERE id BETWEEN OLD.id * 1048576 AND OLD.id * 1048576 + 1048575;
   DELETE FROM message_revisions WHERE message = OLD.id;
