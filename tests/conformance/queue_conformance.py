@@ -93,6 +93,13 @@ class QueueConformance:
         with pytest.raises(NotFoundError):
             store.retry(scope, dead.id)
 
+    def test_a_job_whose_failure_is_final_is_set_aside_at_once(self, store: Store) -> None:
+        scope = fresh_scope()
+        store.append(scope, [Message("user", "a")])
+        store.fail(take(store, scope, lease_seconds=600), "it took too long", final=True)
+        [dead] = store.jobs(scope, dead=True)
+        assert (dead.error, dead.attempts) == ("it took too long", 1)
+
     def test_a_job_that_takes_long_counts_its_failures_all_the_same(self, store: Store) -> None:
         scope = fresh_scope()
         store.append(scope, [Message("user", "a")])

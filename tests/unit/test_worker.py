@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,11 +14,14 @@ import pytest
 
 from memorist import Message, ProviderError
 from memorist.errors import BadAnswerError
+from memorist.lifecycle.settings import Extraction
+from memorist.lifecycle.worker import Worker
 from memorist.providers.chat_model import Reply
 from memorist.records.message import MAX_ATTEMPTS
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.extraction import (
     ADA,
+    ALL,
     HOME,
     KINDS,
     Clock,
@@ -325,3 +329,54 @@ def test_jobs_of_mixed_trust_get_through_a_budget_of_one_call(
         clock.skip(3_600)
     assert store.backlog(KINDS) == 0
     assert len(model.asked) == 2
+
+
+# A message that takes too long
+
+
+def test_a_message_that_takes_too_long_is_set_aside_and_the_others_go_on(
+    store: SqliteStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    seconds = itertools.count()  # each look at the time takes a second
+    extraction = Extraction(policy=ALL, seconds_per_message=5)
+    worker = Worker(
+        store, extraction, kinds=KINDS, clock=store._clock, timer=lambda: float(next(seconds))
+    )
+    endless = " ".join(f"Sentence number {number} is long." for number in range(20))
+    say(store, "I live in Berlin.", endless, "My dog is called Rex.")
+    finish(worker)
+    say(store, "My cat is called Miez.")
+    finish(worker)
+    said = ["I live in Berlin.", "My cat is called Miez.", "My dog is called Rex."]
+    assert sorted(texts(store)) == said
+    [dead] = store.jobs(HOME, dead=True)
+    assert dead.error == "a message took more than 5 s of processor time"
+    assert (dead.attempts, store.backlog(KINDS)) == (1, 0)
+    assert "is set aside" in caplog.text
+    assert "Sentence" not in caplog.text
+
+
+def test_deciding_has_a_time_too_and_waiting_for_a_model_takes_none_of_it(
+    store: SqliteStore,
+) -> None:
+    spent = [0.0]
+
+    class Slow(Model):
+        def complete(self, *arguments: Any, **settings: Any) -> Reply:
+            spent[0] += 2  # processor time of another thread is not ours; this one's reading is
+            return super().complete(*arguments, **settings)
+
+    extraction = Extraction(model=Slow(), policy=ALL, seconds_per_message=1)
+    worker = Worker(store, extraction, kinds=KINDS, clock=store._clock, timer=lambda: spent[0])
+    say(store, "I live in Berlin.")
+    finish(worker)
+    assert texts(store) == ["I live in Berlin."]
+
+    def late() -> float:
+        spent[0] += 2
+        return spent[0]
+
+    worker = Worker(store, extraction, kinds=KINDS, clock=store._clock, timer=late)
+    say(store, "I play the viola.")
+    finish(worker)
+    assert len(store.jobs(HOME, dead=True)) == 1

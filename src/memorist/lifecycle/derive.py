@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -49,6 +50,28 @@ def trust_group(source: str) -> str:
     return "" if is_trusted(source) else source
 
 
+class OverTimeError(Exception):
+    """The work on a message took more processor time than it may."""
+
+
+class TimeBudget:
+    """How much processor time is left for the work at hand; checked between its steps."""
+
+    def __init__(self, seconds: float, timer: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._timer = timer
+        self.start()
+
+    def start(self, messages: int = 1) -> None:
+        """Begin with so many messages."""
+        self._ends_at = self._timer() + self._seconds * messages
+
+    def check(self) -> None:
+        """Raise if the time is over."""
+        if self._timer() > self._ends_at:
+            raise OverTimeError(f"a message took more than {self._seconds:g} s of processor time")
+
+
 class Deriver:
     """Reads messages, extracts from them and decides what changes; it applies nothing."""
 
@@ -58,7 +81,9 @@ class Deriver:
         extraction: Extraction,
         clock: Callable[[], datetime],
         gate: ForegroundGate | None = None,
+        timer: Callable[[], float] = time.thread_time,
     ) -> None:
+        self._budget = TimeBudget(extraction.seconds_per_message, timer)
         self._store = store
         self._extraction = extraction
         self._clock = clock
@@ -110,7 +135,9 @@ class Deriver:
             extracted = self._by_model(entries, batch)
         for entry in () if self._extraction.model else entries:
             self._gate.wait()
-            extracted += extract(entry.message, entry.source)
+            self._budget.start()
+            extracted += extract(entry.message, entry.source, self._budget.check)
+            self._budget.check()
         with_tools = {one.message.message_id for one in batch.entries if one.message.tool_calls}
         weighed = []
         for candidate in extracted:
@@ -169,8 +196,10 @@ class Deriver:
         seqs = {entry.message.message_id: entry.seq for entry in batch.entries}
         retracted = self._retract_revised(batch)
         changes = list(retracted)
+        self._budget.start(max(len(batch.wanted), 1))
         for candidate in candidates:
             self._gate.wait()
+            self._budget.check()
             candidate = completed(self._store, batch.home, candidate)
             first = min((seqs[id_] for id_ in candidate.sources if id_ in seqs), default=0)
             earlier = [one for one in batch.before(first, CONTEXT) if is_trusted(one.source)]

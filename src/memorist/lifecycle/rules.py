@@ -85,21 +85,28 @@ class Statement(NamedTuple):
         return self.text[match.parts.start(name) : match.parts.end(name)]
 
 
-def extract(message: Message, source: str = "user") -> list[Candidate]:
-    """The statements of a message that may become memories, without secrets and injections."""
+def extract(
+    message: Message, source: str = "user", check_time: Callable[[], None] = lambda: None
+) -> list[Candidate]:
+    """The statements of a message that may become memories, without secrets and injections.
+
+    `check_time` is called before each sentence and may raise.
+    """
     text = message.content
     if message.role not in ("user", "assistant") or not isinstance(text, str):
         return []
     if len(text) > MAX_MESSAGE_CHARS or find_secrets(text):
         return []
-    kept = _worth_keeping(unicodedata.normalize("NFC", text), message.role == "user")
+    kept = _worth_keeping(unicodedata.normalize("NFC", text), message.role == "user", check_time)
     made = (_candidate(sentence, matches, message, source) for sentence, matches in kept)
     trusted = is_trusted(source)
     safe = (one for one in made if one and not injections(one.text, trusted=trusted))
     return list({one.text: one for one in safe}.values())
 
 
-def _worth_keeping(text: str, of_user: bool) -> Iterator[tuple[str, list[RuleMatch]]]:
+def _worth_keeping(
+    text: str, of_user: bool, check_time: Callable[[], None]
+) -> Iterator[tuple[str, list[RuleMatch]]]:
     """Each sentence that a rule matches, until the message begins to tell a story."""
     written = without_pasted(text)
     languages = languages_of(written)
@@ -107,6 +114,7 @@ def _worth_keeping(text: str, of_user: bool) -> Iterator[tuple[str, list[RuleMat
         return
     abbreviations = frozenset().union(*(one.abbreviations for one in languages))
     for sentence in sentences(written, abbreviations):
+        check_time()
         own = languages_of(sentence)  # where it is too short to say, the message's
         if len(own) > 1:
             own = [language for language in own if language in languages] or own

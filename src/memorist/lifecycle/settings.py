@@ -106,8 +106,9 @@ class Retention:
 class Extraction:
     """How memories are extracted from the log: by rules, or by a model within an hourly budget.
 
-    All workers of a store share the budget; None is no limit. After `maintain_every` changes a
-    user's memories are maintained; 0 leaves that to `maintain`.
+    All workers of a store share the budget; None is no limit. A message that takes more than
+    `seconds_per_message` of processor time, waiting for the model aside, is set aside. After
+    `maintain_every` changes a user's memories are maintained; 0 leaves that to `maintain`.
     """
 
     model: ChatModel | None = None
@@ -117,6 +118,7 @@ class Extraction:
     tokens_per_hour: int | None = 500_000
     max_tokens: int = 2_000
     timeout_s: float = 60.0
+    seconds_per_message: float = 10.0
     maintain_every: int = 50
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -19,7 +20,7 @@ from memorist.errors import (
     StoreError,
 )
 from memorist.forks import EXIT_SECONDS
-from memorist.lifecycle.derive import Deriver
+from memorist.lifecycle.derive import Deriver, OverTimeError
 from memorist.lifecycle.policy import maintain
 from memorist.lifecycle.reconcile import apply_changes
 from memorist.lifecycle.settings import Extraction
@@ -56,11 +57,12 @@ class Worker(JobRunner):
         kinds: Sequence[str] = extraction_kinds(has_embedder=True),
         clock: Callable[[], datetime] = now,
         gate: ForegroundGate | None = None,
+        timer: Callable[[], float] = time.thread_time,
     ) -> None:
         super().__init__(store, kinds)
         self._extraction = extraction
         self._clock = clock
-        self._deriver = Deriver(store, extraction, clock, gate)
+        self._deriver = Deriver(store, extraction, clock, gate, timer)
         self._next_pause = FIRST_PAUSE
         # Uses to note with the next step: scopes with the kinds and ids of hits.
         self.recalled: deque[tuple[Scope, Sequence[tuple[str, str]]]] = deque(maxlen=MAX_RECALLED)
@@ -91,6 +93,9 @@ class Worker(JobRunner):
             self._extract(jobs)
         except LeaseLostError:
             self._each(jobs, lambda job: log.info("another worker took over job %d", job.id))
+        except OverTimeError as error:
+            reason = str(error)  # the name ends with this block
+            self._each(jobs, lambda job: self._set_aside(job, reason))
         except ConflictError as error:
             self.release(jobs)
             log.info("%d jobs wait: %s", len(jobs), error)
@@ -116,6 +121,13 @@ class Worker(JobRunner):
             else:
                 self.do(part)
 
+    def _set_aside(self, job: Job, reason: str) -> None:
+        """Give a job up at once: trying it again would take as long."""
+        with contextlib.suppress(LeaseLostError):
+            self._store.fail(job, reason, final=True)
+        _count([job], "failed")
+        log.warning("job %d is set aside: %s", job.id, reason)
+
     def _fail_and_pause(self, job: Job, error: ProviderError) -> None:
         """Try it later, and the others too: a model's bad answers often come in a row."""
         self.fail(job, error)
@@ -130,7 +142,7 @@ class Worker(JobRunner):
             return
         try:
             self._derive(jobs)
-        except (ConflictError, ProviderError, StoreError):
+        except (ConflictError, ProviderError, StoreError, OverTimeError):
             raise
         except Exception as error:
             raise BadAnswerError(f"extraction raised {type(error).__name__}") from error

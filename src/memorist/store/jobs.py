@@ -122,11 +122,11 @@ def backlog(db: Db, kinds: Sequence[str] = (), *, dead: bool = False) -> int:
     return int(count)
 
 
-def fail(db: Db, job: Job, error: str) -> None:
-    """Postpone a job, or give it up when it has been tried often enough."""
+def fail(db: Db, job: Job, error: str, *, final: bool = False) -> None:
+    """Postpone a job, or give it up when it has been tried often enough or this was `final`."""
     check_each("error", error)
     attempts = job.attempts + 1
-    delay = retry_delay_seconds(attempts)
+    delay = None if final else retry_delay_seconds(attempts)
     _update(
         db,
         "postpone_job",
