@@ -70,6 +70,7 @@ class AsyncMessages(Wrapper[namespaces.Messages]):
     get = threaded(namespaces.Messages.get)
     text_from = threaded(namespaces.Messages.text_from)
     list = threaded(namespaces.Messages.list)
+    following = threaded(namespaces.Messages.following)
     revise = threaded(namespaces.Messages.revise)
     revisions = threaded(namespaces.Messages.revisions)
     append_text = threaded(namespaces.Messages.append_text)

@@ -116,8 +116,7 @@ class Api:
 
     def pages(self, operation: str, arguments: Mapping[str, Any]) -> Iterator[Any]:
         """The items of a list, page by page: all of them, or `limit` of them `after` a place."""
-        rest = dict(arguments)
-        rest.pop("max_bytes", None)  # the server's pages have a limit of their own
+        rest = without_bytes(arguments)
         left, after = rest.pop("limit", None), rest.pop("after", None)
         key = after if isinstance(after, tuple) else (after,)
         cursor = None if after is None else make_cursor(key)
@@ -183,6 +182,11 @@ class remote(Generic[P, T]):
         return self._call if owner is None else MethodType(self._call, owner)
 
 
+def without_bytes(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments without `max_bytes`: a server has limits of its own."""
+    return {name: value for name, value in arguments.items() if name != "max_bytes"}
+
+
 def empty_recall(error: StoreUnavailableError) -> Recall:
     """What recall finds where the server does not answer: nothing, and the reason."""
     log.warning("recall found nothing: %s", error)
@@ -219,7 +223,7 @@ class RemoteMemories(Memories):
     add = remote(Memories.add, "add_memory", read_id)
     list = remote(Memories.list, "list_memories", records(MemoryItem), pages=True)
     get = remote(Memories.get, "get_memory", record(MemoryItem), id="memory_id")
-    audit = remote(Memories.audit, "audit", record(Audit))
+    audit = remote(Memories.audit, "audit", record(Audit), prepare=without_bytes)
     maintain = remote(
         Memories.maintain,
         "maintain",
@@ -294,22 +298,23 @@ class RemoteEntries(Entries):
         return 0
 
 
-PAGES: Any = {"prepare": list_json, "pages": True}
+def listed(**always: Any) -> Any:
+    """The options of a list of the store, with arguments that it always sends."""
+    return {"prepare": lambda asked: {**always, **list_json(asked)}, "pages": True}
 
 
 class RemoteStore:
     """The part of a store that conversations, notes, libraries and entries need, over HTTP."""
 
-    sessions = remote(Store.sessions, "list_sessions", records(Session), **PAGES)
-    revisions = remote(Store.revisions, "list_revisions", records(Message), **PAGES)
-    note_versions = remote(Store.note_versions, "list_versions", records(Note), **PAGES)
-    articles = remote(Store.articles, "list_articles", records(ArticleInfo), **PAGES)
+    sessions = remote(Store.sessions, "list_sessions", records(Session), **listed())
+    revisions = remote(Store.revisions, "list_revisions", records(Message), **listed())
+    note_versions = remote(Store.note_versions, "list_versions", records(Note), **listed())
+    articles = remote(Store.articles, "list_articles", records(ArticleInfo), **listed())
+    following = remote(
+        Store.following, "list_messages", records(LogEntry), **listed(oldest_first=True)
+    )
     summaries = remote(
-        Store.summaries,
-        "list_summaries",
-        records(Summary),
-        prepare=lambda asked: {"oldest_first": False, **list_json(asked)},
-        pages=True,
+        Store.summaries, "list_summaries", records(Summary), **listed(oldest_first=False)
     )
 
     def __init__(self, api: Api) -> None:
@@ -352,7 +357,7 @@ class RemoteStore:
             page = self._api.call("list_messages", {**where, "cursor": cursor, "limit": limit})
             pages.append([from_json(LogEntry, item) for item in page["items"]])
             count, cursor = count + len(pages[-1]), page["next"]
-            if cursor is None or max_bytes is not None:
+            if cursor is None or (max_bytes is not None and len(pages[-1]) < limit):
                 break
         return [entry for entries in reversed(pages) for entry in entries]
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
     from memorist.views.notebook import Notebook
 
 T = TypeVar("T")
+MAX_READ_BYTES = 16 * 1024 * 1024  # of messages, to tell which of them to summarise
 TOOL_RESULT_REACH = 1_000  # messages searched for calls whose results must stay with them
 
 
@@ -347,16 +348,17 @@ class Memory:
         window = window or Window()
         scope = self.scope(user=user, session=session)
         newest = self.store.summary(scope)
+        after = newest.last_seq if newest else None
         entries = self.store.history(
-            scope,
-            last=window.keep_last + TOOL_RESULT_REACH,
-            after=newest.last_seq if newest else None,
+            scope, last=window.keep_last + TOOL_RESULT_REACH, after=after, max_bytes=MAX_READ_BYTES
         )
-        count = split(entries, window.keep_last)
-        if not count:
+        last = entries[: split(entries, window.keep_last)][-1:]
+        if entries and not last:  # there may be older ones, where these are long
+            last = self.store.history(scope, last=1, before=entries[0].seq, after=after)
+        if not last:
             return None
         style = style_of(window, self._runtime.counter(window))
-        return self._runtime.summarizer().extend(scope, entries[count - 1].seq, style, asked=True)
+        return self._runtime.summarizer().extend(scope, last[0].seq, style, asked=True)
 
     def summaries(
         self,

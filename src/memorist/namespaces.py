@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from memorist.errors import InvalidError, NotFoundError
+from memorist.errors import InvalidError, NotFoundError, TooLargeError
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult
 from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
 from memorist.records.memories import (
@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # the rest is imported where it is used: `import memorist` st
     from memorist.lifecycle.policy import Maintained
 
 PASSAGES_PER_ARTICLE = 12  # looked for, for each article that is wanted
+MAX_QUOTED_CHARS = 8_000_000  # of the articles that are read to quote from
 MAX_RANKED = 10_000  # entries of a search without a limit that are ranked by its query
 List = list  # the methods named `list` hide the builtin inside their classes
 
@@ -105,6 +106,14 @@ class Messages(MemoryPart):
         return self._store.history(
             scope, last=last, before=before, after=after, role=role, max_bytes=max_bytes
         )
+
+    def following(
+        self, scope: Scope, *, after: int, limit: int, max_bytes: int | None = None
+    ) -> List[LogEntry]:
+        """The first `limit` messages of a session after a position, oldest first."""
+        if scope.session is None:
+            raise InvalidError("session is missing: messages follow one another in a session")
+        return self._store.following(scope, after=after, limit=limit, max_bytes=max_bytes)
 
     def revise(self, scope: Scope, message: Message) -> None:
         """Replace what a message says; what it said before stays among its revisions."""
@@ -376,13 +385,24 @@ class Memories(MemoryPart):
         runtime, scope = self._runtime, self._scope(user, agent)
         return maintain(self._store, scope, runtime.settings, runtime.clock(), dry_run=dry_run)
 
-    def audit(self, *, user: str, agent: str | None = None) -> Audit:
-        """Which memories are junk, duplicates, stale, contradictory or hold secrets."""
+    def audit(self, *, user: str, agent: str | None = None, max_bytes: int | None = None) -> Audit:
+        """Which memories are junk, duplicates, stale, contradictory or hold secrets.
+
+        TooLargeError if the memories or the facts take more than `max_bytes`.
+        """
         from memorist.lifecycle.audit import audit
 
         scope, now = self._scope(user, agent), self._runtime.clock()
-        items = [item for item in self._store.items(scope, current=False) if item.ended_at is None]
-        return audit(items, self._store.facts(scope, valid_at=now), now=now)
+        items = self._store.items(scope, current=False, max_bytes=max_bytes)
+        facts = self._store.facts(scope, valid_at=now, max_bytes=max_bytes)
+        place = (items[-1].created_at, items[-1].id) if items else None
+        end = (facts[-1].known_from, facts[-1].id) if facts else None
+        if max_bytes is not None and (
+            (place and self._store.items(scope, current=False, limit=1, after=place))
+            or (end and self._store.facts(scope, valid_at=now, limit=1, after=end))
+        ):
+            raise TooLargeError("there is too much to audit at once; audit the agents one by one")
+        return audit([item for item in items if item.ended_at is None], facts, now=now)
 
 
 class Jobs(MemoryPart):
@@ -541,7 +561,8 @@ class Articles(MemoryPart):
         for hit in self._runtime.search(search).hits if max_tokens else ():
             if hit.id in hits or len(hits) < top_k:
                 hits[hit.id].append(hit)
-        return fit(hits, self.get(scope, List(hits)), max_tokens, counter)
+        articles = self._store.read_articles(scope, List(hits), max_chars=MAX_QUOTED_CHARS)
+        return fit(hits, articles, max_tokens, counter)
 
 
 class NoteVersions(MemoryPart):

@@ -25,6 +25,7 @@ from memorist.records.scope import Scope
 
 DEADLINE_MS = 50.0
 FIRST_PAGE = 32  # messages
+PAGE_BYTES = 8 * 1024 * 1024  # of messages that are read at once
 LEAST_GAIN = 0.1  # of the window, that a summary must replace
 AMPLE = 0.8  # of the threshold: a fuller window would soon be summarised again
 LONG_MS = 100.0  # a deadline that leaves time for more hits
@@ -41,7 +42,13 @@ class ContextSource(Protocol):
     """What contexts are made from: a store here, or that of a remote memory."""
 
     def history(
-        self, scope: Scope, *, last: int | None, before: int | None, after: int | None
+        self,
+        scope: Scope,
+        *,
+        last: int | None,
+        before: int | None,
+        after: int | None,
+        max_bytes: int | None,
     ) -> list[LogEntry]: ...
     def following(self, scope: Scope, *, after: int, limit: int) -> list[LogEntry]: ...
     def find(self, scope: Scope, message_ids: Sequence[str]) -> list[LogEntry]: ...
@@ -239,13 +246,24 @@ class ContextBuilder:
         entries: list[LogEntry] = []
         tokens, page, before = 0, FIRST_PAGE, None
         while tokens <= self.window.budget or len(entries) <= CHUNK:
-            older = self.store.history(self.scope, last=page, before=before, after=after)
+            older = self.store.history(
+                self.scope, last=page, before=before, after=after, max_bytes=PAGE_BYTES
+            )
             tokens += self._tokens(older)
             entries[:0] = older
             if len(older) < page:
-                return Tail(entries, tokens)
+                return Tail(entries, tokens, more=self._is_cut(older, after))
             before, page = older[0].seq, page * 2
         return Tail(entries, tokens, more=True)
+
+    def _is_cut(self, page: Sequence[LogEntry], after: int | None) -> bool:
+        """Whether a short page ended at its bytes; of a few plain words, that need not be asked."""
+        messages = [entry.message for entry in page]
+        plain = all(type(it.content) is str and not it.images for it in messages)
+        if plain and sum(len(str(it.content)) for it in messages) < PAGE_BYTES // 16:
+            return False
+        place = {"before": page[0].seq, "after": after} if page else {"before": 0, "after": 0}
+        return bool(self.store.history(self.scope, last=1, **place, max_bytes=1))
 
     def _tokens(self, entries: Sequence[LogEntry]) -> int:
         return sum(self.counter.messages([entry.message for entry in entries]))

@@ -11,6 +11,7 @@ from datetime import datetime
 from memorist.lifecycle import model
 from memorist.lifecycle.policy import classified, has_room, refusal
 from memorist.lifecycle.reconcile import (
+    all_facts,
     applied_to,
     completed,
     neighbours_of,
@@ -217,7 +218,8 @@ class Deriver:
         revised = {id_ for id_ in ids if derived and self._store.revisions(batch.session, id_)}
         records: list[MemoryItem | Fact] = []
         if revised:
-            records = [*self._store.records(batch.home, derived), *self._store.facts(batch.home)]
+            facts = (fact for fact in all_facts(self._store, batch.home) if fact.sources)
+            records = [*self._store.records(batch.home, derived), *facts]
         return [
             Retract(id=record.id, reason="its message was revised", at=self._clock())
             for record in records

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from memorist.language.lexicon import category_of, tags_of
 from memorist.language.unsafe import find_secrets
-from memorist.lifecycle.reconcile import apply_changes
+from memorist.lifecycle.reconcile import apply_changes, every
 from memorist.lifecycle.settings import DEFAULT_POLICY, Extraction, Policy
 from memorist.records.memories import Candidate, Expire, MemoryItem, Promote
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
+
+MAX_KEPT = 100  # characters of each memory in memory during maintenance
 
 
 def refusal(message: Message, *, place: int, policy: Policy = DEFAULT_POLICY) -> str | None:
@@ -115,7 +118,14 @@ def maintain(
     """Make the changes due in a scope, or with `dry_run` only return them."""
 
     def due() -> list[Promote | Expire]:
-        items = [item for item in store.items(scope, current=False) if item.ended_at is None]
+        read = partial(store.items, scope, current=False)
+        items = [
+            replace(item, text=item.text[:MAX_KEPT])  # what it says does not matter here
+            if len(item.text) > MAX_KEPT
+            else item
+            for item in every(read, lambda item: (item.created_at, item.id))
+            if item.ended_at is None
+        ]
         return plan(items, now, extraction)
 
     changes = due() if dry_run else apply_changes(store, scope, due)

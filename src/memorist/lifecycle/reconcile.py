@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 from memorist.errors import ConflictError, LeaseLostError, NotFoundError
@@ -45,10 +46,12 @@ BACKOFF_SECONDS = 0.01  # longer with each attempt
 MOST_SIMILAR = 12  # memories that a candidate is compared with
 MOST_WORDS = 40
 MOMENT = timedelta(microseconds=1)
+PAGE, PAGE_BYTES = 500, 8 * 1024 * 1024  # of a list that is gone through
 _MEMORIES = Filters(kinds=("memory",))
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
 
 T = TypeVar("T", bound=Change)
+R = TypeVar("R", bound=MemoryItem | Fact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,12 +337,27 @@ def completed(store: Store, home: Scope, candidate: Candidate) -> Candidate:
     if candidate.claims or candidate.instead is None or not candidate.corrects:
         return candidate
     right, wrong = candidate.instead
-    meant = [fact for fact in store.facts(home, valid_at=candidate.said_at) if fact.is_about(wrong)]
+    facts = all_facts(store, home, valid_at=candidate.said_at)
+    meant = [fact for fact in facts if fact.is_about(wrong)]
     if len({fact.topic for fact in meant}) != 1:
         return candidate  # no fact says so, or several do
     subject, predicate, since = meant[0].subject, meant[0].predicate, candidate.said_at
     claim = Claim(subject=subject, predicate=predicate, object=right, single=True, valid_from=since)
     return replace(candidate, claims=(claim,))
+
+
+def every(read: Callable[..., list[R]], key: Callable[[R], tuple[datetime, str]]) -> Iterator[R]:
+    """The items of a list, read a page at a time."""
+    after: tuple[datetime, str] | None = None
+    while page := read(after=after, limit=PAGE, max_bytes=PAGE_BYTES):
+        yield from page
+        after = key(page[-1])
+
+
+def all_facts(store: Store, home: Scope, *, valid_at: datetime | None = None) -> Iterator[Fact]:
+    """The facts that are known, and true at a moment if one is given."""
+    read = partial(store.facts, home, valid_at=valid_at)
+    return every(read, lambda fact: (fact.known_from, fact.id))
 
 
 def undone(store: Store, scope: Scope, id_: str, now: datetime) -> list[Change]:
@@ -362,9 +380,12 @@ def facts_of(store: Store, scope: Scope, record: MemoryItem | Fact) -> list[Fact
     if isinstance(record, Fact):
         return []
     moments = [None, record.ended_at - MOMENT] if record.ended_at else [None]
-    facts = [fact for moment in moments for fact in store.facts(scope, known_at=moment)]
-    mine = {fact.id: fact for fact in facts if fact.memory == record.id}
-    return [fact for fact in mine.values() if has_ended(fact) == has_ended(record)]
+    return [
+        fact
+        for fact in store.stated_by(scope, record.id)
+        if any(fact.holds(known_at=moment) for moment in moments)
+        and has_ended(fact) == has_ended(record)
+    ]
 
 
 def neighbours_of(

@@ -128,6 +128,7 @@ class Store:
     records = reads(views.records, snapshot=True)
     items = reads(views.items)
     facts = reads(views.facts)
+    stated_by = reads(views.stated_by, snapshot=True)
 
     # Notes, summaries, articles
     note = reads(documents.note)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import accumulate
 
 from memorist.errors import ConflictError
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult, Summary
@@ -146,9 +147,20 @@ def articles(
     return [ARTICLE.record(row) for row in rows]
 
 
-def read_articles(db: Db, scope: Scope, ids: Sequence[str]) -> list[Article]:
-    """Articles with their texts, in the order asked; missing ones are left out."""
+def read_articles(
+    db: Db, scope: Scope, ids: Sequence[str], *, max_chars: int | None = None
+) -> list[Article]:
+    """Articles with their texts, in the order asked; missing ones are left out.
+
+    With `max_chars`, the first that have so many characters together, one at least.
+    """
     check_each("id", *ids)
+    if max_chars is not None:
+        chars: dict[str, int] = dict(db.rows("article_sizes", owner=scope.owner, ids=list(ids)))
+        totals = accumulate(chars.get(id_, 0) for id_ in ids)
+        ids = [id_ for id_, total in zip(ids, totals, strict=True) if total <= max_chars] or list(
+            ids[:1]
+        )
     rows = db.rows("articles_by_id", owner=scope.owner, agent=scope.agent, ids=list(ids))
     articles = {
         id_: Article(

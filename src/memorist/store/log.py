@@ -161,31 +161,41 @@ def unseen(
 
     A stored one must have the content it has now, or had in one of its revisions.
     """
-    stored = find(db, scope, list(map(id_of, messages)))
-    known = {entry.message.message_id: [entry.message] for entry in stored}
-    fresh = []
-    for prepared in messages:
+    seqs, fresh = dict[str, int](), dict[str, PreparedMessage]()
+    for prepared in messages:  # one by one: the stored ones may be long
         message = prepared.message
-        versions = known.setdefault(message.message_id, [])
-        if not versions:
-            fresh.append(prepared)
-            versions.append(message)
-        elif not _is_one_of(versions, message) and not _is_one_of(
-            revisions(db, scope, message.message_id), message
-        ):
+        id_ = message.message_id
+        entry = None if id_ in fresh else next(iter(find(db, scope, [id_])), None)
+        stored = fresh[id_].message if entry is None and id_ in fresh else entry and entry.message
+        if stored is None:
+            fresh[id_] = prepared
+        elif not _is_same(stored, message) and not _was_once(db, scope, message):
             raise ConflictError(
                 "a message with this id is stored with other content; use revise to change it"
             )
-    return {entry.message.message_id: entry.seq for entry in stored}, fresh
+        if entry is not None:
+            seqs[id_] = entry.seq
+    return seqs, list(fresh.values())
 
 
 def id_of(prepared: PreparedMessage) -> str:
     return prepared.message.message_id
 
 
-def _is_one_of(versions: Iterable[Message], message: Message) -> bool:
-    """Whether a message is like one of its versions, whenever it was said."""
-    return any(replace(old, created_at=message.created_at) == message for old in versions)
+def _is_same(stored: Message, message: Message) -> bool:
+    """Whether a message says the same as a stored one, whenever it was said."""
+    return replace(stored, created_at=message.created_at) == message
+
+
+def _was_once(db: Db, scope: Scope, message: Message) -> bool:
+    """Whether a stored message said the same in one of its revisions."""
+    number = 0
+    page = {"limit": 16, "max_bytes": 1_048_576}
+    while old := revisions(db, scope, message.message_id, after=number, **page):
+        if any(_is_same(version, message) for version in old):
+            return True
+        number += len(old)
+    return False
 
 
 def history(
@@ -215,9 +225,11 @@ def history(
     return _entries(db, reversed(rows))
 
 
-def following(db: Db, scope: Scope, *, after: int, limit: int) -> list[LogEntry]:
+def following(
+    db: Db, scope: Scope, *, after: int, limit: int, max_bytes: int | None = None
+) -> list[LogEntry]:
     """The messages of a session after a seq, oldest first."""
-    rows = db.rows("following", **scope.columns(), after=after, limit=limit)
+    rows = db.page("following", max_bytes, **scope.columns(), after=after, limit=limit)
     return _entries(db, rows, scope.session or "")
 
 

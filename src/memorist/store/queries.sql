@@ -268,18 +268,26 @@ SELECT id, agent_name, session_id, @fact FROM facts f WHERE f.owner = :owner
 -- name: facts_by_predicate
 @facts AND f.predicate_start = substr(:predicate, 1, 200) AND f.predicate = :predicate AND @fact_page
 
--- name: view_texts
-SELECT id, text FROM memory_items
-WHERE owner = :owner AND id IN (:ids*) AND (expires_at IS NULL OR expires_at > :now)
+-- name: view_parts
+SELECT p.id, substr(v.text, p.start_at + 1, p.stop_at - p.start_at) FROM passages p
+JOIN memory_items v ON v.owner = p.owner AND v.id = p.view_id
+WHERE p.owner = :owner AND p.id IN (:ids*) AND (v.expires_at IS NULL OR v.expires_at > :now)
 UNION ALL
-SELECT id, subject || ' ' || predicate || ' ' || object FROM facts WHERE owner = :owner AND id IN (:ids*)
+SELECT p.id, substr(v.subject || ' ' || v.predicate || ' ' || v.object, p.start_at + 1, p.stop_at - p.start_at) FROM passages p
+JOIN facts v ON v.owner = p.owner AND v.id = p.view_id
+WHERE p.owner = :owner AND p.id IN (:ids*)
 UNION ALL
-SELECT id, notes FROM agent_long_term_memory WHERE owner = :owner AND id IN (:ids*)
+SELECT p.id, substr(v.notes, p.start_at + 1, p.stop_at - p.start_at) FROM passages p
+JOIN agent_long_term_memory v ON v.owner = p.owner AND v.id = p.view_id
+WHERE p.owner = :owner AND p.id IN (:ids*)
 UNION ALL
-SELECT id, text FROM articles WHERE owner = :owner AND id IN (:ids*)
+SELECT p.id, substr(v.text, p.start_at + 1, p.stop_at - p.start_at) FROM passages p
+JOIN articles v ON v.owner = p.owner AND v.id = p.view_id
+WHERE p.owner = :owner AND p.id IN (:ids*)
 UNION ALL
-SELECT id, text FROM entries
-WHERE owner = :owner AND id IN (:ids*) AND (expires_at IS NULL OR expires_at > :now)
+SELECT p.id, substr(v.text, p.start_at + 1, p.stop_at - p.start_at) FROM passages p
+JOIN entries v ON v.owner = p.owner AND v.id = p.view_id
+WHERE p.owner = :owner AND p.id IN (:ids*) AND (v.expires_at IS NULL OR v.expires_at > :now)
 
 -- name: delete_view_passages
 DELETE FROM passages WHERE owner = :owner AND view_id IN (:ids*)
@@ -727,6 +735,9 @@ ORDER BY a.created_at, a.id LIMIT :limit
 SELECT a.id, a.agent_name, a.title, a.uri, a.created_at, a.text FROM articles a
 WHERE a.owner = :owner AND a.id IN (:ids*)
   AND (CAST(:agent AS TEXT) IS NULL OR a.agent_name IN ('', :agent))
+
+-- name: article_sizes
+SELECT a.id, a.chars FROM articles a WHERE a.owner = :owner AND a.id IN (:ids*)
 
 -- name: article_by_uri
 SELECT @article FROM articles a

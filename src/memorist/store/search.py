@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
 
 LISTS = ("kinds", "roles", "records", "categories", "tags")  # filters by listed values
+READ_AT_ONCE = 16  # messages, to take passages from them
 MAX_LINKED = 5_000
 RARE = 300  # passages: a synonym in more of them says nothing
 FIRST_LOOK = 8  # times the limit is searched before all that a filter lets through
@@ -277,29 +279,38 @@ def _texts(db: Db, scope: Scope, rows: Sequence[Row]) -> dict[int, str]:
 
 
 def _matches(db: Db, scope: Scope, rows: Sequence[Row]) -> list[Match]:
-    """The passages of rows that say where each is; those of expired records are left out."""
-    seqs = sorted({id_ // PASSAGES_PER_MESSAGE for id_, *_ in rows if id_ > 0})
-    stored = db.rows("messages_by_seq", owner=scope.owner, seqs=seqs) if seqs else []
-    messages = {row[0]: db.unpack(row) for row in stored}
-    views = [view for _, _, view, *_ in rows if view is not None]
-    derived: dict[str, str] = (
-        dict(db.rows("view_texts", owner=scope.owner, ids=views, now=db.now)) if views else {}
-    )
-    matches = []
-    for id_, kind, view, start, stop, created_at, session_id, speaker in rows:
-        message = messages.get(id_ // PASSAGES_PER_MESSAGE)
-        text = message.text if message else derived.get(view or "")
-        if text is not None:
-            match = Match(
-                passage=id_,
-                kind=kind,
-                id=message.message_id if message else view,
-                text=text[start:stop],
-                start=start,
-                created_at=from_micros(created_at),
-                session_id=session_id,
-                role=message.role if message else None,
-                speaker=speaker,
-            )
-            matches.append(match)
-    return matches
+    """The passages of rows that say where each is; those of expired records are left out.
+
+    Of a derived record only the passage is read; of messages, a few at a time, as they may be long.
+    """
+    views = [id_ for id_, _, view, *_ in rows if view is not None]
+    parts = db.rows("view_parts", owner=scope.owner, ids=views, now=db.now) if views else []
+    texts: dict[int, str] = dict(parts)
+    spans = defaultdict[int, list[Row]](list)
+    for row in rows:
+        if row[0] > 0:
+            spans[row[0] // PASSAGES_PER_MESSAGE].append(row)
+    said: dict[int, tuple[str, str]] = {}  # the id and role of a passage's message
+    seqs = sorted(spans)
+    for start in range(0, len(seqs), READ_AT_ONCE):
+        some = seqs[start : start + READ_AT_ONCE]
+        for stored in db.rows("messages_by_seq", owner=scope.owner, seqs=some):
+            message = db.unpack(stored)
+            for id_, _, _, begin, end, *_ in spans[stored[0]]:
+                texts[id_] = message.text[begin:end]
+                said[id_] = message.message_id, message.role
+    return [
+        Match(
+            passage=id_,
+            kind=kind,
+            id=said[id_][0] if id_ in said else view,
+            text=texts[id_],
+            start=start,
+            created_at=from_micros(created_at),
+            session_id=session_id,
+            role=said[id_][1] if id_ in said else None,
+            speaker=speaker,
+        )
+        for id_, kind, view, start, _, created_at, session_id, speaker in rows
+        if id_ in texts
+    ]

@@ -137,6 +137,12 @@ def facts(
     return _records(db, scope, FACT, rows)
 
 
+def stated_by(db: Db, scope: Scope, memory: str) -> list[Fact]:
+    """Every fact there ever was that a memory states, in the order learnt."""
+    ids = [id_ for (id_,) in db.rows("facts_of_memory", owner=scope.owner, id=memory)]
+    return _records(db, scope, FACT, db.rows("facts_by_id", owner=scope.owner, ids=ids))
+
+
 def touch(db: Db, scope: Scope, ids: Sequence[str]) -> None:
     """Count a use of memories."""
     db.run("touch_items", owner=scope.owner, ids=list(ids), now=db.now)

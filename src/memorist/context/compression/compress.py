@@ -217,6 +217,7 @@ def _problem(text: str, lines: Sequence[SummaryLine], source: str) -> str:
 
 
 CHUNK = 400  # messages that are summarised at once
+CHUNK_BYTES = 8 * 1024 * 1024  # of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,11 +287,14 @@ class Summarizer(JobRunner):
         while True:
             previous = self._store.summary(scope)
             after = previous.last_seq if previous else 0
-            following = self._store.following(scope, after=after, limit=CHUNK)
+            following = self._store.following(
+                scope, after=after, limit=CHUNK, max_bytes=CHUNK_BYTES
+            )
             entries = [entry for entry in following if entry.seq <= last_seq]
             if not entries:
                 break
-            model = self._model if len(entries) < CHUNK else None
+            is_last = len(entries) < len(following) or entries[-1].seq == last_seq
+            model = self._model if is_last else None
             done = self._compress(scope, entries, previous, style, model)
             done = self._write(scope, done, entries, asked=asked)
             before += done.tokens_before - (previous.tokens if previous and ids else 0)

@@ -22,6 +22,7 @@ from memorist.server.http.routes.memories import ChangeReport, NamedChange
 from memorist.server.http.routing import CurrentCaller, FromQuery, operation
 
 JobId = Annotated[int, Path(ge=0, le=2**63 - 1, description="The job's id.", examples=[7])]
+MAX_AUDIT_BYTES = 32 * 1024 * 1024  # of memories, and of facts
 KEY_ID = "0123456789abcdef"
 Lifetime = Annotated[int, Field(ge=1, le=36_500)] | None
 Grace = Annotated[int, Field(ge=0, le=86_400 * 365)] | None
@@ -97,7 +98,7 @@ def count_waiting(query: FromQuery[schemas.UserRequest], caller: CurrentCaller) 
 @operation("audit", example=Audit(memories=2, facts=1, findings=(_JUNK,)))
 def audit(query: FromQuery[schemas.AgentRequest], caller: CurrentCaller) -> Audit:
     """Which memories are junk, doubled, stale, contradictory or hold secrets; changes nothing."""
-    return caller.memory.memories.audit(**caller.place(query))
+    return caller.memory.memories.audit(**caller.place(query), max_bytes=MAX_AUDIT_BYTES)
 
 
 @operation("maintain", example=MaintenanceReport(changes=[_EXPIRED], dry_run=False))

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 
 from memorist.aio import in_thread
-from memorist.errors import ConflictError, NotFoundError
+from memorist.errors import ConflictError, InvalidError, NotFoundError
 from memorist.operations import make_cursor, read_cursor
 from memorist.providers.images import refuse_image
 from memorist.records.message import LogEntry, Message, Remembered, Session, Source
@@ -163,6 +163,7 @@ class MessagesQuery(schemas.SessionPageQuery):
     role: schemas.Role | None = Field(None, description="Only messages of this role.")
     before: Seq | None = Field(None, description="Only those before this `seq`.")
     after: Seq | None = Field(None, description="Only those after this `seq`.")
+    oldest_first: bool = Field(False, description="Forward, in a session; `before` and `role` not.")
 
 
 class StoredMessage(BaseModel):
@@ -209,10 +210,26 @@ def _remember(
 @operation("list_messages", response_model=Page[StoredMessage], example=_STORED)
 def list_messages(query: FromQuery[MessagesQuery], caller: CurrentCaller) -> Page[LogEntry]:
     """The newest messages, oldest of them first; the next page holds those before."""
+    if query.oldest_first:
+        return _forwards(caller, query)
     place = read_cursor(query.cursor, int)
     before = query.before if place is None else place[0]
     entries, more = take_page(_backwards(caller, before, query), query.limit)
     return Page(items=entries[::-1], next=make_cursor([entries[-1].seq]) if more else None)
+
+
+def _forwards(caller: CurrentCaller, query: MessagesQuery) -> Page[LogEntry]:
+    """The messages of a session from a number in the log on."""
+    if query.before is not None or query.role is not None:
+        raise InvalidError("oldest_first goes without before and role")
+    scope, first = caller.scope(query), query.after or 0
+
+    def read(limit: int, after: tuple[int] | None, max_bytes: int) -> list[LogEntry]:
+        last = after[0] if after else first
+        page = {"limit": limit, "max_bytes": max_bytes}
+        return caller.memory.messages.following(scope, after=last, **page)
+
+    return keyset_page(read, query, lambda entry: (entry.seq,), kinds=(int,))
 
 
 def _backwards(
