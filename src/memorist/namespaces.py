@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from memorist.errors import InvalidError, NotFoundError, TooLargeError
+from memorist.errors import InvalidError, NotFoundError
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult
 from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
 from memorist.records.memories import (
@@ -81,11 +81,7 @@ class Messages(MemoryPart):
     def text_from(
         self, scope: Scope, id: str, start: int, *, known: TextPart | None = None
     ) -> TextPart | None:
-        """What a message says from a position on, up to 65,536 characters, and its length.
-
-        To follow a message that grows, pass the last part as `known`: nothing more is read where
-        nothing was added. None where there is no such message.
-        """
+        """A part of what a message says from a position on; no text is read if it is `known`."""
         return self._store.text_from(scope, id, start, known=known)
 
     def list(
@@ -100,8 +96,7 @@ class Messages(MemoryPart):
     ) -> List[LogEntry]:
         """The newest `last` messages, or all, oldest first; `before` and `after` are positions.
 
-        With `max_bytes` a page ends there, with one item at least; so it does in all lists, and
-        only an empty page is the end of a list.
+        With `max_bytes`, a page of any list may be shorter; only an empty one is the end.
         """
         return self._store.history(
             scope, last=last, before=before, after=after, role=role, max_bytes=max_bytes
@@ -386,23 +381,13 @@ class Memories(MemoryPart):
         return maintain(self._store, scope, runtime.settings, runtime.clock(), dry_run=dry_run)
 
     def audit(self, *, user: str, agent: str | None = None, max_bytes: int | None = None) -> Audit:
-        """Which memories are junk, duplicates, stale, contradictory or hold secrets.
-
-        TooLargeError if the memories or the facts take more than `max_bytes`.
-        """
+        """Which memories are junk, duplicates, stale, contradictory or hold secrets."""
         from memorist.lifecycle.audit import audit
+        from memorist.lifecycle.reconcile import read_all
 
         scope, now = self._scope(user, agent), self._runtime.clock()
-        items = self._store.items(scope, current=False, max_bytes=max_bytes)
-        facts = self._store.facts(scope, valid_at=now, max_bytes=max_bytes)
-        place = (items[-1].created_at, items[-1].id) if items else None
-        end = (facts[-1].known_from, facts[-1].id) if facts else None
-        if max_bytes is not None and (
-            (place and self._store.items(scope, current=False, limit=1, after=place))
-            or (end and self._store.facts(scope, valid_at=now, limit=1, after=end))
-        ):
-            raise TooLargeError("there is too much to audit at once; audit the agents one by one")
-        return audit([item for item in items if item.ended_at is None], facts, now=now)
+        items, facts = read_all(self._store, scope, now, max_bytes)
+        return audit(items, facts, now=now)
 
 
 class Jobs(MemoryPart):

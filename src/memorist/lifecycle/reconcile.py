@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
-from memorist.errors import ConflictError, LeaseLostError, NotFoundError
+from memorist.errors import ConflictError, LeaseLostError, NotFoundError, TooLargeError
 from memorist.language.likeness import alike, contains
 from memorist.language.text import is_single_valued
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy
@@ -358,6 +358,24 @@ def all_facts(store: Store, home: Scope, *, valid_at: datetime | None = None) ->
     """The facts that are known, and true at a moment if one is given."""
     read = partial(store.facts, home, valid_at=valid_at)
     return every(read, lambda fact: (fact.known_from, fact.id))
+
+
+def read_all(
+    store: Store, scope: Scope, now: datetime, max_bytes: int | None
+) -> tuple[list[MemoryItem], list[Fact]]:
+    """The memories that have not ended and the facts that hold, if they are not too many."""
+    items = store.items(scope, current=False, max_bytes=max_bytes)
+    facts = store.facts(scope, valid_at=now, max_bytes=max_bytes)
+    more: list[object] = []
+    if max_bytes is not None and items:
+        place = items[-1].created_at, items[-1].id
+        more += store.items(scope, current=False, limit=1, after=place)
+    if max_bytes is not None and facts:
+        place = facts[-1].known_from, facts[-1].id
+        more += store.facts(scope, valid_at=now, limit=1, after=place)
+    if more:
+        raise TooLargeError("there is too much to audit at once; audit the agents one by one")
+    return [item for item in items if item.ended_at is None], facts
 
 
 def undone(store: Store, scope: Scope, id_: str, now: datetime) -> list[Change]:
