@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,8 +12,14 @@ from datetime import datetime
 from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Literal, TypeVar
+from urllib.parse import quote
 
 import apsw
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
 
 from memorist.errors import (
     InvalidError,
@@ -63,6 +70,8 @@ class SqliteEngine(ProcessPart):
         self._pausing = False
         self._closed = self._scrubbing = False
         self._writer_db: SqliteDb | None = None
+        self._file_id: tuple[int, int] | None = None
+        self._read_only = is_read_only(path)
         self._db()
         self.watch_process()
 
@@ -78,13 +87,20 @@ class SqliteEngine(ProcessPart):
                 self._give_back(reader)
 
     def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
+        if self._read_only:
+            raise StoreUnavailableError(
+                "the database is on a read-only mount and cannot be written"
+            )
         until = time.monotonic() + self._patience_ms / 1_000
         with self._locked(), TRANSLATED:
             writer = self._db()
-            # The time spent waiting for the lock counts as patience.
-            left_ms = int((until - time.monotonic()) * 1_000)
-            writer.connection.set_busy_timeout(max(left_ms, LEAST_MS))
-            return in_transaction(writer, work, "BEGIN IMMEDIATE")
+            self._check_file()
+            with contextlib.nullcontext() if self._in_memory else turn(self.path, until):
+                # The time spent waiting for a lock counts as patience.
+                left_ms = int((until - time.monotonic()) * 1_000)
+                writer.connection.set_busy_timeout(max(left_ms, LEAST_MS))
+                writer.connection.execute("BEGIN IMMEDIATE")
+            return in_transaction(writer, work)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -163,17 +179,20 @@ class SqliteEngine(ProcessPart):
     def check(self) -> dict[str, str]:
         from memorist.store.vectors import EXACT_UP_TO
 
-        with self._locked(), TRANSLATED:
-            ask = self._db().connection.pragma
+        def look(db: Db) -> dict[str, str]:
+            assert isinstance(db, SqliteDb)
+            ask = db.connection.pragma
             return {
                 "database": "memory" if self._in_memory else self.path,
                 "engine": f"SQLite {apsw.sqlite_lib_version()}",
                 "journal": str(ask("journal_mode")),
                 "synchronous": {1: "normal", 2: "full", 3: "extra"}[int(str(ask("synchronous")))],
                 "schema": str(ask("user_version")),
-                "integrity": str(ask("quick_check")),
+                "integrity": str(ask("integrity_check", 1)),
                 "vectors": f"exact up to {EXACT_UP_TO:,} of a user, by their signs first beyond",
             }
+
+        return self.read("", look)
 
     def close(self) -> None:
         if self._scrubbing and self._writer_db is not None:
@@ -181,6 +200,8 @@ class SqliteEngine(ProcessPart):
         with self._lock, self._pool:
             self._closed = True
             self._disconnect()
+            with contextlib.suppress(OSError):  # others who need it make it again
+                os.unlink(f"{self.path}-turn")
 
     def before_fork(self) -> None:
         """Close the connections: neither they nor their locks may be carried into a child."""
@@ -209,13 +230,26 @@ class SqliteEngine(ProcessPart):
         if self._writer_db is None:
             with TRANSLATED:
                 self._check_open()
+                self._check_file()
                 if not self._in_memory:
                     refuse_foreign(self.path)
-                    make_private(self.path)
+                    if not self._read_only:
+                        make_private(self.path)
                 writer = SqliteDb(self._connect(), self._indexes)
-                migrate(writer)
+                if not self._read_only:
+                    migrate(writer)
                 self._writer_db = writer
+                if not self._in_memory:
+                    self._file_id = file_id(self.path)
         return self._writer_db
+
+    def _check_file(self) -> None:
+        """Raise if the file was removed or replaced since it was opened."""
+        if self._file_id is not None and self._file_id != file_id(self.path):
+            raise StoreUnavailableError(
+                "the database's file was removed or replaced while it was open, and what is "
+                "written would be lost; close the store and open it again"
+            )
 
     def _disconnect(self) -> None:
         idle, self._readers = self._readers, []
@@ -250,10 +284,12 @@ class SqliteEngine(ProcessPart):
             raise StoreUnavailableError("the store is closed")
 
     def _connect(self) -> apsw.Connection:
-        connection = apsw.Connection(self.path)
+        connection = read_only(self.path) if self._read_only else apsw.Connection(self.path)
         connection.set_busy_timeout(self._patience_ms)
         # Otherwise SQLite plans a statement again whenever a bound value may change its plan.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        if self._read_only:
+            return connection
         use_wal = partial(connection.pragma, "journal_mode", "wal")  # does not wait for locks
         if not self._in_memory and not self._patiently(use_wal):
             raise StoreBusyError("another process keeps the database from switching to WAL")
@@ -275,9 +311,36 @@ class SqliteEngine(ProcessPart):
                 time.sleep(0.01)
 
 
-def in_transaction(db: SqliteDb, work: Callable[[SqliteDb], T], begin: str) -> T:
-    """Run work and commit what it changed, or nothing if it raises."""
-    db.connection.execute(begin)
+@contextlib.contextmanager
+def turn(path: str, until: float) -> Iterator[None]:
+    """Hold the place of the process that writes next, in a file beside the database.
+
+    SQLite's lock goes to whoever asks at the right moment, which is mostly the process that has
+    just released it: others wait for seconds. Here a process asks for that lock only while it
+    is the next one, so whoever has written waits like the others. It is a courtesy: where it
+    cannot be had, half of the patience is left to do without.
+    """
+    until -= (until - time.monotonic()) / 2
+    file = -1
+    with contextlib.suppress(OSError):
+        file = os.open(f"{path}-turn", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        while fcntl is not None and file >= 0 and time.monotonic() < until:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                time.sleep(random.uniform(0.001, 0.003))
+        yield
+    finally:
+        if file >= 0:
+            os.close(file)
+
+
+def in_transaction(db: SqliteDb, work: Callable[[SqliteDb], T], begin: str = "") -> T:
+    """Run work and commit what it changed, or nothing if it raises; `begin` if that is not done."""
+    if begin:
+        db.connection.execute(begin)
     try:
         result = work(db)
         db.connection.execute("COMMIT")
@@ -317,6 +380,35 @@ def make_private(path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
+def file_id(path: str) -> tuple[int, int]:
+    """Which file is at a path, whatever it is called; none has the id (0, 0)."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return 0, 0
+    return status.st_dev, status.st_ino
+
+
+def is_read_only(path: str) -> bool:
+    """Whether a file is there and on a mount that nobody can write to."""
+    with contextlib.suppress(OSError, AttributeError):  # it is not there; or this is Windows
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    return False
+
+
+def read_only(path: str) -> apsw.Connection:
+    """A connection to a file on a read-only mount, where SQLite can make no files beside it."""
+    name = f"file:{quote(os.path.abspath(path))}?mode=ro"
+    if not os.path.exists(f"{path}-wal"):
+        name += "&immutable=1"
+    elif not os.path.exists(f"{path}-shm"):
+        raise StoreUnavailableError(
+            "some of this database is in its -wal file, which cannot be read on a read-only "
+            "mount; copy both files to another one"
+        )
+    return apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+
+
 def refuse_foreign(path: str) -> None:
     """Raise if the file is not ours to write: another program's, or a newer Memorist's."""
     if os.path.isdir(path):
@@ -326,10 +418,15 @@ def refuse_foreign(path: str) -> None:
         return
     if size < 512:  # SQLite would take it for an empty database
         raise StoreDamagedError("the file is damaged or is not a SQLite database")
-    try:
-        version, application, tables = look_at(path, apsw.SQLITE_OPEN_READONLY)
-    except apsw.ReadOnlyError:  # a process died while writing: SQLite has to recover the file first
-        version, application, tables = look_at(path, apsw.SQLITE_OPEN_READWRITE)
+    if is_read_only(path):
+        version, application, tables = look_at(read_only(path))
+    else:
+        try:
+            connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+            version, application, tables = look_at(connection)
+        except apsw.ReadOnlyError:  # a process died while writing: SQLite has to recover it first
+            connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+            version, application, tables = look_at(connection)
     if tables and application != APPLICATION_ID:
         raise StoreDamagedError("this SQLite file was not made by Memorist; choose another path")
     known = MIGRATIONS[-1][0]
@@ -340,9 +437,8 @@ def refuse_foreign(path: str) -> None:
         )
 
 
-def look_at(path: str, flags: int) -> tuple[int, int, int]:
+def look_at(connection: apsw.Connection) -> tuple[int, int, int]:
     """A file's schema version, application id and number of tables, without changing it."""
-    connection = apsw.Connection(path, flags=flags)
     try:
         connection.set_busy_timeout(5_000)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
