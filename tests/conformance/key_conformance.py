@@ -42,9 +42,11 @@ class KeyConformance:
             fresh_key(label="laptop", expires_at=later),
             fresh_key(user=None, revoked_at=later),
             fresh_key(user=""),
+            fresh_key(program=True),
         ):
             store.put_key(key)
             assert store.key(key.id) == key
+            assert store.has_keys()
 
     def test_odd_names_of_keys_come_back(self, store: Store) -> None:
         tenant = new_id()

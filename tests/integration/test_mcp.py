@@ -148,6 +148,7 @@ def test_every_tool_works_and_its_result_has_the_shape_it_promised(memory: Memor
     assert results["store_session_message"] == {
         "message_id": "m1",
         "session_id": "s1",
+        "role": "assistant",
         "stored": True,
     }
     assert results["store_fact"]["fact_id"]

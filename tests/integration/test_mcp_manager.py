@@ -44,7 +44,7 @@ def test_a_model_that_hangs_is_left_after_the_timeout(memory: Memory) -> None:
     model = Hanging()
 
     async def main() -> dict[str, Any]:
-        async with McpManager(build_server(memory)) as manager:
+        async with McpManager(build_server(memory, program=True)) as manager:
             assert await ReviseNode(manager).execute(talk(1)) == NOTHING  # the session is open
             try:
                 node = ReviseNode(manager, ScriptedChatModel(model), timeout_s=3)
@@ -59,7 +59,7 @@ def test_a_model_that_hangs_is_left_after_the_timeout(memory: Memory) -> None:
 
 def test_what_is_no_json_is_refused_before_it_ends_the_session(memory: Memory) -> None:
     async def main() -> None:
-        async with McpManager(build_server(memory)) as manager:
+        async with McpManager(build_server(memory, program=True)) as manager:
             with pytest.raises(InvalidError, match="recall cannot be sent as JSON"):
                 await manager.call_tool("recall", {"query": "half \ud83d", "user_id": "ada"})
             asked = {"query": "whole", "user_id": "ada"}
@@ -70,7 +70,7 @@ def test_what_is_no_json_is_refused_before_it_ends_the_session(memory: Memory) -
 
 def test_whoever_cancels_the_node_is_not_held_up(memory: Memory) -> None:
     async def main() -> None:
-        async with McpManager(build_server(memory)) as manager:
+        async with McpManager(build_server(memory, program=True)) as manager:
             model = Hanging()
             node = ReviseNode(manager, ScriptedChatModel(model))
             task = asyncio.create_task(node.execute(talk(1)))
@@ -88,7 +88,9 @@ def test_whoever_cancels_the_node_is_not_held_up(memory: Memory) -> None:
 
 def test_an_open_session_is_used_and_left_open(memory: Memory) -> None:
     async def main() -> None:
-        async with create_connected_server_and_client_session(build_server(memory)) as session:
+        async with create_connected_server_and_client_session(
+            build_server(memory, program=True)
+        ) as session:
             async with McpManager(session) as manager:
                 assert await ReviseNode(manager).execute(talk(1)) == NOTHING
             assert (await session.list_tools()).tools
@@ -103,7 +105,9 @@ def test_a_function_may_open_the_session_and_each_event_loop_has_its_own(memory:
     @asynccontextmanager
     async def open_session() -> AsyncIterator[Any]:
         opened.append("opened")
-        async with create_connected_server_and_client_session(build_server(memory)) as session:
+        async with create_connected_server_and_client_session(
+            build_server(memory, program=True)
+        ) as session:
             yield session
         opened.append("closed")
 
@@ -121,7 +125,9 @@ def test_two_event_loops_may_take_turns(memory: Memory) -> None:
     @asynccontextmanager
     async def open_session() -> AsyncIterator[Any]:
         opened.append(asyncio.get_running_loop())
-        async with create_connected_server_and_client_session(build_server(memory)) as session:
+        async with create_connected_server_and_client_session(
+            build_server(memory, program=True)
+        ) as session:
             yield session
 
     manager = McpManager(open_session)
@@ -136,7 +142,7 @@ def test_two_event_loops_may_take_turns(memory: Memory) -> None:
 
 def test_over_http(memory: Memory) -> None:
     async def main() -> dict[str, Any]:
-        app = build_server(memory).streamable_http_app()
+        app = build_server(memory, program=True).streamable_http_app()
         config = uvicorn.Config(app, port=0, log_level="error", ws="none")
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve())
@@ -155,7 +161,7 @@ def test_over_http(memory: Memory) -> None:
 
 def started(tmp_path: Path) -> tuple[StdioServerParameters, Callable[[], int]]:
     """`memorist mcp`, and the id of its newest process."""
-    server = over_stdio(tmp_path / "a.db")
+    server = over_stdio(tmp_path / "a.db", "--program")
     line = f"echo $$ > {tmp_path}/pid; exec {shlex.join([server.command, *server.args])}"
     told = StdioServerParameters(command="sh", args=["-c", line], env=server.env)
     return told, lambda: int((tmp_path / "pid").read_text())

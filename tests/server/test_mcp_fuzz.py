@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from memorist import Memory
 from tests.server.test_mcp_http import call, post, result
 from tests.support.mcp_fuzz import fuzz_requests
 from tests.support.mcp_http import ALONE, WHOLE, serving_elsewhere
@@ -32,4 +33,9 @@ def test_odd_requests_are_answered(module: str, count: int, tmp_path: Path) -> N
                 statuses[answer.status_code] += 1
         stored = result(post(url, call("remember", content="Still here.")))
     assert stored["structuredContent"]["stored"]
+    with Memory(tmp_path / "a.db", embedder=None, extraction=None) as memory:
+        tenants = [memory, memory.tenant("acme")]
+        users = [(of, scope) for of in tenants for scope in of.users()]
+        roles = {it.message.role for of, scope in users for it in of.messages.list(scope)}
+    assert roles == {"assistant"}  # whatever was named
     assert statuses[200] > count / 4  # many get as far as the tools

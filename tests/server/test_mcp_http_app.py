@@ -13,7 +13,7 @@ from memorist import Memory
 from memorist.agents.toolbox import NAMES
 from memorist.server.auth import Guard
 from memorist.server.http.app import Limits, build_app
-from tests.server.api import an_api
+from tests.server.api import an_api, post
 from tests.server.test_mcp_http import TYPES, call, client_of, request, result
 from tests.support.http_server import serving
 from tests.support.mcp_fuzz import CALLS
@@ -41,6 +41,29 @@ def test_a_key_says_whose_memory_it_is(tmp_path: Path) -> None:
             assert bool(answer["structuredContent"]["found"]) is found
         nobody = httpx.post(f"{api.url}/mcp", json=request("tools/list"), headers=TYPES)
         assert (nobody.status_code, nobody.headers["www-authenticate"]) == (401, "Bearer")
+
+
+def test_only_a_programs_key_may_say_who_spoke(tmp_path: Path) -> None:
+    """Models are not users: a user's key and an admin's may be in the hands of a model."""
+    with an_api(tmp_path) as api:
+        keys = {
+            who: post(api.admin, "/api/keys", status=201, program=True, **named)["key"]
+            for who, named in {"ada": {"user": "ada"}, "admin": {"admin": True}}.items()
+        }
+        programs = [
+            httpx.Client(base_url=api.url, headers={"Authorization": f"Bearer {key}"})
+            for key in keys.values()
+        ]
+        for number, client in enumerate([api.ada, api.admin, *programs]):
+            for role in ("user", "system"):
+                named = {"session_id": f"{number}-{role}", "user_id": "ada", "role": role}
+                answer = result(ask(client, call("store_session_message", content="Hm", **named)))
+                expected = role if client in programs else "assistant"
+                assert answer["structuredContent"]["role"] == expected
+                [message] = api.memory.history(user="ada", session=f"{number}-{role}")
+                assert message.role == expected
+        for client in programs:
+            client.close()
 
 
 def test_foreign_hosts_and_origins_are_refused_and_our_own_are_not(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import zlib
-from types import SimpleNamespace
 from typing import Any
 
 from mcp.server.fastmcp import Context
@@ -18,6 +17,7 @@ from mcp.server.fastmcp.exceptions import ToolError
 from mcp.types import AudioContent, EmbeddedResource, ImageContent, TextContent
 
 from memorist import Memory
+from memorist.server.auth import Principal
 from memorist.server.http.middleware import TrustedHosts, TrustedOrigins
 from memorist.server.mcp.http import McpApp
 from tests.support.mcp_http import main, make_app
@@ -202,7 +202,7 @@ class Everybody:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Name the caller."""
-        principal = SimpleNamespace(tenant="acme", user="ada")
+        principal = Principal(tenant="acme", user="ada")
         scope.setdefault("state", {})["principal"] = principal
         await self.app(scope, receive, send)
 

@@ -13,7 +13,6 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import uvicorn
@@ -21,6 +20,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from memorist import Memory
+from memorist.server.auth import Principal
 from memorist.server.mcp.http import McpApp
 from tests.support.mcp_servers import environment
 
@@ -41,7 +41,7 @@ class Named:
         token = dict(scope.get("headers", ())).get(b"authorization", b"").decode("latin-1")
         if token.startswith("Bearer "):
             tenant, _, user = token.removeprefix("Bearer ").partition("/")
-            principal = SimpleNamespace(tenant=tenant, user=user or None)
+            principal = Principal(tenant=tenant, user=user or None)
             scope.setdefault("state", {})["principal"] = principal
         await self.app(scope, receive, send)
 

@@ -68,6 +68,13 @@ def test_a_public_key_checks_what_its_private_half_signed(algorithm: str) -> Non
 def test_a_scope_makes_an_admin(scope: Any, admin: bool) -> None:
     who = tokens().read(signed(scope=scope))
     assert (who.admin, who.user, who.name) == (admin, None if admin else "ada", "ada")
+    assert not who.program
+
+
+def test_a_scope_makes_a_program() -> None:
+    for scope, program in (("memorist:program", True), ("memorist:programs", False)):
+        who = tokens().read(signed(SECRET, "HS256", scope=scope))
+        assert (who.program, who.admin) == (program, False)
 
 
 def test_issuer_and_audience_are_checked_where_they_are_set() -> None:

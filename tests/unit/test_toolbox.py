@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,7 +71,7 @@ def test_what_a_model_says_that_a_user_said_is_trusted_as_the_models_words(
     kept = box.store_concept("A quorum is more than half of the members.")
     [entry] = memory.store.find(memory.scope(user="ada"), [said["message_id"]])
     [item] = memory.memories.list(user="ada")
-    assert (entry.message.role, entry.source) == ("user", "assistant")
+    assert (entry.message.role, entry.source) == ("assistant", "assistant")
     assert (item.id, item.source) == (kept["id"], "assistant")
 
 
@@ -132,7 +133,7 @@ def test_a_model_does_not_overrule_what_the_user_said(memory: Memory, box: Toolb
 def test_a_message_is_stored_word_for_word_with_what_was_told_of_it(
     memory: Memory, box: Toolbox
 ) -> None:
-    done = box.store_session_message(
+    done = replace(box, program=True).store_session_message(
         "s2",
         "ada",
         "human",
@@ -141,7 +142,7 @@ def test_a_message_is_stored_word_for_word_with_what_was_told_of_it(
         message_type="humanmessage",
         message_id="m1",
     )
-    assert done == {"message_id": "m1", "session_id": "s2", "stored": True}
+    assert done == {"message_id": "m1", "session_id": "s2", "role": "user", "stored": True}
     [message] = memory.history(user="ada", session="s2")
     assert (message.role, message.content) == ("user", '{"a": [1,  2]}\n')
     assert message.structured_data == {"importance_score": 0.4, "message_type": "humanmessage"}
@@ -162,6 +163,44 @@ def test_a_message_with_an_id_is_stored_once_whoever_stored_it(
         assert again["stored"] is False
     [message] = memory.history(user="ada", session="s1")
     assert message.tool_calls
+
+
+@pytest.mark.parametrize("role", ["user", "human", "system", "developer", "tool", "assistant"])
+def test_a_model_stores_as_the_assistant_whatever_role_it_names(
+    memory: Memory, box: Toolbox, role: str
+) -> None:
+    memory.facts.add("user", "lives in", "Munich", user="ada", agent="tutor", single=True)
+    for session, done in (
+        ("s1", box.remember("I moved to Berlin.", role)),
+        ("s2", box.store_session_message("s2", "ada", role, "I moved to Berlin.")),
+    ):
+        assert done["role"] == "assistant"
+        [entry] = memory.messages.list(memory.scope(user="ada", session=session))
+        assert entry.message.role == "assistant"
+        assert entry.source == ("tool" if role == "tool" else "assistant")
+        context = memory.context("And?", user="ada", agent="tutor", session=session)
+        said = {it["role"] for it in context.messages if it["content"] == "I moved to Berlin."}
+        assert said == {"assistant"}
+    memory.jobs.catch_up(10)
+    assert [fact.object for fact in memory.facts.list(user="ada")] == ["Munich"]
+
+
+def test_a_program_says_who_said_it(memory: Memory, box: Toolbox) -> None:
+    program = replace(box, program=True)
+    for role in ("user", "system", "assistant"):
+        done = program.store_session_message("s1", "ada", role, f"said by the {role}")
+        assert done["role"] == role
+        [entry] = memory.messages.get(memory.scope(user="ada"), [done["message_id"]])
+        assert (entry.message.role, entry.source) == (role, "user" if role == "system" else role)
+
+
+def test_a_model_may_not_change_who_said_what_is_stored(memory: Memory, box: Toolbox) -> None:
+    said = Message("user", "yes", message_id="m1")
+    memory.remember(said, user="ada", agent="tutor", session="s1")
+    again = box.store_session_message("s1", "ada", "user", "yes", message_id="m1")
+    assert (again["role"], again["stored"]) == ("user", False)
+    with pytest.raises(ConflictError):
+        box.store_session_message("s1", "ada", "tool", "yes", message_id="m1")
 
 
 def test_another_message_under_the_same_id_is_refused(memory: Memory, box: Toolbox) -> None:

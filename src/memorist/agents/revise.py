@@ -36,6 +36,7 @@ OF_STATE = ("user_id", "session_id")  # arguments that come from the state, not 
 MOST_STEPS = 16  # of the agent, in case its model never stops calling tools
 MOST_CHARS = 24_000  # of the newest messages; earlier runs have seen the older ones
 MOST_KNOWN = 10_000  # messages known to be stored; sending one again does no harm
+NOT_BELIEVED = "stored as the assistant's: the server takes this caller for a model, not a program"
 NO_STREAM = "nostream"  # LangGraph's tag for messages that the graph's streams leave out
 
 PROMPT = """You keep the long-term memory of an agent. You are given a conversation. Decide what \
@@ -213,7 +214,11 @@ class ReviseNode:
             run.fail(name, "the MCP server does not offer it")
             return False
         for arguments in attempts:
-            if not (await self._answer(run, name, arguments)).failed:
+            result = await self._answer(run, name, arguments)
+            if not result.failed:
+                role = arguments.get("role")
+                if (result.data or {}).get("role", role) != role:
+                    run.fail(name, NOT_BELIEVED)
                 return True
         run.fail(name, "the tool refused")  # its text may quote the user
         return False

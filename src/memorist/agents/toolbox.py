@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Literal, TypedDict
@@ -44,7 +45,7 @@ Importance = Annotated[float, "How much it matters, from 0 to 1."]
 Tags = Annotated[list[str] | None, "Words to find it by."]
 SessionId = Annotated[str, "The id of the conversation."]
 UserId = Annotated[str, "Whose memory it is."]
-Role = Annotated[str, "Who said it: user, assistant, system or tool."]
+Role = Annotated[str, "Who said it: user, assistant, system or tool. Believed of programs only."]
 Verbatim = Annotated[str, "What was said, word for word."]
 MessageType = Annotated[str | None, "What the sender calls this kind of message."]
 MessageId = Annotated[str | None, "Its own id: a message sent twice is stored once."]
@@ -82,10 +83,11 @@ class RecalledItem(TypedDict):
 
 
 class RememberedMessage(TypedDict):
-    """Where a message is; `stored` is false if it was there already."""
+    """Where a message is, and as whose; `stored` is false if it was there already."""
 
     message_id: str
     session_id: str
+    role: str
     stored: bool
 
 
@@ -137,6 +139,8 @@ class Toolbox:
         print(box.recall("which languages?")[0]["text"])
 
     A toolbox with a user refuses other users; without one, `for_user` makes each user's own.
+    What it stores is the assistant's, whatever role is named: a model must not speak for its user.
+    With `program` no model calls it, and the roles are believed.
     """
 
     memory: Memory
@@ -145,6 +149,7 @@ class Toolbox:
     session: str | None = None
     library: Library | None = None
     window: Window = field(default_factory=lambda: Window(max_tokens=WINDOW))
+    program: bool = False
 
     def for_user(self, user_id: str | None) -> Toolbox:
         """The toolbox of one user; one that has a user already refuses any other."""
@@ -189,7 +194,7 @@ class Toolbox:
         What is worth keeping of it is found out in the background.
         """
         check_length(content, LONGEST_SAID, "content")
-        return self._remember(Message(_role(role), content), self._user, self.session, WRITER)
+        return self._remember(Message(_role(role), content), self._user, self.session)
 
     def store_session_message(
         self,
@@ -215,7 +220,7 @@ class Toolbox:
             structured_data={**data, "message_type": message_type} if message_type else data,
         )
         user, session = self.for_user(user_id)._user, self._session(session_id)
-        return self._remember(message, user, session, "user")
+        return self._remember(message, user, session)
 
     def store_concept(
         self, content: Content, importance: Importance = 0.7, tags: Tags = None
@@ -348,23 +353,29 @@ class Toolbox:
             raise ScopeError("no user is named; give user_id")
         return self.user
 
-    def _remember(
-        self, message: Message, user: str, session: str | None, writer: Source
-    ) -> RememberedMessage:
-        """Store a message, trusted no more than its writer; one that is there is left as it is."""
-        source, id_ = least_trusted((message.role, writer)), message.message_id
+    def _remember(self, told: Message, user: str, session: str | None) -> RememberedMessage:
+        """Store a message, a model's as the assistant's; one that is there is left as it is."""
+        source = least_trusted((told.role, "user" if self.program else WRITER))
+        message, id_ = told, told.message_id
+        if not self.program and told.role != WRITER:
+            data = {**(told.structured_data or {}), "said_by": told.role}
+            message = replace(told, role=WRITER, structured_data=data)
         try:
             done = self.memory.remember(
                 message, user=user, agent=self.agent, session=session, source=source
             )
         except ConflictError:
             scope = self.memory.scope(user=user, session=session)
-            entries = self.memory.messages.get(scope, [id_])
-            if session is None or not any(_is_same(entry.message, message) for entry in entries):
-                raise
-            return RememberedMessage(message_id=id_, session_id=session, stored=False)
+            roles = {message.role, told.role}
+            for entry in self.memory.messages.get(scope, [id_]):
+                if session is not None and _is_same(entry.message, message, roles):
+                    role = entry.message.role
+                    return RememberedMessage(
+                        message_id=id_, session_id=session, role=role, stored=False
+                    )
+            raise
         return RememberedMessage(
-            message_id=id_, session_id=done.session_id, stored=bool(done.added)
+            message_id=id_, session_id=done.session_id, role=message.role, stored=bool(done.added)
         )
 
     def _keep(
@@ -423,10 +434,10 @@ def _role(role: str) -> str:
     return known
 
 
-def _is_same(stored: Message, message: Message) -> bool:
-    """Whether a stored message has the role and the text of this one, in whatever form."""
+def _is_same(stored: Message, message: Message, roles: Container[str]) -> bool:
+    """Whether a stored message has one of the roles and this text, in whatever form."""
     texts = (stored.content or "", str(stored.content), readable(stored.content), stored.text)
-    return stored.role == message.role and message.content in texts
+    return stored.role in roles and message.content in texts
 
 
 def _iso(moment: datetime | None) -> str:

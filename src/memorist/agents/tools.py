@@ -41,6 +41,7 @@ def memory_tools(toolbox: Toolbox, *, only: Sequence[str] = (), system: str = ""
         raise InvalidError(
             f"{len(unknown)} of the names are no tools; the tools are {', '.join(NAMES)}"
         )
+    toolbox = replace(toolbox, program=False)  # here a model calls it
     counter = TokenCounter(toolbox.window.counts_with())
     return [
         _ToolCall(tool, toolbox, counter, system).as_tool()

@@ -59,6 +59,9 @@ def serve(
     ),
     agent: opt.Agent = None,
     db: opt.Database = None,
+    program: bool = typer.Option(
+        False, "--program", help="Its client is no model: believe the roles that it names."
+    ),
 ) -> None:
     """Serve the memory as MCP tools over standard input and output, until the client leaves."""
     if context.invoked_subcommand is not None:
@@ -69,7 +72,7 @@ def serve(
     agent = agent or settings.agent or None
     url = opt.database_url(db, settings)
     with connect(url) if opt.is_server(url) else Memory(db) as memory:
-        build_server(memory, user=user, agent=agent).run()
+        build_server(memory, user=user, agent=agent, program=program).run()
 
 
 @mcp.command()

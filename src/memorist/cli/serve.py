@@ -103,6 +103,9 @@ def _print_addresses(settings: Settings, at: Address) -> None:
 def create(
     user: str | None = typer.Option(None, "--user", "-u", help="Whose memory it opens."),
     admin: bool = typer.Option(False, "--admin", help="It opens the memory of all users."),
+    program: bool = typer.Option(
+        False, "--program", help="For a program: over MCP it may store messages of any role."
+    ),
     label: str = typer.Option("", help="What it is for, to tell it from others."),
     expires: str | None = typer.Option(None, metavar="90d", help="How long it is valid."),
     tenant: Tenant = None,
@@ -114,7 +117,9 @@ def create(
         raise typer.BadParameter("give one of --user and --admin")
     lifetime = _duration(expires, "--expires")
     with _open_keys(db, tenant) as (api_keys, home):
-        new = api_keys.create(tenant=home, user=user, label=label, lifetime=lifetime)
+        new = api_keys.create(
+            tenant=home, user=user, label=label, lifetime=lifetime, program=program
+        )
     _show_new(new, as_json)
 
 
@@ -127,7 +132,7 @@ def list_keys(
         rows = api_keys.of(home)
     columns: render.Columns = {
         "id": "id",
-        "user": lambda key: "everyone (admin)" if key.user is None else key.user,
+        "user": _user_of,
         "label": "label",
         "made": "created_at",
         "expires": lambda key: key.expires_at or "never",
@@ -185,6 +190,11 @@ def _show_new(new: NewKey, as_json: bool) -> None:
         return
     typer.echo(new.text)
     render.warn("Keep it now: it is shown this once, and stored nowhere.")
+
+
+def _user_of(key: ApiKey) -> str:
+    user = "everyone (admin)" if key.user is None else key.user
+    return f"{user} (program)" if key.program else user
 
 
 def _state(key: ApiKey) -> Text:

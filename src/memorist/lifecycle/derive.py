@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memorist.lifecycle import model
@@ -73,6 +73,14 @@ class TimeBudget:
             raise OverTimeError(f"a message took more than {self._seconds:g} s of processor time")
 
 
+def _as_said(entry: LogEntry) -> LogEntry:
+    """What a model passed on as its user's words, read as such; its trust stays the model's."""
+    data = entry.message.structured_data or {}
+    if entry.source == entry.message.role == "assistant" and data.get("said_by") == "user":
+        return entry._replace(message=replace(entry.message, role="user"))
+    return entry
+
+
 class Deriver:
     """Reads messages, extracts from them and decides what changes; it applies nothing."""
 
@@ -131,7 +139,7 @@ class Deriver:
         for place, entry in enumerate(batch.entries, start=1):
             is_said = entry.seq in batch.wanted and entry.message.role in ("user", "assistant")
             if is_said and refusal(entry.message, place=place, policy=policy) is None:
-                entries.append(entry)
+                entries.append(_as_said(entry))
         if self._extraction.model:
             extracted = self._by_model(entries, batch)
         for entry in () if self._extraction.model else entries:

@@ -107,6 +107,7 @@ class ApiKey(Checked):
     user: str | None  # None for an admin, who names the user in each request
     digest: str = field(repr=False)
     label: Key = ""
+    program: bool = False  # held by a program that no model speaks through
     created_at: datetime = field(default_factory=now)
     expires_at: datetime | None = None  # refused from then on
     revoked_at: datetime | None = None  # refused at any time once this is set

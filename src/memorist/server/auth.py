@@ -51,6 +51,7 @@ class Principal:
     user: str | None = None
     name: str = ""  # the key's id or the token's subject, for logs
     local: bool = False  # the only user of a server that no other machine can reach
+    program: bool = False  # not a model: the roles that it names over MCP are believed
 
     @property
     def admin(self) -> bool:
@@ -102,7 +103,7 @@ class Guard:
             raise UnauthorizedError("this key was revoked")
         if key.expired(self._clock()):
             raise UnauthorizedError("this key has expired")
-        return Principal(tenant=key.tenant, user=key.user, name=key.id)
+        return Principal(tenant=key.tenant, user=key.user, name=key.id, program=key.program)
 
 
 class LocalGuard(Guard):
@@ -140,9 +141,15 @@ class Keys:
         self._clock = clock
 
     def create(
-        self, *, tenant: str, user: str | None, label: str = "", lifetime: timedelta | None = None
+        self,
+        *,
+        tenant: str,
+        user: str | None,
+        label: str = "",
+        lifetime: timedelta | None = None,
+        program: bool = False,
     ) -> NewKey:
-        """Make a key for one user, or without a user for an admin."""
+        """Make a key for one user, or without a user for an admin; or for a program of theirs."""
         created = self._clock()
         expires = None if lifetime is None else created + _checked(lifetime)
         id_ = secrets.token_hex(ID_BYTES)
@@ -152,6 +159,7 @@ class Keys:
             tenant=tenant,
             user=user,
             label=label,
+            program=program,
             digest=digest_of(text),
             created_at=created,
             expires_at=expires,
@@ -179,7 +187,9 @@ class Keys:
             raise ConflictError("this key has expired or was revoked; make a new one")
         lifetime = None if old.expires_at is None else old.expires_at - old.created_at
         end = None if grace is None else self._clock() + _checked(grace, least=timedelta())
-        new = self.create(tenant=tenant, user=old.user, label=old.label, lifetime=lifetime)
+        new = self.create(
+            tenant=tenant, user=old.user, label=old.label, lifetime=lifetime, program=old.program
+        )
         if end is not None:
             self._keys.revoke(tenant, key_id, at=end)
         return new

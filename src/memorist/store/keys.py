@@ -10,7 +10,7 @@ from memorist.records.values import check_each, check_moment, to_micros
 from memorist.store.engine import Db
 from memorist.store.rows import API_KEY, dated_page
 
-IDENTITY = ("tenant", "user", "digest")
+IDENTITY = ("tenant", "user", "program", "digest")
 
 
 def put_key(db: Db, key: ApiKey) -> None:

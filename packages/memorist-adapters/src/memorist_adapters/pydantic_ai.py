@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -307,6 +308,7 @@ def memory_toolset(toolbox: Toolbox, *, only: Sequence[str] = ()) -> FunctionToo
     """The toolbox's tools, or those named by `only`, for `Agent(…, toolsets=[…])`."""
     if unknown := set(only) - set(TOOLS):
         raise InvalidError(f"{len(unknown)} of the names are no tools; these: {', '.join(TOOLS)}")
+    toolbox = replace(toolbox, program=False)  # here a model calls it
     names = tuple(only) or TOOLS
     return FunctionToolset([_tool(toolbox, it) for it in tool_schemas() if it.name in names])
 

@@ -27,7 +27,7 @@ from memorist.records.scope import Scope, check_tenant
 from memorist.server.auth import Principal
 from memorist.server.http.problems import HttpError
 
-ADMIN_SCOPE = "memorist:admin"
+ADMIN_SCOPE, PROGRAM_SCOPE = "memorist:admin", "memorist:program"
 LEEWAY_S = 10  # for clocks that differ
 MIN_SECRET_BYTES = 32
 MIN_RSA_BITS = 2_048
@@ -155,9 +155,11 @@ class JwtTokens:
             raise UnauthorizedError("the token's user or tenant is not a valid name") from None
         scopes = claims.get("scope", "")  # a list, or words with spaces between
         words = scopes.split(" ") if isinstance(scopes, str) else scopes
-        admin = isinstance(words, list) and ADMIN_SCOPE in words
+        admin, program = (
+            isinstance(words, list) and word in words for word in (ADMIN_SCOPE, PROGRAM_SCOPE)
+        )
         name = ascii(user)[1:-1]  # a line break in it must not start a new line of the log
-        return Principal(tenant=tenant, user=None if admin else user, name=name)
+        return Principal(tenant=tenant, user=None if admin else user, name=name, program=program)
 
 
 def parse_key(text: str) -> VerificationKey:

@@ -65,12 +65,14 @@ def build_server(
     user: str | None = None,
     agent: str | None = None,
     library: Library | None = None,
+    program: bool = False,
 ) -> FastMCP:
     """An MCP server for one user, or for many, who are then named in each call by `user_id`.
 
-    It is the SDK's own server object: `run()` serves it over stdio.
+    With `program` its client is no model: it may store messages of every role. It is the SDK's
+    own server object: `run()` serves it over stdio.
     """
-    toolbox = Toolbox(memory, user=user, agent=agent, library=library)
+    toolbox = Toolbox(memory, user=user, agent=agent, library=library, program=program)
     return McpServer(lambda _: toolbox, "always" if user is None else "never")
 
 

@@ -127,6 +127,7 @@ class AddKeyBody(schemas.RequestModel):
 
     user: str | None = Field(None, description="For one user.", examples=["ada"])
     admin: bool = Field(False, description="For an admin of the tenant, instead.")
+    program: bool = Field(False, description="For a program: over MCP it may name any role.")
     label: str = Field("", examples=["her phone"])
     lifetime_days: Lifetime = Field(None, description="Without, it is valid until revoked.")
 
@@ -144,6 +145,7 @@ class KeyInfo(BaseModel):
     id: str
     user: str | None
     label: str
+    program: bool = False
     created_at: datetime
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
@@ -179,8 +181,8 @@ def add_key(body: AddKeyBody, caller: CurrentCaller) -> AddedKey:
     if body.admin == (body.user is not None):
         raise InvalidError("say whom the key is for: a user, or else admin")
     lifetime = None if body.lifetime_days is None else timedelta(days=body.lifetime_days)
-    tenant = caller.principal.tenant
-    new = keys.create(tenant=tenant, user=body.user, label=body.label, lifetime=lifetime)
+    named = {"user": body.user, "label": body.label, "program": body.program}
+    new = keys.create(tenant=caller.principal.tenant, lifetime=lifetime, **named)
     return AddedKey.of(new)
 
 

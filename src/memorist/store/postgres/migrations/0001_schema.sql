@@ -340,6 +340,7 @@ CREATE TABLE api_keys (
   tenant text NOT NULL,
   user_id text,
   label text NOT NULL,
+  program integer NOT NULL,
   digest text NOT NULL,
   created_at bigint NOT NULL,
   expires_at bigint,

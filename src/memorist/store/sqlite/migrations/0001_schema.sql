@@ -313,6 +313,7 @@ CREATE TABLE api_keys (
   tenant TEXT NOT NULL,
   user_id TEXT,
   label TEXT NOT NULL,
+  program INTEGER NOT NULL,
   digest TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   expires_at INTEGER,
