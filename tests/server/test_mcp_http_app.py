@@ -46,13 +46,14 @@ def test_a_key_says_whose_memory_it_is(tmp_path: Path) -> None:
 def test_only_a_programs_key_may_say_who_spoke(tmp_path: Path) -> None:
     """Models are not users: a user's key and an admin's may be in the hands of a model."""
     with an_api(tmp_path) as api:
-        keys = {
-            who: post(api.admin, "/api/keys", status=201, program=True, **named)["key"]
-            for who, named in {"ada": {"user": "ada"}, "admin": {"admin": True}}.items()
-        }
+        whose: list[dict[str, Any]] = [{"user": "ada"}, {"admin": True}]
+        keys = [
+            post(api.admin, "/api/keys", status=201, program=True, **named)["key"]
+            for named in whose
+        ]
         programs = [
             httpx.Client(base_url=api.url, headers={"Authorization": f"Bearer {key}"})
-            for key in keys.values()
+            for key in keys
         ]
         for number, client in enumerate([api.ada, api.admin, *programs]):
             for role in ("user", "system"):

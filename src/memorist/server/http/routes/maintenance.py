@@ -181,8 +181,13 @@ def add_key(body: AddKeyBody, caller: CurrentCaller) -> AddedKey:
     if body.admin == (body.user is not None):
         raise InvalidError("say whom the key is for: a user, or else admin")
     lifetime = None if body.lifetime_days is None else timedelta(days=body.lifetime_days)
-    named = {"user": body.user, "label": body.label, "program": body.program}
-    new = keys.create(tenant=caller.principal.tenant, lifetime=lifetime, **named)
+    new = keys.create(
+        tenant=caller.principal.tenant,
+        user=body.user,
+        label=body.label,
+        lifetime=lifetime,
+        program=body.program,
+    )
     return AddedKey.of(new)
 
 
