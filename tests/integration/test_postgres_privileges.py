@@ -143,7 +143,7 @@ def test_a_working_role_above_row_level_security_is_refused_and_reported(
         try:
             with pytest.raises(StoreError, match="NOBYPASSRLS"):
                 PostgresStore(postgres_url)
-            assert store.check()["row-level security"].startswith(f"off: the role {ROLE} sees")
+            assert store.check()["row-level security"].startswith(f"off: {ROLE} sees")
         finally:
             admin.execute(f"ALTER ROLE {ROLE} NO{attribute}".encode())
     assert store.check()["row-level security"] == f"as role {ROLE}"
@@ -154,8 +154,8 @@ def test_a_table_whose_security_was_turned_off_is_reported(
 ) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         admin.execute("ALTER TABLE facts DISABLE ROW LEVEL SECURITY")
-    assert store.check()["row-level security"].endswith("all rows of facts")
+    assert store.check()["row-level security"].endswith("all of facts")
     monkeypatch.setenv("MEMORIST_EMBEDDER", "none")
     result = CliRunner().invoke(app, ["doctor", "--db", postgres_url])
     assert result.exit_code == 1
-    assert "all rows of facts" in " ".join(result.output.split())
+    assert "all of facts" in " ".join(result.output.split())

@@ -125,7 +125,7 @@ def _check_store(memory: Memory) -> Iterator[Check]:
             yield Check(name, "warning", f"{value}: a power cut may take the last messages")
         elif name == "vectors" and "crashed" in value:
             yield Check(name, "warning", f"{value}; install a build for this processor")
-        elif value.startswith("off: the role"):  # row-level security
+        elif name == "row-level security" and value.startswith("off"):  # row-level security
             yield Check(name, "fails", value)
         elif name == "privileges" and value != "ok":
             yield Check(name, "warning", f"any login can have functions of its own called; {value}")

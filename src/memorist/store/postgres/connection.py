@@ -36,7 +36,7 @@ def defaults(url: str) -> dict[str, Any]:
     return {name: value for name, value in {**DEFAULTS, **several}.items() if name not in own}
 
 
-class BoundedConnection(psycopg.Connection[Row]):
+class WatchedConnection(psycopg.Connection[Row]):
     """A connection on which no statement waits forever.
 
     It is closed when the time for it is over (`until`), and before that when the server has been
@@ -73,20 +73,14 @@ class BoundedConnection(psycopg.Connection[Row]):
             raise psycopg.OperationalError("the server does not answer")
 
     def _server_answers(self) -> bool:
-        host, port = self.info.hostaddr or self.info.host, self.info.port
-        is_local = host.startswith(("/", "@"))
-        try:
-            with socket.socket(socket.AF_UNIX) if is_local else _tcp(host, port) as line:
-                line.settimeout(PROBE_SECONDS)
-                if is_local:
-                    line.connect(f"{host}/.s.PGSQL.{port}")
-                line.sendall(_ASK_FOR_TLS)
-                is_there = bool(line.recv(1))
-        except OSError:
-            return False
+        place = self.info.hostaddr or self.info.host, self.info.port
+        if not place[0].startswith(("/", "@")):  # on this machine, which is there
+            try:
+                with socket.create_connection(place, PROBE_SECONDS) as line:
+                    line.sendall(_ASK_FOR_TLS)
+                    if not line.recv(1):
+                        return False
+            except OSError:
+                return False
         self.heard_at = time.monotonic()
-        return is_there
-
-
-def _tcp(host: str, port: int) -> socket.socket:
-    return socket.create_connection((host, port), PROBE_SECONDS)
+        return True

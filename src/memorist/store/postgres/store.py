@@ -17,7 +17,6 @@ from weakref import WeakSet
 
 import psycopg
 import psycopg_pool
-from psycopg import sql
 
 from memorist.errors import (
     ConfigError,
@@ -32,12 +31,12 @@ from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations
 from memorist.store.indexing import MAX_MESSAGE_BYTES
-from memorist.store.postgres.connection import BoundedConnection, defaults
+from memorist.store.postgres.connection import WatchedConnection, defaults
 from memorist.store.postgres.db import RESIDUE, Counts, PostgresDb, pack, text_keys
 from memorist.store.rows import Row
 
 T = TypeVar("T")
-Pool = psycopg_pool.ConnectionPool[BoundedConnection]
+Pool = psycopg_pool.ConnectionPool[WatchedConnection]
 
 MIGRATIONS = load_migrations(resources.files("memorist.store.postgres") / "migrations")
 ROLE = "memorist_app"
@@ -45,16 +44,18 @@ _LEAST_MS = 100  # that a statement is given, however late it is
 _IDLE_SECONDS = 60  # after which the server ends a transaction whose process stands still
 _TRIAL_SECONDS = 2.0  # for which another process's trial of pgvector is waited for
 _COUNTER_SECONDS = 86_400.0  # for which a counter is used; after 30 days its row is pruned
+_BOUND_USER = "as the connecting user, who is bound by it"
+_AT_ONCE = "SET LOCAL lock_timeout = '5s'"
 _LOCK = 0x7265636F  # the advisory lock under which one process at a time changes the schema
 
 log = logging.getLogger("memorist")
 
 
-class UnsureError(Exception):
+class UnsureError(StoreUnavailableError):
     """The answer to a COMMIT was lost; `result` is what the transaction would have returned."""
 
     def __init__(self, result: Any) -> None:
-        super().__init__()
+        super().__init__("PostgreSQL went away during a COMMIT")
         self.result = result
 
 
@@ -92,8 +93,7 @@ class PostgresEngine(ProcessPart):
         try:
             self._role, self._search_path = self._patiently(self._migrate, deadline)
             if use_pgvector:
-                self.pgvector = self._patiently(self._try_pgvector, deadline)
-                self._search_path = self._patiently(self._find_search_path, deadline)
+                self._patiently(self._try_pgvector, deadline)
         except BaseException:
             self._pool.close()
             raise
@@ -134,22 +134,20 @@ class PostgresEngine(ProcessPart):
             # Short: the pool waits longer after each failure, and patience is our own.
             timeout=min(self._patience, 1),
             reconnect_timeout=1,
-            connection_class=BoundedConnection,
+            connection_class=WatchedConnection,
             configure=self._is_new,
             kwargs={"autocommit": True, **defaults(self._url)},
         )
 
-    def _is_new(self, connection: BoundedConnection) -> None:
+    def _is_new(self, connection: WatchedConnection) -> None:
         self._connections.add(connection)
         connection.heard_at = time.monotonic()
 
     def read(self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False) -> T:
         level = "ISOLATION LEVEL REPEATABLE READ" if snapshot else ""
-
-        def attempt(deadline: float) -> T:
-            return self._transact(owner, work, deadline, level=level)
-
-        return self._patiently(attempt, self._deadline())
+        return self._patiently(
+            lambda deadline: self._transact(owner, work, deadline, level=level), self._deadline()
+        )
 
     def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
         lock = "pg_advisory_xact_lock" if exclusive else "pg_advisory_xact_lock_shared"
@@ -169,18 +167,15 @@ class PostgresEngine(ProcessPart):
     def check(self) -> dict[str, str]:
         def ask(db: Db) -> dict[str, str]:
             [(database, version, synchronous, schema, unbound, is_open)] = db.rows("check")
-            if unbound:
-                security = f"off: the role {self._role} sees all rows of {unbound}"
-            elif self._role == "none":
-                security = "as the connecting user, who is bound by it"
-            else:
-                security = f"as role {self._role}"
+            bound = f"as role {self._role}" if self._role != "none" else _BOUND_USER
             return {
                 "database": database,
                 "engine": f"PostgreSQL {version}",
                 "synchronous": synchronous,
                 "schema": schema,
-                "row-level security": security,
+                "row-level security": f"off: {self._role} sees all of {unbound}"
+                if unbound
+                else bound,
                 "privileges": f"open: {is_open}" if is_open else "ok",
                 "vectors": self.pgvector,
             }
@@ -200,7 +195,7 @@ class PostgresEngine(ProcessPart):
         return self._pool
 
     @contextlib.contextmanager
-    def _connection(self, until: float | None = None) -> Iterator[BoundedConnection]:
+    def _connection(self, until: float | None = None) -> Iterator[WatchedConnection]:
         """A connection from the pool, on which nothing takes longer than `until`."""
         while True:
             with self._here().connection() as connection:
@@ -284,7 +279,7 @@ class PostgresEngine(ProcessPart):
                 return self._transact(owner, work, deadline, first, is_bounded=is_bounded)
             except UnsureError as error:
                 unsure = error
-                raise StoreUnavailableError("PostgreSQL went away during a COMMIT") from error
+                raise
 
         try:
             return self._patiently(attempt, deadline)
@@ -307,19 +302,14 @@ class PostgresEngine(ProcessPart):
             db.run("prune_counters")
             db.run("add_counter", client=counter.client)
 
-        self._aside(add, deadline)
+        self._transact("", add, deadline, _AT_ONCE)  # which may be repeated
         return counter
 
     def _is_done(self, counter: Counter, deadline: float) -> bool:
-        rows = self._aside(lambda db: db.rows("read_counter", client=counter.client), deadline)
-        return rows == [(counter.number,)]
+        def read(db: Db) -> bool:
+            return db.rows("read_counter", client=counter.client) == [(counter.number,)]
 
-    def _aside(self, work: Callable[[Db], T], deadline: float) -> T:
-        """A transaction on counters alone, which may be repeated."""
-        try:
-            return self._transact("", work, deadline, "SET LOCAL lock_timeout = '5s'")
-        except UnsureError as error:
-            raise StoreUnavailableError("PostgreSQL went away during a COMMIT") from error
+        return self._transact("", read, deadline, _AT_ONCE)
 
     def _deadline(self) -> float:
         return time.monotonic() + self._patience
@@ -363,15 +353,12 @@ class PostgresEngine(ProcessPart):
                 # As bytes, in which no placeholders are looked for.
                 connection.execute(script.replace("@schema", schema).encode())
                 _set_meta(connection, "schema", str(number))
-            return _working_role(connection, migrated=version < known), search_path
+            return _working_role(connection), search_path
 
-    def _try_pgvector(self, _: float) -> str:
+    def _try_pgvector(self, _: float) -> None:
         with self._connection() as connection:
-            return try_pgvector(connection)
-
-    def _find_search_path(self, deadline: float) -> str:
-        with self._connection(deadline) as connection:
-            return _search_path(connection)
+            self.pgvector = try_pgvector(connection)
+            self._search_path = _search_path(connection)
 
 
 def _value(connection: psycopg.Connection[Row], query: str, *values: object) -> Any:
@@ -393,13 +380,11 @@ def _set_meta(connection: psycopg.Connection[Row], key: str, value: str) -> None
     )
 
 
-def _working_role(connection: psycopg.Connection[Row], *, migrated: bool) -> str:
+def _working_role(connection: psycopg.Connection[Row]) -> str:
     """The role to work as, or "none" where row-level security binds the connecting user anyway."""
     is_above = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
     try:
         with connection.transaction():
-            if migrated:
-                _grant(connection)
             connection.execute(f"SET LOCAL ROLE {ROLE}")
             if _value(connection, is_above):
                 raise StoreError(
@@ -415,32 +400,6 @@ def _working_role(connection: psycopg.Connection[Row], *, migrated: bool) -> str
                 f"connect as an ordinary user, or GRANT {ROLE} to this one"
             ) from None
         return "none"
-
-
-def _grant(connection: psycopg.Connection[Row]) -> None:
-    """Grant the role our own tables, and no others in the schema."""
-    if _value(connection, "SELECT 1 FROM pg_roles WHERE rolname = %s", ROLE) is None:
-        connection.execute(f"CREATE ROLE {ROLE} NOLOGIN")
-    names = {
-        "role": sql.Identifier(ROLE),
-        "schema": sql.Identifier(_value(connection, "SELECT current_schema()")),
-    }
-    guarded = connection.execute(
-        "SELECT DISTINCT tablename FROM pg_policies"
-        " WHERE policyname = 'own_rows' AND schemaname = current_schema()"
-    )
-    tables = sql.SQL(", ").join(sql.Identifier(name) for (name,) in guarded.fetchall())
-    for grant in (
-        "GRANT {role} TO CURRENT_USER",
-        "GRANT USAGE ON SCHEMA {schema} TO {role}",
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON {tables}, spending TO {role}",
-        "GRANT SELECT ON memorist_meta TO {role}",
-        "GRANT SELECT, INSERT, UPDATE ON memorist_writes, api_keys TO {role}",
-        "GRANT DELETE ON memorist_writes TO {role}",
-        "GRANT EXECUTE ON FUNCTION owner_of_session, claim_session_uuid TO {role}",
-        "GRANT USAGE ON SEQUENCE message_seq, view_passage_seq TO {role}",
-    ):
-        connection.execute(sql.SQL(grant).format(**names, tables=tables))
 
 
 def _search_path(connection: psycopg.Connection[Row]) -> str:

@@ -70,7 +70,7 @@ class SqliteEngine(ProcessPart):
         self._pausing = False
         self._closed = self._scrubbing = False
         self._writer_db: SqliteDb | None = None
-        self._file_id: tuple[int, int] | None = None
+        self._inode = 0
         self._read_only = is_read_only(path)
         self._db()
         self.watch_process()
@@ -88,9 +88,7 @@ class SqliteEngine(ProcessPart):
 
     def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
         if self._read_only:
-            raise StoreUnavailableError(
-                "the database is on a read-only mount and cannot be written"
-            )
+            raise StoreUnavailableError("the database is on a read-only mount: it can only be read")
         until = time.monotonic() + self._patience_ms / 1_000
         with self._locked(), TRANSLATED:
             writer = self._db()
@@ -239,13 +237,12 @@ class SqliteEngine(ProcessPart):
                 if not self._read_only:
                     migrate(writer)
                 self._writer_db = writer
-                if not self._in_memory:
-                    self._file_id = file_id(self.path)
+                self._inode = 0 if self._in_memory else inode(self.path)
         return self._writer_db
 
     def _check_file(self) -> None:
         """Raise if the file was removed or replaced since it was opened."""
-        if self._file_id is not None and self._file_id != file_id(self.path):
+        if self._inode and self._inode != inode(self.path):
             raise StoreUnavailableError(
                 "the database's file was removed or replaced while it was open, and what is "
                 "written would be lost; close the store and open it again"
@@ -380,13 +377,9 @@ def make_private(path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
-def file_id(path: str) -> tuple[int, int]:
-    """Which file is at a path, whatever it is called; none has the id (0, 0)."""
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        return 0, 0
-    return status.st_dev, status.st_ino
+def inode(path: str) -> int:
+    """The number of the file at a path; 0 where there is none."""
+    return os.stat(path).st_ino if os.path.exists(path) else 0
 
 
 def is_read_only(path: str) -> bool:
@@ -399,13 +392,8 @@ def is_read_only(path: str) -> bool:
 def read_only(path: str) -> apsw.Connection:
     """A connection to a file on a read-only mount, where SQLite can make no files beside it."""
     name = f"file:{quote(os.path.abspath(path))}?mode=ro"
-    if not os.path.exists(f"{path}-wal"):
+    if not os.path.exists(f"{path}-wal"):  # what is in there must not be passed over
         name += "&immutable=1"
-    elif not os.path.exists(f"{path}-shm"):
-        raise StoreUnavailableError(
-            "some of this database is in its -wal file, which cannot be read on a read-only "
-            "mount; copy both files to another one"
-        )
     return apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
@@ -418,15 +406,13 @@ def refuse_foreign(path: str) -> None:
         return
     if size < 512:  # SQLite would take it for an empty database
         raise StoreDamagedError("the file is damaged or is not a SQLite database")
-    if is_read_only(path):
-        version, application, tables = look_at(read_only(path))
-    else:
-        try:
-            connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-            version, application, tables = look_at(connection)
-        except apsw.ReadOnlyError:  # a process died while writing: SQLite has to recover it first
-            connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-            version, application, tables = look_at(connection)
+    try:
+        flags = apsw.SQLITE_OPEN_READONLY
+        connection = read_only(path) if is_read_only(path) else apsw.Connection(path, flags=flags)
+        version, application, tables = look_at(connection)
+    except apsw.ReadOnlyError:  # a process died while writing: SQLite has to recover the file first
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        version, application, tables = look_at(connection)
     if tables and application != APPLICATION_ID:
         raise StoreDamagedError("this SQLite file was not made by Memorist; choose another path")
     known = MIGRATIONS[-1][0]
@@ -481,7 +467,10 @@ def translate(error: apsw.Error | OSError) -> StoreError:
         case apsw.NotADBError() | apsw.CorruptError():
             return StoreDamagedError("the file is damaged or is not a SQLite database")
         case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
-            return StoreUnavailableError("the database cannot be opened for writing")
+            return StoreUnavailableError(
+                "the database cannot be opened for writing; on a read-only mount, it can be read "
+                "if there is no -wal file beside it"
+            )
         case apsw.ConnectionClosedError():
             return StoreUnavailableError("the store is closed")
         case OSError():

@@ -663,3 +663,31 @@ CREATE POLICY adoption ON chat_message_history USING (
   owner = '00000000-0000-0000-0000-000000000000'
   AND session_id::text = current_setting('memorist.adopting', true));
 ALTER TABLE session_uuids ENABLE ROW LEVEL SECURITY;
+
+-- The role we work as owns nothing and may do what the statements need. Where this login may make
+-- no roles, it works as itself, and row-level security binds it.
+DO $$
+DECLARE
+  guarded text;
+BEGIN
+  BEGIN
+    CREATE ROLE memorist_app NOLOGIN;
+  EXCEPTION WHEN duplicate_object OR unique_violation THEN
+    NULL;  -- it is there, or is being made in another database
+  END;
+  GRANT memorist_app TO CURRENT_USER;
+  GRANT USAGE ON SCHEMA @schema TO memorist_app;
+  FOR guarded IN
+    SELECT DISTINCT tablename FROM pg_policies
+    WHERE policyname = 'own_rows' AND schemaname = current_schema()
+  LOOP
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO memorist_app', guarded);
+  END LOOP;
+  GRANT SELECT, INSERT, UPDATE, DELETE ON spending, memorist_writes TO memorist_app;
+  GRANT SELECT ON memorist_meta TO memorist_app;
+  GRANT SELECT, INSERT, UPDATE ON api_keys TO memorist_app;
+  GRANT USAGE ON SEQUENCE message_seq, view_passage_seq TO memorist_app;
+  GRANT EXECUTE ON FUNCTION owner_of_session, claim_session_uuid TO memorist_app;
+EXCEPTION WHEN insufficient_privilege THEN
+  NULL;
+END $$;
