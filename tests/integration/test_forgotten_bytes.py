@@ -134,6 +134,27 @@ def test_a_forget_that_removes_nothing_rewrites_nothing(tmp_path: Path) -> None:
         assert memory.store.unscrubbed_s() is None
 
 
+def test_a_message_of_a_long_log_is_forgotten_as_cheaply_as_one_of_a_short_log() -> None:
+    def steps(messages: int) -> int:
+        """How much SQLite does for it."""
+        count = 0
+
+        def counted() -> bool:
+            nonlocal count
+            count += 1
+            return False
+
+        with SqliteStore(":memory:") as store:
+            scope = Scope(user="ada", session="s")
+            store.append(scope, [Message("user", f"Ada: it is {it}") for it in range(messages)])
+            engine = cast(SqliteEngine, store._engine)
+            engine._db().connection.set_progress_handler(counted, 50)
+            store.forget(scope, message_id=store.history(scope, last=9)[0].message.message_id)
+        return count
+
+    assert steps(2_000) < 5 * steps(20)
+
+
 def test_many_forgets_are_scrubbed_together_in_the_background(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

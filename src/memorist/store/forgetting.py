@@ -104,10 +104,12 @@ def _forget_messages(
     gone = _forget_derived(db, scope, views)
     if seqs:
         passages, vectors = db.rows("count_passages_of_messages", owner=owner, seqs=seqs)[0]
+        spoke = [name for (name,) in db.rows("speakers_of_messages", owner=owner, seqs=seqs)]
         gone["summaries"] += db.run("delete_summaries_of_messages", owner=owner, seqs=seqs)
         gone["revisions"] += db.run("delete_revisions", owner=owner, seqs=seqs)
         gone["messages"] += db.run("delete_messages", owner=owner, seqs=seqs)
-        db.run("delete_silent_speakers", owner=owner)
+        if spoke:
+            db.run("delete_silent_speakers", owner=owner, names=spoke)
         gone += Counter(passages=passages, vectors=vectors)
     forgotten = set(seqs)
     for seq, session in others:

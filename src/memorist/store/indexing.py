@@ -49,11 +49,11 @@ class PreparedMessage(NamedTuple):
     pieces: list[Piece]
 
 
-def speaker_of(message: Message) -> str | None:
+def speaker_of(message: Message, text: str) -> str | None:
     """Who speaks: the message's name, or the one a transcript's line begins with."""
     if message.name:
         return message.name
-    if ": " in message.text[:96] and (found := _SPOKEN.match(message.text)):
+    if ": " in text[:96] and (found := _SPOKEN.match(text)):
         name = found[1]
         return name if all(part[0].isupper() for part in name.split()) else None
     return None
@@ -82,7 +82,7 @@ def traits_of(message: Message, text: str) -> dict[str, Any]:
     return {
         "created_at": to_micros(message.created_at),
         "role": message.role,
-        "speaker": speaker_of(message),
+        "speaker": speaker_of(message, text),
         "self_reference": signals.self_reference,
         "is_question": int(signals.is_question),
     }

@@ -421,6 +421,11 @@ JOIN passages p ON p.owner = m.owner AND p.id @of_message
 LEFT JOIN vectors v ON v.owner = p.owner AND v.passage = p.id
 WHERE m.owner = :owner AND m.id IN (:seqs*)
 
+-- name: speakers_of_messages
+SELECT DISTINCT p.speaker FROM chat_message_history m
+JOIN passages p ON p.owner = m.owner AND p.id @of_message
+WHERE m.owner = :owner AND m.id IN (:seqs*) AND p.speaker IS NOT NULL
+
 -- name: count_passages_of_views
 SELECT count(DISTINCT p.id), count(v.passage) FROM passages p
 LEFT JOIN vectors v ON v.owner = p.owner AND v.passage = p.id

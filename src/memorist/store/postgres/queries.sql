@@ -211,5 +211,5 @@ ORDER BY coalesce(nullif(distance, 'NaN'), 1), passage DESC LIMIT :limit
 @nearest AND v.passage IN (:allowed*) @nearest_first
 
 -- name: delete_silent_speakers
-DELETE FROM speakers WHERE owner = :owner AND speaker NOT IN (
-  SELECT p.speaker FROM passages p WHERE p.owner = :owner AND p.speaker IS NOT NULL)
+DELETE FROM speakers WHERE owner = :owner AND speaker IN (:names*) AND NOT EXISTS (
+  SELECT 1 FROM passages p WHERE p.owner = :owner AND p.speaker = speakers.speaker)

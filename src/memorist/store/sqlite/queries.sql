@@ -233,7 +233,7 @@ SELECT since FROM unscrubbed
 UPDATE unscrubbed SET forgets = forgets + 1, since = coalesce(since, :now)
 
 -- name: delete_silent_speakers
-DELETE FROM speakers WHERE owner = :owner AND speaker NOT IN (
-  SELECT p.speaker FROM sessions s JOIN chat_message_history m ON m.session_id = s.key
+DELETE FROM speakers WHERE owner = :owner AND speaker IN (:names*) AND NOT EXISTS (
+  SELECT 1 FROM sessions s JOIN chat_message_history m ON m.session_id = s.key
   JOIN passages p ON p.id @of_message
-  WHERE s.owner = :owner AND p.speaker IS NOT NULL)
+  WHERE s.owner = :owner AND p.speaker = speakers.speaker)
