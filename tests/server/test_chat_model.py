@@ -35,12 +35,12 @@ def server() -> Iterator[ModelServer]:
         yield server
 
 
-def chat_of(server: ModelServer) -> ChatOpenAI:
+def chat_of(server: ModelServer, timeout_s: float = 2) -> ChatOpenAI:
     return ChatOpenAI(
         model="stub",
         base_url=server.url,
         api_key="x",  # type: ignore
-        timeout=2,
+        timeout=timeout_s,
         max_retries=0,
         use_responses_api=False,
     )
@@ -195,6 +195,19 @@ def test_a_client_that_leaves_ends_the_work_and_what_was_said_is_stored(
         server.mode = "ok"
         answers(server, "Well.")
         assert say(client, "Still there?")["message"] == "Well."
+
+
+def test_a_client_that_hangs_up_on_a_whole_answer_ends_the_work(
+    memory: Memory, server: ModelServer
+) -> None:
+    server.mode = "hang"
+    chats = ChatRuntime(chat_of(server, 60), ChatSettings(deadline_ms=None, tools=()))
+    app = build_app(memory, Guard.local("default", "ada"), chats=chats)
+    with serving(app) as url:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{url}/api/chat", json={"message": "Count"}, headers=JSON, timeout=0.5)
+        until(lambda: not chats._running)
+        assert [message.text for message in log(memory)] == ["Count"]
 
 
 def test_a_turn_that_takes_too_long_is_ended_and_shows_until_then_that_it_lives(

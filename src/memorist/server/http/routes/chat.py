@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -48,6 +48,7 @@ NO_MODEL = (
     "MEMORIST_MODEL_URL=http://… of a server that speaks OpenAI's format, and "
     "MEMORIST_MODEL_KEY if it asks for a key; then start the server again."
 )
+LISTEN_S = 0.5  # between two looks whether the client is there
 ChatEvent = tuple[str, Any]
 """The name of a server-sent event, and its data."""
 
@@ -140,7 +141,8 @@ async def chat(
         stream = _with_pings(turn.wire(events), runtime.settings.heartbeat_s)
         return EventSourceResponse(stream, headers=headers)
     try:
-        return Response(await _whole(events), media_type="application/json")
+        whole = await _unless_gone(request, _whole(events))
+        return Response(whole, media_type="application/json")
     except MemoristError as error:
         return await turn.problem(error)
 
@@ -220,6 +222,18 @@ class _ChatTurn:
             if await in_thread(self.memory.messages.get, scope, [question.id]):
                 ids = {"asked_id": question.id, "session_id": question.chat.id}
         return await on_error(self.request, error, **ids)
+
+
+async def _unless_gone(request: Request, answer: Coroutine[Any, Any, bytes]) -> bytes:
+    """The answer; when the client hangs up, the work on it ends, as that on a stream does."""
+    work = asyncio.ensure_future(answer)
+    try:
+        while not (await asyncio.wait({work}, timeout=LISTEN_S))[0]:
+            if await request.is_disconnected():
+                return b""
+        return work.result()
+    finally:
+        work.cancel()
 
 
 async def _whole(events: AsyncGenerator[ChatEvent, None]) -> bytes:
