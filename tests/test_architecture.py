@@ -172,7 +172,8 @@ def test_forks_and_exits_are_handled_in_one_place_and_every_lock_is_free_in_a_ch
     for path, tree in (SOURCES | ADAPTER_SOURCES).items():
         text = path.read_text()
         if path.name != "forks.py":
-            assert not re.search(r"register_at_fork|import atexit|getpid\(", text), path
+            banned = r"register_at_fork|import atexit|getpid\(|import cached_property"
+            assert not re.search(banned, text), path
         safe = {
             id(inner)
             for call in ast.walk(tree)

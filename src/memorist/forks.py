@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import importlib
 import os
 import sys
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 EXIT_SECONDS = 5.0  # that the end of the process waits for work that has begun
@@ -48,6 +50,15 @@ def fork_safe(lock: T) -> T:
     """A lock, condition or event that is free in a forked child, whoever held it at the fork."""
     _remember(lock, _locks)
     return lock
+
+
+class lazy_property(functools.cached_property[T]):
+    """A `cached_property` whose lock, which Python 3.11 still has, is fork-safe."""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        super().__init__(compute)
+        if hasattr(self, "lock"):
+            fork_safe(self.lock)
 
 
 def _remember(thing: Any, registry: dict[int, weakref.ref[Any]]) -> None:

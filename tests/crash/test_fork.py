@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import Counter
 
 import psycopg
 
+from memorist.language.patterns import Pattern, PatternSet
 from tests.crash.evidence import check_store
 from tests.crash.processes import finish, start
 
@@ -69,3 +71,16 @@ def test_parent_and_forked_child_both_write_to_postgres(postgres_url: str) -> No
     with psycopg.connect(postgres_url) as connection:
         counted = connection.execute("SELECT number FROM memorist_writes ORDER BY 1").fetchall()
     assert counted == [(20,), (22,)], "each counts its own writes: what was lost is not mistaken"
+
+
+def test_a_child_compiles_patterns_anew() -> None:
+    """RE2 has locks, which another thread may hold at the fork."""
+    pattern, together = Pattern("gr[ae]y"), PatternSet([Pattern("gr[ae]y")])
+    assert pattern.search("a grey day")
+    assert together.numbers("a grey day") == [0]
+    child = os.fork()
+    if not child:
+        kept = [one for one in (pattern, together) if "_regex" in vars(one)]
+        os._exit(bool(kept) or not pattern.search("grey") or together.numbers("gray") != [0])
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert "_regex" in vars(pattern)

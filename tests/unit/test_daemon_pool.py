@@ -257,3 +257,18 @@ def test_what_is_over_is_freed_at_once_and_not_when_garbage_is_collected(
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_only_native_work_is_waited_for_when_the_process_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    let_go, waits = threading.Event(), list[float]()
+    for native in (True, False):
+        pool = DaemonPool(native=native)
+        pool.start(Task(let_go.wait))
+        monkeypatch.setattr("memorist.providers.daemon_pool.EXIT_SECONDS", 0.02)
+        monkeypatch.setattr("memorist.providers.daemon_pool.time.sleep", waits.append)
+        pool.await_exit(5)
+        assert bool(waits) == native
+        waits.clear()
+    let_go.set()

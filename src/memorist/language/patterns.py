@@ -12,10 +12,11 @@ They are written in RE2's syntax, with these differences:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import re2
+
+from memorist.forks import ProcessPart, lazy_property
 
 _SETS = {
     "w": r"0-9A-Z_a-z\x{aa}\x{b5}\x{ba}\x{c0}-\x{d6}\x{d8}-\x{f6}\x{f8}-\x{1fff}\x{2c00}-\x{2dff}"
@@ -84,7 +85,21 @@ class PatternMatch:
         return {name: self[name] for name in self._groups}
 
 
-class Pattern:
+class _Compiled(ProcessPart):
+    """What RE2 compiled, as `_regex`; a forked child compiles it anew.
+
+    RE2 lets other threads run while it matches, and has locks of its own.
+    """
+
+    _lost: ClassVar[list[Any]] = []  # kept: deleting what was in use at the fork might crash
+
+    def after_fork(self, *, in_child: bool) -> None:
+        if in_child and "_regex" in self.__dict__:
+            self._lost.append(self.__dict__.pop("_regex"))
+            re2.purge()  # its cache of patterns
+
+
+class Pattern(_Compiled):
     """A regular expression, compiled when it is first needed."""
 
     def __init__(self, written: str, *, ignore_case: bool = False) -> None:
@@ -95,16 +110,17 @@ class Pattern:
         self.options.case_sensitive = not ignore_case
         self.options.log_errors = False
         self.options.max_mem = _MAX_MEMORY
+        self.watch_process()
 
-    @cached_property
+    @lazy_property
     def _regex(self) -> Any:
         return re2.compile(self.translated, self.options)
 
-    @cached_property
+    @lazy_property
     def _groups(self) -> dict[str, int]:
         return {name: n for name, n in self._regex.groupindex.items() if name not in self._looks}
 
-    @cached_property
+    @lazy_property
     def _checks(self) -> list[_Check]:
         ignore_case = not self.options.case_sensitive
         return [
@@ -170,20 +186,24 @@ class Pattern:
         return None
 
 
-class PatternSet:
+class PatternSet(_Compiled):
     """Many patterns that are looked for in one pass."""
 
-    __slots__ = ("_filter",)
-
     def __init__(self, patterns: Iterable[Pattern]) -> None:
-        self._filter = re2.Filter()
-        for pattern in patterns:
-            self._filter.Add(pattern.translated, pattern.options)
-        self._filter.Compile()
+        self._patterns = list(patterns)
+        self.watch_process()
+
+    @lazy_property
+    def _regex(self) -> Any:
+        together = re2.Filter()
+        for pattern in self._patterns:
+            together.Add(pattern.translated, pattern.options)
+        together.Compile()
+        return together
 
     def numbers(self, text: str) -> list[int]:
         """The numbers of the patterns that match a text but for their lookarounds, in order."""
-        return sorted(self._filter.Match(text.encode(errors="replace")) or ())
+        return sorted(self._regex.Match(text.encode(errors="replace")) or ())
 
 
 def _whole_span(found: Any, groups: dict[str, int]) -> tuple[int, int]:

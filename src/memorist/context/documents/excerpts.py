@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from memorist.context.documents.markdown import chunks
 from memorist.context.quote import WIDEST, Quote, label, quoted
 from memorist.context.tokens import TokenCounter
+from memorist.forks import lazy_property
 from memorist.records.documents import Article, Chunk
 from memorist.records.query import Hit, Why
 
@@ -111,17 +111,17 @@ class _Source:
             chosen.pop()
         return None
 
-    @cached_property
+    @lazy_property
     def _chunks(self) -> list[Chunk]:
         return chunks(self._article.text)
 
-    @cached_property
+    @lazy_property
     def _found(self) -> dict[int, None]:
         """The chunks that were found, best first."""
         starts = [chunk.start for chunk in self._chunks]
         return dict.fromkeys(bisect_right(starts, hit.why.start) - 1 for hit in self._hits)
 
-    @cached_property
+    @lazy_property
     def _costs(self) -> dict[int, int]:
         """The tokens of the found chunks, best first, then of those around them."""
         order = [*self._found, *self._around()]
