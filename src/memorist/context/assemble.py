@@ -68,7 +68,11 @@ class WindowDraft:
         """The system prompt; the notes stand in their placeholder, or at its end."""
         prompt, note = self.inputs.system, f"{NOTES_INTRO}\n{quoted(self.note)}"
         if NOTES in prompt:
-            prompt = prompt.replace(NOTES, note if self.note else "")
+            first, *rest = prompt.split(NOTES)
+            # What follows is on a line of its own: on the last line it would be quoted.
+            below = (part if part[:1] in ("", "\n", "\r") else f"\n{part}" for part in rest)
+            parts = (f"{note}{part}" for part in below) if self.note else rest
+            prompt = "".join([first, *parts])
         elif self.note:
             prompt = f"{prompt}\n\n{note}" if prompt else note
         return [{"role": "system", "content": prompt}] if prompt.strip() else []

@@ -1,7 +1,7 @@
 """Quotations: recalled text stands in a window as data, and cannot pose as anything else.
 
 Every line of a quoted text begins with "> ", whatever the text counts as a line end. Lines without
-that mark are ours; of other people's words they hold only names, made harmless by `label`.
+that mark are ours; other people's words are not in them, not even a name or a title.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ def quoted(text: str) -> str:
 
 
 def label(text: str, most: int = 80) -> str:
-    """Text of others made safe for a line of ours: one line, of harmless characters."""
+    """A name or a title on one line, of harmless characters."""
     return " ".join(_CONTROL.sub(" ", text).split())[:most].strip()
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Something to quote: its id, its speaker or kind, its text, and when it was said.
+    """Something to quote: its id, its role or kind, its text, and when it was said.
 
-    `score` tells how well it fits the question, `excerpt` is the part of it that was found.
+    `score` tells how well it fits the question, `excerpt` is the part of it that was found. `name`
+    is who said it or where it stands: the words of others, so it is quoted with the text.
     """
 
     id: str
@@ -42,12 +43,14 @@ class Quote:
     at: datetime | None = None
     score: float = 0.0
     excerpt: str = ""
+    name: str = ""
     date: str = field(init=False, repr=False)  # "3 March 2026", the line above those of a day
     body: str = field(init=False, repr=False)  # the text, quoted; both are needed often
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "date", f"{self.at.day} {self.at:%B %Y}\n" if self.at else "")
-        object.__setattr__(self, "body", quoted(self.text))
+        said = f"{self.name}:\n{self.text}" if self.name else self.text
+        object.__setattr__(self, "body", quoted(said))
 
     def numbered(self, number: int) -> str:
         """The quotation with its number, which an answer may cite."""
@@ -57,9 +60,10 @@ class Quote:
 
 def quote_of(hit: Hit, whole: str | None = None) -> Quote:
     """A hit as a quotation, with the `whole` text of its message if that is known."""
-    speaker = label(hit.speaker or hit.role or "")
-    source = speaker if hit.kind == "message" else hit.kind
-    return Quote(hit.id, source, whole or hit.text, hit.created_at, hit.score, hit.text)
+    is_message = hit.kind == "message"
+    source = hit.role or "" if is_message else hit.kind
+    name = label(hit.speaker or "") if is_message else ""
+    return Quote(hit.id, source, whole or hit.text, hit.created_at, hit.score, hit.text, name)
 
 
 def may_be_a_part(hit: Hit) -> bool:

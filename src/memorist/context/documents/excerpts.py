@@ -45,7 +45,7 @@ class Retrieved:
     @property
     def quote(self) -> Quote:
         """The text as a quotation, which marks it as data."""
-        return Quote(self.id, self._cited(_harmless), self.text)
+        return Quote(self.id, "", self.text, name=self._cited(_harmless))
 
     def _cited(self, worded: Callable[[str], str]) -> str:
         path = self.headings[1:] if self.headings[:1] == (self.title,) else self.headings
