@@ -16,7 +16,7 @@ from memorist.context.window import Context, Window
 from memorist.errors import ConfigError, InvalidError
 from memorist.lifecycle.settings import Extraction
 from memorist.providers.embedder import Embedder
-from memorist.providers.images import encode_image
+from memorist.providers.images import encode_image, note_given
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
 from memorist.records.documents import Compression, Summary
 from memorist.records.message import (
@@ -197,6 +197,8 @@ class Memory:
         """
         new = to_messages(messages)
         scope = self.scope(user=user, agent=agent, session=session)
+        if any(it.images or isinstance(it.content, list) for it in new):
+            note_given(scope, new)
         stored = self.store.append(scope, new, source=source)
         if stored.added:
             self.wake()

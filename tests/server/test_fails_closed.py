@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import socket
 import sqlite3
+import ssl
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psycopg
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from memorist import Memory
 from memorist.cli.main import app as command
@@ -222,3 +229,37 @@ def _closed_while(client: socket.socket, drip: bytes) -> bool:
         except OSError:
             return True
     return False
+
+
+def test_the_server_speaks_tls(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    _self_signed(certificate, key)
+    options = run._tls_options(str(certificate), str(key))
+    options |= {"http": BoundedConnection, "lifespan": "off"}
+    with serving(hello, **options) as url:
+        trusted = ssl.create_default_context(cafile=certificate)
+        answer = httpx.get(url.replace("http://", "https://"), verify=trusted)
+    assert answer.text == "hello"
+    assert run.Address("127.0.0.1", 7, "https").url == "https://127.0.0.1:7"
+
+
+def _self_signed(certificate: Path, key: Path) -> None:
+    private = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    today = datetime.now(UTC)
+    addresses = [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    signed = (
+        x509.CertificateBuilder(name, name, private.public_key(), x509.random_serial_number())
+        .not_valid_before(today - timedelta(days=1))
+        .not_valid_after(today + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(addresses), critical=False)
+        .sign(private, hashes.SHA256())
+    )
+    certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+    key.write_bytes(
+        private.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )

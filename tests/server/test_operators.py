@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from memorist import connect
 from memorist.cli.main import app
 from memorist.cli.mcp import merged, write
 from memorist.config import Settings
@@ -79,3 +80,56 @@ def test_a_client_starts_a_server_with_the_embedder_that_is_in_use(
     done = CliRunner().invoke(app, ["mcp", "install", "cursor", "--print"])
     told = json.loads(done.stdout)["mcpServers"]["memorist"]
     assert told["env"]["MEMORIST_EMBEDDER"] == "none"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
+def test_a_key_is_written_only_where_its_owner_alone_can_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = tmp_path / ".cursor/mcp.json"
+    file.parent.mkdir()
+    file.write_text("{}")
+    file.chmod(0o644)
+    install = ["mcp", "install", "cursor", "--yes", "--url", "http://127.0.0.1:7077"]
+    assert CliRunner().invoke(app, install).exit_code == 0
+    assert file.stat().st_mode & 0o777 == 0o644  # no secret, so as it was
+    done = CliRunner().invoke(app, [*install, "--key", "mk_secret"])
+    assert (done.exit_code, "Only you may read it" in done.output) == (0, True)
+    modes = {it.stat().st_mode & 0o777 for it in file.parent.iterdir() if "7077" in it.read_text()}
+    assert modes == {0o600}  # the copy of the old file, too
+
+    before = file.read_text()
+    monkeypatch.setattr(os, "getuid", lambda: file.stat().st_uid + 1)
+    done = CliRunner().invoke(app, [*install, "--key", "mk_another"])
+    assert isinstance(done.exception, ConfigError)
+    assert "another user's" in str(done.exception)
+    assert "mk_" not in str(done.exception)
+    assert file.read_text() == before
+
+
+def test_a_key_over_plain_http_to_another_machine_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    key = "mk_secret"
+    for url, warned in {
+        "http://127.0.0.1:7077": False,
+        "http://localhost:7077": False,
+        "http://[::1]:7077": False,
+        "https://memory.example": False,
+        "http://memory.example": True,
+        "http://127.0.0.1.example": True,
+        "http://192.0.2.7:7077": True,
+    }.items():
+        caplog.clear()
+        connect(url, key=key).close()
+        assert ("plain http://" in caplog.text) is warned, url
+        done = CliRunner().invoke(
+            app, ["mcp", "install", "cursor", "--print", "--url", url, "--key", key]
+        )
+        assert ("plain http://" in done.stderr) is warned, url
+        assert key not in caplog.text + done.stderr
+    caplog.clear()
+    connect("http://memory.example").close()
+    assert not caplog.text

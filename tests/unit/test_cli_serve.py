@@ -58,3 +58,12 @@ def test_what_cannot_be_is_said_before_anything_listens(tmp_path: Path) -> None:
     assert isinstance(done.exception, ConfigError)
     done = CliRunner().invoke(app, ["serve", "--db", "ftp://nowhere"])
     assert isinstance(done.exception, ConfigError)
+
+
+def test_a_certificate_that_cannot_be_used_is_said_before_anything_listens(tmp_path: Path) -> None:
+    wrong = tmp_path / "cert.pem"
+    wrong.write_text("no certificate")
+    for options in (["--certfile", str(wrong)], ["--certfile", "nowhere"], ["--keyfile", "x"]):
+        done = CliRunner().invoke(app, ["serve", "--db", str(tmp_path / "m.db"), *options])
+        assert isinstance(done.exception, ConfigError)
+        assert "--certfile" in str(done.exception)

@@ -82,7 +82,7 @@ def test_names_and_titles_stay_inside_their_quotation() -> None:
             text="Hi.",
             score=1.0,
             created_at=START,
-            why=Why(),
+            why=Why(ranks={}, scores={}, parts={}, age=timedelta()),
             role="user",
             speaker=speaker,
         )

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import typer
 
 from memorist.cli import options as opt
-from memorist.cli.render import remark
+from memorist.cli.render import remark, warn
 from memorist.client import connect
 from memorist.config import Settings, default_path
 from memorist.errors import ConfigError
 from memorist.memory import Memory
+from memorist.providers.http import PLAIN_HTTP, is_exposed
 from memorist.records.values import now
 
 NAME = "memorist"
@@ -96,6 +97,8 @@ def install(
     if url and (user or agent or db):
         raise typer.BadParameter("a running server has its own: give --url and --key alone")
     entry = remote_entry(client, url, key) if url else local_entry(client, user, agent, db, key)
+    if key and url and is_exposed(url):
+        warn(PLAIN_HTTP)
     text = json.dumps({CLIENTS[client].section: {NAME: entry}}, indent=2, ensure_ascii=False)
     if only_print:
         typer.echo(text)
@@ -113,8 +116,11 @@ def install(
     elif not yes and not typer.confirm("Write it?", err=True):
         raise ConfigError("nothing was written")
     else:
-        copy = write(file, before, after, now=now())
+        # A database's address may hold a password.
+        private = bool(key) or "MEMORIST_URL" in entry.get("env", {})
+        copy = write(file, before, after, now=now(), private=private)
         old_file = f"The old file: {copy}. " if copy else ""
+        old_file += "Only you may read it now, as it holds a key. " if private else ""
         remark(f"Written. {old_file}Restart the client.", style="")
 
 
@@ -221,13 +227,25 @@ def read(file: Path) -> str:
         raise ConfigError(f"{file} cannot be read ({type(error).__name__})") from None
 
 
-def write(file: Path, before: str, after: str, *, now: datetime) -> Path | None:
-    """Replace the file in one step; return the copy of the old one, if there was one."""
+def write(
+    file: Path, before: str, after: str, *, now: datetime, private: bool = False
+) -> Path | None:
+    """Replace the file in one step; return the copy of the old one, if there was one.
+
+    A `private` file, and the copy of what it was, can be read by its owner only.
+    """
     file = file.resolve()  # a link stays a link
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        if private and file.exists() and not _is_ours(file):
+            raise ConfigError(
+                f"{file} is another user's, so a key in it could not be kept from others; "
+                "nothing was written. Add what --print shows to a file of your own"
+            )
         copy = _copy(file, now) if file.exists() else None
-        mode = file.stat().st_mode & 0o777 if copy else PRIVATE
+        mode = file.stat().st_mode & 0o777 if copy and not private else PRIVATE
+        if copy and private:
+            os.chmod(copy, PRIVATE)  # it may hold the key of an earlier time
         descriptor, made = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
         try:
             # A lone surrogate stays escaped, as it was.
@@ -236,6 +254,11 @@ def write(file: Path, before: str, after: str, *, now: datetime) -> Path | None:
                 stream.flush()
                 os.fsync(descriptor)
             os.chmod(made, mode)
+            if private and os.name == "posix" and os.stat(made).st_mode & 0o077:
+                raise ConfigError(
+                    f"{file} is where files cannot be kept from others (no mode 0600), so the key "
+                    "was not written; choose a server that needs no key, or another disk"
+                )
             if read(file) != before:
                 raise ConfigError(f"{file} changed in the meantime and was left; try again")
             os.replace(made, file)
@@ -245,6 +268,10 @@ def write(file: Path, before: str, after: str, *, now: datetime) -> Path | None:
     except OSError as error:
         raise ConfigError(f"{file} cannot be written ({error.strerror})") from None
     return copy
+
+
+def _is_ours(file: Path) -> bool:
+    return os.name != "posix" or file.stat().st_uid == os.getuid()
 
 
 def _copy(file: Path, now: datetime) -> Path:

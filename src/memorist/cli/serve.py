@@ -57,6 +57,8 @@ def serve(
     rate: float | None = typer.Option(
         None, min=0, help="Requests a second of one caller; 0: no limit."
     ),
+    certfile: str | None = typer.Option(None, help="A certificate (PEM): serve over TLS."),
+    keyfile: str | None = typer.Option(None, help="Its private key, if in another file."),
 ) -> None:
     """Serve the memory over HTTP and MCP, with its worker, until stopped."""
     from memorist.server.http import run  # here: the other commands start without it
@@ -75,7 +77,14 @@ def serve(
     # Opened here first, so that one process alone creates or migrates the database.
     with closing(open_store(settings.url, settings.durability)) as store:
         settings = run.resolve_auth(settings, address, keys=store.has_keys())
-    run.serve(settings, address, workers=workers, ready=lambda at: _print_addresses(settings, at))
+    run.serve(
+        settings,
+        address,
+        workers=workers,
+        certfile=certfile,
+        keyfile=keyfile,
+        ready=lambda at: _print_addresses(settings, at),
+    )
 
 
 def _print_addresses(settings: Settings, at: Address) -> None:

@@ -17,7 +17,7 @@ from memorist.context.quote import Quote, may_be_a_part, quote_of
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import ConflictError, InvalidError, MemoristError
-from memorist.providers.images import encode_image
+from memorist.providers.images import encode_image, read_stored
 from memorist.records.documents import Compression, Note, Summary
 from memorist.records.message import LogEntry, Message
 from memorist.records.query import Hit, Recall
@@ -271,7 +271,9 @@ class ContextBuilder:
     def blocks(self, entries: Sequence[LogEntry], known: Collection[str]) -> list[Block]:
         """The messages as blocks, without those whose ids are `known`."""
         rest = [entry for entry in entries if entry.message.message_id not in known]
-        return blocks_of(rest, self.counter, self.read_image)
+        stored = partial(read_stored, self.scope)
+        reads = stored if self.read_image is encode_image else self.read_image
+        return blocks_of(rest, self.counter, reads)
 
     def compress(
         self, assembly: Assembly, tail: Tail, known: Collection[str]

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import http.client
+import ipaddress
 import json
+import logging
 import math
 import re
 import selectors
@@ -62,6 +64,11 @@ _CURES = {
 
 # Memorist servers
 _SAFE_METHODS = {"GET", "PUT", "DELETE"}
+PLAIN_HTTP = (
+    "a key is sent over plain http:// to another machine: whoever is on the way can read it; "
+    "use https://"
+)
+log = logging.getLogger("memorist")
 _GATEWAY = {502, 503, 504}  # what a proxy answers when the server behind it is away
 
 T = TypeVar("T")
@@ -126,6 +133,8 @@ class HttpPool(ProcessPart):
         self._headers = {"User-Agent": "memorist", "Accept": "application/json"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
+            if is_exposed(url):
+                log.warning(PLAIN_HTTP)
         self.watch_process()
 
     def __repr__(self) -> str:
@@ -341,13 +350,25 @@ def _split_url(url: str) -> SplitResult:
     )
 
 
+def is_exposed(url: str) -> bool:
+    """Whether what is sent there can be read on the way: plain HTTP to another machine."""
+    parts = urlsplit(url)
+    return parts.scheme == "http" and not _is_loopback(parts.hostname or "")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _proxy_of(parts: SplitResult) -> SplitResult | None:
     from urllib.request import getproxies, proxy_bypass
 
     host = parts.hostname or ""
-    local = host in ("localhost", "::1") or host.startswith("127.")
     proxy = getproxies().get(parts.scheme)
-    if not proxy or local or proxy_bypass(host):
+    if not proxy or _is_loopback(host) or proxy_bypass(host):
         return None
     return urlsplit(proxy if "://" in proxy else f"//{proxy}")
 

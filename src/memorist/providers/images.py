@@ -6,10 +6,14 @@ import base64
 import os
 import re
 import stat
+from collections.abc import Iterable, Mapping
 
 from memorist.errors import ImageError
+from memorist.records.message import Message
+from memorist.records.scope import Scope
 
 MAX_BYTES = 10_000_000
+MAX_GIVEN = 10_000  # images that a process remembers to have been given
 TIMEOUT_SECONDS = 5
 _BEGINNINGS = {
     "image/png": rb"\x89PNG\r\n\x1a\n",
@@ -18,6 +22,33 @@ _BEGINNINGS = {
     "image/bmp": rb"BM",
     "image/webp": rb"(?s)RIFF....WEBP",
 }
+
+
+# The images that callers in this process gave, by tenant, user and path; the oldest go first.
+_given: dict[tuple[str, str, str], None] = {}
+
+
+def note_given(scope: Scope, messages: Iterable[Message]) -> None:
+    """Note the images of messages that the application itself stores: contexts may open them."""
+    for message in messages:
+        parts = message.content if isinstance(message.content, list) else ()
+        urls = [part.get("image_url") for part in parts if isinstance(part, Mapping)]
+        named = (url.get("url") if isinstance(url, Mapping) else url for url in urls)
+        for source in (*message.images, *named):
+            if isinstance(source, str) and not source.startswith("data:"):
+                _given[scope.tenant, scope.user, source] = None
+    while len(_given) > MAX_GIVEN:
+        _given.pop(next(iter(_given)), None)
+
+
+def read_stored(scope: Scope, source: str) -> str:
+    """As `encode_image`, of a stored message: only what the application named in this process.
+
+    The path may have got into the store in another way, and lead to any file of this machine.
+    """
+    if source.startswith("data:") or (scope.tenant, scope.user, source) in _given:
+        return encode_image(source)
+    raise ImageError("images: a stored path is opened only by the process that was given it")
 
 
 def encode_image(source: str) -> str:

@@ -7,6 +7,7 @@ import ipaddress
 import logging
 import math
 import socket
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,12 +38,13 @@ class Address:
 
     host: str
     port: int
+    scheme: str = "http"
 
     @property
     def url(self) -> str:
         """The URL for clients on this machine."""
         here = Address("127.0.0.1" if self.host == "0.0.0.0" else "::1", self.port)
-        return f"http://{(here if self.anywhere else self).name}:{self.port}"
+        return f"{self.scheme}://{(here if self.anywhere else self).name}:{self.port}"
 
     @property
     def name(self) -> str:
@@ -117,21 +119,45 @@ def serve(
     address: Address,
     *,
     workers: int = 1,
+    certfile: str | None = None,
+    keyfile: str | None = None,
     ready: Callable[[Address], None] = lambda _: None,
 ) -> None:
-    """Serve until a signal ends it; `ready` is called with the address once it is bound."""
+    """Serve until a signal ends it; `ready` is called with the address once it is bound.
+
+    With a `certfile` it speaks TLS; the private key is in `keyfile`, or in the same file.
+    """
+    tls = _tls_options(certfile, keyfile)
     listening = _bind(address)
-    bound = Address(address.host, listening.getsockname()[1])
+    bound = Address(address.host, listening.getsockname()[1], "https" if tls else "http")
     if workers == 1:
         app = make_app(settings)  # raises before anybody is told that it is ready
         ready(bound)
-        uvicorn.Server(uvicorn_config(app)).run(sockets=[listening])
+        uvicorn.Server(uvicorn_config(app, **tls)).run(sockets=[listening])
         return
     with _memory(settings) as memory:
         _app(settings, memory)  # here once, as errors in a worker process would reach nobody
     ready(bound)
-    config = uvicorn_config(partial(make_app, settings), factory=True, workers=workers)
+    config = uvicorn_config(partial(make_app, settings), factory=True, workers=workers, **tls)
     Multiprocess(config, sockets=[listening]).run()
+
+
+def _tls_options(certfile: str | None, keyfile: str | None) -> dict[str, Any]:
+    """uvicorn's options for TLS, checked; none without a certificate."""
+    if not certfile:
+        if keyfile:
+            raise ConfigError("--keyfile needs --certfile, the certificate of that key")
+        return {}
+    try:  # here, as uvicorn would fail after it was said to be ready
+        # An empty password, so that nobody is asked for one at the terminal.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certfile, keyfile, password="")
+    except OSError as error:  # also ssl.SSLError
+        raise ConfigError(
+            "--certfile and --keyfile cannot be used: they are the certificate and its private "
+            f"key, as PEM and without a password ({type(error).__name__})"
+        ) from None
+    return {"ssl_certfile": certfile, "ssl_keyfile": keyfile}
 
 
 def uvicorn_config(app: Any, **options: Any) -> uvicorn.Config:
