@@ -99,8 +99,13 @@ def write(db: Db, scope: Scope, puts: Sequence[PreparedPut], read: list[str]) ->
     kept = [put for put in puts if put.columns]
     if kept:
         add_owner(db, scope)
-    for put in kept:
-        _put(db, scope, put)
+    for id_, columns, pieces in kept:
+        ttl, before = columns["ttl"], db.row("lock_entry", owner=scope.owner, id=id_)
+        expires_at = None if ttl is None else db.now + ttl
+        db.run("put_entry", owner=scope.owner, **columns, now=db.now, expires_at=expires_at)
+        if before is None or before[0] != columns["text"]:  # else it is indexed
+            db.run("delete_view_passages", owner=scope.owner, ids=[id_])
+            index_pieces(db, scope, "entry", id_, pieces, from_micros(db.now))
     if gone := [put.id for put in puts if not put.columns]:
         _delete(db, scope, gone)
     if puts:
@@ -132,17 +137,6 @@ def _delete(db: Db, scope: Scope, ids: list[str]) -> int:
     return gone
 
 
-def _put(db: Db, scope: Scope, put: PreparedPut) -> None:
-    """Store a value; its texts are indexed again if they have changed."""
-    ttl = put.columns["ttl"]
-    expires_at = None if ttl is None else db.now + ttl
-    before = db.row("lock_entry", owner=scope.owner, id=put.id)
-    db.run("put_entry", owner=scope.owner, **put.columns, now=db.now, expires_at=expires_at)
-    if before is None or before[0] != put.columns["text"]:
-        db.run("delete_view_passages", owner=scope.owner, ids=[put.id])
-        index_pieces(db, scope, "entry", put.id, put.pieces, from_micros(db.now))
-
-
 def _pieces(texts: Sequence[str]) -> list[Piece]:
     """The passages of texts that are joined to one."""
     starts = accumulate((len(text) + len(JOINT) for text in texts), initial=0)
@@ -162,7 +156,7 @@ def _answer(db: Db, scope: Scope, ask: Ask) -> Iterator[tuple[int, Any]]:
         yield from ((len(path), namespace_of(path)) for path in sorted(paths, key=namespace_of))
     elif isinstance(ask, Get):
         rows = db.rows("entries_by_id", **named, ids=[entry_id(ask.namespace, ask.key)])
-        yield from ((_size(row), _entry(row)) for row in rows)
+        yield from (_entry(row) for row in rows)
     elif isinstance(ask, Ids):
         rows = _passing(db, named, ask.of) if ask.of.where else _found(db, named, ask.of, PAGE)
         yield from ((len(row[0]), row[0]) for row in rows)
@@ -174,7 +168,8 @@ def _answer(db: Db, scope: Scope, ask: Ask) -> Iterator[tuple[int, Any]]:
             page = PAGE if stop is None else min(PAGE, stop)
             rows = _read(db, named, islice(_found(db, named, ask, page), ask.offset, stop))
         for row in rows:
-            yield _size(row), replace(_entry(row), score=ask.ranks.get(row[0]))
+            size, entry = _entry(row)
+            yield size, replace(entry, score=ask.ranks.get(row[0]))
 
 
 def _passing(db: Db, named: dict[str, Any], ask: Search) -> Iterator[Row]:
@@ -218,14 +213,10 @@ def _read(db: Db, named: dict[str, Any], entries: Iterable[Row]) -> Iterator[Row
         yield from read()
 
 
-def _size(row: Row) -> int:
-    """The bytes of an entry's key and value."""
-    return len(row[2].encode()) + len(row[3].encode())
-
-
-def _entry(row: Row) -> Entry:
+def _entry(row: Row) -> tuple[int, Entry]:
+    """The entry of a row, and the bytes of its key and value."""
     _, path, key, value, created_at, updated_at, expires_at = row
-    return Entry(
+    return len(f"{key}{value}".encode()), Entry(
         namespace=namespace_of(path),
         key=json.loads(key),
         value=json.loads(value),

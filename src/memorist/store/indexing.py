@@ -99,8 +99,12 @@ class Preparation:
         self, owner: str, message: Message, *, start: int = 0, is_first: bool = True
     ) -> PreparedMessage:
         """A message and its passages from `start` on, which is the first or a later one."""
-        text = message.text
-        self._check_size(text)
+        text, most = message.text, self.max_message_bytes
+        if len(text) * 4 > most and (size := len(text.encode())) > most:
+            raise TooLargeError(
+                f"the message has {size:,} bytes of text, and at most {most:,} are stored; "
+                "divide it, or raise MEMORIST_MAX_MESSAGE_BYTES"
+            )
         traits, spans = traits_of(message, text), spans_of(text, start)
         pieces = [Piece(start, stop, text[start:stop]) for start, stop in spans]
         if is_first and spans != EMPTY:
@@ -118,14 +122,6 @@ class Preparation:
         """Those that are not blank, with their words as the database indexes them."""
         words = self.engine.words
         return [Piece(at, end, words(owner, said)) for at, end, said in pieces if said.strip()]
-
-    def _check_size(self, text: str) -> None:
-        most = self.max_message_bytes
-        if len(text) * 4 > most and (size := len(text.encode())) > most:
-            raise TooLargeError(
-                f"the message has {size:,} bytes of text, and at most {most:,} are stored; "
-                "divide it, or raise MEMORIST_MAX_MESSAGE_BYTES"
-            )
 
 
 class UnpreparedError(Exception):
