@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import product
 from typing import Any
 
+import pytest
+
+from memorist.errors import ConflictError, InvalidError
 from memorist.records.documents import Article, Chunk
-from memorist.records.memories import Add, Expire, Fact, MemoryItem, Retract
-from memorist.records.message import Message
+from memorist.records.memories import Add, Expire, Fact, MemoryItem, Retract, topic_of
+from memorist.records.message import PART_CHARS, Message
+from memorist.records.scope import ApiKey, Scope
 from memorist.store.base import Store
 from tests.conformance.worlds import fresh_scope
 
@@ -26,6 +32,11 @@ def walk(
         assert len(page) <= size
         found += page
     return found
+
+
+def paged(read: Callable[..., Sequence[Any]], place: str = "after") -> Callable[..., Any]:
+    """Reads a page of a list, given its size and its place."""
+    return lambda size, at: read(limit=size, **{place: at})
 
 
 class PageConformance:
@@ -88,6 +99,149 @@ class PageConformance:
             assert len(expected) >= 5
             for size in (1, 2, len(expected), 99):
                 assert walk(read, key, size) == expected
+
+    def test_sessions_keys_users_and_revisions_come_in_pages(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        place = scope.within(session="s")
+        message = Message("user", "version 0")
+        store.append(place, [message])
+        for number in range(1, 6):
+            store.append(scope.within(session=f"s{number}"), [Message("user", "hi")])
+            store.revise(place, message.changed(content=f"version {number}"))
+        key: dict[str, Any] = {
+            "tenant": scope.tenant,
+            "user": None,
+            "digest": "0" * 64,
+            "created_at": MARCH,
+        }
+        for number in range(5):
+            store.put_key(ApiKey(id=f"{scope.user} {number}", **key))
+        tenant = f"tenant of {scope.user}"
+        for number in range(5):
+            store.open_session(Scope(tenant=tenant, user=f"{scope.user} {number}"))
+
+        def by_age(item: Any) -> Any:
+            return item.created_at, item.id
+
+        sessions = partial(store.sessions, scope)
+        newest = partial(store.sessions, scope, newest_first=True)
+        assert newest() == sessions()[::-1]
+        keys = partial(store.keys, scope.tenant)
+        users = partial(store.users, tenant=tenant)
+        revisions = partial(store.revisions, place, message.message_id)
+        assert {user.tenant for user in users()} == {tenant}
+        assert [it.content for it in revisions()] == [f"version {number}" for number in range(5)]
+        for size in (1, 2, 5, 99):
+            for read in (sessions, newest, keys):
+                whole: Sequence[Any] = read()
+                assert walk(paged(read), by_age, size) == whole
+            assert walk(paged(users), lambda it: it, size) == users()
+            seen: list[Message] = []
+            while page := revisions(limit=size, after=len(seen)):
+                seen += page
+            assert seen == revisions()
+
+    def test_facts_by_subject_or_predicate_come_in_pages(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        long = "s" * 300  # longer than what the index holds
+        pairs = [
+            ("Ada", "likes"),
+            ("ada", "likes"),
+            ("Ada", "owns"),
+            (long, "owns"),
+            (f"{long}!", "x"),
+        ]
+        facts = [
+            Fact(scope=scope, subject=subject, predicate=predicate, object=str(n), known_from=at)
+            for n, at in enumerate(DAYS)
+            for subject, predicate in pairs
+        ]
+        store.apply(scope, [Add(fact) for fact in facts])
+        asked: list[dict[str, Any]] = [
+            *({"subject": subject} for subject, _ in pairs),
+            *({"predicate": predicate} for _, predicate in pairs),
+            {"subject": "ADA", "predicate": "likes "},
+            {"subject": "nobody"},
+        ]
+        for about in asked:
+            if len(about) == 2:
+                expected = [fact for fact in facts if fact.topic == topic_of(*about.values())]
+            else:
+                [(name, value)] = about.items()
+                expected = [fact for fact in facts if getattr(fact, name) == value]
+            expected.sort(key=lambda fact: (fact.known_from, fact.id))
+            read = partial(store.facts, scope, **about)
+            assert read() == expected
+            pages = walk(paged(read), lambda it: (it.known_from, it.id), 3)
+            assert pages == expected
+
+    def test_a_page_ends_at_its_bytes_and_has_one_item_at_least(self, store: Store) -> None:
+        scope = fresh_scope()
+        place = scope.within(session="long")
+        messages = [Message("user", f"{number} " + "long " * 4_000) for number in range(6)]
+        store.append(place, messages)
+        for number in range(6):
+            store.write_note(scope, f"{number} " + "long " * 4_000, base_version=number)
+            store.revise(place, messages[0].changed(content=f"{number} " + "long " * 4_000))
+        for max_bytes, most in ((1, 1), (30_000, 2), (10**9, 6)):
+            entries, before = list[Any](), None
+            while page := store.history(place, last=6, before=before, max_bytes=max_bytes):
+                assert len(page) <= most
+                entries, before = [*page, *entries], page[0].seq
+            assert entries == store.history(place)
+            versions = partial(store.note_versions, scope, max_bytes=max_bytes)
+            notes = walk(paged(versions, "before"), lambda note: note.version, 6)
+            assert notes == store.note_versions(scope)
+            assert len(store.revisions(place, messages[0].message_id, max_bytes=max_bytes)) <= most
+
+    def test_a_place_in_a_list_that_makes_no_sense_is_refused(self, store: Store) -> None:
+        scope = fresh_scope()
+        wrong: Any
+        for wrong in ("x", -1, 1.5, True, ("x",)):
+            for read in (store.jobs, store.summaries):
+                with pytest.raises(InvalidError, match="after"):
+                    read(scope, after=wrong)
+            with pytest.raises(InvalidError, match="before"):
+                store.note_versions(scope, before=wrong)
+            with pytest.raises(InvalidError, match="limit"):
+                store.items(scope, limit=wrong)
+        for wrong in ("x", 1, (MARCH,), (MARCH, 1), ("x", "y")):
+            for listed in (store.items, store.facts, store.sessions, store.articles):
+                with pytest.raises(InvalidError, match="after"):
+                    listed(scope, after=wrong)
+
+    def test_a_growing_message_is_read_from_where_its_reader_is(self, store: Store) -> None:
+        scope = fresh_scope().within(session="growing")
+        text = "äöü😀" * PART_CHARS  # four parts of it
+        message = Message("assistant", text[:10], unfinished=True)
+        store.append(scope, [message])
+        id_ = message.message_id
+        part = store.text_from(scope, id_, 4)
+        assert part is not None
+        assert (part.text, part.chars, part.unfinished) == (text[4:10], 10, True)
+        assert store.text_from(scope, id_, 10, known=part) == replace(part, text="")
+        store.append_text(scope, message.changed(content=text[:20]))
+        again = store.text_from(scope, id_, 10, known=part)
+        assert again is not None
+        assert (again.text, again.chars, again.unfinished) == (text[10:20], 20, True)
+        store.append_text(scope, message.changed(content=text, unfinished=False))
+        seen, part = "", again
+        while part.unfinished or len(seen) < part.chars:
+            found = store.text_from(scope.whole_user(), id_, len(seen), known=part)
+            assert found is not None
+            part = found
+            assert 0 < len(part.text) <= PART_CHARS
+            seen += part.text
+        assert seen == text
+        assert store.text_from(scope, "unknown", 0) is None
+        other = Message("assistant", [{"type": "text", "text": "in parts"}], images=())
+        store.append(scope, [other])
+        found = store.text_from(scope, other.message_id, 0)
+        assert found is not None
+        assert (found.text, found.chars, found.unfinished) == ("", 0, False)
+        store.append(scope.whole_user().within(session="another"), [message])
+        with pytest.raises(ConflictError):
+            store.text_from(scope.whole_user(), id_, 0)
 
     def test_a_page_of_facts_is_full_whatever_did_not_hold(self, store: Store) -> None:
         scope = fresh_scope().whole_user()

@@ -33,6 +33,21 @@ def test_no_statement_makes_an_index_of_its_own(empty: apsw.Connection) -> None:
         assert [step for step in plan if "AUTOMATIC" in step] == [], name
 
 
+LISTS = """sessions_in_scope newest_sessions items facts facts_by_topic facts_by_subject
+facts_by_predicate facts_of_memory summaries oldest_summaries note_versions articles keys users
+users_of_tenant revisions session_history following entries""".split()
+
+
+def test_every_list_is_cut_by_an_index_that_has_its_order(empty: apsw.Connection) -> None:
+    """No list is gone through from its beginning, or sorted, to give a page of it."""
+    for name in LISTS:
+        statement = QUERIES[name]
+        values = dict.fromkeys(re.findall(r":(\w+)", statement), "[]")
+        plan = [row[3] for row in empty.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+        wrong = [step for step in plan if step.startswith("SCAN") and "json_each" not in step]
+        assert [*wrong, *(step for step in plan if "B-TREE" in step)] == [], (name, plan)
+
+
 @pytest.mark.parametrize("name", ["passages_by_id", "messages_by_seq", "lock_session", "linked"])
 def test_a_statement_is_planned_once_whatever_is_asked(empty: apsw.Connection, name: str) -> None:
     """Planned for each value, it takes ten times as long: more than all else a recall reads."""
