@@ -24,6 +24,7 @@ from memorist import (
 from memorist.server.auth import Guard
 from memorist.server.http.app import build_app
 from memorist.store.postgres.store import PostgresStore
+from tests.support.hostile import HOSTILE_IDS
 from tests.support.http_server import Served, serving
 
 TABLE = "chat_message_history"
@@ -266,8 +267,9 @@ def test_a_session_with_messages_of_its_own_adopts_those_of_langchain(
 
 
 def test_only_a_uuid_is_adopted(memory: Memory) -> None:
-    with pytest.raises(ConflictError):
-        memory.session(user="ada", id="talk", adopt=True)
+    for id_ in ("talk", str(uuid.uuid4()).upper(), f"{uuid.uuid4()}\n", *HOSTILE_IDS):
+        with pytest.raises(ConflictError):
+            memory.session(user="ada", id=id_, adopt=True)
     with pytest.raises(InvalidError):
         memory.session(user="ada", adopt=True)
 
