@@ -450,10 +450,7 @@ class Entries(MemoryPart):
         deadline_ms: float | None = RECALL_DEADLINE_MS,
         max_bytes: int | None = None,
     ) -> List[Answer]:
-        """Answer the reads from one state, and then do the writes in one transaction.
-
-        TooLargeError if the answers have more than `max_bytes`; then nothing is written.
-        """
+        """Answer the reads, in `max_bytes` at most; then do the writes, in one transaction."""
         ranked = [
             replace(ask, ranks=self._ranks(scope, ask, deadline_ms))
             if isinstance(ask, Search) and ask.query

@@ -6,13 +6,14 @@ import logging
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from memorist import metrics
 from memorist.config import Settings
 from memorist.context.window import Window
-from memorist.errors import ConfigError, MissingExtraError
+from memorist.errors import ConfigError, MemoristError, MissingExtraError
 from memorist.language.text import synonyms_of
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.providers.embedder import Embedder
@@ -65,8 +66,9 @@ class Runtime:
         )
         self._gate = ForegroundGate()
         self.scrubber = Scrubber(store)
-        if store.unscrubbed_s() is not None:  # a process ended before it came to that
-            self.scrubber.start()
+        with suppress(MemoristError):  # the store may be away
+            if store.unscrubbed_s() is not None:  # a process ended before it came to that
+                self.scrubber.start()
         self.worker = self._open_worker()
         self.indexer = self._open_indexer()
         self._counters: dict[tuple[str, int], TokenCounter] = {}
