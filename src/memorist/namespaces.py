@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memorist.errors import InvalidError, NotFoundError
-from memorist.providers.images import note_given
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult
 from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
 from memorist.records.memories import (
@@ -113,7 +112,6 @@ class Messages(MemoryPart):
 
     def revise(self, scope: Scope, message: Message) -> None:
         """Replace what a message says; what it said before stays among its revisions."""
-        note_given(scope, [message])
         self._store.revise(scope, message)
         self._runtime.wake()
 

@@ -95,7 +95,7 @@ def test_notes_stand_at_their_place(memory: Memory) -> None:
     Notebook(memory, user="ada").append("likes tea")
     model = ScriptedChatModel(["Hm."] * 2)
     say(talker(memory, model, system="Notes: {long_term_memory_notes} End."), "Hello there")
-    assert model.prompts[0].messages[0].text == "Notes: Your notes, quoted:\n> likes tea End."
+    assert model.prompts[0].messages[0].text == "Notes: Your notes, quoted:\n> likes tea\n End."
     parts: Any = [
         {"type": "text", "text": "A {long_term_memory_notes}", "cache_control": {"type": "x"}}
     ]
