@@ -74,16 +74,12 @@ def claim(
     """
     now, wanted = db.now, list(kinds or KINDS)
     db.run("bury_deadly", kinds=wanted, now=now, max_deaths=MAX_DEATHS, reason=DIED)
-    due = {"kinds": wanted, "now": now, "beyond": now + int(LONGEST_LEASE * SECOND)}
-    due |= {"lease": new_id(), "until": _lease_end(db, lease_seconds)}
-    taken: Sequence[Row] = ()
-    for suspect in (suspects_first, not suspects_first):
-        if not taken:
-            taken = (
-                db.rows("take_suspect", **due)
-                if suspect
-                else db.rows("take_jobs", **due, limit=limit)
-            )
+    named = {"kinds": wanted, "now": now, "beyond": now + int(LONGEST_LEASE * SECOND)}
+    named |= {"lease": new_id(), "until": _lease_end(db, lease_seconds), "limit": limit}
+    first, then = "take_jobs", "take_suspect"
+    if suspects_first:
+        first, then = then, first
+    taken = db.rows(first, **named) or db.rows(then, **named)
     return [_job(row) for row in db.rows("jobs_by_id", ids=[id_ for (id_,) in taken])]
 
 

@@ -117,11 +117,12 @@ WHERE id IN (
 RETURNING id
 
 -- name: take_suspect
+-- Not by the index of kinds, which lists all that wait.
 UPDATE jobs SET lease = :lease, run_at = :until,
   deaths = deaths + CASE WHEN lease IS NOT NULL AND run_at <= :now THEN 1 ELSE 0 END
 WHERE id IN (
   SELECT id FROM jobs
-  WHERE kind IN (:kinds*) AND dead = 0 AND (deaths > 0 OR lease IS NOT NULL) AND @due
+  WHERE (kind || '') IN (:kinds*) AND dead = 0 AND (deaths > 0 OR lease IS NOT NULL) AND @due
   ORDER BY deaths, id LIMIT 1 @skip_locked
 )
 RETURNING id
@@ -133,9 +134,9 @@ RETURNING id
 UPDATE jobs SET dead = 1, lease = NULL, deaths = deaths + 1, error = :reason
 WHERE id IN (
   SELECT id FROM jobs
-  WHERE kind IN (:kinds*) AND dead = 0 AND (deaths > 0 OR lease IS NOT NULL)
+  WHERE (kind || '') IN (:kinds*) AND dead = 0 AND (deaths > 0 OR lease IS NOT NULL)
     AND lease IS NOT NULL AND run_at <= :now AND deaths + 1 >= :max_deaths
-  ORDER BY id @skip_locked
+  ORDER BY deaths, id @skip_locked
 )
 
 -- name: jobs_by_id
