@@ -94,10 +94,7 @@ class Messages(MemoryPart):
         role: str | None = None,
         max_bytes: int | None = None,
     ) -> List[LogEntry]:
-        """The newest `last` messages, or all, oldest first; `before` and `after` are positions.
-
-        With `max_bytes`, a page of any list may be shorter; only an empty one is the end.
-        """
+        """The newest `last` messages, or all; with `max_bytes` only an empty page is the end."""
         return self._store.history(
             scope, last=last, before=before, after=after, role=role, max_bytes=max_bytes
         )
