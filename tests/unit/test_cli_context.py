@@ -180,7 +180,7 @@ def test_articles_are_quoted_from_the_library_named(run: Run, memory: Memory) ->
     Library(memory, "handbook").add("Moving", "Those who live in Berlin register.", "docs/m.md")
     said = worked(run("--library", "handbook", question="Who must register in Berlin?"))
 
-    assert "] Moving (docs/m.md):\n  > Those who live in Berlin register.\n" in said
+    assert "]\n  > Moving (docs/m.md):\n  > Those who live in Berlin register.\n" in said
     assert "1 article\n" in "\n".join(map(str.rstrip, said.splitlines())) + "\n"
 
 
