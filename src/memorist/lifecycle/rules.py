@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import cache
@@ -22,6 +21,7 @@ from memorist.language.text import (
 from memorist.language.unsafe import find_secrets, injections
 from memorist.records.memories import Candidate, Claim, Kind
 from memorist.records.message import Message, is_trusted
+from memorist.records.values import normalize
 
 MAX_MESSAGE_CHARS = 6_000
 # The groups of rules; the first that matches a sentence decides the kind of its memory.
@@ -97,7 +97,7 @@ def extract(
         return []
     if len(text) > MAX_MESSAGE_CHARS or find_secrets(text):
         return []
-    kept = _worth_keeping(unicodedata.normalize("NFC", text), message.role == "user", check_time)
+    kept = _worth_keeping(normalize("NFC", text), message.role == "user", check_time)
     made = (_candidate(sentence, matches, message, source) for sentence, matches in kept)
     trusted = is_trusted(source)
     safe = (one for one in made if one and not injections(one.text, trusted=trusted))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from memorist.errors import ProviderError
 from memorist.forks import ProcessPart, fork_safe
 from memorist.language.text import minilm_folder
+from memorist.records.values import normalize
 
 if TYPE_CHECKING:
     import numpy as np
@@ -219,7 +220,7 @@ def split(text: str) -> list[str]:
     text = _IDEOGRAPHS.sub(r" \1 ", text)
     words = []
     for word in text.split():
-        plain = unicodedata.normalize("NFD", word.lower())
+        plain = normalize("NFD", word.lower())
         words += _split_signs(char for char in plain if unicodedata.category(char) != "Mn")
     return words
 

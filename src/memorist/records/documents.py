@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from memorist.errors import RecordError
 from memorist.records.scope import Scope
-from memorist.records.values import Checked, Key, new_id, now
+from memorist.records.values import Checked, Key, ShortText, new_id, now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +85,9 @@ class Article(Checked):
     """A document that an agent may quote from; its uri says where it came from."""
 
     scope: Scope
-    title: str
+    title: ShortText
     text: str
-    uri: str = ""
+    uri: ShortText = ""
     id: Key = field(default_factory=new_id)
     created_at: datetime = field(default_factory=now)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
 from memorist.errors import RecordError
 from memorist.records.scope import Scope
-from memorist.records.values import Checked, Key, new_id, now
+from memorist.records.values import Checked, Key, ShortText, new_id, normalize, now
 
 Kind = Literal["concept", "episode", "fact", "procedure", "working"]
 Tier = Literal["short", "long"]
@@ -22,7 +21,7 @@ class MemoryItem(Checked):
     """A memory; `sources` are the ids of the messages it came from."""
 
     scope: Scope
-    text: str
+    text: ShortText
     kind: Kind = "fact"
     category: Key = "knowledge"
     importance: float = 0.5
@@ -50,9 +49,9 @@ class Fact(Checked):
     """
 
     scope: Scope
-    subject: str
-    predicate: str
-    object: str
+    subject: ShortText
+    predicate: ShortText
+    object: ShortText
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     known_from: datetime = field(default_factory=now)
@@ -105,7 +104,7 @@ def _within(moment: datetime, start: datetime | None, stop: datetime | None) -> 
 
 
 def _plain(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return " ".join(normalize("NFKC", text).casefold().split())
 
 
 def topic_of(subject: str, predicate: str) -> str:

@@ -15,6 +15,8 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 from memorist.errors import InvalidError, MessageError, RecordError
 from memorist.records.scope import Scope
 from memorist.records.values import (
+    MAX_KEY_BYTES,
+    MAX_SHORT_BYTES,
     check_json,
     check_key,
     check_moment,
@@ -151,9 +153,9 @@ class Message:
         put(self, "message_id", check_key(self.message_id, "message_id", MessageError))
         if not self.message_id:
             raise MessageError("message_id is empty")
-        for name in ("name", "tool_call_id"):
+        for name, longest in (("name", MAX_KEY_BYTES), ("tool_call_id", MAX_SHORT_BYTES)):
             if (text := getattr(self, name)) is not None:
-                put(self, name, check_text(text, name, MessageError))
+                put(self, name, check_key(text, name, MessageError, longest))
         for name, make in _PARTS.items():
             if (values := getattr(self, name)) != ():
                 put(self, name, _made_of(values, name, make))

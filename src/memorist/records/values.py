@@ -21,6 +21,8 @@ from memorist.forks import fork_safe
 
 MAX_JSON_DEPTH = 64
 MAX_KEY_BYTES = 1_000
+MAX_SHORT_BYTES = 65_536
+_NORMALIZED_CHARS = 256  # at once
 MAX_INT_BITS = 4_096
 PASSAGES_PER_MESSAGE = 1_048_576
 """A message's passages have the ids from this times its seq upward; the SQL spells it out."""
@@ -128,11 +130,16 @@ def replace_unstorable(text: str) -> str:
     return UNSTORABLE.sub("\ufffd", text)
 
 
-def check_key(value: object, field: str, error: type[InvalidError] = RecordError) -> str:
+def check_key(
+    value: object,
+    field: str,
+    error: type[InvalidError] = RecordError,
+    max_bytes: int = MAX_KEY_BYTES,
+) -> str:
     """As `check_text`, for short strings that records are looked up by."""
     text = check_text(value, field, error)
-    if len(text) * 4 > MAX_KEY_BYTES and len(text.encode()) > MAX_KEY_BYTES:
-        raise error(f"{field} is longer than {MAX_KEY_BYTES} bytes")
+    if len(text) * 4 > max_bytes and len(text.encode()) > max_bytes:
+        raise error(f"{field} is longer than {max_bytes:,} bytes")
     return text
 
 
@@ -196,9 +203,12 @@ def _check_keys(values: object, field: str) -> tuple[str, ...]:
 
 Key = Annotated[str, check_key]
 """The type of a short text that records are looked up by."""
+ShortText = Annotated[str, "short"]
+"""The type of a sentence or phrase, of at most `MAX_SHORT_BYTES`."""
 _CHECKS: Mapping[Any, Callable[..., Any]] = {
     str: check_text,
     Key: check_key,
+    ShortText: partial(check_key, max_bytes=MAX_SHORT_BYTES),
     datetime: check_moment,
     float: check_share,
     tuple[str, ...]: _check_keys,
@@ -260,12 +270,26 @@ def shorten(text: str, longest: int) -> str:
     return f"{text[: longest * 3 // 4]} […] {text[-longest // 4 :]}"
 
 
+def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+    """Unicode's normal form, in linear time: `unicodedata` takes quadratic time on many marks."""
+    if text.isascii():
+        return text
+    pieces, start = [], 0
+    while start < len(text):
+        stop, end = start + _NORMALIZED_CHARS, min(start + 2 * _NORMALIZED_CHARS, len(text))
+        while stop < end and not text[stop].isascii():
+            stop += 1  # marks belong to the letter before them, so that words are not cut
+        pieces.append(unicodedata.normalize(form, text[start:stop]))
+        start = stop
+    return "".join(pieces)
+
+
 def fold(text: str) -> str:
     """Text as both stores index and search it: lower case, no accents, spaces between words."""
     if text.isascii():
         return text.translate(_ASCII)
-    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
-    spaced = UNSPACED.sub(r" \1 ", unicodedata.normalize("NFC", plain))
+    plain = _ACCENTS.sub("", normalize("NFKD", text))
+    spaced = UNSPACED.sub(r" \1 ", normalize("NFC", plain))
     return _NO_WORD.sub(" ", spaced.casefold())
 
 
