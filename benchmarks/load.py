@@ -51,10 +51,12 @@ class Took:
         self.lasted_s += other.lasted_s
 
 
-def request(url: str, method: str, path: str, body: bytes = b"") -> bytes:
+def request(url: str, method: str, path: str, body: bytes = b"", key: str = "") -> bytes:
     """A request as it is sent."""
     lines = [f"{method} {path} HTTP/1.1", f"Host: {urlsplit(url).netloc}"]
     lines.append("Accept: application/json")
+    if key:
+        lines.append(f"Authorization: Bearer {key}")
     if body:
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
     return "\r\n".join([*lines, "", ""]).encode() + body
@@ -107,7 +109,7 @@ async def flat_out(url: str, requests: Requests, *, connections: int, seconds: f
 
     async def work(connection: Connection) -> None:
         while (now := time.perf_counter()) < began + seconds:
-            await _timed(connection, next(requests), now, took)
+            await timed(connection, next(requests), now, took)
 
     async with connected(url, connections) as pool:
         began = time.perf_counter()
@@ -125,7 +127,7 @@ async def steady(
     async def work(connection: Connection) -> None:
         for at in due:
             await asyncio.sleep(at - time.perf_counter())
-            await _timed(connection, next(requests), at, took)
+            await timed(connection, next(requests), at, took)
 
     async with connected(url, connections) as pool:
         began = time.perf_counter()
@@ -135,7 +137,8 @@ async def steady(
     return took
 
 
-async def _timed(connection: Connection, sent: bytes, since: float, took: Took) -> None:
+async def timed(connection: Connection, sent: bytes, since: float, took: Took) -> None:
+    """Send a request, and count what it took since it was due."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
             status, body = await connection.ask(sent)

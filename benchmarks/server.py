@@ -105,8 +105,8 @@ def fill(path: Path, count: int) -> None:
 
 
 @contextmanager
-def running(*command: str) -> Iterator[str]:
-    """The address of a server that runs as a process of its own, once it answers."""
+def running(*command: str, pid: list[int] | None = None) -> Iterator[str]:
+    """The address of a server that runs as a process of its own, once it answers; its id."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("MEMORIST_")}
     start = [sys.executable, "-m", *command]
     with subprocess.Popen(
@@ -118,6 +118,8 @@ def running(*command: str) -> Iterator[str]:
     ) as child:
         try:
             assert child.stdout is not None
+            if pid is not None:
+                pid.append(child.pid)
             lines = (line.split() for line in child.stdout)
             url = next(words[1] for words in lines if words[:1] == ["page"])
             while not _answers(url):
