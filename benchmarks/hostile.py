@@ -115,7 +115,8 @@ async def measure(
         await asyncio.sleep(options.seconds)
     stop.set()
     await asyncio.gather(*asking)
-    return Run(*tooks, hostile_took)
+    append_took, recall_took, health_took = tooks
+    return Run(append_took, recall_took, health_took, hostile_took)
 
 
 def _hostile(url: str, key: str, options: argparse.Namespace) -> Iterator[bytes]:

@@ -225,7 +225,7 @@ def _sample(kind: Any, value: Any) -> str:
         return chr(value)
     if kind is sre.IN:
         given = [_sample(each, inner) for each, inner in value if each is not sre.NEGATE]
-        return "a" if value[0][0] is sre.NEGATE else given[0]
+        return "a" if value[0][0] is sre.NEGATE else str(given[0])
     if kind is sre.RANGE:
         return chr(value[0])
     if kind is sre.CATEGORY:
@@ -233,7 +233,7 @@ def _sample(kind: Any, value: Any) -> str:
     if kind is sre.BRANCH:
         return sample(value[1][-1])
     if kind in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
-        return sample(value[2]) * max(value[0], 1)
+        return sample(value[2]) * max(int(value[0]), 1)
     if kind is sre.SUBPATTERN:
         return sample(value[3])
     return "a" if kind in (sre.ANY, sre.NOT_LITERAL) else ""
