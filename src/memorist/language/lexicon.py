@@ -1,8 +1,9 @@
 """The lexicon: the rules by which statements are found, one `data/<language>/rules.toml` each.
 
 In these files a keyword ends in `*` where any ending will do, and holds `_` for a space. Patterns
-stand one on a line; `{part}` in them is a part named in the file, and `<object>`, `<list>`,
-`<name>`, `<former>`, `<topic>`, `<thing>` and `<relation>` are what a claim is made of.
+(see `patterns.py`) stand one on a line and match whole words; `{part}` in them is a part named in
+the file, and `<object>`, `<list>`, `<name>`, `<former>`, `<topic>`, `<thing>` and `<relation>` are
+what a claim is made of.
 """
 
 from __future__ import annotations
