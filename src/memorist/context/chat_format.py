@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
 from typing import Any
 
 from memorist.context.quote import quoted
@@ -156,13 +155,12 @@ def anthropic_form(messages: Sequence[ChatMessage]) -> dict[str, Any]:
     system = [str(message["content"]) for message in messages if message["role"] == "system"]
     turns: list[dict[str, Any]] = []
     ids: dict[str, str] = {}  # of the calls, as Anthropic accepts them
-    used: set[str] = set()
+    used: dict[str, int] = {}  # and the last number of each
     for message in messages:
         if message["role"] == "system":
             continue
         for call in message.get("tool_calls", ()):
             ids[call["id"]] = _unused_id(call["id"], used)
-            used.add(ids[call["id"]])
         role = "assistant" if message["role"] == "assistant" else "user"
         parts = _anthropic_parts(message, ids)
         if turns and turns[-1]["role"] == role:
@@ -172,11 +170,14 @@ def anthropic_form(messages: Sequence[ChatMessage]) -> dict[str, Any]:
     return {"system": "\n\n".join(system), "messages": turns}
 
 
-def _unused_id(call_id: str, used: set[str]) -> str:
+def _unused_id(call_id: str, used: dict[str, int]) -> str:
     """The id in letters, digits, `_` and `-`, with a number where it is used already."""
-    plain = _NOT_IN_AN_ID.sub("_", call_id) or "call"
-    numbered = (f"{plain}_{number}" for number in count(2))
-    return next(name for name in chain([plain], numbered) if name not in used)
+    name = plain = _NOT_IN_AN_ID.sub("_", call_id) or "call"
+    while name in used:
+        used[plain] += 1
+        name = f"{plain}_{used[plain]}"
+    used[name] = 1
+    return name
 
 
 def _anthropic_parts(message: ChatMessage, ids: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -45,6 +45,7 @@ _DATED = re.compile(r"\d{4}-\d\d|\d:\d\d|\b(?:19|20)\d\d\b|\d{1,2}[./]\d{1,2}[./
 _NOT_ENDING = re.compile(r"n['’]t\b", re.IGNORECASE)
 _MEASUREMENTS = 5  # as many different numbers are a log of measurements, not a contradiction
 _LOOP_COPIES = 5
+_MOST_OPPOSED = 100  # the latest answers to one question that are compared with each other
 _WORKING = timedelta(days=2)
 _PLAN_GRACE = timedelta(days=1)
 _UNUSED = timedelta(days=180)
@@ -428,7 +429,7 @@ def contradicting_facts(facts: Sequence[Fact]) -> Iterator[Contradiction]:
     for places in topics.values():
         opposed = {
             place
-            for pair in combinations(places, 2)
+            for pair in combinations(places[-_MOST_OPPOSED:], 2)
             if _disagree(*(facts[place] for place in pair))
             for place in pair
         }
@@ -457,7 +458,7 @@ def contradicting_statements(
     for (_, _, what), values in topics.items():
         opposed = {
             values[value]
-            for pair in combinations(values, 2)
+            for pair in combinations(list(values)[-_MOST_OPPOSED:], 2)
             if not (pair[0] <= pair[1] or pair[1] <= pair[0])  # Berlin, and Berlin in Germany
             for value in pair
         }
