@@ -140,6 +140,7 @@ class AsyncApiKeys(Wrapper[namespaces.ApiKeys]):
 
     put = threaded(namespaces.ApiKeys.put)
     get = threaded(namespaces.ApiKeys.get)
+    exist = threaded(namespaces.ApiKeys.exist)
     list = threaded(namespaces.ApiKeys.list)
     revoke = threaded(namespaces.ApiKeys.revoke)
 

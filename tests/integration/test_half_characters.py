@@ -67,7 +67,7 @@ def test_in_pydantic_ai(memory: Memory) -> None:
 
 def test_in_the_revise_node(memory: Memory) -> None:
     state = {"messages": [HumanMessage(HALF)], "session_id": "s1", "user_id": "ada"}
-    [update], _ = run(build_server(memory), state)
+    [update], _ = run(build_server(memory, program=True), state)
     assert update == NOTHING
     check_log(memory)
 

@@ -278,7 +278,7 @@ class TestPostgres(OurContract):
             yield memory
 
     def test_langchains_own_history_on_the_table_reads_and_writes_the_same(
-        self, open: Open, postgres_url: str
+        self, open: Open, memory: Memory, postgres_url: str
     ) -> None:
         session = str(uuid.uuid4())
         with psycopg.connect(postgres_url) as connection:
@@ -286,6 +286,7 @@ class TestPostgres(OurContract):
                 "chat_message_history", session, sync_connection=connection
             )
             theirs.add_messages(TURN[:3])
+            memory.session(user="ada", id=session, adopt=True)
             ours = open(session)
             assert ours.messages == TURN[:3]
             ours.add_messages(TURN)

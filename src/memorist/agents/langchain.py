@@ -107,11 +107,7 @@ class MemoristChatMessageHistory(BaseChatMessageHistory):
 
     def _read(self) -> list[Message]:
         log, scope = self._memory.messages, self._scope
-        entries = log.list(scope, last=self.k)
-        if not entries and self.k != 0:
-            self._remember([])  # adopts what other programs wrote to LangChain's table
-            entries = log.list(scope, last=self.k)
-        messages = [entry.message for entry in entries]
+        messages = [entry.message for entry in log.list(scope, last=self.k)]
         return messages if self.k is None else without_orphan_results(messages)
 
     def _remember(self, messages: list[Message]) -> None:

@@ -87,7 +87,7 @@ class Article(Checked):
     scope: Scope
     title: ShortText
     text: str
-    uri: ShortText = ""
+    uri: str = ""
     id: Key = field(default_factory=new_id)
     created_at: datetime = field(default_factory=now)
 
