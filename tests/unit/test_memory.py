@@ -53,7 +53,7 @@ def test_the_first_ten_lines_work_with_nothing_configured(tmp_path: Path) -> Non
         chat.add("user", "I moved to Berlin in March. No more Munich commutes!")
         chat.add("assistant", "How is Berlin treating you?")
 
-        found = memory.recall("who moved to Berlin?", user="ada")
+        found = memory.recall("who moved to Berlin?", user="ada", deadline_ms=None)
 
     assert found.hits[0].text == "I moved to Berlin in March. No more Munich commutes!"
     assert (str(found.hits[0].why)[:8], found.failed) == ("words #1", {})
@@ -68,7 +68,7 @@ def test_the_same_lines_work_anywhere(memory: Memory) -> None:
 
     assert contents(chat.history())[0] == "I moved to Berlin in March."
     assert contents(chat.history(last=1)) == ["How is Berlin treating you?"]
-    hit = chat.recall("March", limit=1).hits[0]
+    hit = chat.recall("March", limit=1, deadline_ms=None).hits[0]
     assert (hit.kind, hit.id, hit.role) == ("message", first, "user")
     assert hit.session_id == chat.id == chat.session.id
 
@@ -79,7 +79,7 @@ def test_a_hit_tells_its_age_by_the_memorys_clock() -> None:
     memory.remember(Message("user", "Berlin", created_at=times[0]), user="ada")
     times.append(times[0] + timedelta(days=3, hours=1))
 
-    why = memory.recall("berlin", user="ada").hits[0].why
+    why = memory.recall("berlin", user="ada", deadline_ms=None).hits[0].why
     assert (why.age.days, str(why)[-10:]) == (3, "3 days ago")
 
 
@@ -195,7 +195,7 @@ def test_nobody_reads_another_users_words(memory: Memory, other: str) -> None:
     with pytest.raises(NotFoundError):
         memory.forget(user=other, message=message_id)
     assert memory.forget(user=other, everything=True).counts.get("messages") is None
-    assert memory.recall("swordfish", user="ada").hits[0].id == message_id
+    assert memory.recall("swordfish", user="ada", deadline_ms=None).hits[0].id == message_id
 
 
 def test_tenants_share_a_file_and_nothing_else(tmp_path: Path) -> None:
@@ -212,8 +212,8 @@ def test_tenants_share_a_file_and_nothing_else(tmp_path: Path) -> None:
 def test_no_question_breaks_recall(memory: Memory, question: str) -> None:
     memory.remember("hello", user="ada")
 
-    assert "words" not in memory.recall(question, user="ada").hits[0].why.ranks
-    found = memory.recall(question + " hello", user="ada")
+    assert "words" not in memory.recall(question, user="ada", deadline_ms=None).hits[0].why.ranks
+    found = memory.recall(question + " hello", user="ada", deadline_ms=None)
     assert found.hits[0].why.ranks["words"] == 1
     assert found.failed == {}
     assert memory.recall("hello", user="ada", limit=0).hits == ()
@@ -240,7 +240,7 @@ def test_a_message_a_session_an_agent_and_a_user_are_forgotten(memory: Memory) -
     memory.session(user="ada", agent="coach", new=True).add("user", "tea four")
 
     def left() -> list[str]:
-        return sorted(hit.text for hit in memory.recall("tea", user="ada").hits)
+        return sorted(hit.text for hit in memory.recall("tea", user="ada", deadline_ms=None).hits)
 
     assert memory.forget(user="ada", message=first).counts["messages"] == 1
     assert left() == ["tea four", "tea three", "tea two"]
@@ -262,7 +262,10 @@ def test_what_was_remembered_is_there_after_reopening(tmp_path: Path) -> None:
         before = chat.history()
     with Memory(f"sqlite:///{path}") as memory:
         assert memory.session(user="ada", agent="tutor").history() == before
-        assert memory.recall("berlin", user="ada").hits[0].text == "I moved to Berlin"
+        assert (
+            memory.recall("berlin", user="ada", deadline_ms=None).hits[0].text
+            == "I moved to Berlin"
+        )
 
 
 def test_a_closed_memory_says_so_and_can_be_closed_again(tmp_path: Path) -> None:

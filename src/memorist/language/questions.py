@@ -19,6 +19,7 @@ _CUT_WORD_AT_START = re.compile(r"\A\S{0,20}(?=\s)")
 _WORD = re.compile(r"[\w’'-]+")
 _OWNS = re.compile(r"['’]s?$")
 _MAX_NAME_CHARS = 100
+_MOST_NAMES = 8  # that are looked for in one question
 # What "you" did, what we talked about, or what to be reminded of.
 _YOU_DID = Pattern(
     r"\byou(?:['’]ve)?(?: \w+)? (?:\w+ed|told|said|gave|wrote|made|sent|found|chose|came)\b"
@@ -50,7 +51,7 @@ def in_first_person(question: str, names: Iterable[str]) -> str:
 
     With a name in it, an embedder finds messages to that person; their own messages say "I".
     """
-    for name in sorted(names, key=len, reverse=True):
+    for name in sorted(names, key=len, reverse=True)[:_MOST_NAMES]:
         first, *rest = name[:_MAX_NAME_CHARS].split() or [name[:_MAX_NAME_CHARS]]
         spelled = escape(first) + (f"(?: {escape(' '.join(rest))})?" if rest else "")
         mention = rf"(?:^|\W)(?P<span>{spelled}(?:['’]s?)?)(?:\W|$)"

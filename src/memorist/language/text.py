@@ -50,7 +50,7 @@ _CLAUSE_END = re.compile(
 )
 _LAST_WORD = re.compile(r"(\S{1,20})$")
 _INITIAL_OR_ORDINAL = re.compile(r"(?:^|\W)(?:[^\W\d_]|\d{1,2})$")
-_QUOTED = Pattern(r"\"[^\"\n]+\"|“[^”\n]+”|«[^»\n]+»|„[^“”\n]+[“”]|「[^」\n]+」")
+_QUOTED = Pattern(r"\"[^\"\n]+\"|“[^“”\n]+”|«[^«»\n]+»|„[^„“”\n]+[“”]|「[^「」\n]+」")
 _PAUSES = ("\n\n", "\n", ". ", "? ", "! ", "。", " ")
 _lock = fork_safe(threading.Lock())  # a stemmer is not safe for use by two threads
 

@@ -427,20 +427,20 @@ def contradicting_facts(facts: Sequence[Fact]) -> Iterator[Contradiction]:
         if is_single_valued(fact.predicate):
             topics[fact.scope.owner, fact.topic].append(place)
     for places in topics.values():
+        latest = places[-_MOST_OPPOSED:]
+        objects = {place: fold(facts[place].object).split() for place in latest}
         opposed = {
             place
-            for pair in combinations(places[-_MOST_OPPOSED:], 2)
-            if _disagree(*(facts[place] for place in pair))
+            for pair in combinations(latest, 2)
+            if objects[pair[0]] != objects[pair[1]] and _overlap(*(facts[place] for place in pair))
             for place in pair
         }
         if opposed:
             yield Contradiction(tuple(sorted(opposed)), "facts of one topic")
 
 
-def _disagree(one: Fact, two: Fact) -> bool:
-    """Whether two facts name different objects at some moment."""
-    if fold(one.object).split() == fold(two.object).split():
-        return False
+def _overlap(one: Fact, two: Fact) -> bool:
+    """Whether there is a moment at which both facts hold."""
     return all(
         end is None or (fact.valid_from or FIRST) < end
         for fact, end in ((one, two.valid_to), (two, one.valid_to))

@@ -33,6 +33,7 @@ from memorist.records.memories import (
     Restore,
     Retract,
     Supersede,
+    plain_text,
     topic_of,
 )
 from memorist.records.message import Job, trust_of
@@ -201,7 +202,8 @@ def resolve_claim(
 ) -> list[Change]:
     """What a claim changes among the facts with its subject and predicate."""
     since = new.valid_from or candidate.said_at
-    same = [fact for fact in rivals if fact.is_about(claim.object)]
+    thing = plain_text(claim.object)
+    same = [fact for fact in rivals if plain_text(fact.object) == thing]
     if claim.ends:
         ending = [fact for fact in same if _open_at(fact, since) and _may_change(candidate, fact)]
         return [Expire(id=fact.id, at=since, reason="said to be over") for fact in ending]

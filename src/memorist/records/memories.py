@@ -85,7 +85,7 @@ class Fact(Checked):
 
     def is_about(self, thing: str) -> bool:
         """Whether a thing is its object, however written."""
-        return _plain(self.object) == _plain(thing)
+        return plain_text(self.object) == plain_text(thing)
 
     def holds(self, valid_at: datetime | None = None, known_at: datetime | None = None) -> bool:
         """Whether it was true at one moment, as far as was known at another."""
@@ -103,13 +103,14 @@ def _within(moment: datetime, start: datetime | None, stop: datetime | None) -> 
     return (start is None or start <= moment) and (stop is None or moment < stop)
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
+    """A text without case, spacing and variants of its letters."""
     return " ".join(normalize("NFKC", text).casefold().split())
 
 
 def topic_of(subject: str, predicate: str) -> str:
     """A key of subject and predicate, without case and spacing."""
-    folded = "\x00".join(map(_plain, (subject, predicate)))
+    folded = "\x00".join(map(plain_text, (subject, predicate)))
     return hashlib.sha256(folded.encode()).hexdigest()[:32]
 
 

@@ -24,7 +24,13 @@ from pydantic import Field, ValidationError, create_model
 
 from memorist import __version__
 from memorist.agents.tool_schema import Argument, ToolSchema
-from memorist.agents.toolbox import LONGEST_QUESTION, Toolbox, check_length, tool_schemas
+from memorist.agents.toolbox import (
+    DEADLINE_MS,
+    LONGEST_QUESTION,
+    Toolbox,
+    check_length,
+    tool_schemas,
+)
 from memorist.aio import in_thread
 from memorist.errors import MemoristError
 from memorist.memory import Memory
@@ -317,6 +323,10 @@ def _prompt(toolbox: Toolbox, question: str, user_id: str) -> str:
     box = toolbox.for_user(user_id)
     check_length(question, LONGEST_QUESTION, "question")
     context = box.memory.context(
-        question, user=box.user or "", agent=box.agent, max_tokens=PROMPT_TOKENS
+        question,
+        user=box.user or "",
+        agent=box.agent,
+        max_tokens=PROMPT_TOKENS,
+        deadline_ms=DEADLINE_MS,
     )
     return "\n\n".join(readable(message["content"]) for message in context.messages)
