@@ -20,7 +20,7 @@ from memorist import Memory
 from memorist.records.documents import Article, Chunk, Summary
 from memorist.records.memories import Add, Fact, MemoryItem
 from memorist.records.message import Message
-from memorist.server.http.limits import MAX_CONCURRENT, STREAM_FACTOR
+from memorist.server.http.limits import FACTORS, MAX_CONCURRENT
 from memorist.store.rows import Row
 from memorist.store.sqlite.db import SqliteDb
 from tests.server.api import Api, an_api, get, post, walk
@@ -287,7 +287,7 @@ def test_one_key_cannot_make_a_server_grow(tmp_path: Path) -> None:
             where = f"{url}/api/messages/growing/updates"
             return len(httpx.get(where, params={"timeout_s": 5}, timeout=300).content)
 
-        streams = MAX_CONCURRENT * STREAM_FACTOR
+        streams = round(MAX_CONCURRENT * FACTORS["stream"])
         with ThreadPoolExecutor(MAX_CONCURRENT + streams) as threads:
             lengths = threads.map(follow, range(streams))
             statuses = list(threads.map(ask, range(3 * MAX_CONCURRENT)))

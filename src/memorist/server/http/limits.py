@@ -22,7 +22,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memorist.errors import RateLimitedError
 from memorist.server.auth import Principal
-from memorist.server.http.middleware import PROBES, CheckMiddleware, is_public, path_of
+from memorist.server.http.middleware import (
+    PROBES,
+    CheckMiddleware,
+    declared_length,
+    is_public,
+    path_of,
+)
 from memorist.server.http.problems import REQUESTS, header_values, refuse
 
 MAX_CALLERS = 10_000  # whose buckets are kept; the least recent caller is dropped first
@@ -30,7 +36,9 @@ MAX_CONCURRENT = 16
 THREADS = 64  # for the work of all callers; more than one caller has slots
 MAX_WAIT_S = 5.0
 ADMIN_FACTOR = 3  # an admin's key asks for many users
-STREAM_FACTOR = 4  # a stream that waits for updates does hardly any work
+# A stream that waits for updates does hardly any work, and a large body a good deal.
+FACTORS = {"stream": 4.0, "large": 1 / 8, "": 1.0}
+LARGE_BYTES = 16_384
 QUEUE_FACTOR = 4  # so many times the slots may wait for one
 # The form of an API key or a JWT. Nobody guesses one, so looking such a one up is never throttled.
 CREDENTIAL = re.compile(
@@ -228,9 +236,10 @@ class ConcurrencyLimit:
         if who is None or not self._max_concurrent:
             await self._app(scope, receive, send)
             return
-        # To follow a message's updates may take minutes, but hardly any work.
-        stream = scope.get("method") == "GET" and str(scope["path"]).endswith("/updates")
-        slot = await self._acquire(who, stream)
+        kind = "large" if declared_length(scope) > LARGE_BYTES else ""
+        if scope.get("method") == "GET" and str(scope["path"]).endswith("/updates"):
+            kind = "stream"
+        slot = await self._acquire(who, kind)
         if slot is None:
             error = RateLimitedError("too many requests at once; wait for answers, then retry")
             await refuse(error, scope, receive, send)
@@ -242,14 +251,14 @@ class ConcurrencyLimit:
             _slot.reset(before)
             slot.end_part()
 
-    async def _acquire(self, who: Principal, stream: bool) -> Slot | None:
+    async def _acquire(self, who: Principal, kind: str) -> Slot | None:
         """A slot of the caller's; none if that takes too long or too many wait already."""
         # All keys of a user count together; an admin's keys do not, as each serves many users.
-        caller = who.tenant, who.user or "", "" if who.user else who.name, str(stream)
-        factor = (ADMIN_FACTOR if who.admin else 1) * (STREAM_FACTOR if stream else 1)
-        size = self._max_concurrent * factor
+        caller = who.tenant, who.user or "", "" if who.user else who.name, kind
+        factor = (ADMIN_FACTOR if who.admin else 1) * FACTORS[kind]
+        size = max(1, round(self._max_concurrent * factor))
         slots = self._callers.setdefault(caller, _CallerSlots(size))
-        if slots.waiting >= size * QUEUE_FACTOR:
+        if slots.waiting >= max(size, self._max_concurrent) * QUEUE_FACTOR:
             return None
         slots.waiting += 1
         try:
