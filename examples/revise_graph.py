@@ -43,7 +43,7 @@ async def answer(state):
 async def main():
     """Three turns; after each the node stores what was said and decides what is worth keeping."""
     with Memory(":memory:", embedder=None) as memory:  # or a file, or postgresql://…
-        async with McpManager(build_server(memory)) as manager:
+        async with McpManager(build_server(memory, program=True)) as manager:
             graph = StateGraph(ReviseState)
             graph.add_node("answer", answer)
             graph.add_node("revise", ReviseNode(manager, model).execute)

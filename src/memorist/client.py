@@ -108,7 +108,7 @@ class Api:
             if f"{{{name}}}" in path:
                 path = path.replace(f"{{{name}}}", part(str(body.pop(name))))
         if method in ("GET", "DELETE"):
-            return self.connection.call(method, path, query=body)
+            return self.connection.call(method, path, query=body, idempotent=repeatable)
         timeout_s = None
         if operation == "recall" and (deadline := body.get("deadline_ms", RECALL_DEADLINE_MS)):
             timeout_s = deadline / 1_000 + GRACE_S

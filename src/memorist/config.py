@@ -56,7 +56,8 @@ class Settings:
             if given.get(name, choices[0]) not in choices:
                 raise ConfigError(f"MEMORIST_{name.upper()} is one of {', '.join(choices)}")
         if limit := given.get("max_message_bytes"):
-            if not (limit.isascii() and limit.isdigit() and 0 < int(limit[:12]) < 2**31):
+            is_number = limit.isascii() and limit.isdigit() and len(limit) < 12
+            if not is_number or not 0 < int(limit) < 2**31:
                 raise ConfigError("MEMORIST_MAX_MESSAGE_BYTES is a whole number from 1 to 2**31")
             given["max_message_bytes"] = int(limit)
         if "url" not in given:

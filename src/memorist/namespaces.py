@@ -26,7 +26,7 @@ from memorist.records.memories import (
 from memorist.records.message import UNSET, Job, LogEntry, Message, TextPart, least_trusted
 from memorist.records.query import RECALL_DEADLINE_MS, Filters, Forgotten, Hit, Query
 from memorist.records.scope import ApiKey, Scope
-from memorist.records.values import check_text, new_id
+from memorist.records.values import MAX_SHORT_BYTES, check_key, check_text, new_id
 from memorist.runtime import Runtime
 
 if TYPE_CHECKING:  # the rest is imported where it is used: `import memorist` stays light
@@ -162,7 +162,7 @@ class Facts(MemoryPart):
             if not isinstance(flag or False, bool):
                 raise InvalidError(f"{name} must be true or false")
         for name, text in (("subject", subject), ("predicate", predicate), ("object", object)):
-            check_text(text, name)
+            check_key(text, name, max_bytes=MAX_SHORT_BYTES)
         claim = Claim(
             subject=subject,
             predicate=predicate,
@@ -308,7 +308,8 @@ class Memories(MemoryPart):
 
         if not isinstance(text, str) or not text.strip():
             raise InvalidError("a memory needs text")
-        check_text(text, "text")
+        check_key(text, "text", max_bytes=MAX_SHORT_BYTES)
+        check_key(category, "category")
         candidate = Candidate(
             text=text,
             said_at=self._runtime.clock(),
@@ -354,6 +355,7 @@ class Memories(MemoryPart):
         """Take a memory or a fact back as wrong; it stays visible as once believed."""
         from memorist.lifecycle.reconcile import facts_of
 
+        check_key(reason, "reason", max_bytes=MAX_SHORT_BYTES)
         scope, now = self._scope(user), self._runtime.clock()
         records = self._store.records(scope, [check_text(id, "id")])
         facts = [fact.id for record in records for fact in facts_of(self._store, scope, record)]

@@ -13,7 +13,7 @@ from memorist.errors import InvalidError
 
 
 class Operation(NamedTuple):
-    """An HTTP method and path. A repeatable POST changes nothing when it is sent twice."""
+    """An HTTP method and path. A repeatable write changes nothing when it is sent twice."""
 
     method: str
     path: str
@@ -45,7 +45,7 @@ OPERATIONS = {
     "list_memories": Operation("GET", "/api/memories"),
     "add_memory": Operation("POST", "/api/memories"),
     "get_memory": Operation("GET", "/api/memories/{memory_id}"),
-    "forget_memory": Operation("DELETE", "/api/memories/{memory_id}"),
+    "forget_memory": Operation("DELETE", "/api/memories/{memory_id}", True),
     "retract_memory": Operation("POST", "/api/memories/{memory_id}/retract"),
     "undo_memory": Operation("POST", "/api/memories/{memory_id}/undo"),
     "audit": Operation("GET", "/api/audit"),
@@ -55,19 +55,19 @@ OPERATIONS = {
     "list_jobs": Operation("GET", "/api/jobs"),
     "retry_job": Operation("POST", "/api/jobs/{job_id}/retry"),
     "get_notes": Operation("GET", "/api/notes"),
-    "write_notes": Operation("PUT", "/api/notes"),
+    "write_notes": Operation("PUT", "/api/notes"),  # not repeatable: it is refused the second time
     "list_versions": Operation("GET", "/api/notes/versions"),
     "manage_notes": Operation("POST", "/api/notes/manage"),
     "restore_notes": Operation("POST", "/api/notes/restore"),
     "list_articles": Operation("GET", "/api/articles"),
     "add_article": Operation("POST", "/api/articles", True),  # in the place of the same uri
     "get_article": Operation("GET", "/api/articles/{article_id}"),
-    "remove_article": Operation("DELETE", "/api/articles/{article_id}"),
+    "remove_article": Operation("DELETE", "/api/articles/{article_id}", True),
     "retrieve_articles": Operation("POST", "/api/articles/retrieve", True),
     "batch_entries": Operation("POST", "/api/entries/batch"),
     "list_keys": Operation("GET", "/api/keys"),
     "add_key": Operation("POST", "/api/keys"),
-    "revoke_key": Operation("DELETE", "/api/keys/{key_id}"),
+    "revoke_key": Operation("DELETE", "/api/keys/{key_id}", True),
     "rotate_key": Operation("POST", "/api/keys/{key_id}/rotate"),
     "chat": Operation("POST", "/api/chat"),
     "health": Operation("GET", "/health"),

@@ -117,6 +117,16 @@ def test_the_key_is_written_but_not_shown(home: Path) -> None:
     assert "mcp-remote" in install("claude-desktop", "--url", URL, "--yes").stderr
 
 
+def test_a_file_without_the_key_keeps_its_mode(home: Path) -> None:
+    file = home / ".claude.json"
+    file.write_text("{}")
+    file.chmod(0o640)
+    done = install("claude-code", "--user", "ada", "--key", KEY, "--yes")  # of no server
+    assert KEY not in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert "holds a key" not in done.output
+
+
 def test_what_the_environment_says_is_told_to_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     def told(**more: str) -> Any:
         for name, value in more.items():

@@ -18,6 +18,7 @@ from memorist import (
     Client,
     ConfigError,
     InvalidError,
+    MemoristError,
     Memory,
     Message,
     RateLimitedError,
@@ -187,6 +188,21 @@ def test_a_write_that_may_act_twice_is_not_sent_again() -> None:
         with pytest.raises(StoreUnavailableError, match="BrokenAnswerError"):
             client.facts.add("ada", "likes", "tea", user="ada")
         assert server.asked == [b"POST"]
+
+
+def test_notes_are_not_written_twice_where_the_answer_is_lost() -> None:
+    with Cutting(60) as server, Client(server.url) as client:
+        with pytest.raises(StoreUnavailableError, match="BrokenAnswerError"):
+            client.note_versions.write(client.scope(user="ada"), "Tea.", base_version=0)
+        assert server.asked == [b"PUT"]
+
+
+def test_an_error_that_ends_with_the_connection_is_no_broken_answer() -> None:
+    with Cutting() as server, Client(server.url) as client:
+        server._answer = b"HTTP/1.0 401 Unauthorized\r\n\r\ndenied"
+        with pytest.raises(MemoristError, match="HTTP 401"):
+            client.facts.list(user="ada")
+        assert server.asked == [b"GET"]
 
 
 def test_a_request_waits_for_a_server_that_restarts(monkeypatch: pytest.MonkeyPatch) -> None:

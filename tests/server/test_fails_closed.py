@@ -171,6 +171,18 @@ def test_ready_answers_while_the_database_hangs_and_asks_it_once(
             pass
 
 
+async def _read_twice(probe: system.StoreProbe) -> list[bool]:
+    first = asyncio.ensure_future(probe.answers())
+    while probe._reading is None or not probe._reading.done():
+        await asyncio.sleep(0)
+    second = asyncio.ensure_future(probe.answers())  # starts before the first one is woken
+    return list(await asyncio.gather(second, first))
+
+
+def test_probes_that_overlap_both_answer(memory: Memory) -> None:
+    assert asyncio.run(_read_twice(system.StoreProbe(memory))) == [True, True]
+
+
 def test_ready_answers_while_postgres_holds_the_table(postgres_url: str) -> None:
     with (
         Memory(postgres_url, embedder=None, extraction=None) as memory,

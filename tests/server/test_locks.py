@@ -90,7 +90,7 @@ def test_a_message_that_is_too_long_is_refused_at_every_door(
         small.remember("a" * 20, user="ada")
         with pytest.raises(TooLargeError, match="21 bytes"):
             small.remember("a" * 21, user="ada")
-    for wrong in ("0", "-1", "ten", "9" * 100):
+    for wrong in ("0", "-1", "ten", "9" * 100, "0" * 12 + "9" * 12):
         with pytest.raises(ConfigError, match=LIMIT):
             Settings.from_environment({LIMIT: wrong})
 

@@ -23,9 +23,11 @@ from memorist import (
     Message,
     MessageError,
     NotFoundError,
+    RecordError,
     ScopeError,
     StoreUnavailableError,
 )
+from memorist.namespaces import MemoryPart
 
 
 @pytest.fixture(autouse=True)
@@ -464,3 +466,18 @@ def test_a_page_after_what_is_no_place_is_a_wrong_argument(memory: Memory, after
     for read in (memory.sessions, memory.memories.list, memory.facts.list):
         with pytest.raises(InvalidError, match="after must be"):
             read(user="ada", after=after)
+
+
+def test_what_is_too_long_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = "ü" * 32_769
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
+        monkeypatch.setattr(MemoryPart, "_keep", None)
+        monkeypatch.setattr(memory.store, "records", None)
+        with pytest.raises(RecordError, match="object is longer than 65,536 bytes"):
+            memory.facts.add("Ada", "likes", long, user="ada")
+        with pytest.raises(RecordError, match="text is longer than 65,536 bytes"):
+            memory.memories.add(long, user="ada")
+        with pytest.raises(RecordError, match="category is longer than 1,000 bytes"):
+            memory.memories.add("Tea.", user="ada", category="a" * 1_001)
+        with pytest.raises(RecordError, match="reason is longer than 65,536 bytes"):
+            memory.memories.retract("id", user="ada", reason=long)

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from memorist import Memory, Message
+from memorist import ConversationMemory, Memory, Message
 from memorist.context.chat_format import UNREADABLE
+from memorist.errors import ImageError
 from memorist.providers import images
 
 PIXEL = b"\x89PNG\r\n\x1a\n" + bytes(64)
@@ -54,6 +55,20 @@ def test_what_one_user_was_given_is_not_opened_for_another(picture: str) -> None
         memory.store.append(scope, [Message("user", "mine", images=[picture])])
         assert "data:image/png;base64," in shown(memory)
         assert UNREADABLE in shown(memory, user="eve")
+
+
+def test_a_conversation_opens_no_path_of_the_store(picture: str) -> None:
+    with Memory(":memory:", embedder=None, extraction=None) as memory:
+        chat = ConversationMemory(memory=memory, user="ada")
+        id_ = chat.add(role="user", content="look", images=[picture])
+        assert "data:image/png;base64," in str(chat.retrieve_all())
+        images._given.clear()  # as in another process
+        chat.update(id_, content="look again")
+        for read in (chat.retrieve_all, lambda: chat.retrieve_by_id(id_)):
+            with pytest.raises(ImageError, match="given"):
+                read()
+        chat.update(id_, images=[picture])
+        assert "data:image/png;base64," in str(chat.retrieve_by_id(id_))
 
 
 def test_the_question_of_the_caller_may_show_a_picture(picture: str) -> None:

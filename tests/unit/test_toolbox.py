@@ -64,6 +64,12 @@ def test_what_is_remembered_is_recalled_with_its_reason(box: Toolbox) -> None:
     assert stored["session_id"] == found[0]["session_id"] == "s1"
 
 
+def test_a_name_is_not_taken_for_a_role(memory: Memory, box: Toolbox) -> None:
+    memory.remember(Message("user", "My bike is red.", name="system"), user="ada", agent="tutor")
+    [hit] = box.recall("bike")
+    assert (hit["role"], hit["speaker"]) == ("user", "system")
+
+
 def test_what_a_model_says_that_a_user_said_is_trusted_as_the_models_words(
     memory: Memory, box: Toolbox
 ) -> None:
@@ -327,7 +333,7 @@ def test_bad_input_is_refused_in_words_that_repeat_none_of_it(
         ("retrieve_context", {"query": "bike", "top_k": 101}, "1 to 100"),
         ("retrieve_context", {"query": "a" * (LONGEST_QUESTION + 1)}, "200000 at most"),
         ("remember", {"content": "a" * (LONGEST_SAID + 1)}, "8388608 at most"),
-        ("store_episode", {"content": "a" * (LONGEST_QUESTION + 1)}, "200000 at most"),
+        ("store_episode", {"content": "ü" * 32_769}, "65,536 bytes"),
         ("store_episode", {"content": "We met.", "tags": ["a"] * 1_001}, "may be 1000"),
         (
             "manage_long_term_memory",
@@ -336,13 +342,8 @@ def test_bad_input_is_refused_in_words_that_repeat_none_of_it(
         ),
         (
             "store_fact",
-            {
-                "content": "So.",
-                "subject": "a" * (LONGEST_QUESTION + 1),
-                "predicate": "is",
-                "object": "so",
-            },
-            "200000 at most",
+            {"content": "So.", "subject": "a" * 65_537, "predicate": "is", "object": "so"},
+            "65,536 bytes",
         ),
         (
             "store_session_message",
@@ -362,6 +363,7 @@ def test_what_is_too_much_is_refused_with_the_bound(
     with pytest.raises(InvalidError, match=bound):
         getattr(box, tool)(**arguments)
     assert memory.history(user="ada") == []
+    assert memory.memories.list(user="ada") == []
 
 
 def test_the_bounds_are_those_of_http(box: Toolbox) -> None:

@@ -13,7 +13,7 @@ from memorist.errors import ConflictError, InvalidError, MessageError, ScopeErro
 from memorist.memory import Memory
 from memorist.records.memories import Kind
 from memorist.records.message import ROLES, Message, Source, least_trusted, readable
-from memorist.records.values import check_share, new_id
+from memorist.records.values import MAX_SHORT_BYTES, check_key, check_share, new_id
 from memorist.views.library import WINDOW, Library
 from memorist.views.notebook import Notebook
 
@@ -79,6 +79,7 @@ class RecalledItem(TypedDict):
     when: str
     why: str
     role: str
+    speaker: str
     session_id: str
 
 
@@ -182,7 +183,8 @@ class Toolbox:
                 text=hit.text,
                 when=_iso(hit.created_at),
                 why=str(hit.why),
-                role=hit.speaker or hit.role or "",
+                role=hit.role or "",
+                speaker=hit.speaker or "",  # a name, which may be that of a role
                 session_id=hit.session_id or "",
             )
             for hit in found.hits
@@ -250,7 +252,7 @@ class Toolbox:
         """
         parts = [part for part in (subject, predicate, object) if part]
         for part in parts:
-            check_length(part, LONGEST_QUESTION, "a part of the fact")
+            check_key(part, "a part of the fact", InvalidError, MAX_SHORT_BYTES)
         if len(parts) not in (0, 3):
             raise InvalidError("give subject, predicate and object, or none of them")
         kept = self._keep("fact", content, importance, tags)
@@ -382,7 +384,6 @@ class Toolbox:
         self, kind: Kind, content: str, importance: float, tags: list[str] | None
     ) -> StoredMemory:
         check_share(importance, "importance")
-        check_length(content, LONGEST_QUESTION, "content")
         if not isinstance(tags, list | tuple | None):
             raise InvalidError(f"tags must be a list of words, got {type(tags).__name__}")
         if len(tags or ()) > MOST_TAGS:

@@ -107,7 +107,9 @@ def install(
     before = read(file)
     after = merged(before, client, entry, file)
     remark(f"{file} {'gets' if before else 'is made, with'}:", style="")
-    typer.echo(text.replace(key, f"{key[:4]}…") if key else text)
+    written_key = json.dumps(key or "", ensure_ascii=False)[1:-1]  # as it is in the JSON
+    shown = text.replace(written_key, f"{written_key[:4]}…") if key else text
+    typer.echo(shown)
     if entry.get("command") == "npx":
         reason = "Claude Desktop's file takes no addresses"
         remark(f"{reason}: npx (Node.js) runs mcp-remote for it.", style="")
@@ -117,7 +119,7 @@ def install(
         raise ConfigError("nothing was written")
     else:
         # A database's address may hold a password.
-        private = bool(key) or "MEMORIST_URL" in entry.get("env", {})
+        private = shown != text or "MEMORIST_URL" in entry.get("env", {})
         copy = write(file, before, after, now=now(), private=private)
         old_file = f"The old file: {copy}. " if copy else ""
         old_file += "Only you may read it now, as it holds a key. " if private else ""

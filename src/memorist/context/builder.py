@@ -11,13 +11,13 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from memorist import metrics
 from memorist.context.assemble import Assembly, WindowInput, parts_of
-from memorist.context.chat_format import Block, ReadImage, blocks_of, to_chat_message
+from memorist.context.chat_format import Block, blocks_of, to_chat_message
 from memorist.context.compression.compress import CHUNK, Style, style_of
 from memorist.context.quote import Quote, may_be_a_part, quote_of
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import ConflictError, InvalidError, MemoristError
-from memorist.providers.images import encode_image, read_stored
+from memorist.providers.images import ReadImage, encode_image, stored_reader
 from memorist.records.documents import Compression, Note, Summary
 from memorist.records.message import LogEntry, Message
 from memorist.records.query import Hit, Recall
@@ -271,9 +271,7 @@ class ContextBuilder:
     def blocks(self, entries: Sequence[LogEntry], known: Collection[str]) -> list[Block]:
         """The messages as blocks, without those whose ids are `known`."""
         rest = [entry for entry in entries if entry.message.message_id not in known]
-        stored = partial(read_stored, self.scope)
-        reads = stored if self.read_image is encode_image else self.read_image
-        return blocks_of(rest, self.counter, reads)
+        return blocks_of(rest, self.counter, stored_reader(self.scope, self.read_image))
 
     def compress(
         self, assembly: Assembly, tail: Tail, known: Collection[str]

@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from memorist.context.quote import quoted
 from memorist.context.tokens import TokenCounter
 from memorist.errors import ImageError
+from memorist.providers.images import ReadImage
 from memorist.records.message import LogEntry, Message, readable
 
 ChatMessage = dict[str, Any]
-ReadImage = Callable[[str], str]
 
 UNREADABLE = "(an image that cannot be read)"
 SHOWN = "(an image)"

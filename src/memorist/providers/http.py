@@ -63,7 +63,6 @@ _CURES = {
 }
 
 # Memorist servers
-_SAFE_METHODS = {"GET", "PUT", "DELETE"}
 PLAIN_HTTP = (
     "a key is sent over plain http:// to another machine: whoever is on the way can read it; "
     "use https://"
@@ -283,7 +282,7 @@ class Connection(HttpPool):
         data = None
         if body is not None:
             data = json.dumps(body, ensure_ascii=False).encode("utf-8", "backslashreplace")
-        repeatable = idempotent or method in _SAFE_METHODS
+        repeatable = idempotent or method == "GET"
         ends_at = time.monotonic() + (timeout_s or self._timeout_s)
 
         def attempt() -> Any:
@@ -395,7 +394,8 @@ def _parse(reply: http.client.HTTPResponse, data: bytes) -> Any:
     try:
         return None if reply.status == 204 else json.loads(data)
     except (ValueError, RecursionError):
-        if "Content-Length" in reply.headers or "Transfer-Encoding" in reply.headers:
+        has_length = "Content-Length" in reply.headers or "Transfer-Encoding" in reply.headers
+        if has_length or reply.status >= 300:  # of an error the status says enough
             return _NO_JSON
         raise BrokenAnswerError("the answer was cut off") from None
 

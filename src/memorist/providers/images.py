@@ -6,9 +6,12 @@ import base64
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from memorist.errors import ImageError
+from memorist.forks import fork_safe
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 
@@ -23,9 +26,10 @@ _BEGINNINGS = {
     "image/webp": rb"(?s)RIFF....WEBP",
 }
 
-
+ReadImage = Callable[[str], str]
 # The images that callers in this process gave, by tenant, user and path; the oldest go first.
 _given: dict[tuple[str, str, str], None] = {}
+_lock = fork_safe(threading.Lock())
 
 
 def note_given(scope: Scope, messages: Iterable[Message]) -> None:
@@ -36,9 +40,10 @@ def note_given(scope: Scope, messages: Iterable[Message]) -> None:
         named = (url.get("url") if isinstance(url, Mapping) else url for url in urls)
         for source in (*message.images, *named):
             if isinstance(source, str) and not source.startswith("data:"):
-                _given[scope.tenant, scope.user, source] = None
-    while len(_given) > MAX_GIVEN:
-        _given.pop(next(iter(_given)), None)
+                with _lock:
+                    _given[scope.tenant, scope.user, source] = None
+                    while len(_given) > MAX_GIVEN:
+                        del _given[next(iter(_given))]
 
 
 def read_stored(scope: Scope, source: str) -> str:
@@ -48,7 +53,12 @@ def read_stored(scope: Scope, source: str) -> str:
     """
     if source.startswith("data:") or (scope.tenant, scope.user, source) in _given:
         return encode_image(source)
-    raise ImageError("images: a stored path is opened only by the process that was given it")
+    raise ImageError("images: only the process that was given a path opens it; pass a read_image")
+
+
+def stored_reader(scope: Scope, read_image: ReadImage | None) -> ReadImage | None:
+    """How images of stored messages are read: by `read_stored` unless another way was chosen."""
+    return partial(read_stored, scope) if read_image is encode_image else read_image
 
 
 def encode_image(source: str) -> str:

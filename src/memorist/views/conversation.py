@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from memorist.errors import MessageError, NotFoundError
 from memorist.memory import Memory
-from memorist.providers.images import encode_image
+from memorist.providers.images import encode_image, note_given, stored_reader
 from memorist.records.message import Message
 
 Wire = dict[str, Any]
@@ -88,7 +88,7 @@ class ConversationMemory(BaseMemory):
         if memory is None:
             memory = self._own = Memory(":memory:")
         self._memory, self._user, self._agent = memory, user, agent
-        self._read_image = read_image
+        self._read_image = stored_reader(memory.scope(user=user), read_image)
         self._chat = memory.session(user=user, agent=agent, id=session, new=session is None)
         if description is not None and not self._chat.history(last=1):
             self._chat.add("system", description)
@@ -110,7 +110,10 @@ class ConversationMemory(BaseMemory):
         message = self._find(message_id)
         if message is None:
             raise MessageError("message_id names no message of this conversation")
-        self._memory.messages.revise(self._chat.session.scope, message.changed(**fields))
+        scope, revised = self._chat.session.scope, message.changed(**fields)
+        if "images" in fields:  # those of the store alone are not the application's
+            note_given(scope, [Message("user", "", images=revised.images)])
+        self._memory.messages.revise(scope, revised)
 
     def retrieve_all(self) -> list[Wire]:
         return self._wire(self._chat.history())

@@ -50,8 +50,9 @@ class StoreProbe:
             self._reading = asyncio.wrap_future(outcome)
             # A daemon: one that hangs in the database must not keep the process from ending.
             Thread(target=self._read, args=[outcome], name="memorist-ready", daemon=True).start()
-        done, _ = await asyncio.wait([self._reading], timeout=PROBE_S)
-        return bool(done) and self._reading.result()
+        reading = self._reading  # the next request may begin another one meanwhile
+        done, _ = await asyncio.wait([reading], timeout=PROBE_S)
+        return bool(done) and reading.result()
 
     def _read(self, outcome: Future[bool]) -> None:
         try:
