@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from memorist.errors import ConfigError
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
+from memorist.store.postgres.db import QUERIES, PostgresDb
 from memorist.store.postgres.store import PostgresStore
 from memorist.store.sqlite import db
 from memorist.store.sqlite.store import SqliteEngine, SqliteStore
@@ -68,6 +70,18 @@ def test_of_many_common_words_only_so_many_counts_are_kept(monkeypatch: pytest.M
         assert store.match_text(scope, [(word,) for word in words], limit=9)
         kept = engine.read(scope.owner, lambda one: len(vars(one)["_counts"]))
     assert 0 < kept <= 3
+
+
+def test_rows_beyond_a_page_are_not_read(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "SELECT n, 1 / (50 - n) FROM generate_series(1, 99) AS n"  # the 50th cannot be read
+    monkeypatch.setitem(QUERIES, "fifty", query)
+    with psycopg.connect(postgres_url) as connection:
+        page = PostgresDb(connection, False, {}).page
+        assert [row[0] for row in page("fifty", 12)] == [1, 2]
+        assert page("fifty", 0) == []
+        assert len(page("fifty", 9 * len("(1, 0)") + 21 * len("(10, 0)"))) == 30
 
 
 @pytest.mark.parametrize("url", ["postgresql://ada:s%zzcret@h/db", "postgresql://ada:s%zzcret@[h"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
 from memorist.records.memories import Add, MemoryItem, Reinforce
@@ -82,6 +83,19 @@ def test_a_use_whose_answer_is_lost_is_counted_once(line: Line) -> None:
     proxy, store = line
     item = MemoryItem(scope=SCOPE, text="tea")
     store.apply(SCOPE, [Add(item)])
+    proxy.lose_next_answer()
+    store.apply(SCOPE, [Reinforce(id=item.id)])
+    assert [item.uses for item in store.items(SCOPE)] == [1]
+
+
+def test_a_use_is_counted_once_also_where_a_failover_dropped_the_row_that_counts(
+    line: Line, postgres_url: str
+) -> None:
+    proxy, store = line
+    item = MemoryItem(scope=SCOPE, text="tea")
+    store.apply(SCOPE, [Add(item)])
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("DELETE FROM memorist_writes")
     proxy.lose_next_answer()
     store.apply(SCOPE, [Reinforce(id=item.id)])
     assert [item.uses for item in store.items(SCOPE)] == [1]

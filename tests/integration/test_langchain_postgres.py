@@ -53,7 +53,7 @@ def connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
 
 @pytest.fixture
 def memory(postgres_url: str) -> Iterator[Memory]:
-    with Memory(postgres_url, embedder=None) as memory:
+    with Memory(postgres_url, embedder=None, extraction=None) as memory:  # its jobs wait
         yield memory
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -17,7 +18,7 @@ import apsw
 import psycopg
 import pytest
 
-from memorist.errors import StoreError
+from memorist.errors import StoreBusyError, StoreError
 from memorist.records.memories import Add, Fact, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
@@ -179,3 +180,14 @@ def test_a_postgres_database_of_an_earlier_schema_is_brought_up_to_date(
     for _ in range(2):
         with PostgresStore(url) as store:
             check(store, 3)
+
+
+def test_a_schema_that_another_process_keeps_locked_is_waited_for_until_the_deadline(
+    postgres_url: str,
+) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("SELECT pg_advisory_lock(%s)", (postgres_engine._LOCK,))
+        began = time.monotonic()
+        with pytest.raises(StoreBusyError):
+            PostgresStore(postgres_url, patience_seconds=0.5)
+        assert time.monotonic() - began < 10

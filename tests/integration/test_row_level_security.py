@@ -18,6 +18,7 @@ from memorist.records.scope import Scope
 from memorist.store.postgres.db import word_keys
 from memorist.store.postgres.store import PostgresStore
 from tests.conformance.worlds import worded
+from tests.support.postgres import Server
 
 ALICE = Scope(user="alice", session="s")
 BOB = Scope(user="bob", session="s")
@@ -173,6 +174,27 @@ def test_an_ordinary_user_without_rights_to_make_roles_is_bound_by_force(postgre
         assert len(store.claim(limit=9)) == 2
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT * FROM chat_message_history").fetchall() == []
+
+
+def test_a_member_of_the_role_who_may_make_none_works_as_it_where_it_was_granted_the_tables(
+    url: str, vector_server: Server
+) -> None:
+    member = {"user": "member", "password": "member"}
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE member LOGIN PASSWORD 'member' IN ROLE memorist_app")
+    other = vector_server.create_database("other")
+    with psycopg.connect(other, autocommit=True) as connection:
+        connection.execute("GRANT CREATE, USAGE ON SCHEMA public TO member")
+    for bound_by in ("role memorist_app", "connecting user"):
+        with PostgresStore(psycopg.conninfo.make_conninfo(other, **member)) as store:
+            assert bound_by in store.check()["row-level security"]
+            store.append(ALICE, [Message("user", "mine")])
+            assert store.history(BOB) == []
+        with psycopg.connect(other, autocommit=True) as connection:
+            connection.execute("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM memorist_app")
+    vector_server.drop_database(other)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP ROLE member")
 
 
 def test_a_user_above_row_level_security_who_cannot_step_down_is_refused(postgres_url: str) -> None:

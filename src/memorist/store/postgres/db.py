@@ -29,6 +29,7 @@ MAX_SYNONYMS = 8  # the nearest: each word is a search of its own, which takes .
 EVERY_POSTING = 2**31 - 1
 COUNTED_ANEW = 1_000  # up to so many records, they are counted for every question
 
+FETCHED_ROWS = 10  # of a page at a time, each of which may be large
 MAX_TIMES = 8  # occurrences of a word in a passage that count: more hardly change a rank
 MAX_COUNTS = 1_000
 RESIDUE = (
@@ -44,13 +45,6 @@ QUERIES = {
     name: re.sub(r"(?<!:):(\w+)", r"%(\1)s", sql)
     for name, sql in load_queries("postgres", r"= ANY(:\1)").items()
 }
-
-_SIZED = """SELECT * FROM (
-  SELECT listed.*, coalesce(sum(octet_length(listed::text)) OVER (
-    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_before
-  FROM ({}
-  ) AS listed) AS sized
-WHERE bytes_before < %(max_bytes)s"""
 
 
 class PostgresDb:
@@ -75,9 +69,16 @@ class PostgresDb:
     def page(self, query: str, max_bytes: int | None, **values: Any) -> list[Row]:
         if max_bytes is None:
             return self.rows(query, **values)
-        sql = _SIZED.format(QUERIES[query])
-        rows = self._connection.execute(sql, {**values, "max_bytes": max_bytes}).fetchall()
-        return [row[:-1] for row in rows]
+        rows, size = list[Row](), 0
+        # A cursor of the server, which reads a large value only when its row is fetched.
+        with self._connection.cursor("page") as cursor:
+            cursor.itersize = FETCHED_ROWS
+            for row in cursor.execute(QUERIES[query], values):
+                if size >= max_bytes:
+                    break
+                rows.append(row)
+                size += len(repr(row).encode())
+        return rows
 
     def run(self, query: str, **values: Any) -> int:
         return self._connection.execute(QUERIES[query], values).rowcount

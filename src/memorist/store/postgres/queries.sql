@@ -38,13 +38,9 @@ FOR UPDATE
 to_timestamp(CAST(:created_at AS bigint) / 1000000)
   + mod(CAST(:created_at AS bigint), 1000000) * interval '1 microsecond'
 
--- name: add_counter
-INSERT INTO memorist_writes (client, number, used_at) VALUES (:client, 0, now())
-ON CONFLICT DO NOTHING
-
--- Locked, since the transaction that counts may still be on its way.
--- name: read_counter
-SELECT number FROM memorist_writes WHERE client = :client FOR UPDATE
+-- name: lock_session
+SELECT key, agent_name, created_at, pg_advisory_xact_lock(hashtextextended(key::text, 0))
+FROM sessions WHERE owner = :owner AND session_hash = :session_hash
 
 -- Which tables do not bind the role we work as, and whether every login may add functions that we
 -- could be made to call.
@@ -58,13 +54,15 @@ SELECT current_database(), current_setting('server_version'), current_setting('s
    FROM pg_namespace WHERE nspname = ANY(current_schemas(false))
      AND oid <> pg_my_temp_schema() AND has_schema_privilege('public', oid, 'CREATE'))
 
+-- Inserts the row if there is none: so it waits for a transaction that counts and is still on its
+-- way, whether that one changes the row or makes it.
+-- name: read_counter
+INSERT INTO memorist_writes VALUES (:client, 0, now())
+ON CONFLICT (client) DO UPDATE SET used_at = now() RETURNING number
+
 -- Of processes that are gone: one that is still there takes a new row long before.
 -- name: prune_counters
 DELETE FROM memorist_writes WHERE used_at < now() - interval '30 days'
-
--- name: lock_session
-SELECT key, agent_name, created_at, pg_advisory_xact_lock(hashtextextended(key::text, 0))
-FROM sessions WHERE owner = :owner AND session_hash = :session_hash
 
 -- name: create_session
 INSERT INTO sessions (owner, key, session_hash, session_id, agent_name, created_at)

@@ -224,7 +224,7 @@ class PostgresEngine(ProcessPart):
 
         A write has statements to `begin` with, and raises UnsureError if its COMMIT is in doubt.
         """
-        left_ms = max(int((deadline - time.monotonic()) * 1_000), _LEAST_MS)
+        left_ms = _left_ms(deadline)
         bound = "statement_timeout" if is_bounded else "lock_timeout"
         # The server ends its work first; we give up where that answer does not come.
         until = time.monotonic() + left_ms / 1_000 + 1 if is_bounded else None
@@ -263,8 +263,10 @@ class PostgresEngine(ProcessPart):
         counter = self._take_counter() or self._patiently(self._new_counter, deadline)
         counter.number += 1
         # Numbers and UUIDs of our own making, sent along with BEGIN.
-        count = f"UPDATE memorist_writes SET number = {counter.number}, used_at = now()"  # noqa: S608
-        count += f" WHERE client = '{counter.client}'"
+        count = (
+            f"INSERT INTO memorist_writes VALUES ('{counter.client}', {counter.number}, now())"  # noqa: S608
+            " ON CONFLICT (client) DO UPDATE SET number = excluded.number, used_at = now()"
+        )
         unsure: UnsureError | None = None
 
         def attempt(deadline: float) -> T:
@@ -296,20 +298,13 @@ class PostgresEngine(ProcessPart):
         return counter if time.monotonic() < counter.made_at + _COUNTER_SECONDS else None
 
     def _new_counter(self, deadline: float) -> Counter:
-        counter = Counter(str(uuid4()))
-
-        def add(db: Db) -> None:
-            db.run("prune_counters")
-            db.run("add_counter", client=counter.client)
-
-        self._transact("", add, deadline, _AT_ONCE)  # which may be repeated
-        return counter
+        self._transact("", lambda db: db.run("prune_counters"), deadline, _AT_ONCE)
+        return Counter(str(uuid4()))
 
     def _is_done(self, counter: Counter, deadline: float) -> bool:
-        def read(db: Db) -> bool:
-            return db.rows("read_counter", client=counter.client) == [(counter.number,)]
-
-        return self._transact("", read, deadline, _AT_ONCE)
+        named = {"client": counter.client}
+        row = self._transact("", lambda db: db.row("read_counter", **named), deadline, _AT_ONCE)
+        return row == (counter.number,)
 
     def _deadline(self) -> float:
         return time.monotonic() + self._patience
@@ -330,9 +325,13 @@ class PostgresEngine(ProcessPart):
             time.sleep(pause)
             pause = min(pause * 2, 0.5)
 
-    def _migrate(self, _: float) -> tuple[str, str]:
+    def _migrate(self, deadline: float) -> tuple[str, str]:
         """Bring the schema up to date; return the role to work as, and the search path."""
         with self._connection() as connection, connection.transaction():
+            connection.execute(  # locks are waited for until then; a migration may take longer
+                f"SET LOCAL lock_timeout = {_left_ms(deadline)};"
+                f" SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s'".encode()
+            )
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             # By name, since "$user" would be another schema for the role we work as.
             search_path = _search_path(connection)
@@ -355,10 +354,19 @@ class PostgresEngine(ProcessPart):
                 _set_meta(connection, "schema", str(number))
             return _working_role(connection), search_path
 
-    def _try_pgvector(self, _: float) -> None:
+    def _try_pgvector(self, deadline: float) -> None:
         with self._connection() as connection:
-            self.pgvector = try_pgvector(connection)
-            self._search_path = _search_path(connection)
+            connection.execute(f"SET lock_timeout = {_left_ms(deadline)}".encode())
+            try:
+                self.pgvector = try_pgvector(connection)
+                self._search_path = _search_path(connection)
+            finally:
+                connection.execute("RESET lock_timeout")
+
+
+def _left_ms(deadline: float) -> int:
+    """The milliseconds until a deadline, as a limit for the server."""
+    return max(int((deadline - time.monotonic()) * 1_000), _LEAST_MS)
 
 
 def _value(connection: psycopg.Connection[Row], query: str, *values: object) -> Any:
@@ -383,6 +391,10 @@ def _set_meta(connection: psycopg.Connection[Row], key: str, value: str) -> None
 def _working_role(connection: psycopg.Connection[Row]) -> str:
     """The role to work as, or "none" where row-level security binds the connecting user anyway."""
     is_above = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+    may_write = (  # a role that was made after the schema was granted nothing
+        "SELECT has_schema_privilege(%s, current_schema(), 'USAGE')"
+        " AND has_table_privilege(%s, 'chat_message_history', 'DELETE')"
+    )
     try:
         with connection.transaction():
             connection.execute(f"SET LOCAL ROLE {ROLE}")
@@ -392,14 +404,16 @@ def _working_role(connection: psycopg.Connection[Row]) -> str:
                     f"ALTER ROLE {ROLE} NOSUPERUSER NOBYPASSRLS"
                 )
             connection.execute("RESET ROLE")
-            return ROLE
+            if _value(connection, may_write, ROLE, ROLE):
+                return ROLE
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue):
-        if _value(connection, is_above) is not False:
-            raise StoreError(
-                f"this user is above row-level security and cannot become {ROLE}; "
-                f"connect as an ordinary user, or GRANT {ROLE} to this one"
-            ) from None
-        return "none"
+        pass  # there is no such role, or it is not for this user
+    if _value(connection, is_above) is not False:
+        raise StoreError(
+            f"this user is above row-level security and cannot work as {ROLE}; "
+            f"connect as an ordinary user, or GRANT {ROLE} to this one"
+        )
+    return "none"
 
 
 def _search_path(connection: psycopg.Connection[Row]) -> str:

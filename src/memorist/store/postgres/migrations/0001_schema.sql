@@ -672,10 +672,16 @@ DECLARE
 BEGIN
   BEGIN
     CREATE ROLE memorist_app NOLOGIN;
-  EXCEPTION WHEN duplicate_object OR unique_violation THEN
-    NULL;  -- it is there, or is being made in another database
+  EXCEPTION WHEN duplicate_object OR unique_violation OR insufficient_privilege THEN
+    NULL;  -- it is there, is being made in another database, or is not ours to make
   END;
-  GRANT memorist_app TO CURRENT_USER;
+  BEGIN
+    GRANT memorist_app TO CURRENT_USER;
+  EXCEPTION WHEN insufficient_privilege THEN
+    IF NOT pg_has_role('memorist_app', 'MEMBER') THEN
+      RETURN;  -- others' role, which is given nothing
+    END IF;
+  END;
   GRANT USAGE ON SCHEMA @schema TO memorist_app;
   FOR guarded IN
     SELECT DISTINCT tablename FROM pg_policies
@@ -688,6 +694,6 @@ BEGIN
   GRANT SELECT, INSERT, UPDATE ON api_keys TO memorist_app;
   GRANT USAGE ON SEQUENCE message_seq, view_passage_seq TO memorist_app;
   GRANT EXECUTE ON FUNCTION owner_of_session, claim_session_uuid TO memorist_app;
-EXCEPTION WHEN insufficient_privilege THEN
-  NULL;
+EXCEPTION WHEN undefined_object THEN
+  NULL;  -- there is no such role
 END $$;
