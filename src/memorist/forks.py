@@ -11,8 +11,10 @@ import atexit
 import contextlib
 import functools
 import importlib
+import logging
 import os
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Callable
@@ -71,27 +73,36 @@ def _alive(registry: dict[int, weakref.ref[T]]) -> list[T]:
     return [thing for ref in list(registry.values()) if (thing := ref()) is not None]
 
 
+_forking = fork_safe(threading.RLock())  # held by the thread that forks: `_before` is its list
+
+
 def _before_fork() -> None:
     for name, module in list(sys.modules.items()):
         # A child would wait for ever for a module that another thread is importing at the fork.
         if getattr(getattr(module, "__spec__", None), "_initializing", False):
-            with contextlib.suppress(ImportError):
+            with contextlib.suppress(Exception):
                 importlib.import_module(name)
+    _forking.acquire()  # after the imports, since a module may fork while it is imported
     for part in _alive(_parts):
         _before.append(part)
-        part.before_fork()
+        _try(part.before_fork)
 
 
-def _after_in_parent() -> None:
-    while _before:
-        _before.pop().after_fork(in_child=False)
-
-
-def _after_in_child() -> None:
-    for lock in _alive(_locks):
+def _after_fork(*, in_child: bool) -> None:
+    for lock in _alive(_locks) if in_child else ():
         lock._at_fork_reinit()
     while _before:
-        _before.pop().after_fork(in_child=True)
+        _try(functools.partial(_before.pop().after_fork, in_child=in_child))
+    if not in_child:
+        _forking.release()
+
+
+def _try(step: Callable[[], None]) -> None:
+    """Let a part act; if it fails, the others still have to."""
+    try:
+        step()
+    except Exception:
+        logging.getLogger("memorist").exception("a part of the process was not prepared for a fork")
 
 
 @atexit.register
@@ -107,5 +118,7 @@ def _before_exit() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which cannot fork
     os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_in_parent, after_in_child=_after_in_child
+        before=_before_fork,
+        after_in_parent=functools.partial(_after_fork, in_child=False),
+        after_in_child=functools.partial(_after_fork, in_child=True),
     )

@@ -86,6 +86,7 @@ class Runtime:
             self.indexer.start()
         with self._gate:
             recall = self._searcher.search(query)
+        self.scrubber.start()
         if self.worker is not None and recall.hits:
             hits = [(hit.kind, hit.id) for hit in recall.hits]
             self.worker.recalled.append((query.scope.whole_user(), hits))
@@ -117,7 +118,8 @@ class Runtime:
             self.embedder.embed_query("")
 
     def wake(self) -> None:
-        """Start the background work that new messages need."""
+        """Start the background work that new messages need, and scrubs that others left."""
+        self.scrubber.start()  # another process may forget, and end before it scrubs
         first = self.indexer or self.worker  # the indexer wakes the worker when it is done
         if first is not None:
             first.wake()
@@ -232,7 +234,8 @@ def open_runners(
     """What does the jobs of any process, for `work`."""
     from memorist.lifecycle.worker import Worker
 
-    runners: list[JobRunner] = [open_summarizer(store, extraction), Scrubber(store)]
+    runners: list[JobRunner] = [open_summarizer(store, extraction)]
+    runners += [Scrubber(store)] if store.scrubs else []
     if embedder is None:  # vectors stay queued for a process that has an embedder
         return [*runners, Worker(store, extraction, kinds=("embed", "derive"))]
     return [*runners, Indexer(store, embedder), Worker(store, extraction)]

@@ -22,6 +22,14 @@ class SessionConformance:
         assert first == again
         assert first.id
 
+    def test_a_first_batch_with_a_message_twice_leaves_its_session_active(
+        self, store: Store
+    ) -> None:
+        user, message = fresh_scope().whole_user(), Message("user", "tea")
+        appended = store.append(user, [message, message])
+        assert appended.added == len(set(appended.seqs)) == 1
+        assert store.open_session(user).id == appended.session_id
+
     def test_another_agent_has_another_session(self, store: Store) -> None:
         user = fresh_scope().whole_user()
         tutor = store.open_session(user.within(agent="tutor"))

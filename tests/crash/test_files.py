@@ -102,6 +102,7 @@ def test_what_is_left_in_a_log_on_a_read_only_mount_is_not_passed_over(
     monkeypatch.setattr(sqlite, "is_read_only", lambda path: True)
     with SqliteStore(copy) as store:
         assert len(store.history(SCOPE)) == 1
+        assert (store.backlog(), store.spent(), store.unprepared("e")) == (1, (0, 0), store.users())
 
 
 def test_a_flipped_bit_in_an_index_is_found_by_check(tmp_path: Path) -> None:

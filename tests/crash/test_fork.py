@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
+from pathlib import Path
 
 import psycopg
+import pytest
 
 from memorist.language.patterns import Pattern, PatternSet
+from memorist.store.sqlite.store import turn
 from tests.crash.evidence import check_store
 from tests.crash.processes import finish, start
 
@@ -35,6 +40,59 @@ def play(scene: str, target: str) -> dict[str, int]:
     return acked
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_forked_while_its_parent_writes_does_not_keep_the_turn(tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    told, tell = os.pipe()
+    with turn(path, time.monotonic() + 9):
+        if not (child := os.fork()):
+            os._exit(len(os.read(told, 1)) - 1)
+    with open(f"{path}-turn") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.write(tell, b".")
+    assert os.waitpid(child, 0)[1] == 0
+
+
+THREADS_SCENE = """
+import os, threading
+from memorist.forks import ProcessPart
+
+class Broken(ProcessPart):
+    def before_fork(self):
+        raise ValueError
+    after_fork = before_fork
+
+class Locked(ProcessPart):
+    lock = threading.Lock()
+    def before_fork(self):
+        self.lock.acquire()
+    def after_fork(self, *, in_child):
+        self.lock.release()
+
+def fork():
+    for _ in range(50):
+        if not (child := os.fork()):
+            os._exit(0)
+        os.waitpid(child, 0)
+
+parts = [Broken(), Locked(), Broken()]
+for part in parts:
+    part.watch_process()
+threads = [threading.Thread(target=fork) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(Locked.lock.locked())
+"""
+
+
+def test_threads_that_fork_at_once_and_parts_that_fail_hang_nobody() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", THREADS_SCENE]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == ["False"]
+
+
 POSTGRES_SCENE = """
 import os, sys
 from memorist import Message, Scope
@@ -50,6 +108,11 @@ with PostgresStore(sys.argv[1]) as store:
     parents = {name for name in sockets() if name.startswith("socket:")}
     child = os.fork()
     assert parents and (child or not parents & sockets()), "they must end with the parent"
+    if not child:  # a child of the child must close none of the files that it opens
+        first = os.open("/dev/zero", os.O_RDONLY)
+        if not (grandchild := os.fork()):
+            os._exit(0 if os.read(first, 1) else 1)
+        assert os.waitpid(grandchild, 0)[1] == 0
     for number in range(20):
         store.append(scope, [Message("user", f"{'parent' if child else 'child'} {number}")])
     if child:

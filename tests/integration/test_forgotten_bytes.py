@@ -209,7 +209,56 @@ def test_what_a_process_left_is_scrubbed_by_the_next_one(
         assert sum(hold(tmp_path).values()) == 0
 
 
-def test_a_scrub_that_takes_long_does_not_hold_up_the_end(tmp_path: Path) -> None:
+def test_what_another_process_left_is_scrubbed_by_one_that_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "memory.db"
+    with Memory(path, embedder=None, extraction=None) as memory:
+        memory.remember("zqcanary", user="gone", session="s")
+        monkeypatch.setattr(forgetting, "GATHER_SECONDS", 0.0)
+        with SqliteStore(path) as other:
+            other.forget(Scope(user="gone"), scrub=True)
+        memory._runtime.scrubber.longest_pause = 0.1
+        memory.recall("tea", user="kept")
+        until(lambda: memory.store.unscrubbed_s() is None)
+        assert sum(hold(tmp_path).values()) == 0
+
+
+def test_what_is_forgotten_during_a_scrub_waits_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SqliteStore(tmp_path / "memory.db") as store:
+        engine, scope = cast(SqliteEngine, store._engine), Scope(user="gone", session="s")
+        store.append(scope, [Message("user", "zqcanary")])
+        merge = engine._merge
+
+        def merge_then_forget(pages: int) -> int:
+            merged = merge(pages)
+            store.forget(scope, scrub=True)
+            return merged
+
+        monkeypatch.setattr(engine, "_merge", merge_then_forget)
+        store.scrub()
+        assert store.unscrubbed_s() is not None
+
+
+def test_a_scrub_that_takes_long_is_followed_by_an_hour_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with SqliteStore(":memory:") as store:
+        pauses: list[float] = []
+        scrubber = Scrubber(store)
+        monkeypatch.setattr(scrubber, "pause", pauses.append)
+        monkeypatch.setattr(store, "unscrubbed_s", lambda: GATHER_SECONDS)
+        monkeypatch.setattr(forgetting, "LONG_SECONDS", 0.0)
+        assert scrubber.step()
+        assert pauses == [3_600.0]
+
+
+@pytest.mark.parametrize("end", ["close", "before_fork"])
+def test_a_scrub_that_takes_long_does_not_hold_up_an_end_or_a_fork(
+    tmp_path: Path, end: str
+) -> None:
     path, begun = tmp_path / "memory.db", threading.Event()
     store = SqliteStore(path)
     scope = Scope(user="gone", session="s")
@@ -233,9 +282,12 @@ def test_a_scrub_that_takes_long_does_not_hold_up_the_end(tmp_path: Path) -> Non
     thread.start()
     assert begun.wait(30)
     until(lambda: engine._scrubbing)
-    store.close()
+    getattr(engine, end)()
+    if end == "before_fork":
+        engine.after_fork(in_child=False)
     thread.join(30)
     assert not thread.is_alive()
+    store.close()
     with SqliteStore(path) as store:
         assert store.unscrubbed_s() is not None
         check_index(path)

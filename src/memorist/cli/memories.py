@@ -134,7 +134,7 @@ def maintain(
     extraction = Extraction(retention=(Retention(**rule),) if rule else ())
     command = "maintain with a retention rule" if rule else ""
     with opt.open_memory(db, user, extraction=extraction, local_command=command) as (memory, user):
-        users = [scope.user for scope in memory.users()] if everyone else [user]
+        users = opt.all_users(memory) if everyone else [user]
         items = [] if everyone else memory.memories.list(user=user, current=False)
         results = {name: memory.memories.maintain(user=name, dry_run=dry_run) for name in users}
     if as_json:

@@ -161,9 +161,8 @@ def forget(
             what = ", ".join(f"{name} {value}" for name, value in named.items()) or "everything"
             question = f"Forget {what} of user {user}, and what was derived from it, for good?"
             typer.confirm(render.escape_controls(question), abort=True, err=True)
-        local = not isinstance(memory, Client)  # nobody is left to scrub after this command
-        forgotten = memory.forget(user=user, everything=everything, scrub=not local, **named)
-        if local and forgotten.counts:
+        forgotten = memory.forget(user=user, everything=everything, **named)
+        if forgotten.counts and not isinstance(memory, Client):  # else the server does it
             forgotten = replace(forgotten, residue=memory.scrub())
     if as_json:
         render.print_json({"counts": forgotten.counts, "residue": forgotten.residue})

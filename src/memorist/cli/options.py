@@ -90,6 +90,14 @@ def database_url(database: str | None, settings: Settings, local_command: str = 
     return url
 
 
+def all_users(memory: Memory) -> list[str]:
+    """The users of the tenant, read page by page."""
+    scopes = memory.users()
+    while scopes and (page := memory.users(after=scopes[-1])):
+        scopes += page
+    return [scope.user for scope in scopes]
+
+
 def catch_up(memory: Memory, user: str) -> None:
     """Wait a moment for the jobs of what this user just said; say how many are left."""
     until = time.monotonic() + CATCH_UP_SECONDS

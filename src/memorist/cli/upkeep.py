@@ -41,7 +41,7 @@ def jobs(
     if retry not in (None, "all") and not retry.isdecimal():
         raise typer.BadParameter("give the number of a job, or all", param_hint="--retry")
     with opt.open_memory(db, user, worker=False) as (memory, user):
-        users = [scope.user for scope in memory.users()] if everyone else [user]
+        users = opt.all_users(memory) if everyone else [user]
         only_dead = True if dead or retry else None
         rows = [job for name in users for job in memory.jobs.list(user=name, dead=only_dead)]
         if retry not in (None, "all"):

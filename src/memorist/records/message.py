@@ -454,4 +454,4 @@ def least_trusted(sources: Iterable[str]) -> Source:
 
 def retry_delay_seconds(attempts: int) -> float | None:
     """Seconds to wait after this many failed attempts; None when it is time to give up."""
-    return None if attempts >= MAX_ATTEMPTS else float(min(2**attempts, 3_600))
+    return None if attempts >= MAX_ATTEMPTS else float(min(2**attempts, 900))

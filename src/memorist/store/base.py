@@ -79,12 +79,14 @@ def writes(
     return run
 
 
-def all_owners(work: Callable[Concatenate[Db, P], T]) -> Callable[Concatenate[Store, P], T]:
-    """A method on the jobs of all users."""
+def all_owners(
+    work: Callable[Concatenate[Db, P], T], *, reads: bool = False
+) -> Callable[Concatenate[Store, P], T]:
+    """A method on the jobs of all users, which it changes unless it only `reads`."""
 
     @wraps(work)
     def run(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return store._engine.all_owners(store._dated(work, *args, **kwargs))
+        return store._engine.all_owners(store._dated(work, *args, **kwargs), reads=reads)
 
     return run
 
@@ -99,6 +101,7 @@ class Store:
         max_message_bytes: int = MAX_MESSAGE_BYTES,
     ) -> None:
         self._engine = engine
+        self.scrubs = engine.scrubs
         self._clock = clock
         self._preparation = Preparation(engine, max_message_bytes)
 
@@ -155,7 +158,7 @@ class Store:
     unembedded = reads(search.unembedded, snapshot=True)
     waiting = reads(search.waiting, snapshot=True)
     put_vectors = writes(search.put_vectors)
-    unprepared = all_owners(search.unprepared)
+    unprepared = all_owners(search.unprepared, reads=True)
     prepare = writes(search.prepare)
 
     # The queue
@@ -163,11 +166,11 @@ class Store:
     renew = writes(jobs.renew)
     release = writes(jobs.release)
     fail = writes(jobs.fail)
-    backlog = all_owners(jobs.backlog)
+    backlog = all_owners(jobs.backlog, reads=True)
     retry = writes(jobs.retry)
-    users = all_owners(jobs.users)
+    users = all_owners(jobs.users, reads=True)
     spend = all_owners(jobs.spend)
-    spent = all_owners(jobs.spent)
+    spent = all_owners(jobs.spent, reads=True)
     waiting_jobs = reads(jobs.waiting_jobs)
     jobs = reads(jobs.list_jobs)
 
@@ -194,8 +197,10 @@ class Store:
             try:
                 appended = self._append(scope, fresh, source)
             except log.RepeatError as repeat:  # rare, so that the common case need not look first
-                scope = scope.within(session=repeat.session_id)
-                seqs, fresh = self._unseen(scope, given)
+                stored_in = scope.within(session=repeat.session_id)
+                seqs, fresh = self._unseen(stored_in, given)
+                if seqs:  # else one came twice, and the session was rolled back if it was new
+                    scope = stored_in
                 continue
             if fresh is given:
                 return appended

@@ -92,6 +92,8 @@ class Db(Protocol):
 class Engine(Protocol):
     """A database: runs work in a transaction that sees one owner's rows."""
 
+    scrubs: bool  # whether there are files that a scrub can remove deleted bytes from
+
     def pack(self, message: Message) -> dict[str, Any]:
         """The columns in which this database keeps a message's content."""
 
@@ -104,8 +106,8 @@ class Engine(Protocol):
     def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
         """Run work once, durably; with `exclusive`, nobody else writes for the owner meanwhile."""
 
-    def all_owners(self, work: Callable[[Db], T]) -> T:
-        """Run work on the queue of all owners; it sees no other rows."""
+    def all_owners(self, work: Callable[[Db], T], *, reads: bool = False) -> T:
+        """Run work on the queue of all owners, which it may only read; it sees no other rows."""
 
     def scrub(self) -> str:
         """After a forget: remove deleted bytes from files; say what remains, if anything."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 GATHER_SECONDS = 10.0  # what is forgotten together is scrubbed together
 REST = 10.0  # a scrub that took t seconds is followed by at least 10 t without one
+LONG_SECONDS = 10.0  # a scrub that takes longer makes writers give up,
+LONG_REST = 3_600.0  # so there is at most one in this time
 RETRY_SECONDS = 60.0
 
 
@@ -183,6 +185,12 @@ class Scrubber(JobRunner):
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, ())
+        self.stopped = not store.scrubs
+
+    def await_exit(self, seconds: float) -> None:
+        super().await_exit(seconds)
+        if self.is_running():  # Python would stop it inside SQLite
+            self._store.close()  # which interrupts a scrub
 
     def step(self) -> bool:
         """Scrub if something waits for it, though not before others could be added."""
@@ -193,6 +201,7 @@ class Scrubber(JobRunner):
         try:
             is_clean = not self._store.scrub()
         finally:
+            took_s = time.monotonic() - began
             least = GATHER_SECONDS if is_clean else RETRY_SECONDS
-            self.pause(max(least, REST * (time.monotonic() - began)))
+            self.pause(max(REST * took_s, LONG_REST if took_s > LONG_SECONDS else least))
         return True

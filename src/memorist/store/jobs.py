@@ -324,7 +324,7 @@ class JobRunner(ProcessPart):
                 self.worked_at, pause = time.monotonic(), GATHER_SECONDS
                 continue
             self.idle_at, pause = began, min(pause * 2, self.longest_pause)
-            if self._woken.wait(pause):
+            if self._woken.wait(pause) and not self.stopped:
                 self._woken.clear()
                 pause = GATHER_SECONDS
                 time.sleep(pause)

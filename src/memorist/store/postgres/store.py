@@ -73,6 +73,7 @@ class PostgresEngine(ProcessPart):
 
     pack = staticmethod(pack)
     words = staticmethod(text_keys)
+    scrubs = False
 
     def __init__(
         self, url: str, max_connections: int, patience_seconds: float, use_pgvector: bool
@@ -106,6 +107,7 @@ class PostgresEngine(ProcessPart):
                 with contextlib.suppress(psycopg.Error, OSError):  # it is broken
                     os.close(connection.fileno())
             self._abandoned = self._pool, list(self._connections)
+            self._connections = WeakSet()  # a child of the child has other files by these numbers
             self._counters = []
             self._make_pool()
 
@@ -155,7 +157,7 @@ class PostgresEngine(ProcessPart):
         # To forget a user may take long, and is bound by nothing but the server's being there.
         return self._once(owner, work, begin, is_bounded=not exclusive)
 
-    def all_owners(self, work: Callable[[Db], T]) -> T:
+    def all_owners(self, work: Callable[[Db], T], *, reads: bool = False) -> T:
         return self._once("", work, "SET LOCAL memorist.worker = 'on'")
 
     def scrub(self) -> str:

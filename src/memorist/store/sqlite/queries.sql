@@ -226,8 +226,8 @@ WHERE p.owner = :owner AND p.id IN (:ids*) AND @says_something AND @seen_by_agen
 -- name: existing_vectors
 SELECT passage FROM vectors WHERE passage IN (:passages*) AND embedder = :embedder
 
--- name: unscrubbed_since
-SELECT since FROM unscrubbed
+-- name: unscrubbed
+SELECT forgets, since FROM unscrubbed
 
 -- name: note_forget
 UPDATE unscrubbed SET forgets = forgets + 1, since = coalesce(since, :now)

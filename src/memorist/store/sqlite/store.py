@@ -72,6 +72,7 @@ class SqliteEngine(ProcessPart):
         self._writer_db: SqliteDb | None = None
         self._inode = 0
         self._read_only = is_read_only(path)
+        self.scrubs = not self._read_only and not self._in_memory
         self._db()
         self.watch_process()
 
@@ -113,8 +114,8 @@ class SqliteEngine(ProcessPart):
         finally:
             self._lock.release()
 
-    def all_owners(self, work: Callable[[Db], T]) -> T:
-        return self.write("", work)
+    def all_owners(self, work: Callable[[Db], T], *, reads: bool = False) -> T:
+        return self.read("", work) if reads else self.write("", work)
 
     def scrub(self) -> str:
         """Merge deleted words out of the text index, rewrite the file, truncate the WAL.
@@ -122,12 +123,13 @@ class SqliteEngine(ProcessPart):
         Neither deleting nor secure_delete is enough: a page that was split keeps copies of what
         moved away, and only VACUUM rewrites every page.
         """
+        # What is forgotten from here on may not be merged, and waits for the next scrub.
+        [(forgets, _)] = self.read("", lambda db: db.rows("unscrubbed"))
         pages = -MERGE_PAGES
         while self._merge(pages) >= 2:  # in steps, so that other writers get their turn
             pages = MERGE_PAGES
         with self._locked(), TRANSLATED:
             writer = self._db().connection
-            [(forgets,)] = writer.execute("SELECT forgets FROM unscrubbed")
             self._scrubbing = True
             try:
                 writer.execute("VACUUM")
@@ -153,7 +155,7 @@ class SqliteEngine(ProcessPart):
             return writer.total_changes() - before
 
     def unscrubbed_since(self) -> int | None:
-        since: int | None = self.read("", lambda db: db.rows("unscrubbed_since"))[0][0]
+        since: int | None = self.read("", lambda db: db.rows("unscrubbed"))[0][1]
         return since
 
     def backup(self, path: str) -> None:
@@ -193,17 +195,21 @@ class SqliteEngine(ProcessPart):
         return self.read("", look)
 
     def close(self) -> None:
-        if self._scrubbing and self._writer_db is not None:
-            self._writer_db.connection.interrupt()  # it may take minutes, and is begun anew later
+        self._interrupt_scrub()
         with self._lock, self._pool:
             self._closed = True
             self._disconnect()
             with contextlib.suppress(OSError):  # others who need it make it again
                 os.unlink(f"{self.path}-turn")
 
+    def _interrupt_scrub(self) -> None:
+        if self._scrubbing and (writer := self._writer_db) is not None:
+            writer.connection.interrupt()  # it may take minutes, and is begun anew later
+
     def before_fork(self) -> None:
         """Close the connections: neither they nor their locks may be carried into a child."""
-        self._lock.acquire()
+        while not self._lock.acquire(timeout=0.05):
+            self._interrupt_scrub()
         self._pool.acquire()
         self._pausing = True
         while self._reading:
@@ -331,6 +337,8 @@ def turn(path: str, until: float) -> Iterator[None]:
         yield
     finally:
         if file >= 0:
+            if fcntl is not None:  # a child that was forked meanwhile has the file open, too
+                fcntl.flock(file, fcntl.LOCK_UN)
             os.close(file)
 
 
@@ -462,6 +470,8 @@ def translate(error: apsw.Error | OSError) -> StoreError:
                 "the database stayed locked by another process; "
                 "try again, or raise patience_seconds"
             )
+        case apsw.InterruptError():
+            return StoreBusyError("a fork or close interrupted the scrub; try again")
         case apsw.FullError():
             return StoreFullError("the disk is full; nothing acknowledged was lost")
         case apsw.NotADBError() | apsw.CorruptError():
