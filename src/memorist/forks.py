@@ -11,7 +11,6 @@ import atexit
 import contextlib
 import functools
 import importlib
-import logging
 import os
 import sys
 import threading
@@ -83,26 +82,20 @@ def _before_fork() -> None:
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
     _forking.acquire()  # after the imports, since a module may fork while it is imported
-    for part in _alive(_parts):
-        _before.append(part)
-        _try(part.before_fork)
+    _before.extend(_alive(_parts))
+    with contextlib.ExitStack() as steps:  # in which all are called, even if one fails
+        for part in reversed(_before):
+            steps.callback(part.before_fork)
 
 
 def _after_fork(*, in_child: bool) -> None:
     for lock in _alive(_locks) if in_child else ():
         lock._at_fork_reinit()
-    while _before:
-        _try(functools.partial(_before.pop().after_fork, in_child=in_child))
-    if not in_child:
-        _forking.release()
-
-
-def _try(step: Callable[[], None]) -> None:
-    """Let a part act; if it fails, the others still have to."""
-    try:
-        step()
-    except Exception:
-        logging.getLogger("memorist").exception("a part of the process was not prepared for a fork")
+    with contextlib.ExitStack() as steps:
+        if not in_child:
+            steps.callback(_forking.release)  # after the others: the last comes first
+        while _before:
+            steps.callback(_before.pop(0).after_fork, in_child=in_child)
 
 
 @atexit.register

@@ -199,8 +199,7 @@ class Store:
             except log.RepeatError as repeat:  # rare, so that the common case need not look first
                 stored_in = scope.within(session=repeat.session_id)
                 seqs, fresh = self._unseen(stored_in, given)
-                if seqs:  # else one came twice, and the session was rolled back if it was new
-                    scope = stored_in
+                scope = stored_in if seqs else scope  # if none is there, it was rolled back
                 continue
             if fresh is given:
                 return appended
