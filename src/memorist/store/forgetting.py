@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 GATHER_SECONDS = 10.0  # what is forgotten together is scrubbed together
 REST = 10.0  # a scrub that took t seconds is followed by at least 10 t without one
-LONG_SECONDS = 10.0  # a scrub that takes longer makes writers give up,
-LONG_REST = 3_600.0  # so there is at most one in this time
+LONG_SECONDS, LONG_REST = 10.0, 3_600.0  # writers give up during one that takes longer: rest long
 RETRY_SECONDS = 60.0
 
 

@@ -123,8 +123,7 @@ class SqliteEngine(ProcessPart):
         Neither deleting nor secure_delete is enough: a page that was split keeps copies of what
         moved away, and only VACUUM rewrites every page.
         """
-        # What is forgotten from here on may not be merged, and waits for the next scrub.
-        [(forgets, _)] = self.read("", lambda db: db.rows("unscrubbed"))
+        [(forgets, _)] = self.read("", lambda db: db.rows("unscrubbed"))  # later ones may escape
         pages = -MERGE_PAGES
         while self._merge(pages) >= 2:  # in steps, so that other writers get their turn
             pages = MERGE_PAGES
@@ -470,8 +469,6 @@ def translate(error: apsw.Error | OSError) -> StoreError:
                 "the database stayed locked by another process; "
                 "try again, or raise patience_seconds"
             )
-        case apsw.InterruptError():
-            return StoreBusyError("a fork or close interrupted the scrub; try again")
         case apsw.FullError():
             return StoreFullError("the disk is full; nothing acknowledged was lost")
         case apsw.NotADBError() | apsw.CorruptError():
