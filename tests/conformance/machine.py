@@ -17,11 +17,14 @@ from memorist.records.scope import Scope
 from memorist.records.values import fold, new_id
 from memorist.store.base import Store
 from tests.conformance.worlds import worded
+from tests.support.hostile import HOSTILE_SHAPES
 
 USERS = st.sampled_from(["alice", "alice ", "*", ""])
 SESSIONS = st.sampled_from(["one", "two", "0190a0a0-0000-7000-8000-000000000001"])
 WORDS = st.sampled_from(["apple", "berlin", "canary", "дом", "柏林"])
-SAID = st.lists(WORDS | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=9))
+RUNS = st.builds(str.__mul__, st.sampled_from(HOSTILE_SHAPES), st.integers(1, 40))
+ODD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=9)
+SAID = st.lists(WORDS | RUNS | ODD)
 
 
 @dataclass

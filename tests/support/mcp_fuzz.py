@@ -8,6 +8,8 @@ import random
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from tests.support.hostile import HOSTILE_SHAPES
+
 KEPT = {"content": "The build needs Python 3.11.", "importance": 0.8, "tags": ["build"]}
 CALLS: dict[str, dict[str, Any]] = {
     "recall": {"query": "Berlin", "limit": 5},
@@ -55,6 +57,7 @@ VALUES: list[Any] = [
     "\u202e", "\ud800", "%00", "../../etc/passwd", "'; DROP TABLE messages; --",
     "memorist://notes/a/b/c/d", "memorist://notes/%ff", "memorist://sessions/%2e%2e/%00",
     "\r\nX: y", [], {}, [{}], {"a": {"b": {"c": []}}}, "2.0", {"$ref": "#"},
+    *(shape * 50 for shape in HOSTILE_SHAPES[::7]),
 ]  # fmt: skip
 BODIES = [
     b"", b"{", b"null", b"[]", b"{}", b'"x"', b"NaN", b"1e999", b"\xff\xfe", b"\x00", b"9" * 5_000,

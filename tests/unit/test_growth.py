@@ -41,6 +41,7 @@ from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.message import LogEntry
 from memorist.records.values import fold, normalize
 from memorist.server.http.media_guard import check_content
+from tests.support.hostile import HOSTILE_SHAPES
 
 EVERY = 1 if os.environ.get("MEMORIST_PROVE") else 6  # shapes; `make prove` takes all of them
 KB = 1_000
@@ -50,64 +51,6 @@ MOST = 2.0  # as much for each kB as in a short text
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 TOKENIZER = tokenizer_for("gpt-4o")
 COUNTER = TokenCounter(TOKENIZER)
-SHAPES = [
-    "a, ",
-    "a",
-    "Brot, Käse, ",
-    "我昨天晚上和我的",
-    "\u0301\u0323",
-    "e\u0301",
-    "aGVsbG8 d29ybGQ ",
-    "A1b",
-    " ",
-    "\n",
-    "\t \n",
-    "!",
-    "…",
-    ". ",
-    "a.b/",
-    "http://a",
-    "://a:",
-    "```",
-    "~~~\n",
-    "[image:",
-    "![",
-    "<a ",
-    "<!--",
-    "{",
-    "[",
-    "(",
-    '"',
-    "“",
-    '“"a"',
-    '„"b"',
-    "password ",
-    "1 ",
-    "4111 ",
-    "12-",
-    "data:a;base64,",
-    "Bearer ",
-    "eyJ",
-    "sk-",
-    "DE89 ",
-    "I like the ",
-    "my name is ",
-    "St. ",
-    "---\n",
-    "# ",
-    "> ",
-    "| a ",
-    "1. ",
-    "title: ",
-    "def f(",
-    "Ann: ",
-    "ж",
-    "한국",
-    "😀",
-    "\u200b",
-    "\\",
-    "&amp;",
-]
 
 
 def _grounded(given: str) -> None:
@@ -191,7 +134,7 @@ def test_every_text_entry_takes_linear_time(name: str) -> None:
     call("I live in Berlin, since May 2020.")  # loads what it needs
     grown = {
         shape: growth(call, f"{filled(shape, KB)} x", f"{filled(shape, LONG * KB)} x")
-        for shape in SHAPES[list(ENTRIES).index(name) % EVERY :: EVERY]
+        for shape in HOSTILE_SHAPES[list(ENTRIES).index(name) % EVERY :: EVERY]
     }
     assert not {shape: round(ratio, 1) for shape, ratio in grown.items() if ratio > MOST}
 
@@ -261,7 +204,7 @@ def test_every_pattern_of_the_code_takes_linear_time() -> None:
     }
     assert len(listed) > 80
     grown = {}
-    for written, pattern in listed.items():
+    for written, pattern in list(listed.items())[::EVERY]:
         shape = pumped(written)
         short, long = f"{filled(shape, KB)} x", f"{filled(shape, LONG * KB)} x"
         grown[written] = growth(_matches(pattern), short, long)
@@ -290,7 +233,7 @@ def test_a_hostile_text_takes_linear_time_to_store_and_to_ask_about() -> None:
     with Memory(":memory:", extraction=None) as memory:
         memory.remember("I live in Berlin.", user="u")
         grown = {}
-        for shape in SHAPES[:: 2 * EVERY]:
+        for shape in HOSTILE_SHAPES[:: 2 * EVERY]:
             call = lambda given: memory.remember(given, user="u")  # noqa: E731
             grown[f"stored {shape!r}"] = growth(call, filled(shape, KB), filled(shape, LONG * KB))
             ask = lambda given: memory.recall(given, user="u", deadline_ms=None)  # noqa: E731
