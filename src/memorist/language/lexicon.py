@@ -180,11 +180,10 @@ def category_of(text: str) -> str | None:
 def tags_of(text: str) -> tuple[str, ...]:
     """The technologies and topics that a text names, in order."""
     start = plain(text[:_LOOK_AT_CHARS])
-    names, patterns, pattern_set = _topics()
+    names, pattern_set = _topics()
     tags: dict[tuple[int, int], str] = {}  # by their place: a word stands for one topic
-    for number in pattern_set.numbers(start):
-        if match := patterns[number].search(start):
-            tags.setdefault(match.span(), names[number])
+    for number, match in pattern_set.search(start):
+        tags.setdefault(match.span(), names[number])
     return tuple(dict.fromkeys(tags[place] for place in sorted(tags)))[:_MOST_TAGS]
 
 
@@ -210,8 +209,8 @@ def _keywords() -> PatternSet:
 
 
 @cache
-def _topics() -> tuple[list[str], list[Pattern], PatternSet]:
-    """The name of each topic, its pattern, and the set of all patterns."""
+def _topics() -> tuple[list[str], PatternSet]:
+    """The name of each topic, and their patterns in the same order."""
     sources = {"shared": data("shared", "technologies")}
     sources |= {code: data(code, "rules") for code in LANGUAGES}
     topics = [
@@ -219,8 +218,7 @@ def _topics() -> tuple[list[str], list[Pattern], PatternSet]:
         for code, source in sources.items()
         for tag, words in source["topics"].items()
     ]
-    patterns = [pattern for _, pattern in topics]
-    return [tag for tag, _ in topics], patterns, PatternSet(patterns)
+    return [tag for tag, _ in topics], PatternSet(pattern for _, pattern in topics)
 
 
 def _keyword_pattern(keywords: Mapping[str, str]) -> Pattern:

@@ -122,22 +122,18 @@ def is_grounded(text: str, cited: Ground, around: Ground) -> bool:
     """Whether a text follows from the `cited` messages; names may come from those `around`."""
     dateless = _DATE.sub(" ", text)
     words = _content_stems(dateless)
+    names = " ".join(word for word in _INSIDE.findall(dateless) if word[0].isupper())
     return (
         bool(words)
         and all(link.strip(_EDGES) in cited.text for link in _LINK.findall(text.lower()))
         and _numbers(dateless) <= cited.numbers
-        and around.share(_content_stems(_inner_names(dateless))) >= ENOUGH_NAMES
+        and around.share(_content_stems(names)) >= ENOUGH_NAMES
         and cited.share(words) >= ENOUGH_WORDS
     )
 
 
 def _numbers(text: str) -> frozenset[str]:
     return frozenset(_LONG_NUMBER.findall(_THOUSANDS.sub("", text)))
-
-
-def _inner_names(text: str) -> str:
-    """Capitalised words, except those that begin a sentence."""
-    return " ".join(word for word in _INSIDE.findall(text) if word[0].isupper())
 
 
 def _content_stems(text: str) -> set[str]:

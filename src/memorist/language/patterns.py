@@ -1,5 +1,6 @@
-r"""Regular expressions that take linear time on any text, by RE2.
+r"""Regular expressions of which each search takes time linear in the text, by RE2.
 
+`finditer` does too unless what fails reaches past the next match; `test_growth.py` looks for that.
 They are written in RE2's syntax, with these differences:
 
 - `\w` and `\s`, and outside of brackets `\W` and `\S`, know all scripts, by ranges that are few, so
@@ -206,6 +207,12 @@ class PatternSet(_Compiled):
     def numbers(self, text: str) -> list[int]:
         """The numbers of the patterns that match a text but for their lookarounds, in order."""
         return sorted(self._regex.Match(text.encode(errors="replace")) or ())
+
+    def search(self, text: str) -> Iterator[tuple[int, PatternMatch]]:
+        """The first match of each pattern that matches, with the pattern's number, in order."""
+        for number in self.numbers(text):
+            if match := self._patterns[number].search(text):
+                yield number, match
 
 
 def _whole_span(found: Any, groups: dict[str, int]) -> tuple[int, int]:

@@ -66,8 +66,7 @@ LOOK_AT_CHARS = 20_000  # for injections
 def find_secrets(text: str) -> list[str]:
     """The kinds of secrets a text holds, by name; never the secrets themselves."""
     text = _PICTURE.sub(" ", text)
-    names, patterns, pattern_set = _shapes()
-    found = [names[n] for n in pattern_set.numbers(text) if patterns[n].search(text)]
+    found = [list(_SHAPES)[number] for number, _ in _shapes().search(text)]
     lower = text.lower()
     if any(name in lower for name in _NAMES) and any(map(_is_password, _PASSWORD.finditer(text))):
         found.append("password")
@@ -81,9 +80,8 @@ def find_secrets(text: str) -> list[str]:
 
 
 @cache
-def _shapes() -> tuple[list[str], list[Pattern], PatternSet]:
-    patterns = list(map(Pattern, _SHAPES.values()))
-    return list(_SHAPES), patterns, PatternSet(patterns)
+def _shapes() -> PatternSet:
+    return PatternSet(map(Pattern, _SHAPES.values()))
 
 
 def _is_password(match: PatternMatch) -> bool:

@@ -147,9 +147,8 @@ def _matches(sentence: str, language: Language, of_user: bool) -> tuple[str, lis
 
 
 def _search(text: str, language: Language, wanted: Callable[[Rule], bool]) -> list[RuleMatch]:
-    rules = (language.rules[number] for number in language.rule_set.numbers(text))
-    searched = ((rule, rule.pattern.search(text)) for rule in rules if wanted(rule))
-    return [RuleMatch(rule, parts, language) for rule, parts in searched if parts]
+    searched = ((language.rules[number], parts) for number, parts in language.rule_set.search(text))
+    return [RuleMatch(rule, parts, language) for rule, parts in searched if wanted(rule)]
 
 
 def _statement(text: str, language: Language) -> str:
