@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from http.client import HTTPConnection
+from http.client import HTTPConnection, parse_headers
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Self
@@ -167,11 +167,21 @@ class Cutting:
 
     def _serve(self) -> None:
         for cut in (*self._cuts, len(self._answer)):
-            with self._door.accept()[0] as line:
-                self.asked.append(line.recv(65_536).split(b" ")[0])
+            try:
+                line, _ = self._door.accept()
+            except OSError:
+                return  # the test is over
+            with line, line.makefile("rb") as request:
+                self.asked.append(request.readline().split(b" ")[0])
+                # What is left unread when a connection closes would reset it.
+                headers = parse_headers(request)
+                request.read(int(headers.get("Content-Length", 0)))
                 line.sendall(self._answer[:cut])
 
     def __exit__(self, *_: object) -> None:
+        # A thread still waiting at this number would take the next test's connection.
+        self._door.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self._door.close()
 
 
