@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import time
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from memorist import Memory
+from memorist.providers.minilm import MiniLM, StaticEmbedder
 from tests.support.servers import ServerProcess, end_servers
 
 ALL = "".join(f"word{number} " for number in range(100_000))
@@ -109,3 +112,33 @@ def goes_on(client: httpx.Client, message: str, held: str) -> None:
     asked = {"question": "finally the end", "deadline_ms": 10_000}
     hits = client.post("/api/recall", json=asked).json()["hits"]
     assert hits[0]["id"] == message.rpartition("/")[2]
+
+
+@pytest.mark.prove
+def test_servers_killed_over_a_change_of_embedder_leave_every_vector(target: str) -> None:
+    said = [f"My friend number{number} plays chess in Bonn." for number in range(600)]
+    with Memory(target, embedder=StaticEmbedder(), extraction=None) as memory:
+        memory.remember(said, user="ada", session="s")
+        memory.jobs.catch_up(60)
+    chance = random.Random(20_261_116)
+    server = ServerProcess(target, "--rate", "0", embedder="minilm")
+    for _ in range(8):
+        server.until_up()
+        time.sleep(chance.uniform(0, 1.5))
+        server.kill()
+        server = server.again()
+    with httpx.Client(base_url=server.until_up().url, timeout=60) as client:
+        for _ in range(180):  # what the dead had in hand is free after a minute
+            waiting = client.get("/api/waiting").json()["waiting"]
+            if not any(waiting.values()):
+                break
+            time.sleep(1)
+        assert not any(waiting.values()), waiting
+        stored = client.get("/api/messages", params={"limit": 500}).json()["items"]
+        assert len(stored) == 500
+    server.signal(signal.SIGTERM)
+    assert server.ended() == 0
+    with Memory(target, extraction=None) as memory:
+        name = MiniLM.name
+        assert memory.store.unembedded(memory.scope(user="ada"), name, limit=9) == {}
+        assert memory.jobs.dead() == 0

@@ -253,9 +253,16 @@ def test_an_audit_of_too_much_is_refused(api: Api, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.prove
-def test_one_key_cannot_make_a_server_grow(tmp_path: Path) -> None:
+@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+def test_one_key_cannot_make_a_server_grow(
+    database: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """The most that one user may ask at once, of the longest things there are."""
-    with Memory(tmp_path / "memory.db", embedder=None, extraction=None) as memory:
+    if database == "sqlite":
+        target = str(tmp_path / "memory.db")
+    else:
+        target = request.getfixturevalue("postgres_url")
+    with Memory(target, embedder=None, extraction=None) as memory:
         store, scope = memory.store, memory.scope(user="ada", session="s")
         text = "ä " * (MIB // 3 - 100)
         for number in range(100):
@@ -266,7 +273,7 @@ def test_one_key_cannot_make_a_server_grow(tmp_path: Path) -> None:
         for number in range(40):
             long = f"# {number}\n\nneedle {text}"
             memory.library(user="ada").add(f"{number}", long, uri=f"{number}")
-    server = ServerProcess(str(tmp_path / "memory.db"), "--rate", "0", embedder="none")
+    server = ServerProcess(target, "--rate", "0", embedder="none")
     try:
         url = server.until_up().url
         before = peak(server)

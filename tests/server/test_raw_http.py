@@ -6,6 +6,7 @@ A failure names its seed: the same seed makes the same bytes again.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -24,6 +25,7 @@ import pytest
 
 from memorist import Memory
 from memorist.server.auth import Keys
+from tests.support.hostile import HOSTILE_SHAPES
 from tests.support.waiting import until
 
 WORD = b"zqxjword"  # in what is sent; never in an error, never in a log
@@ -51,6 +53,19 @@ BODIES = [
     b'{"jsonrpc": "2.0", "id": 1, "method": "' + WORD + b'"}',
     b'["' + WORD + b'"]', b"null", b"", b"\xff\xfe" + WORD, b"[" * 5_000, b'{"a":' * 500,
 ]  # fmt: skip
+# Where a text goes in: TEXT becomes a run of one of the hostile shapes.
+ENTRIES = [
+    (b"POST /api/messages", '{"role": "user", "content": TEXT}'),
+    (b"POST /api/messages", '{"role": "user", "content": "hi", "name": TEXT}'),
+    (b"POST /api/messages/batch", '{"messages": [{"role": "assistant", "content": TEXT}]}'),
+    (b"POST /api/recall", '{"question": TEXT}'),
+    (b"POST /api/context", '{"question": TEXT, "max_tokens": 500}'),
+    (b"POST /api/memories", '{"text": TEXT}'),
+    (b"POST /api/facts", '{"subject": TEXT, "predicate": "is", "object": TEXT}'),
+    (b"PUT /api/notes", '{"text": TEXT, "base_version": 0}'),
+    (b"POST /api/articles", '{"title": TEXT, "text": TEXT}'),
+    (b"POST /api/articles/retrieve", '{"query": TEXT}'),
+]
 HEADERS = [
     b"Content-Length: -1", b"Content-Length: 5, 6", b"Content-Length: 99999999999999999999",
     b"Transfer-Encoding: gzip, chunked", b"Transfer-Encoding: \x0bchunked", b"Expect: 100-continue",
@@ -115,7 +130,13 @@ def answer(port: int, data: bytes, *, whole: bool = True, hang_up: bool = False)
 
 def whole_request(chance: random.Random, key: str) -> bytes:
     """A request that is odd in its contents alone."""
-    body, target = chance.choice(BODIES), chance.choice(TARGETS)
+    if chance.random() < 0.3:
+        target, form = chance.choice(ENTRIES)
+        shape, size = chance.choice(HOSTILE_SHAPES), chance.choice([100, 900, 15_000, 60_000])
+        text = shape * (size // len(shape.encode()))
+        body = form.replace("TEXT", json.dumps(text, ensure_ascii=chance.random() < 0.5)).encode()
+    else:
+        body, target = chance.choice(BODIES), chance.choice(TARGETS)
     headers = [
         b"Host: localhost",
         b"Connection: close",

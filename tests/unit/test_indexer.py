@@ -454,7 +454,7 @@ def test_a_store_that_fails_for_a_while_only_makes_the_indexer_pause(
         return claim(**how)
 
     monkeypatch.setattr(store, "claim", refuse)
-    with Memory(store, embedder=embedder) as memory:
+    with Memory(store, embedder=embedder, extraction=None) as memory:
         memory.remember("one", user="ada")
         assert memory.jobs.catch_up(30) == 0
     assert failed.is_set()

@@ -48,6 +48,7 @@ class Indexer(JobRunner):
             for scope in scopes:
                 self._store.prepare(scope, self._embedder.name)
         self._prepared_at = time.monotonic()
+        self._then()  # for what another process embedded, and did not extract from
 
     def group(self, jobs: Sequence[Job]) -> list[list[Job]]:
         by_owner = defaultdict(list)

@@ -113,6 +113,7 @@ def _routes(memory: Memory, chats: ChatRuntime, owned: bool, body_bytes: int) ->
         if owned:
             _watch_signals(app.state.stopping)
             await in_thread(memory.warm_up)
+            memory.wake()  # for what waits since another server ended
         async with mcp.run():
             yield
         await chats.close()
