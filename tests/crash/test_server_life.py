@@ -136,8 +136,7 @@ def test_servers_killed_over_a_change_of_embedder_leave_every_vector(target: str
         assert not any(waiting.values()), waiting
         stored = client.get("/api/messages", params={"limit": 500}).json()["items"]
         assert len(stored) == 500
-    server.signal(signal.SIGTERM)
-    assert server.ended() == 0
+    server.kill()
     with Memory(target, extraction=None) as memory:
         name = MiniLM.name
         assert memory.store.unembedded(memory.scope(user="ada"), name, limit=9) == {}
