@@ -89,7 +89,7 @@ $(BIN)/python:
 
 # The weights: fetched by hash and converted in an environment that pip makes and throws away, and
 # in place only when they are whole.
-$(WEIGHTS): $(wildcard $(addprefix $(MINILM)/,*.py *.toml *.txt src/*/*.py)) | $(BIN)/python
+$(WEIGHTS): $(wildcard $(addprefix $(MINILM)/,*.py *.toml *.txt *.npz src/*/*.py)) | $(BIN)/python
 	@echo "Building the weights of the local embedder, once; this takes a minute or two."
 	$(PIP) wheel --no-deps -w $(MINILM)/build ./$(MINILM)
 	@mkdir -p $(@D)

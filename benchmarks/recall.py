@@ -1,4 +1,4 @@
-"""Recall beside the evidence: LoCoMo and LongMemEval through the public door.
+"""Recall beside the evidence: LoCoMo, LongMemEval and a set of ours through the public door.
 
 Run with `make bench-recall`, or `python -m benchmarks.recall --help`. Quality is measured
 without a deadline and latency with the default one, in the same run; both scores are of
@@ -31,6 +31,7 @@ from benchmarks.report import (
     write_questions,
 )
 from benchmarks.scoring import SCHEMES, Row, rows_of
+from benchmarks.technical import Technical
 from benchmarks.verdict import ablation_grid, headline_grid, means_of
 from memorist import MemoristError, Memory
 
@@ -38,6 +39,7 @@ ROOT = Path(__file__).parent.parent
 LOADERS: dict[str, Callable[[Path], Dataset]] = {
     "locomo": Locomo.load,
     "longmemeval": LongMemEval.load,
+    "technical": Technical.load,
 }
 
 

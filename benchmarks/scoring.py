@@ -94,6 +94,7 @@ SCHEMES = {
         Scheme("LongMemEval full", score_full, ("all", lambda kind: True)),
         Scheme("LongMemEval official", score_official, ("all", lambda kind: True)),
     ),
+    "technical": (Scheme("technical", score_locomo, ("all", lambda kind: True)),),
 }
 
 

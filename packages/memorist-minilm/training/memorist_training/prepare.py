@@ -1,0 +1,47 @@
+"""What training reads: the corpus in word pieces and the published weights, in one file.
+
+This is the part that needs Memorist and the package index; the rest needs PyTorch alone, so
+the file can be carried to a machine that has a GPU and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memorist_training.corpus import read_corpus, texts_of
+
+PACKAGE = Path(__file__).parents[2]
+ANCHORS = Path(__file__).parents[1] / "anchors.json"
+
+
+def prepare(file: Path) -> None:
+    """Write the file."""
+    sys.path.insert(0, str(PACKAGE))
+    from published import arrange, fetch_published, read_published  # the build's own
+
+    from memorist.providers.minilm import WordPiece
+
+    with tempfile.TemporaryDirectory() as folder:
+        weights = read_published(fetch_published(Path(folder)), Path(folder))
+        encode = WordPiece(Path(folder)).encode
+    texts = sorted({text for example in read_corpus() for text in texts_of(example)} | {*anchors()})
+    pieces = [np.array(encode(text), np.uint16) for text in texts]
+    arrays: dict[str, Any] = {
+        "texts": np.frombuffer(json.dumps(texts).encode(), np.uint8),
+        "pieces": np.concatenate(pieces),
+        "ends": np.cumsum([len(it) for it in pieces]),
+    }
+    # 16 bits are enough to train beside; the adapter is added to the weights in 32.
+    base = {f"base/{name}": it.astype(np.float16) for name, it in arrange(weights).items()}
+    np.savez_compressed(file, **arrays, **base)
+
+
+def anchors() -> list[str]:
+    """Long technical texts whose vectors should stay where they are."""
+    return list(json.loads(ANCHORS.read_text(encoding="utf-8")))

@@ -1,0 +1,55 @@
+"""The corpus that the embedder is trained on: whole, labelled, and free of the benchmarks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+
+from benchmarks.overlap import TRAINING, corpus_texts, fingerprint, names, read_fingerprints, runs
+
+sys.path.insert(0, str(TRAINING))
+from memorist_training.corpus import CATEGORIES, HELD_OUT, RELATIONS, read_corpus, split
+
+
+def test_there_are_six_thousand_examples_by_many_writers() -> None:
+    examples = read_corpus()
+    assert len(examples) >= 6_000
+    assert len({example.writer for example in examples}) >= 40
+    assert len({example.text for example in examples}) == len(examples)
+    kept, held_out = split(examples)
+    assert {example.writer for example in held_out} == set(HELD_OUT)
+    assert len(kept) > 4 * len(held_out)
+
+
+def test_every_example_is_whole_and_its_statement_is_part_of_it() -> None:
+    relations: Counter[str] = Counter()
+    for example in read_corpus():
+        assert example.statement in example.text
+        assert example.role in ("user", "assistant")
+        assert example.questions
+        assert example.negatives
+        assert example.category in (None, *CATEGORIES)
+        relations.update(relation for relation, _ in example.pairs)
+    assert set(relations) == set(RELATIONS)
+    assert min(relations.values()) > 0.2 * relations.total()
+
+
+def test_nothing_in_it_is_from_the_benchmarks() -> None:
+    prints = read_fingerprints()
+    assert len(prints) > 50_000
+    for writer, text in corpus_texts():
+        found = [run for run in runs(text) | names(text) if fingerprint(run) in prints]
+        assert not found, f"{writer}: {found}"
+
+
+def test_what_is_from_the_benchmarks_is_noticed() -> None:
+    prints = read_fingerprints()
+    for said, divide in (("When did Melanie paint a sunrise?", runs), ("Melanie", names)):
+        assert any(fingerprint(run) in prints for run in divide(said))
+
+
+def test_the_texts_that_stay_where_they_are_are_long() -> None:
+    texts = json.loads((TRAINING / "anchors.json").read_text(encoding="utf-8"))
+    assert len(texts) == len(set(texts)) == 400
+    assert min(map(len, texts)) >= 700
