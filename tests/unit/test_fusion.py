@@ -201,6 +201,19 @@ def test_what_opens_a_session_is_lifted_if_its_role_is_asked_about() -> None:
     assert [record for record, it in fused.items() if "opening" in it.parts] == [1]
 
 
+def test_being_the_users_counts_less_for_what_is_long_unless_a_role_is_asked_for() -> None:
+    ranking = replace(QUIET, role=0.3, opening=0.15, self_reference=0.35)
+    short, long = passage(1), passage(2, stop=1_200)
+    found = {"words": finds((1, 1.0), (2, 1.0))}
+    told = [it._replace(role="user", self_reference=1.0) for it in (short, long)]
+    fused = ranked(found, *told, ranking=ranking, focus=QuestionFocus(role="user"))
+    for part in ("role", "opening", "self_reference"):
+        assert fused[1].parts[part] == getattr(ranking, part)
+        assert fused[2].parts[part] == pytest.approx(getattr(ranking, part) / 4)
+    asked = ranked(found, short, long, ranking=ranking, focus=QuestionFocus(role="assistant"))
+    assert asked[2].parts["role"] == 0.3
+
+
 def test_what_tells_is_lifted_and_what_asks_or_is_yet_to_be_done_is_lowered() -> None:
     ranking = replace(QUIET, self_reference=0.35, question=-0.05)
     many = [

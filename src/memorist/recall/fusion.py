@@ -49,19 +49,19 @@ class Ranking:
     meaning: float = 0.45
     links: float = 0.02
     neighbours: float = 0.4
-    short_chars: int = 300
-    session: float = 0.2
+    short_chars: int = 400
+    session: float = 0.35
     speaker: float = 0.3
     role: float = 0.3
     opening: float = 0.15
     when: float = 0.3
     self_reference: float = 0.35
-    question: float = -0.05
+    question: float = -0.1
     outdated: float = -0.2
     importance: float = 0.1
     recency: float = 0.01
     half_life_days: float = 30.0
-    spread: float = 0.01
+    spread: float = 0.005
     reranker: Reranker | None = None
 
 

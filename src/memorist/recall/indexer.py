@@ -42,7 +42,7 @@ class Indexer(JobRunner):
 
     def before_step(self) -> None:
         """Queue all texts of the users that this embedder has not seen."""
-        if time.monotonic() - self._prepared_at <= PREPARE_SECONDS:
+        if self.stopped or time.monotonic() - self._prepared_at <= PREPARE_SECONDS:
             return
         while scopes := self._store.unprepared(self._embedder.name):
             for scope in scopes:

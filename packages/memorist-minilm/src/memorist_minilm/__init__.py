@@ -1,4 +1,4 @@
-"""The weights of all-MiniLM-L6-v2 in 8 bits, for Memorist."""
+"""The weights of Memorist's embedder: all-MiniLM-L6-v2, trained for memory, in 8 bits."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ def main() -> None:
     if options.prepare_only:
         return
     from memorist_training.fit import Recipe, fit, read_prepared
+    from memorist_training.heads import TASKS, accuracy, fit_head
     from memorist_training.measure import retrieval
     from memorist_training.model import AdaptedMiniLM
 
@@ -30,7 +31,7 @@ def main() -> None:
     given = dict(one.split("=") for one in options.recipe)
     kinds = {it.name: type(it.default) for it in fields(Recipe)}
     recipe = replace(Recipe(), **{name: kinds[name](value) for name, value in given.items()})
-    figures = {}
+    figures: dict[str, object] = {}
     for seed in options.seeds:
         model = fit(kept, pieces, base, replace(recipe, seed=seed))
         figures[f"seed {seed}"] = {
@@ -41,6 +42,9 @@ def main() -> None:
         if seed == options.seeds[0]:
             factors = {name: it.astype(np.float16) for name, it in model.merged_adapter().items()}
             np.savez_compressed(options.out, **factors)
+            for name, make in TASKS.items():
+                head = fit_head(make(model, kept, pieces), hidden=64)
+                figures[name] = accuracy(head, make(model, held_out, pieces))
     untrained = AdaptedMiniLM(base, rank=1, strength=0.0)
     figures["base"] = {
         "messages": retrieval(untrained, held_out, pieces),

@@ -38,8 +38,8 @@ class Recipe:
     rank: int = 16
     strength: float = 2.0
     epochs: int = 2
-    rate: float = 1e-3
-    people: int = 16
+    rate: float = 1.5e-3
+    people: int = 32
     messages: int = 8
     sharpness: float = 30.0
     statement: float = 0.5

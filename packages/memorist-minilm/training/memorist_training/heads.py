@@ -58,7 +58,7 @@ def relation(model: AdaptedMiniLM, examples: Sequence[Example], pieces: Pieces) 
 TASKS = {"lasting": lasting, "category": category, "relation": relation}
 
 
-def fit_head(task: Task, *, hidden: int = 0, decay: float = 1e-2, seed: int = 1) -> nn.Module:
+def fit_head(task: Task, *, hidden: int = 0, decay: float = 0.3, seed: int = 1) -> nn.Module:
     """A linear head, or one with a hidden layer."""
     torch.manual_seed(seed)
     width, classes = task.inputs.shape[1], int(task.labels.max()) + 1
