@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 MINILM := packages/memorist-minilm
 ADAPTERS := packages/memorist-adapters
-WEIGHTS := $(MINILM)/dist/memorist_minilm-0.1.0-py3-none-any.whl
+WEIGHTS := $(MINILM)/dist/memorist_minilm-0.2.0-py3-none-any.whl
 # One more than there are cores: tests of crashes and servers wait a good deal.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 5))')
 COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 \

@@ -24,7 +24,8 @@ _MOST_NAMES = 8  # that are looked for in one question
 _YOU_DID = Pattern(
     r"\byou(?:['’]ve)?(?: \w+)? (?:\w+ed|told|said|gave|wrote|made|sent|found|chose|came)\b"
     r"|\b(?:our|the) (?:previous|last|earlier|past) (?:conversation|chat|discussion|session)s?\b"
-    r"|\b(?:did you|remind me|according to you|your (?:advice|\w+(?:tion|sal)s?))\b",
+    r"|\b(?:remind me|according to you|(?:wh\w+|how)(?: [\w'’-]+){0,4} did you)\b"
+    r"|\b(?:was|were|following) your (?:\w+ )?(?:advice|answers?|\w+(?:tion|sal)s?)\b",
     ignore_case=True,
 )
 

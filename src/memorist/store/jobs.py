@@ -302,9 +302,8 @@ class JobRunner(ProcessPart):
     def catch_up(self, timeout_s: float | None = None) -> int:
         """Wait until no job is left but dead ones, for at most so long; return how many are."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        self.before_step()
         self.wake()
-        while left := self._store.backlog(self.kinds):
+        while (left := self._store.backlog(self.kinds)) or self.idle_at == float("-inf"):
             if self.stopped or (deadline is not None and time.monotonic() >= deadline):
                 break
             time.sleep(0.05)
