@@ -85,7 +85,7 @@ class Measured:
 def main() -> None:
     """Measure, print, and leave tables and the plot in the folder of results."""
     options = parser().parse_args()
-    names = [options.only] if options.only else list(LOADERS)
+    names = [options.only] if options.only else list(TITLES)
     try:
         sets = [LOADERS[name](options.data) for name in names]
         embedder = make_embedder(options.embedder, options.cache)
@@ -107,7 +107,7 @@ def main() -> None:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m benchmarks.context", description=__doc__)
     made.add_argument("--data", type=Path, default=ROOT / "../shared/data", metavar="DIR")
-    made.add_argument("--only", choices=list(LOADERS))
+    made.add_argument("--only", choices=list(TITLES))
     made.add_argument("--questions", type=int, metavar="N", help="as many of each set, all kinds")
     made.add_argument("--store", metavar="URL", help="kept and reused; else a file thrown away")
     made.add_argument("--out", type=Path, default=Path("bench-results"), metavar="DIR")
