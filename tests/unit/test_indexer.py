@@ -20,6 +20,7 @@ from memorist.records.message import MAX_ATTEMPTS
 from memorist.records.scope import Scope
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.models import HungEmbedder, Vectors, WordEmbedder
+from tests.support.waiting import until
 
 ADA = Scope(user="ada", session="talk")
 USER = ADA.whole_user()
@@ -460,6 +461,28 @@ def test_a_store_that_fails_for_a_while_only_makes_the_indexer_pause(
     assert failed.is_set()
     assert "embedding pauses" in caplog.text
     assert embedder.seen == ["one"]
+
+
+def test_catching_up_after_a_change_of_embedder_waits_for_the_new_vectors(tmp_path: Path) -> None:
+    path = tmp_path / "changed.db"
+    with Memory(path, embedder=WordEmbedder("old"), extraction=None) as memory:
+        memory.remember(["one", "two"], user="ada")
+        assert memory.jobs.catch_up(30) == 0
+    with Memory(path, embedder=WordEmbedder("new"), extraction=None) as memory:
+        assert memory.jobs.catch_up(30) == 0
+        assert memory.store.unembedded(memory.scope(user="ada"), "new", limit=9) == {}
+
+
+def test_what_was_embedded_and_not_extracted_from_is_when_a_memory_wakes(tmp_path: Path) -> None:
+    path = tmp_path / "left.db"
+    with Memory(path, embedder=WordEmbedder(), extraction=None) as memory:
+        memory.remember("My name is Ada.", user="ada")
+        assert memory.jobs.catch_up(30) == 0
+        assert memory.store.backlog(("derive",)) == 1
+    with Memory(path, embedder=WordEmbedder()) as memory:
+        memory.wake()
+        until(lambda: memory.store.backlog(("derive",)) == 0)
+        assert memory.facts.list(user="ada")
 
 
 def test_the_jobs_of_one_embedder_are_not_taken_by_another(store: SqliteStore) -> None:

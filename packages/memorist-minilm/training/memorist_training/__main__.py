@@ -40,7 +40,7 @@ def main() -> None:
         }
         print(json.dumps({seed: figures[f"seed {seed}"]}), file=sys.stderr)
         if seed == options.seeds[0]:
-            factors = {name: it.astype(np.float16) for name, it in model.merged_adapter().items()}
+            factors = {name: it.astype(np.float16) for name, it in model.adapter_factors().items()}
             np.savez_compressed(options.out, **factors)
             for name, make in TASKS.items():
                 head = fit_head(make(model, kept, pieces), hidden=64)

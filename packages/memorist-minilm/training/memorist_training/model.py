@@ -41,7 +41,7 @@ class AdaptedMiniLM(nn.Module):
             self.adapter[_key(f"{name}.inward")] = nn.Parameter(start)
             self.adapter[_key(f"{name}.outward")] = nn.Parameter(torch.zeros(rank, outputs))
 
-    def merged_adapter(self) -> dict[str, np.ndarray]:
+    def adapter_factors(self) -> dict[str, np.ndarray]:
         """The adapter as two factors a matrix, whose product is added to the base."""
         factors = {}
         for name, _, _ in adapted():
