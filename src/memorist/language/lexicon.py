@@ -31,7 +31,9 @@ _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _WORD = re.compile(r"[^\W\d_]+")
 # Letters people leave the marks out of, and the marks their keyboards choose; one for one, so
 # that what is found in the plain text can be cut out of the text as it was written.
-_PLAIN = str.maketrans("’‘ʼ`\u00a0\u202fёЁáàâéèêíìóòôúùûñÁÉÍÓÚÑ", "''''  еЕaaaeeeiiooouuunAEIOUN")
+_PLAIN = str.maketrans(
+    "’‘ʼ`\u00a0\u202fёЁáàâéèêëíìîïóòôúùûñçÁÀÉÈÊÍÎÓÔÚÑÇ", "''''  еЕaaaeeeeiiiiooouuuncAAEEEIIOOUNC"
+)
 _NO_END = r",;:.!?…()\[\]{}<>\"«»„“”\n。，！？；：、（）“”「」《》—–\ufffc"
 # The edge of a word. A Latin word may stand between ideographs, which have no spaces.
 _EDGE = r"\W|[\u3400-\u9fff]"
@@ -166,9 +168,16 @@ def codes_of(text: str) -> list[str]:
     if _CYRILLIC.search(text):
         return ["ru"]
     words = _WORD.findall(plain(text).lower())
-    stops = {code: stop_words("ranking", "grammar", codes=(code,)) for code in ("en", "de", "es")}
-    counts = {code: sum(map(listed.__contains__, words)) for code, listed in stops.items()}
+    counts = {code: sum(map(listed.__contains__, words)) for code, listed in _common_words()}
     return [code for code, count in counts.items() if count == max(counts.values())]
+
+
+@cache
+def _common_words() -> list[tuple[str, frozenset[str]]]:
+    """The commonest words of the languages in Latin letters, without accents."""
+    codes = [code for code in LANGUAGES if code not in ("ru", "zh")]
+    listed = [stop_words("ranking", "grammar", codes=(code,)) for code in codes]
+    return [(code, frozenset(map(plain, words))) for code, words in zip(codes, listed, strict=True)]
 
 
 def category_of(text: str) -> str | None:

@@ -21,8 +21,8 @@ from memorist.language.patterns import Pattern, PatternMatch
 from memorist.records.values import UNSPACED, fold
 
 StopWordGroup = Literal["ranking", "grammar", "subject", "reporting", "weak"]
-LANGUAGES = ("en", "de", "es", "ru", "zh")  # with rules; the others have words alone
-ALL_LANGUAGES = (*LANGUAGES, "fr", "pt", "ja", "ko")
+LANGUAGES = ("en", "de", "es", "ru", "zh", "fr")  # with rules; the others have words alone
+ALL_LANGUAGES = (*LANGUAGES, "pt", "ja", "ko")
 LONGEST_STEMMED = 40
 MAX_STEMS = 65_536  # kept in memory
 MAX_SENTENCE_CHARS = 400
@@ -38,7 +38,7 @@ _PASTED = Pattern(
     r"\s*(?:>|\||#+\s|\$ |>>> |\d{4}-\d\d-\d\d[T ]\d\d:|\[\d|at \w+[.(]|File \"|Traceback"
     r"|(?:def|class|import|from|const|let|var|return|function|public|SELECT|INSERT|UPDATE)\s\S+"
     r"\s*(?:[=({:;*,]|import|FROM|SET)|//|/\*|</?\w+[ >]|(?:From|To|Subject|Sent|Date|Von|An"
-    r"|Betreff|De|Para|Asunto|От|Кому|Тема|发件人|收件人|主题)\s?[:：]\s)"
+    r"|Betreff|De|Para|Asunto|À|Objet|От|Кому|Тема|发件人|收件人|主题)\s?[:：]\s)"
 )
 _INTRODUCED = Pattern(r"(?P<span>[:：][ \t]*\n\s*)\S")
 _CODE_END = Pattern(r"[{};]\s*$|=>|\)\s*:\s*$|^\s{4,}\S+\s*=")
