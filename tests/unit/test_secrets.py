@@ -19,6 +19,8 @@ SECRETS = [
     ("password: hunter2", "password"),
     ("the wifi password is Tr0ub4dor", "password"),
     ("das Passwort lautet Blau42Wal", "password"),
+    ("la contraseña del wifi es Lagarto_88", "password"),
+    ("mon mdp de la box c'est Zx9!trombone-71", "password"),
     ("пароль: Щука1987", "password"),
     ("密码是 Panda2024", "password"),
     ("my card is 4111 1111 1111 1111", "credit card"),

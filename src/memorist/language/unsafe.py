@@ -42,14 +42,14 @@ _SHAPES: Mapping[str, str] = {
     "url credentials": r"\b[a-z][a-z0-9+]{1,12}://[^\s/:@]{1,60}:[^\s/:@]{1,100}@[\w.-]",
     "bearer token": r"\bBearer (?=[A-Za-z_.~+/-]{0,60}\d)[A-Za-z0-9_.~+/-]{20,500}",
 }
-_NAMES = "pass pwd pin kennwort contrase clave парол пин key secret token 密码 口令".split()
+_NAMES = "pass pwd mdp pin kennwort contrase clave парол пин key secret token 密码 口令".split()
 _PASSWORD = Pattern(
     r"(?:^|[^\w-])(?:passwor[dt]s?|passwd|pwd|passphrase|pass ?code|pin(?: ?code)?|passwort"
-    r"|kennwort|contraseña|clave|пароль|пароля|пин-?код|api[_ -]?key|secret(?:[_ -]?key)?"
-    r"|access[_ -]?token|auth[_ -]?token|client[_ -]?secret|密码|口令)"
-    r"(?:\s{1,2}(?:for|to|of|für|von|de|para|от|для|на)(?:\s{1,2}[^\s:=]{1,30}){1,4})?"
-    r"\s{0,3}(?P<link>[:=：]|is\b|ist\b|lautet\b|es\b|это|[—–-]\s|是|为|)\s{0,3}[\"'`]?"
-    r"(?P<value>[^\s\"'`,;。，]{3,100})",
+    r"|kennwort|contraseña|clave|mot de passe|mdp|пароль|пароля|пин-?код|api[_ -]?key"
+    r"|secret(?:[_ -]?key)?|access[_ -]?token|auth[_ -]?token|client[_ -]?secret|密码|口令)"
+    r"(?:\s{1,2}(?:for|to|of|für|von|del?|du|pour|para|от|для|на)(?:\s{1,2}[^\s:=]{1,30}){1,4})?"
+    r"\s{0,3}(?P<link>[:=：]|is\b|ist\b|lautet\b|es\b|(?:c['’])?est\b|это|[—–-]\s|是|为|)\s{0,3}"
+    r"[\"'`]?(?P<value>[^\s\"'`,;。，]{3,100})",
     ignore_case=True,
 )
 _NO_PASSWORD = re.compile(r"[<\[{(*.…$%xX•]|(?:your|the|os\.|process\.|get|None|null|env)\b", re.I)
