@@ -25,7 +25,8 @@ class NoDataError(Exception):
 class Question:
     """A question, whose memory it is asked of, and the turns and sessions that answer it.
 
-    `user_turns` are those of the turns that the user said.
+    `user_turns` are those of the turns that the user said, `newest_turns` those of the last session
+    among them, where the set has dates of its own.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Question:
     user_turns: frozenset[str]
     sessions: frozenset[str]
     asked_at: datetime
+    newest_turns: frozenset[str] = frozenset()
 
 
 class Dataset(Protocol):

@@ -58,11 +58,13 @@ class LongMemEval:
 
     def _question(self, asked: Mapping[str, Any]) -> Question:
         roles, newest = {}, _moment(asked["question_date"])
+        latest = ""
         for name, turns, started in self._named(asked["haystack"]):
             newest = max(newest, started + timedelta(seconds=len(turns)))
             for place, turn in enumerate(turns):
                 if turn.get("has_answer"):
                     roles[turn_id(name, place)] = turn["role"]
+                    latest = name if turn["role"] == "user" else latest
         return Question(
             id=asked["question_id"],
             user=asked["question_id"],
@@ -70,6 +72,7 @@ class LongMemEval:
             kind=asked["question_type"],
             turns=frozenset(roles),
             user_turns=frozenset(turn for turn, role in roles.items() if role == "user"),
+            newest_turns=frozenset(turn for turn in roles if turn.startswith(f"{latest}:")),
             sessions=frozenset(asked["answer_session_ids"]),
             asked_at=newest,  # some questions are dated before their last session
         )

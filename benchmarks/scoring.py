@@ -86,6 +86,15 @@ def score_official(question: Question, found: Sequence[Retrieved]) -> Scores | N
     }
 
 
+def score_updates(question: Question, found: Sequence[Retrieved]) -> Scores | None:
+    """Whether the newest evidence stands above all older evidence, where there are both."""
+    newer = question.user_turns & question.newest_turns
+    if question.kind != "knowledge-update" or not newer or newer == question.user_turns:
+        return None
+    first = next((one.id for one in found if one.id in question.user_turns), None)
+    return {"newer first": float(first in newer)}
+
+
 SCHEMES = {
     "locomo": (
         Scheme("LoCoMo", score_locomo, ("categories 1–4", lambda kind: not kind.startswith("5"))),
@@ -93,6 +102,7 @@ SCHEMES = {
     "longmemeval": (
         Scheme("LongMemEval full", score_full, ("all", lambda kind: True)),
         Scheme("LongMemEval official", score_official, ("all", lambda kind: True)),
+        Scheme("LongMemEval updates", score_updates, ("all", lambda kind: True)),
     ),
     "technical": (Scheme("technical", score_locomo, ("all", lambda kind: True)),),
 }

@@ -29,6 +29,7 @@ HEADLINES = (
     Headline("LongMemEval full", "all", "nDCG@10", 0.687, 0.85),
     Headline("LongMemEval full", "all", "s-any@5", 0.983, 0.990),
     Headline("LongMemEval full", "all", "s-all@5", 0.917, 0.960),
+    Headline("LongMemEval updates", "all", "newer first", None, 0.75),
     Headline("technical", "all", "R@10", None, None),
     Headline("technical", "all", "nDCG@10", None, None),
 )

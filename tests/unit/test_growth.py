@@ -88,6 +88,7 @@ ENTRIES: dict[str, Callable[[str], Any]] = {
     "speakers": lambda given: questions.speakers_asked_about(given, ["Ann Lee", given]),
     "first person": lambda given: questions.in_first_person(given, ["Ann Lee", given]),
     "role asked about": questions.role_asked_about,
+    "asks about past": questions.asks_about_past,
     "shortened": questions.shorten_middle,
     "junk": audit.junk_family,
     "summary": lambda given: extract_summary(

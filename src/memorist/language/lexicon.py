@@ -212,7 +212,7 @@ def _compiled(pattern: str) -> Pattern:
 @cache
 def _keywords() -> PatternSet:
     return PatternSet(
-        _keyword_pattern({code: data(code, "rules")["keywords"][category] for code in LANGUAGES})
+        keyword_pattern({code: data(code, "rules")["keywords"][category] for code in LANGUAGES})
         for category in CATEGORIES
     )
 
@@ -223,14 +223,14 @@ def _topics() -> tuple[list[str], PatternSet]:
     sources = {"shared": data("shared", "technologies")}
     sources |= {code: data(code, "rules") for code in LANGUAGES}
     topics = [
-        (tag, _keyword_pattern({code: words}))
+        (tag, keyword_pattern({code: words}))
         for code, source in sources.items()
         for tag, words in source["topics"].items()
     ]
     return [tag for tag, _ in topics], PatternSet(pattern for _, pattern in topics)
 
 
-def _keyword_pattern(keywords: Mapping[str, str]) -> Pattern:
+def keyword_pattern(keywords: Mapping[str, str]) -> Pattern:
     """A pattern of the keywords of many languages: whole words, except in Chinese."""
     patterns = {code: _words(words) for code, words in keywords.items()}
     spaced = [pattern for code, pattern in patterns.items() if code != "zh"]

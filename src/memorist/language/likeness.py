@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from memorist.language.lexicon import languages_of, plain
 from memorist.language.patterns import Pattern
-from memorist.language.text import stems, stop_words
+from memorist.language.text import clauses, stems, stop_words
 from memorist.records.values import UNSPACED, fold
 
 LOOK_AT_CHARS = 4_000
@@ -33,6 +34,8 @@ _THOUSANDS = re.compile(r"(?<=\d)[.,’' \u00a0\u202f](?=\d{3}(?!\d))")
 _LONG_NUMBER = re.compile(r"\d{2,}")  # "2" may have been said as "two"
 _INSIDE = re.compile(r"(?<![.!?:…]\s)(?<!^)\b[^\W\d_]{2,}")  # not what begins a sentence
 _ALPHABETS = "\u0530"  # Latin, Greek and Cyrillic come before; words are shorter in what follows
+SAME_MATTER = 0.5  # how like each other two clauses on the same matter are at least
+_MIN_WORDS = 2  # of a clause that is compared
 _OPPOSED = 0.5  # the highest score of texts that differ in a number, a negation or their names
 
 
@@ -48,6 +51,31 @@ def alike(one: str, two: str) -> float:
         or names_differ(names_in(one), names_in(two))
     )
     return min(dice(first, second), _OPPOSED if opposed else 1.0)
+
+
+class Clause(NamedTuple):
+    """The words and numbers of a clause."""
+
+    words: Set[str]
+    numbers: Set[str]
+
+    @classmethod
+    def about(cls, asked: Set[str], text: str) -> Clause | None:
+        """The clause of a text with most of the words asked for, unless it only asks itself."""
+        told = (clause for clause in clauses(text) if not clause.endswith(("?", "？")))
+        words = {clause: content_stems(clause) for clause in told}
+        best = max(words, key=lambda it: (len(words[it] & asked), -len(words[it])), default="")
+        if len(words.get(best, ())) < _MIN_WORDS:
+            return None
+        return cls(words[best], frozenset(NUMBER.findall(best)))
+
+    def is_on_matter_of(self, other: Clause) -> bool:
+        """Whether both speak of the same thing, whatever they say of it."""
+        return dice(self.words, other.words) >= SAME_MATTER
+
+    def gives_other_figure(self, other: Clause) -> bool:
+        """Whether both have a number, and not the same."""
+        return bool(self.numbers and other.numbers) and self.numbers != other.numbers
 
 
 def contains(text: str, other: str) -> float:
@@ -121,13 +149,13 @@ class Ground:
 def is_grounded(text: str, cited: Ground, around: Ground) -> bool:
     """Whether a text follows from the `cited` messages; names may come from those `around`."""
     dateless = _DATE.sub(" ", text)
-    words = _content_stems(dateless)
+    words = content_stems(dateless)
     names = " ".join(word for word in _INSIDE.findall(dateless) if word[0].isupper())
     return (
         bool(words)
         and all(link.strip(_EDGES) in cited.text for link in _LINK.findall(text.lower()))
         and _numbers(dateless) <= cited.numbers
-        and around.share(_content_stems(names)) >= ENOUGH_NAMES
+        and around.share(content_stems(names)) >= ENOUGH_NAMES
         and cited.share(words) >= ENOUGH_WORDS
     )
 
@@ -136,7 +164,7 @@ def _numbers(text: str) -> frozenset[str]:
     return frozenset(_LONG_NUMBER.findall(_THOUSANDS.sub("", text)))
 
 
-def _content_stems(text: str) -> set[str]:
+def content_stems(text: str) -> set[str]:
     """The stems of a text without stop words; of scripts without spaces, the pairs."""
     return {word for word in stems(text) if _has_content(word)} - _stop_terms()
 

@@ -1,13 +1,15 @@
-"""Questions: whom a question asks about, and how a long one is shortened."""
+"""Questions: whom and which time a question asks about, and how a long one is shortened."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from functools import cache
+from typing import Literal, TypeVar
 
+from memorist.language.lexicon import keyword_pattern, plain
 from memorist.language.patterns import Pattern, escape
-from memorist.language.text import ranking_stop_words
+from memorist.language.text import ALL_LANGUAGES, data, ranking_stop_words
 
 T = TypeVar("T")
 # In bytes, since letters of most scripts cost an embedder more than those of English.
@@ -33,6 +35,18 @@ _YOU_DID = Pattern(
 def role_asked_about(question: str) -> str:
     """The role whose messages answer the question: "assistant" if it asks what "you" did."""
     return "assistant" if _YOU_DID.search(question) else "user"
+
+
+def asks_about_past(question: str) -> bool:
+    """Whether a question asks for what was once so, rather than for what is so now."""
+    asked = plain(question)
+    return bool(_time_words("past").search(asked)) and not _time_words("present").search(asked)
+
+
+@cache
+def _time_words(time: Literal["past", "present"]) -> Pattern:
+    lists = {code: data(code, "words").get("questions", {}) for code in ALL_LANGUAGES}
+    return keyword_pattern({code: words[time] for code, words in lists.items() if words})
 
 
 def speakers_asked_about(question: str, speakers: Iterable[str]) -> frozenset[str]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import NamedTuple
 
+from memorist.language.likeness import Clause, content_stems
+from memorist.language.questions import asks_about_past
 from memorist.providers.embedder import Reranker
 from memorist.recall.channels import CHANNELS
-from memorist.records.query import Found, Passage
+from memorist.records.query import Found, Hit, Passage
 from memorist.records.values import to_micros
 
 DAY = 86_400_000_000  # microseconds
@@ -20,6 +22,8 @@ DEPTH = 90  # passages that each channel finds at most
 FULL = itemgetter(2)  # of a `Found`: faster than its attribute
 MERGE_ORDER = [it.name for it in sorted(CHANNELS, key=lambda channel: channel.merged)]
 FITTING = [channel.name for channel in CHANNELS if channel.fits]
+LOOKED_AT = 10  # hits, the best: among them the newer of two on the same matter leads
+APART = timedelta(hours=1)  # sooner, people mostly go on with what they said
 SOON = 7 * DAY  # after something happened, people still talk of it
 Column = dict[int, float]
 """What a signal adds to the score of each row that has it."""
@@ -291,3 +295,37 @@ def _spread(board: Board, order: Sequence[int], step: float) -> None:
             column[row] = -step * before
         seen[session] = before + 1
     board.add("spread", column)
+
+
+def newer_first(question: str, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits, with what a user said of a matter later above what they said of it before.
+
+    A question about the past turns this round. Hits beyond the first ten stay where they are.
+    """
+    asked, about_past = content_stems(question), asks_about_past(question)
+    told = {hit.id: Clause.about(asked, hit.text) for hit in hits[:LOOKED_AT] if _is_own(hit)}
+
+    def leads(hit: Hit, other: Hit) -> bool:
+        one, two, later = told.get(hit.id), told.get(other.id), hit.created_at - other.created_at
+        return (
+            one is not None
+            and two is not None
+            and hit.speaker == other.speaker
+            and (later < timedelta(0) if about_past else later > timedelta(0))
+            and (abs(later) > APART or one.gives_other_figure(two))
+            and one.is_on_matter_of(two)
+        )
+
+    order: list[Hit] = []
+    for hit in hits[:LOOKED_AT]:
+        place = next((at for at, other in enumerate(order) if leads(hit, other)), len(order))
+        if place < len(order):  # it bears on the question no less than what it overtakes
+            hit = replace(hit, score=max(hit.score, order[place].score))
+            hit.why.ranks["newer"] = place + 1
+        order.insert(place, hit)
+    return [*order, *hits[LOOKED_AT:]]
+
+
+def _is_own(hit: Hit) -> bool:
+    """Whether it is a user's statement, or was derived."""
+    return hit.role in ("user", None)

@@ -25,7 +25,16 @@ from memorist.providers.daemon_pool import DaemonPool, Task
 from memorist.providers.embedder import Embedder
 from memorist.recall import fusion
 from memorist.recall.channels import CHANNELS, Channel, ChannelInput, SynonymsOf, no_synonyms
-from memorist.recall.fusion import DEFAULT_RANKING, DEPTH, Period, QuestionFocus, Ranking, fuse
+from memorist.recall.fusion import (
+    DEFAULT_RANKING,
+    DEPTH,
+    LOOKED_AT,
+    Period,
+    QuestionFocus,
+    Ranking,
+    fuse,
+    newer_first,
+)
 from memorist.records.query import Found, Hit, Match, Passage, Query, Recall, Why
 from memorist.records.values import now
 from memorist.store.base import Store
@@ -135,7 +144,7 @@ class RecallRun:
         answer = self._await_answer(store_tasks)
         for task in model_tasks:
             task.drop()  # or it would keep its thread for nobody
-        hits = self._rerank(self._note_late(answer))
+        hits = newer_first(self._query.question, self._rerank(self._note_late(answer)))
         self._timings["total"] = self._clock.elapsed_ms()
         return self._report(tuple(hits[: self._query.limit]))
 
@@ -230,6 +239,7 @@ class RecallRun:
         passages = self._look_up(finds)
         if not passages:
             return [], finds.keys()
+        limit = max(limit, LOOKED_AT)
         chosen = self._fuse(finds, passages, limit)
         texts = self._read([record.passage.id for record in chosen])
         if len(texts) < len(chosen):  # some are blank or expired: others take their places

@@ -1,0 +1,84 @@
+"""Of two hits that speak of the same matter, the newer one comes first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memorist.language.questions import asks_about_past
+from memorist.recall.fusion import LOOKED_AT, newer_first
+from memorist.records.query import Hit, Why
+
+MAY = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def hit(text: str, day: float, *, role: str = "user", speaker: str | None = None) -> Hit:
+    return Hit(
+        kind="message",
+        id=f"{text}{day}",
+        text=text,
+        score=1.0,
+        created_at=MAY + timedelta(days=day),
+        role=role,
+        speaker=speaker,
+        why=Why(ranks={}, scores={}, parts={}, age=timedelta()),
+    )
+
+
+OLD = hit("By the way, my longest run so far is 12 km.", 0)
+NEW = hit("Can you plan a rest day? My longest run is 15 km now.", 20)
+OTHER = hit("I bought new running shoes last week, the blue ones.", 10)
+QUESTION = "How long is my longest run?"
+
+
+def test_the_newer_statement_of_a_matter_leads_and_says_why() -> None:
+    hits = newer_first(QUESTION, [replace(OLD, score=2.0), OTHER, NEW])
+    assert [hit.text for hit in hits] == [NEW.text, OLD.text, OTHER.text]
+    assert [hit.score for hit in hits] == [2.0, 2.0, 1.0]
+    assert "newer #1" in str(hits[0].why)
+
+
+def test_what_is_in_order_stays_so() -> None:
+    assert newer_first(QUESTION, [NEW, OTHER, OLD]) == [NEW, OTHER, OLD]
+    assert newer_first(QUESTION, []) == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What was my longest run before?",
+        "How long was my longest run originally?",
+        "Wie lang war mein längster Lauf früher?",
+        "我以前 longest run 是多少？",
+    ],
+)
+def test_a_question_about_the_past_turns_it_round(question: str) -> None:
+    assert newer_first(question, [NEW, OTHER, OLD]) == [OLD, NEW, OTHER]
+
+
+def test_a_question_that_asks_for_both_asks_for_now() -> None:
+    assert not asks_about_past("Do I run further now than I did before?")
+    assert not asks_about_past("How long is my longest run?")
+
+
+def test_only_a_users_own_statements_are_compared() -> None:
+    answer = hit("Your longest run is 15 km now.", 20, role="assistant")
+    question = hit("Is my longest run 15 km now?", 20)
+    other = hit("My longest run is 15 km now.", 20, speaker="Ben")
+    for later in (answer, question, other):
+        assert newer_first(QUESTION, [OLD, later]) == [OLD, later]
+
+
+def test_what_follows_at_once_counts_if_it_gives_another_figure() -> None:
+    corrected = hit("My longest run so far is 13 km.", 0.01)
+    repeated = hit("My longest run so far, along the river.", 0.01)
+    assert newer_first(QUESTION, [OLD, corrected]) == [corrected, OLD]
+    assert newer_first(QUESTION, [OLD, repeated]) == [OLD, repeated]
+
+
+def test_only_the_best_hits_change_places() -> None:
+    others = [hit(f"Note number {number} on something else entirely", 1) for number in range(30)]
+    hits = [OLD, *others[: LOOKED_AT - 1], NEW]
+    assert newer_first(QUESTION, hits) == hits
