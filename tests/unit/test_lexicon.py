@@ -57,7 +57,8 @@ def test_a_language_is_known_by_its_script_and_its_commonest_words(text: str, co
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_every_rule_that_claims_something_names_its_object(code: str) -> None:
     for rule in language(code).rules:
-        if rule.predicate and not rule.object and rule.predicate != "born on":
+        told = ("born on", "plans", "event", "has appointment")  # the date, or the whole clause
+        if rule.predicate and not rule.object and rule.predicate not in told:
             assert "(?P<object>" in rule.pattern.written, rule.pattern.written
 
 

@@ -2,8 +2,8 @@
 
 In these files a keyword ends in `*` where any ending will do, and holds `_` for a space. Patterns
 (see `patterns.py`) stand one on a line and match whole words; `{part}` in them is a part named in
-the file, and `<object>`, `<list>`, `<name>`, `<former>`, `<topic>`, `<thing>` and `<relation>` are
-what a claim is made of.
+the file, `{start}` the beginning of a clause, and `<object>`, `<list>`, `<name>`, `<names>`,
+`<former>`, `<topic>`, `<thing>` and `<relation>` are what a claim is made of.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Any
 
 from memorist.language.patterns import Pattern, PatternSet, escape
-from memorist.language.text import LANGUAGES, data, stop_words
+from memorist.language.text import ALL_LANGUAGES, LANGUAGES, data, stop_words
 
 CATEGORIES = ("error_patterns", "code_context", "solutions", "user_preferences")
 
@@ -26,8 +26,13 @@ _MOST_TAGS = 5
 _MOST_WORDS = 8  # in an object
 _MOST_IDEOGRAPHS = 20
 _OBJECT_EDGES = " \t\"'“”„«»「」《》*_`.,;:!?-–—~。，！？；：、"
-_CYRILLIC = re.compile(r"[а-яё]", re.IGNORECASE)
-_CHINESE = re.compile(r"[\u3400-\u9fff]")
+# Languages by their letters, in order: Japanese has ideographs too.
+_SCRIPTS = {
+    "ja": re.compile(r"[\u3041-\u30ff]"),
+    "ko": re.compile(r"[\uac00-\ud7af]"),
+    "zh": re.compile(r"[\u3400-\u9fff]"),
+    "ru": re.compile(r"[а-яё]", re.IGNORECASE),
+}
 _WORD = re.compile(r"[^\W\d_]+")
 # Letters people leave the marks out of, and the marks their keyboards choose; one for one, so
 # that what is found in the plain text can be cut out of the text as it was written.
@@ -44,9 +49,15 @@ _SLOT = re.compile(r"(?<!\?P)<([a-z]+)>")
 _DOT = rf"\b(?:St|Dr)\.|[.:][^\s{_NO_END}]"
 _PHRASE = rf"(?:(?:{_DOT}|[^\s{_NO_END}])(?:{_DOT}|[^{_NO_END}])*)"
 _LISTED = rf"(?:(?:{_DOT}|[^\s{_NO_END}])(?:{_DOT}|[^{_NO_END}]|[,、，])*)"
+_CAPITAL = "[A-ZÀ-ÖØ-ÞĀĆČĐĘĞİŁŃŚŞŠŻŽА-ЯЁ]"
+_PARTICLE = "(?:van|von|der|den|de|del|della|da|di|do|dos|du|la|le|el|al|bin|of|the|am|upon|zu)"
+_WITHIN = rf"(?:[\w.-]|'{_CAPITAL})*"
 _NAME = (
-    r"(?-i:[A-ZÄÖÜА-ЯЁ][\w'.-]*(?: (?:[a-z]{2,3} )?[A-ZÄÖÜА-ЯЁ][\w'-]+){0,2}|[\u3400-\u9fff]{1,8})"
+    rf"(?-i:{_CAPITAL}{_WITHIN}(?: (?:{_PARTICLE} ){{0,2}}{_CAPITAL}{_WITHIN}){{0,2}}"
+    r"|[\u3400-\u9fff]{1,8})"
 )
+# Where a clause begins: the subject may be left out there.
+_START = r"(?:^|[,;:.!?(—–\ufffc] ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +138,8 @@ def language(code: str) -> Language:
     parts = {name: plain(part) for name, part in {**shared, **written["parts"]}.items()}
     relations = _names(written["relations"])
     parts["relation"] = _any(sorted(relations, key=len, reverse=True))
+    parts["joins"] = written["joins"]
+    parts["start"] = _START + parts.get("start", "")
 
     def pattern(*entries: str, whole: bool = spaced) -> Pattern:
         filled = (_filled(line, parts) for lines in entries for line in lines_of(lines))
@@ -162,11 +175,15 @@ def languages_of(text: str) -> list[Language]:
 
 
 def codes_of(text: str) -> list[str]:
+    """The languages with rules that a text may be in."""
+    return [code for code in _codes(text) if code in LANGUAGES]
+
+
+def _codes(text: str) -> list[str]:
     """The languages a text may be in: by its script, then by its commonest words."""
-    if _CHINESE.search(text):
-        return ["zh"]
-    if _CYRILLIC.search(text):
-        return ["ru"]
+    script = next((code for code, letters in _SCRIPTS.items() if letters.search(text)), None)
+    if script:
+        return [script]
     words = _WORD.findall(plain(text).lower())
     counts = {code: sum(map(listed.__contains__, words)) for code, listed in _common_words()}
     return [code for code, count in counts.items() if count == max(counts.values())]
@@ -175,7 +192,7 @@ def codes_of(text: str) -> list[str]:
 @cache
 def _common_words() -> list[tuple[str, frozenset[str]]]:
     """The commonest words of the languages in Latin letters, without accents."""
-    codes = [code for code in LANGUAGES if code not in ("ru", "zh")]
+    codes = [code for code in ALL_LANGUAGES if code not in _SCRIPTS]
     listed = [stop_words("ranking", "grammar", codes=(code,)) for code in codes]
     return [(code, frozenset(map(plain, words))) for code, words in zip(codes, listed, strict=True)]
 
@@ -200,7 +217,7 @@ def whole_words(pattern: str) -> str:
     """The pattern between the edges of words, unless it begins or ends with a space or a mark."""
     first, last = pattern[0], pattern[-1]
     is_mark = not last.isalnum() and (last not in _STEPS or pattern[-2:-1] == "\\")
-    start = "" if first in " ,/¿" else f"(?:^|{_EDGE})"
+    start = "" if first in " ,/¿" or pattern.startswith("(?:^|") else f"(?:^|{_EDGE})"
     return f"{start}(?:{pattern}){'' if is_mark else f'(?:{_EDGE}|$)'}"
 
 
@@ -261,15 +278,20 @@ def _filled(pattern: str, parts: Mapping[str, str]) -> str:
 
 
 def _slot(name: str, parts: Mapping[str, str]) -> str:
-    shapes = {"list": _LISTED, "name": _NAME, "former": _PHRASE + "?"}
+    names = rf"{_NAME}(?:(?:\s*[,，、]\s*|\s*(?:{parts['joins']})\s*){{1,2}}{_NAME}){{0,4}}"
+    shapes = {"list": _LISTED, "name": _NAME, "names": names, "former": _PHRASE + "?"}
     shapes |= dict.fromkeys(("thing", "topic"), r"(?:[\w'-]+ ){0,2}?[\w'-]+?")
     shape = (shapes | {"relation": parts["relation"]}).get(name, _PHRASE)
-    return f"(?P<{'object' if name in ('list', 'name') else name}>{shape})"
+    return f"(?P<{'object' if name in ('list', 'name', 'names') else name}>{shape})"
 
 
 def _names(listed: Mapping[str, str]) -> dict[str, str]:
     """The canonical name of each word."""
-    return {plain(word).lower(): name for name, words in listed.items() for word in words.split()}
+    return {
+        plain(word).lower().replace("_", " "): name
+        for name, words in listed.items()
+        for word in words.split()
+    }
 
 
 def lines_of(text: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import cache
@@ -11,6 +12,7 @@ from memorist.language.dates import DateSpan, find_dates
 from memorist.language.lexicon import Language, Rule, category_of, languages_of, plain, tags_of
 from memorist.language.patterns import Pattern, PatternMatch
 from memorist.language.text import (
+    HIDDEN,
     LANGUAGES,
     data,
     hide_quotes,
@@ -45,13 +47,19 @@ _CATEGORIES = {
 }
 _FROM_ASSISTANTS = frozenset(("solution", "decision", "error"))
 _ASKED = Pattern(r"[?？]\W*$")
+_PICTURES = Pattern(r"[\x{2600}-\x{27bf}\x{fe0f}\x{1f000}-\x{1faff}]+")
+_STATEMENT_EDGES = " ,;:—–-，；：、(（"
+_REMARK_CHARS = 20  # of a clause that only comments on another
 _ENDS_AT_PLACES = frozenset(
     ("name", "called", "lives in", "works at", "works as", "studies at", "learns", "married to")
 )
 _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
 _OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
+_DATES = frozenset(("birthday", "plans", "event", "has appointment"))  # not since that date
+_TOLD = frozenset(("plans", "event", "has appointment"))  # their object is the statement itself
 _RELATED = {
     **dict.fromkeys(("wife", "husband", "spouse"), "married to"),
+    **dict.fromkeys(("partner", "girlfriend", "boyfriend", "fiancé"), "has partner"),
     **dict.fromkeys(("son", "daughter", "child"), "has child"),
     **dict.fromkeys(("dog", "cat", "pet"), "has pet"),
 }
@@ -71,6 +79,7 @@ class Statement(NamedTuple):
     """A sentence that states something, its speaker and its time."""
 
     text: str
+    clauses: Clauses
     speaker: str
     said_at: datetime
     ahead: bool = False  # it is about the future
@@ -78,7 +87,14 @@ class Statement(NamedTuple):
     def dates(self, group: str) -> list[DateSpan]:
         """The dates it names; its group of rules says whether they are past or future."""
         lean = 1 if self.ahead and group != "event" else _LEANS.get(group, 0)
-        return find_dates(self.text, self.said_at, lean)
+        return find_dates(self.clauses.text, self.said_at, lean)
+
+    def told(self, matches: list[RuleMatch]) -> str:
+        """The clauses from the first to the last that a rule matches."""
+        spans = [match.parts.span() for match in matches]
+        start, end = min(span[0] for span in spans), max(span[1] for span in spans)
+        first, last = self.clauses.around(min(start + 1, end), end)
+        return self.text[first:last].strip(_STATEMENT_EDGES)
 
     def part(self, match: RuleMatch, name: str) -> str:
         """A part of a match, as it was written."""
@@ -98,17 +114,15 @@ def extract(
     if len(text) > MAX_MESSAGE_CHARS or find_secrets(text):
         return []
     kept = _worth_keeping(normalize("NFC", text), message.role == "user", check_time)
-    made = (_candidate(sentence, matches, message, source) for sentence, matches in kept)
     trusted = is_trusted(source)
-    safe = (one for one in made if one and not injections(one.text, trusted=trusted))
-    return list({one.text: one for one in safe}.values())
+    safe = (sentence for sentence in kept if not injections(sentence.text, trusted=trusted))
+    made = (_candidate(sentence, message, source) for sentence in safe)
+    return list({one.text: one for one in made if one}.values())
 
 
-def _worth_keeping(
-    text: str, of_user: bool, check_time: Callable[[], None]
-) -> Iterator[tuple[str, list[RuleMatch]]]:
+def _worth_keeping(text: str, of_user: bool, check_time: Callable[[], None]) -> Iterator[Sentence]:
     """Each sentence that a rule matches, until the message begins to tell a story."""
-    written = without_pasted(text)
+    written = _PICTURES.sub("\n", without_pasted(text))
     languages = languages_of(written)
     if any(one.cues["material"].search(plain(text)) for one in languages):
         return
@@ -121,72 +135,112 @@ def _worth_keeping(
         for language in own:
             if language.cues["frames"].search(plain(sentence)):
                 return
-            head, matches = _matches(sentence, language, of_user)
-            if matches:
-                yield head, matches
+            found = _read(sentence, language, of_user)
+            if found.matches:
+                yield found
                 break
 
 
-def _matches(sentence: str, language: Language, of_user: bool) -> tuple[str, list[RuleMatch]]:
-    """The part of a sentence that states something, and the rules that match it."""
+def _read(sentence: str, language: Language, of_user: bool) -> Sentence:
+    """A sentence with the rules that match what it states."""
     seen = hide_quotes(plain(sentence), language.cues["own"])
-    if language.cues["others"].search(seen):
-        return "", []
-    standing = _search(seen, language, lambda rule: rule.standing) if of_user else []
-    if standing and not _ASKED.search(seen):
-        return sentence, standing
-    head = _statement(seen, language)
-    unsure = ("hedges", "passing") if of_user else ("hedges", "passing", "generic")
-    if not head or any(language.cues[cue].search(head) for cue in unsure):
-        return "", []
-    if not of_user and not language.cues["involved"].search(head):
-        return "", []  # general knowledge, not what happened here
+    starts = [0, *(pause.end() for pause in language.cues["pauses"].finditer(seen))]
+    clauses = Clauses(seen, [start for start in starts if start < len(seen)])
+    clauses.blank(language.cues["others"], rest=True)
+    standing = _search(clauses.text, language, lambda rule: rule.standing) if of_user else []
+    clauses.blank_questions(language.cues["asks"])
+    clauses.blank(language.cues["hedges"], rest=not of_user)
+    clauses.blank(language.cues["passing"])
     groups = KINDS.keys() if of_user else _FROM_ASSISTANTS
-    matches = _search(head, language, lambda rule: rule.group in groups and not rule.standing)
-    return sentence[: len(head)].rstrip(" ,;:—–-，"), matches
+    if not of_user:  # general knowledge is not what happened here
+        clauses.blank(language.cues["generic"], rest=True)
+        groups = groups if language.cues["involved"].search(clauses.text) else ()
+    matches = _search(
+        clauses.text, language, lambda rule: rule.group in groups and not rule.standing
+    )
+    return Sentence(sentence, clauses, [*standing, *matches])
+
+
+class Clauses:
+    """The clauses of a sentence; those that state nothing are blanked, letter for letter."""
+
+    def __init__(self, text: str, starts: list[int]) -> None:
+        self.text, self._starts = text, starts
+
+    def around(self, start: int, end: int) -> tuple[int, int]:
+        """From the start of the clause of one place to the end of that of another."""
+        last = bisect_right(self._starts, end - 1)
+        stop = self._starts[last] if last < len(self._starts) else len(self.text)
+        return self._starts[max(bisect_right(self._starts, start) - 1, 0)], stop
+
+    def blank(self, cue: Pattern, *, rest: bool = False) -> None:
+        """Blank each clause with a cue and, if that begins it or with `rest`, all that follow."""
+        for found in cue.finditer(self.text):
+            first = min(found.start() + 1, len(self.text) - 1)  # after the edge of its first word
+            start, end = self.around(first, first + 1)
+            begins = not self.text[start : found.start()].strip()
+            if end - start < _REMARK_CHARS and start:  # "…, just kidding" is about what precedes
+                start = self.around(start - 1, start)[0]
+            self._hide(start, len(self.text) if rest or begins else end)
+
+    def blank_questions(self, asks: Pattern) -> None:
+        """Blank the clauses that ask for something; a question does so to its end."""
+        asked = bool(_ASKED.search(self.text))
+        asking = [start for start in self._starts if asks.match(self.text[start:])]
+        if asked:
+            self._hide((asking or self._starts[-1:])[0], len(self.text))
+        for start in asking:
+            self._hide(*self.around(start, start + 1))
+
+    def _hide(self, start: int, end: int) -> None:
+        self.text = self.text[:start] + HIDDEN * (end - start) + self.text[end:]
+
+
+class Sentence(NamedTuple):
+    """A sentence as it was written, its clauses, and the rules that match them."""
+
+    text: str
+    clauses: Clauses
+    matches: list[RuleMatch]
 
 
 def _search(text: str, language: Language, wanted: Callable[[Rule], bool]) -> list[RuleMatch]:
-    searched = ((language.rules[number], parts) for number, parts in language.rule_set.search(text))
-    return [RuleMatch(rule, parts, language) for rule, parts in searched if wanted(rule)]
+    rules = (language.rules[number] for number in language.rule_set.numbers(text))
+    return [
+        RuleMatch(rule, parts, language)
+        for rule in rules
+        if wanted(rule)
+        for parts in rule.pattern.finditer(text)
+    ]
 
 
-def _statement(text: str, language: Language) -> str:
-    """The text up to where it begins to ask: "I'm vegan, what can I eat?" states "I'm vegan"."""
-    asks = language.cues["asks"]
-    cuts = [(0, 0), *(pause.span() for pause in language.cues["pauses"].finditer(text))]
-    cuts = [(end, start) for end, start in cuts if start < len(text)]
-    asking = (end for end, start in cuts if asks.match(text[start:]))
-    return text[: next(asking, cuts[-1][0] if _ASKED.search(text) else len(text))].rstrip()
-
-
-def _candidate(
-    sentence: str, matches: list[RuleMatch], message: Message, source: str
-) -> Candidate | None:
+def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate | None:
     """The candidate of a sentence; None if none of its matches says something."""
-    cues = matches[0].language.cues
-    ahead = bool(cues["future"].search(plain(sentence)))
-    statement = Statement(sentence, message.name or message.role, message.created_at, ahead)
-    meaningful = [match for match in matches if _says_something(match, statement)]
+    cues = sentence.matches[0].language.cues
+    ahead = bool(cues["future"].search(sentence.clauses.text))
+    speaker = message.name or message.role
+    statement = Statement(sentence.text, sentence.clauses, speaker, message.created_at, ahead)
+    meaningful = [match for match in sentence.matches if _says_something(match, statement)]
     if not meaningful:
         return None
     group = min((match.rule.group for match in meaningful), key=list(KINDS).index)
     spans = statement.dates(group)
     over = _end_of_day(spans, statement.said_at) if group == "plan" else None
-    category = category_of(sentence) or _CATEGORIES.get(group, "knowledge")
+    text = statement.told(meaningful)
+    category = category_of(text) or _CATEGORIES.get(group, "knowledge")
     claims = dict.fromkeys(claim for match in meaningful for claim in claims_of(match, statement))
     recurs = any(claim.predicate == "birthday" for claim in claims)
     return Candidate(
-        text=sentence if recurs else _dated(sentence, spans),
+        text=text if recurs else _dated(text, spans),
         sources=(message.message_id,),
         said_at=message.created_at,
         kind="working" if over else KINDS[group],
         category=category,
-        tags=tags_of(sentence),
+        tags=tags_of(text),
         source=source,
         claims=tuple(claims),
-        corrects=bool(cues["corrections"].search(plain(sentence))),
-        instead=instead_of(sentence),
+        corrects=bool(cues["corrections"].search(plain(sentence.text))),
+        instead=instead_of(sentence.text),
         expires_at=over,
     )
 
@@ -247,13 +301,14 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     if rule.predicate is None:
         return []
     subject, predicate = _topic(match, statement)
+    near = min(spans, key=lambda span: _distance(span.place, match.parts.span()), default=None)
 
     def claim(thing: str, predicate: str = predicate, ends: bool = rule.ends) -> Claim:
         return Claim(
             subject=subject,
             predicate=predicate,
             object=thing,
-            valid_from=spans[0].start if spans and predicate != "birthday" else statement.said_at,
+            valid_from=near.start if near and predicate not in _DATES else statement.said_at,
             single=is_single_valued(predicate),
             ends=ends,
         )
@@ -266,6 +321,10 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
         left = match.language.objects_of(statement.part(match, "former"), place=True)
         claims += [claim(thing, ends=True) for thing in left]
     return claims
+
+
+def _distance(one: tuple[int, int], other: tuple[int, int]) -> int:
+    return max(one[0] - other[1], other[0] - one[1], 0)
 
 
 def _topic(match: RuleMatch, statement: Statement) -> tuple[str, str]:
@@ -291,6 +350,8 @@ def _objects(
         return [match.rule.object]
     if predicate == "born on":
         return [spans[0].text] if spans else []
+    if predicate in _TOLD and "object" not in match.parts.groupdict():
+        return [statement.told([match])]
     if not match.parts.groupdict().get("object"):
         return []
     start = match.parts.start("object")
