@@ -151,10 +151,10 @@ def _read(sentence: str, language: Language, of_user: bool) -> Sentence:
     clauses.blank_questions(language.cues["asks"])
     clauses.blank(language.cues["hedges"], rest=not of_user)
     clauses.blank(language.cues["passing"])
-    groups = KINDS.keys() if of_user else _FROM_ASSISTANTS
+    groups = frozenset(KINDS) if of_user else _FROM_ASSISTANTS
     if not of_user:  # general knowledge is not what happened here
         clauses.blank(language.cues["generic"], rest=True)
-        groups = groups if language.cues["involved"].search(clauses.text) else ()
+        groups = groups if language.cues["involved"].search(clauses.text) else frozenset()
     matches = _search(
         clauses.text, language, lambda rule: rule.group in groups and not rule.standing
     )
