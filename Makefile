@@ -14,7 +14,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-emit-index-url --no-header pyproject.toml \
 	--find-links $(MINILM)/dist --no-emit-package memorist-minilm
 
-.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-scale bench-server bench-hostile prove dist prove-dist lock clean
+.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-ingest bench-scale bench-server bench-hostile prove dist prove-dist lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/core-ready  ## The server on its embedded default, e.g. ARGS="--port 8000"
@@ -51,6 +51,9 @@ bench-context: $(VENV)/dev-ready  ## Evidence inside the window, what compressio
 	$(BIN)/python -m benchmarks.context $(ARGS)
 	$(BIN)/python -m benchmarks.compression
 	$(BIN)/python -m benchmarks.windows
+
+bench-ingest: $(VENV)/dev-ready  ## Messages a second from remember to all views, e.g. ARGS="--messages 2000"
+	$(BIN)/python -m benchmarks.ingest $(ARGS)
 
 bench-scale: $(VENV)/dev-ready  ## Recall as memories grow, e.g. ARGS=--million
 	$(BIN)/python -m benchmarks.scale $(ARGS)

@@ -119,7 +119,8 @@ class Runtime:
 
     def wake(self) -> None:
         """Start the background work that new messages need, and scrubs that others left."""
-        self.scrubber.start()  # another process may forget, and end before it scrubs
+        with self._gate:  # storing is a request, too
+            self.scrubber.start()  # another process may forget, and end before it scrubs
         first = self.indexer or self.worker  # the indexer wakes the worker when it is done
         if first is not None:
             first.wake()
@@ -168,7 +169,7 @@ class Runtime:
         if self.embedder is None:
             return None
         then = self.worker.wake if self.worker is not None else lambda: None
-        return Indexer(self.store, self.embedder, then)
+        return Indexer(self.store, self.embedder, then, self._gate)
 
 
 def open_store(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import threading
@@ -14,10 +15,12 @@ from typing import Any
 import pytest
 
 from memorist import Memory, Message, ProviderError
+from memorist.recall import indexer as indexer_module
 from memorist.recall.indexer import PASSAGES, Indexer
 from memorist.records.memories import Add, Expire, Fact, MemoryItem
 from memorist.records.message import MAX_ATTEMPTS
 from memorist.records.scope import Scope
+from memorist.store.jobs import ForegroundGate
 from memorist.store.sqlite.store import SqliteStore
 from tests.support.models import HungEmbedder, Vectors, WordEmbedder
 from tests.support.waiting import until
@@ -102,6 +105,60 @@ def test_all_that_is_stored_is_found_by_its_meaning(store: SqliteStore) -> None:
         assert hit.why.ranks["meaning"] == 1
         assert len(embedder.seen) == len(set(embedder.seen)) == 100
         assert embedder.batches < 100
+
+
+class LocalEmbedder(WordEmbedder):
+    """A model on this machine, which can be loaded ahead; it notes the threads that use it."""
+
+    def __init__(self, refused: str | None = None) -> None:
+        super().__init__("local", refused=refused)
+        self.meeting = threading.Barrier(2)
+        self.met = False
+
+    def load(self) -> None:
+        pass
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        if not self.met and texts != ["."]:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                self.meeting.wait(timeout=10)  # until another thread is here, too
+                self.met = True
+        return super().embed(texts)
+
+
+def test_a_local_model_embeds_texts_one_by_one_side_by_side(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer_module, "LANES", 2)
+    embedder, texts = LocalEmbedder(), [f"The bus {number} is late." for number in range(10)]
+    begin(store, embedder)
+    say(store, *texts)
+    run(store, embedder)
+    assert embedder.met
+    assert sorted(embedder.seen) == sorted(texts)
+    assert embedder.batches == len(texts)
+    assert left(store, embedder) == 0
+    assert meant(store, embedder, "The bus 7 is late.") == ["The bus 7 is late."]
+
+
+def test_a_text_that_one_lane_refuses_leaves_the_others_their_vectors(
+    store: SqliteStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer_module, "LANES", 2)
+    embedder = LocalEmbedder(refused="cursed")
+    begin(store, embedder)
+    say(store, *(f"The bus {number} is late." for number in range(5)), "A cursed text.")
+    run(store, embedder)
+    assert left(store, embedder) == 1
+    assert store.backlog(("embed",)) == 1
+
+
+def test_while_requests_are_answered_one_lane_works_and_stands_back() -> None:
+    gate = ForegroundGate()
+    assert gate.is_quiet()
+    with gate:
+        assert not gate.is_quiet()
+    assert not gate.is_quiet(), "one was answered just now"
 
 
 def test_memories_facts_and_notes_get_vectors_too(store: SqliteStore) -> None:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from memorist.errors import DimensionError, LeaseLostError, MemoristError, ProviderError
+from memorist.providers.daemon_pool import DaemonPool, Task
 from memorist.providers.embedder import Embedder
 from memorist.records.message import Job
 from memorist.store.base import Store
-from memorist.store.jobs import JobRunner, embedding_kinds
+from memorist.store.jobs import ForegroundGate, JobRunner, embedding_kinds
 
 if TYPE_CHECKING:
     from memorist.providers.embedder import Vectors
 
 PASSAGES = 64  # embedded at once
 SLICE_CHARS = 4_000  # embedded in one call: a call cannot be interrupted
+LANES = min(os.cpu_count() or 1, 2)  # texts that a model on this machine embeds side by side
 MOST_ALONE = 10_000  # texts of a job that failed, embedded one by one
 FUTILE = 3  # refused in a row before any was taken
 PREPARE_SECONDS = 60.0  # between two looks for users that this embedder has not seen
@@ -31,12 +35,20 @@ class Indexer(JobRunner):
     """Does the embedding jobs of the queue. Several may share one store."""
 
     name = "embedding"
+    batch_size = 64
 
     def __init__(
-        self, store: Store, embedder: Embedder, then: Callable[[], None] = lambda: None
+        self,
+        store: Store,
+        embedder: Embedder,
+        then: Callable[[], None] = lambda: None,
+        gate: ForegroundGate | None = None,
     ) -> None:
         super().__init__(store, embedding_kinds(embedder.name))
         self._embedder = embedder
+        self._lanes = LANES if hasattr(embedder, "load") else 1
+        self._pool = DaemonPool(LANES)
+        self._gate = gate or ForegroundGate()
         self._then = then
         self._prepared_at = float("-inf")
 
@@ -117,13 +129,39 @@ class Indexer(JobRunner):
 
     def _put(self, job: Job, texts: dict[int, str], done: Sequence[Job] = ()) -> None:
         """Store the vectors of texts and finish jobs; when stopped, store those made so far."""
-        vectors = dict[int, Any]()
-        for some in _slices(texts):
-            if vectors and self.stopped:
-                done = ()
-                break
-            vectors |= zip(some, self._ask([texts[id_] for id_ in some]), strict=True)
+        vectors = self._vectors(texts)
+        done = done if len(vectors) == len(texts) else ()
         self._store.put_vectors(job.scope, self._embedder.name, vectors, done=done)
+
+    def _vectors(self, texts: Mapping[int, str]) -> dict[int, Any]:
+        """The vectors of texts, or the first ones when stopped.
+
+        A model on this machine takes one text at a time, so that requests need not wait for
+        several; while there are none, it has a thread on each lane.
+        """
+        slices = deque(_slices(texts, SLICE_CHARS if self._lanes == 1 else 0))
+        vectors = dict[int, Any]()
+
+        def embed(may_go_on: Callable[[], bool]) -> None:
+            with contextlib.suppress(IndexError):  # no slice is left
+                while not (vectors and self.stopped) and may_go_on():
+                    self._gate.wait()
+                    some = slices.popleft()
+                    vectors.update(zip(some, self._ask([texts[id_] for id_ in some]), strict=True))
+
+        lanes = min(self._lanes, len(slices))
+        beside = [Task(partial(embed, self._gate.is_quiet)) for _ in range(1, lanes)]
+        for task in beside:
+            self._pool.start(task)
+        try:
+            embed(lambda: True)
+        finally:
+            slices.clear()
+            for task in beside:
+                task.wait(None)
+        for task in beside:
+            task.result()
+        return vectors
 
     def _ask(self, texts: list[str]) -> Vectors:
         """The embedder's vectors; whatever it raises becomes a `ProviderError`."""
@@ -143,12 +181,12 @@ class Indexer(JobRunner):
         return vectors
 
 
-def _slices(texts: Mapping[int, str]) -> Iterator[list[int]]:
+def _slices(texts: Mapping[int, str], most_chars: int) -> Iterator[list[int]]:
     """The ids of texts, a few at a time."""
     some: list[int] = []
     chars = 0
     for id_, text in texts.items():
-        if some and chars + len(text) > SLICE_CHARS:
+        if some and chars + len(text) > most_chars:
             yield some
             some, chars = [], 0
         some.append(id_)

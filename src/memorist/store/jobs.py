@@ -34,6 +34,7 @@ HOUR = 3_600 * SECOND
 KINDS = ("embed", "vectors", "derive", "summarize")
 FOLLOWING = {"embed": "derive"}  # a message is embedded, then memories are extracted from it
 GATE_SECONDS = 0.1  # for which background work waits for a request
+QUIET_SECONDS = 0.5  # after a request, before background work takes more than one processor
 GATHER_SECONDS = 0.05  # what is stored together is worked on together, and writers go first
 LONGEST_RENEWAL = 3_600.0  # seconds: a runner that hangs must not keep its jobs for ever
 LONGEST_LEASE = 900.0  # seconds: a job that is due later than that was dated by a wrong clock
@@ -406,6 +407,7 @@ class ForegroundGate(ProcessPart):
     def __init__(self) -> None:
         self._changed = fork_safe(threading.Condition(threading.Lock()))
         self._requests = 0
+        self._left_at = float("-inf")
         self.watch_process()
 
     def after_fork(self, *, in_child: bool) -> None:
@@ -419,6 +421,7 @@ class ForegroundGate(ProcessPart):
     def __exit__(self, *_: object) -> None:
         with self._changed:
             self._requests -= 1
+            self._left_at = time.monotonic()
             if not self._requests:
                 self._changed.notify_all()
 
@@ -426,3 +429,7 @@ class ForegroundGate(ProcessPart):
         """Wait until no request is being answered, but not for long."""
         with self._changed:
             self._changed.wait_for(lambda: not self._requests, GATE_SECONDS)
+
+    def is_quiet(self) -> bool:
+        """Whether no request is being answered, and none was lately."""
+        return not self._requests and time.monotonic() - self._left_at > QUIET_SECONDS
