@@ -1,7 +1,5 @@
 """What the client sends and reads: arguments as JSON, answers as records."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict

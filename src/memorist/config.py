@@ -1,12 +1,10 @@
 """Settings: the only reader of the environment."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from memorist.errors import ConfigError
 
@@ -45,7 +43,7 @@ class Settings:
     jwt_tenant_claim: str = "tenant"
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Settings:
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """Read MEMORIST_URL, _TENANT, _USER, _AGENT, _DURABILITY, _EMBEDDER, _MODEL and _JWT…"""
         given: dict[str, Any] = {
             name: environment[f"MEMORIST_{name.upper()}"]

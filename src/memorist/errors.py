@@ -30,8 +30,6 @@ Messages say what happened, with which value, and the cure. They never carry wha
 a user said: lengths, field names and types only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 

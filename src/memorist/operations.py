@@ -1,7 +1,5 @@
 """The operations of the HTTP API and the cursors of its lists, for the routes and the client."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -1,7 +1,5 @@
 """CircuitBreaker: calls to the memory that may fail or hang without stopping the agent."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -1,7 +1,5 @@
 """For LangChain: a durable chat history, a retriever, and a summariser for its middleware."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """MemoristStore: LangGraph's long-term store, kept in a memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """McpManager: an MCP session that is opened when it is first needed, and again after it broke."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import json
@@ -106,7 +104,7 @@ class McpManager:
                 raise _unavailable(what, f"failed ({type(cause).__name__})") from None
         return await self._ask(what, ask)
 
-    def _held(self) -> _HeldSession:
+    def _held(self) -> "_HeldSession":
         """The session of this event loop; those of closed loops are dropped."""
         loop = asyncio.get_running_loop()
         held = self._sessions.get(loop)

@@ -1,7 +1,5 @@
 """LangChain messages as ours and back, with their ids; results of tools as they are stored."""
 
-from __future__ import annotations
-
 import base64
 import logging
 from collections.abc import Callable, Iterator, Mapping

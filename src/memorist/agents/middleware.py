@@ -1,7 +1,5 @@
 """MemoristMiddleware: memory for any agent of LangChain's `create_agent`."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

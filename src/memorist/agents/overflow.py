@@ -4,8 +4,6 @@ Providers say so by the type of the error, by a code in its body, or only in its
 rates, quotas and the length of the answer are no overflow: a larger window would not help.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

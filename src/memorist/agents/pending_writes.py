@@ -1,7 +1,5 @@
 """PendingWrites: which messages of a conversation are in the log, and which wait to be written."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import OrderedDict

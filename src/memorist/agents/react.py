@@ -1,7 +1,5 @@
 """ReactAgent: an agent that reasons, uses tools, and remembers."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

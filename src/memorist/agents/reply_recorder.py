@@ -1,7 +1,5 @@
 """ReplyRecorder: stores a reply while it streams, so that a crash leaves its beginning."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """RequestBuilder: one request of an agent, filled with notes, memories and a summary."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The schema of a tool, which a model reads: made of a method's signature and docstring."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,11 +1,9 @@
 """Toolbox: the memory tools of an agent as plain methods, with the texts that a model reads."""
 
-from __future__ import annotations
-
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, Self, TypedDict
 
 from memorist.agents.tool_schema import ToolSchema, schema_of
 from memorist.context.window import Window
@@ -152,7 +150,7 @@ class Toolbox:
     window: Window = field(default_factory=lambda: Window(max_tokens=WINDOW))
     program: bool = False
 
-    def for_user(self, user_id: str | None) -> Toolbox:
+    def for_user(self, user_id: str | None) -> Self:
         """The toolbox of one user; one that has a user already refuses any other."""
         if self.user is None:
             if not user_id:

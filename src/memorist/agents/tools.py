@@ -1,7 +1,5 @@
 """The toolbox as LangChain tools: `create_agent(model, tools=memory_tools(toolbox))`."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """`memorist audit`: what in a memory is not worth keeping, or dangerous."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

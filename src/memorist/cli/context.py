@@ -1,7 +1,5 @@
 """`memorist context`: the exact messages that a model would get, and the receipt for them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """The `memorist` command."""
 
-from __future__ import annotations
-
 import logging
 import sys
 

@@ -1,7 +1,5 @@
 """`memorist mcp`: the memory as an MCP server, and its entry in the clients' settings files."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

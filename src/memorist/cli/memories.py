@@ -1,7 +1,5 @@
 """`memorist memories`, `facts`, `undo` and `maintain`: what was derived from messages."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """`memorist remember`, `recall`, `history` and `forget`: the log of messages."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any

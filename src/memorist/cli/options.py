@@ -1,7 +1,5 @@
 """What commands share: their common options, and opening the memory that these name."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator

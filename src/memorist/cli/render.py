@@ -1,7 +1,5 @@
 """How commands print: tables for people, JSON for programs, remarks on standard error."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """`memorist jobs`, `backup` and `doctor`: the state of the queue and of the database."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`memorist worker`: makes vectors, memories and summaries of what was stored, until stopped."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import signal

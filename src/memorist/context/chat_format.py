@@ -1,7 +1,5 @@
 """Messages as chat APIs take them: the chat-completions form, in blocks, and Anthropic's."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The tokens of what a model is sent: texts, messages, tools and images."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import struct

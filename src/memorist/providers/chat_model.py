@@ -1,7 +1,5 @@
 """The ChatModel contract, opening models by name, and a time limit for any call."""
 
-from __future__ import annotations
-
 import contextvars
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

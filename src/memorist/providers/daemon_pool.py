@@ -1,7 +1,5 @@
 """A pool of daemon threads for work that may hang: it costs a thread, never the caller."""
 
-from __future__ import annotations
-
 import contextlib
 import queue
 import threading

@@ -5,8 +5,6 @@ server and raises the error that the server raised. Neither follows redirects, w
 the key and the texts to another host, and no error repeats a key or a text.
 """
 
-from __future__ import annotations
-
 import base64
 import http.client
 import ipaddress

@@ -1,7 +1,5 @@
 """Images: read from a path or a URL when a model is to see them."""
 
-from __future__ import annotations
-
 import base64
 import os
 import re

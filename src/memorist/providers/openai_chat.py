@@ -1,7 +1,5 @@
 """Chat models behind an OpenAI-compatible endpoint: OpenAI, vLLM, Ollama, llama.cpp, …"""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Elsewhere it is estimated from cl100k_base. docs/context.md says how the margins
 and `benchmarks/tokens.py` repeats it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Notes, summaries and articles: texts that are kept whole."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Entries: JSON objects under a key in a namespace, and conditions to search them by."""
 
-from __future__ import annotations
-
 import hashlib
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence

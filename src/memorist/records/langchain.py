@@ -6,8 +6,6 @@ JSON text under `structured_data["langchain"]`: the fields in which LangChain's 
 the one that we would make. It is used as long as it matches the message.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

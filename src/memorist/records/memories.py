@@ -1,7 +1,5 @@
 """Memories and facts, the candidates for them, and the changes that can happen to them."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Messages, exactly as they were said, as given and as stored; sessions and jobs."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re
@@ -179,7 +177,7 @@ class Message:
         return "\n".join(parts)
 
     @classmethod
-    def from_response_dict(cls, response: Any, **overrides: Any) -> Message:
+    def from_response_dict(cls, response: Any, **overrides: Any) -> Self:
         """Make a message of a provider's reply: OpenAI, Anthropic, Gemini or LangChain."""
         return cls(**{**response_fields(response), **overrides})
 
@@ -226,7 +224,7 @@ class Message:
             parts.append({"type": "image_url", "image_url": {"url": url}})
         return parts
 
-    def changed(self, **changes: Any) -> Message:
+    def changed(self, **changes: Any) -> Self:
         """A copy with some fields replaced; unknown fields raise `MessageError`."""
         for name in changes:
             if name not in self.__dataclass_fields__ or name == "message_id":

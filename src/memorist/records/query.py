@@ -1,11 +1,9 @@
 """Questions and answers of recall."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 from memorist.errors import InvalidError
 from memorist.records.message import ROLES
@@ -57,7 +55,7 @@ class Filters:
         after: datetime | None = None,
         before: datetime | None = None,
         as_of: datetime | None = None,
-    ) -> Filters:
+    ) -> Self:
         """The filters that recall's keyword arguments ask for, checked."""
         given = {"after": after, "before": before, "as_of": as_of}
         moments = {name: moment for name, moment in given.items() if moment is not None}

@@ -1,7 +1,5 @@
 """Scope: the user, agent and session that a read or write is for; API keys that give access."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import dataclass, field
@@ -47,7 +45,7 @@ class Scope:
             "session_hash": None if self.session is None else session_hash(self.session),
         }
 
-    def within(self, *, agent: str | None = None, session: str | None = None) -> Scope:
+    def within(self, *, agent: str | None = None, session: str | None = None) -> "Scope":
         """The same user, narrowed further."""
         return Scope(
             user=self.user,
@@ -56,7 +54,7 @@ class Scope:
             session=self.session if session is None else session,
         )
 
-    def whole_user(self) -> Scope:
+    def whole_user(self) -> "Scope":
         """The same user, with agent and session left open."""
         return Scope(user=self.user, tenant=self.tenant)
 

@@ -9,8 +9,6 @@ of its own is kept in `structured_data`, as the provider sent it:
     text_details   what text blocks carry beyond their text: annotations, citations, refusals
 """
 
-from __future__ import annotations
-
 import base64
 import itertools
 import re

@@ -1,7 +1,5 @@
 """Notes, summaries and articles in a transaction: texts that are kept whole."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime

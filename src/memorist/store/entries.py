@@ -3,8 +3,6 @@
 They are read a few at a time, by their sizes: one alone may take megabytes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """API keys in a transaction; they are read before it is known who is asking."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from memorist.errors import ConflictError, NotFoundError

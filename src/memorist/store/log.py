@@ -1,7 +1,5 @@
 """The log in a transaction: sessions and their messages."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

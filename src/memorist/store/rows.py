@@ -1,7 +1,5 @@
 """Records as rows: a column for each field, so that a new field needs no list of its own here."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields

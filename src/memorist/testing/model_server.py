@@ -24,8 +24,6 @@ the request's body to an answer. An answer is
 With `limit`, a longer prompt is refused as its maker's server would, and no answer is used up.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import hashlib

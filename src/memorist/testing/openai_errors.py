@@ -1,7 +1,5 @@
 """Errors as OpenAI, vLLM and llama.cpp really send them: they agree in nothing but the status."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal

@@ -13,8 +13,6 @@ the messages that returns any of these.
 With `max_input_tokens`, a longer prompt is refused as a provider would, and no reply is used up.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import threading

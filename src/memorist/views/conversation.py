@@ -1,7 +1,5 @@
 """BaseMemory and ConversationMemory: a conversation that an agent reads as dicts for its model."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Self

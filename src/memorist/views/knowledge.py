@@ -1,7 +1,5 @@
 """KGMemory: a conversation as facts, which an agent reads as dicts; MemoryManager: either kind."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Notebook: the Markdown notes of a user and agent, with optimistic locking and all versions."""
 
-from __future__ import annotations
-
 import random
 import re
 import time

@@ -1,7 +1,5 @@
 """Compression: older turns become a summary in eight parts, by a model or from their own words."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Extractive summaries: the statements that say most, in their own words, in eight parts."""
 
-from __future__ import annotations
-
 import heapq
 import re
 from collections import Counter

@@ -1,11 +1,9 @@
 """The text of a summary: eight parts in Markdown, which can be read back."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from memorist.language.patterns import Pattern
 
@@ -42,7 +40,7 @@ class SummaryLine(NamedTuple):
     day: str = ""
     who: str = ""
 
-    def plus(self, text: str) -> SummaryLine:
+    def plus(self, text: str) -> Self:
         """The line with another statement, or another artefact."""
         is_list = self.part is Topic.ARTEFACTS
         return self._replace(text=f"{self.text}, {text}" if is_list else _joined(self.text, text))

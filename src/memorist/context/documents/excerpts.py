@@ -1,7 +1,5 @@
 """Excerpts: the parts of retrieved articles that fit into a number of tokens."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

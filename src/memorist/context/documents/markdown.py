@@ -1,7 +1,5 @@
 """Markdown texts: their sections by CommonMark's rules, and the chunks they are cut into."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -125,7 +123,7 @@ def _headers(text: str) -> Iterator[Section]:
 
 
 @cache
-def _parser() -> MarkdownIt:
+def _parser() -> "MarkdownIt":
     """A parser of blocks only, with its rules set up: that is not safe in two threads at once."""
     from markdown_it import MarkdownIt
 

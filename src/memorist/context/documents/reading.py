@@ -1,7 +1,5 @@
 """Reading files: text, HTML and PDF become documents with a title and a text."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """The ASGI app: every route, behind the middleware that limits and authenticates requests."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import threading

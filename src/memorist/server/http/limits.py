@@ -4,8 +4,6 @@ A request keeps its slot until its response is complete and every thread that wo
 done, so that a client that disconnects early cannot start more work than one that waits.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import re

@@ -4,8 +4,6 @@ Media by URL or path are refused. The model's server fetches what a content part
 in a message would be requested from inside somebody's network (SSRF).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

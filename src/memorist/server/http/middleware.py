@@ -5,8 +5,6 @@ rebinding), TrustedOrigins 403 to an Origin that is neither the page's own, nor 
 configured (CSRF), Authenticate 401 to callers it does not know. BodyLimit is the innermost.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

@@ -1,7 +1,5 @@
 """The OpenAPI document: problem responses, and examples made of real records."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pagination: long lists in pages, with a cursor that says where the next page begins."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from json.encoder import encode_basestring

@@ -1,7 +1,5 @@
 """Error responses: problem documents (RFC 9457) with a stable code and no user content."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

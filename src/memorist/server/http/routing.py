@@ -1,7 +1,5 @@
 """What every route has: its place in the table of operations, and the caller with their memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, get_type_hints

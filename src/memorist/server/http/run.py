@@ -1,7 +1,5 @@
 """Serves the app with uvicorn: one process, or several, on one port."""
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import logging

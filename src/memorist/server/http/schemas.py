@@ -1,7 +1,5 @@
 """What requests have in common; their bodies and queries stand beside the routes that take them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema

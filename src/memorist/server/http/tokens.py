@@ -4,15 +4,13 @@ The key decides which algorithm is accepted, never the token: HS256 for a shared
 ES256 or EdDSA for a public key. A token must have `exp` and `sub`.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 from urllib.parse import urlsplit
 
 import jwt
@@ -113,7 +111,7 @@ class JwtTokens:
     tenant_claim: str = "tenant"
 
     @classmethod
-    def of(cls, settings: Settings) -> JwtTokens:
+    def of(cls, settings: Settings) -> Self:
         """Tokens as the settings describe them."""
         key, url = settings.jwt_key, settings.jwt_jwks_url
         if key and url:

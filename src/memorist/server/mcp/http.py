@@ -7,11 +7,9 @@ It is stateless: any process answers any call, and each request says by its cred
 memory it is about. Authentication, hosts and origins are checked by the layers around it.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import BaseModel, Field, ValidationError
@@ -19,16 +17,13 @@ from pydantic_core import from_json
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
+from starlette.types import Message, Receive, Scope, Send
 
 from memorist.agents.toolbox import Toolbox
 from memorist.errors import UnauthorizedError
 from memorist.memory import Memory
+from memorist.server.auth import Principal
 from memorist.server.mcp.server import McpServer
-
-if TYPE_CHECKING:
-    from starlette.types import Message, Receive, Scope, Send
-
-    from memorist.server.auth import Principal
 
 MOST_BYTES = 8 * 1024 * 1024
 LONGEST_ID = 1_000
@@ -44,9 +39,7 @@ class JsonRpcCall(BaseModel):
     jsonrpc: Literal["2.0"]
     method: str
     params: dict[str, Any] = {}
-    id: (
-        Annotated[str, Field(max_length=LONGEST_ID)] | Annotated[int, Field(gt=-(2**63), lt=2**63)]
-    ) = 0
+    id: ShortText | Int64 = 0
 
 
 class McpApp:

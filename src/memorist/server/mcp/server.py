@@ -4,8 +4,6 @@ The memory belongs to the process and outlives the sessions of the protocol. Eac
 whose toolbox it may use: over stdio it is always the same, over HTTP the request decides.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Connections that give up a server which vanished or froze, after seconds."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import time

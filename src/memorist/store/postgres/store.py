@@ -1,7 +1,5 @@
 """PostgresStore: one database for many servers and workers, through a pool of connections."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

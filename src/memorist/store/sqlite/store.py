@@ -1,7 +1,5 @@
 """SqliteStore: everything in one file, through apsw: one writer at a time, readers beside it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random
@@ -355,7 +353,7 @@ def in_transaction(db: SqliteDb, work: Callable[[SqliteDb], T], begin: str = "")
     return result
 
 
-def _open_indexes() -> VectorIndexCache:
+def _open_indexes() -> "VectorIndexCache":
     """Opened by the first search: numpy takes long to import."""
     from memorist.store.vectors import VectorIndexCache
 

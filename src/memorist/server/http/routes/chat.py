@@ -14,8 +14,6 @@ The response is a stream of server-sent events, or one JSON object where only th
     error          a problem, at the end, with the ids of the question if that is stored
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine

@@ -1,7 +1,5 @@
 """Recall, contexts and summaries: what a model needs for the next answer."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Documents: notes, and articles to quote from, a user's own or those of a shared shelf."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from typing import Annotated, Literal

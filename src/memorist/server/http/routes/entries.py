@@ -1,7 +1,5 @@
 """Entries: JSON objects by key in namespaces, as LangGraph's BaseStore keeps them."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
 

@@ -1,10 +1,8 @@
 """Maintenance: background jobs, audit, tidying, forgetting for good, and the API keys."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Self
 
 from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
@@ -158,7 +156,7 @@ class AddedKey(BaseModel):
     info: KeyInfo
 
     @classmethod
-    def of(cls, new: NewKey) -> AddedKey:
+    def of(cls, new: NewKey) -> Self:
         """A new key as it is answered."""
         return cls(key=new.text, info=KeyInfo.model_validate(new.record))
 

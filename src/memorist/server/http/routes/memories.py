@@ -1,10 +1,8 @@
 """Memories and facts: what was derived from messages, or added outright."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import Path
 from pydantic import AwareDatetime, BaseModel, Field
@@ -40,7 +38,7 @@ class NamedChange(BaseModel):
     what: Change
 
     @classmethod
-    def of(cls, change: Change) -> NamedChange:
+    def of(cls, change: Change) -> Self:
         """A change as it is answered."""
         return cls.model_validate({"change": type(change).__name__.lower(), "what": change})
 

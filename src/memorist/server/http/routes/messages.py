@@ -1,7 +1,5 @@
 """Sessions and messages: add, list, revise, append text and follow it as it comes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Health, readiness, metrics and the page at the root."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping
