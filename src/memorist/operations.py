@@ -3,8 +3,10 @@
 import base64
 import binascii
 import json
+import tomllib
 from collections.abc import Sequence
 from datetime import datetime
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 from memorist.errors import InvalidError
@@ -18,60 +20,13 @@ class Operation(NamedTuple):
     repeatable: bool = False
 
 
-OPERATIONS = {
-    "add_message": Operation("POST", "/api/messages"),
-    "add_messages": Operation("POST", "/api/messages/batch", True),  # messages carry their ids
-    "list_messages": Operation("GET", "/api/messages"),
-    "get_message": Operation("GET", "/api/messages/{message_id}"),
-    "revise_message": Operation("PUT", "/api/messages/{message_id}"),
-    "list_revisions": Operation("GET", "/api/messages/{message_id}/revisions"),
-    "append_text": Operation("POST", "/api/messages/{message_id}/append", True),  # at an offset
-    "follow_message": Operation("GET", "/api/messages/{message_id}/updates"),
-    "resolve_session": Operation("POST", "/api/sessions/resolve", True),
-    "active_session": Operation("GET", "/api/sessions/active"),
-    "list_sessions": Operation("GET", "/api/sessions"),
-    "recall": Operation("POST", "/api/recall", True),
-    "context": Operation("POST", "/api/context", True),
-    "compress": Operation("POST", "/api/compress"),
-    "list_summaries": Operation("GET", "/api/summaries"),
-    "list_facts": Operation("GET", "/api/facts"),
-    "add_fact": Operation("POST", "/api/facts"),
-    "get_fact": Operation("GET", "/api/facts/{fact_id}"),
-    "change_fact": Operation("PATCH", "/api/facts/{fact_id}"),
-    "retract_fact": Operation("POST", "/api/facts/{fact_id}/retract"),
-    "undo_fact": Operation("POST", "/api/facts/{fact_id}/undo"),
-    "list_memories": Operation("GET", "/api/memories"),
-    "add_memory": Operation("POST", "/api/memories"),
-    "get_memory": Operation("GET", "/api/memories/{memory_id}"),
-    "forget_memory": Operation("DELETE", "/api/memories/{memory_id}", True),
-    "retract_memory": Operation("POST", "/api/memories/{memory_id}/retract"),
-    "undo_memory": Operation("POST", "/api/memories/{memory_id}/undo"),
-    "audit": Operation("GET", "/api/audit"),
-    "maintain": Operation("POST", "/api/maintain"),
-    "forget": Operation("POST", "/api/forget"),
-    "count_waiting": Operation("GET", "/api/waiting"),
-    "list_jobs": Operation("GET", "/api/jobs"),
-    "retry_job": Operation("POST", "/api/jobs/{job_id}/retry"),
-    "get_notes": Operation("GET", "/api/notes"),
-    "write_notes": Operation("PUT", "/api/notes"),  # not repeatable: it is refused the second time
-    "list_versions": Operation("GET", "/api/notes/versions"),
-    "manage_notes": Operation("POST", "/api/notes/manage"),
-    "restore_notes": Operation("POST", "/api/notes/restore"),
-    "list_articles": Operation("GET", "/api/articles"),
-    "add_article": Operation("POST", "/api/articles", True),  # in the place of the same uri
-    "get_article": Operation("GET", "/api/articles/{article_id}"),
-    "remove_article": Operation("DELETE", "/api/articles/{article_id}", True),
-    "retrieve_articles": Operation("POST", "/api/articles/retrieve", True),
-    "batch_entries": Operation("POST", "/api/entries/batch"),
-    "list_keys": Operation("GET", "/api/keys"),
-    "add_key": Operation("POST", "/api/keys"),
-    "revoke_key": Operation("DELETE", "/api/keys/{key_id}", True),
-    "rotate_key": Operation("POST", "/api/keys/{key_id}/rotate"),
-    "chat": Operation("POST", "/api/chat"),
-    "health": Operation("GET", "/health"),
-    "ready": Operation("GET", "/ready"),
-    "metrics": Operation("GET", "/metrics"),
-}
+def _operations() -> dict[str, Operation]:
+    table = tomllib.loads((files(__package__) / "operations.toml").read_text("utf-8"))
+    lines = {name: line.split() for name, line in table.items()}
+    return {name: Operation(it[0], it[1], "repeatable" in it) for name, it in lines.items()}
+
+
+OPERATIONS = _operations()
 
 
 def make_cursor(key: Sequence[Any]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+from memorist import errors
 from memorist.agents.messages import (
     entry_of,
     from_langchain,
@@ -17,14 +18,6 @@ from memorist.context.compression.compress import DEFAULT, compress, style_of
 from memorist.context.documents.excerpts import Retrieved
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
-from memorist.errors import (
-    ConflictError,
-    InvalidError,
-    MemoristError,
-    ProviderError,
-    StoreError,
-    needs_extra,
-)
 from memorist.memory import Memory
 from memorist.providers.chat_model import ChatModel
 from memorist.records.message import Message, without_orphan_results
@@ -32,7 +25,7 @@ from memorist.records.query import Filters, Hit
 from memorist.records.scope import Scope
 from memorist.views.library import Library
 
-with needs_extra("langchain"):
+with errors.needs_extra("langchain"):
     from langchain_core.chat_history import BaseChatMessageHistory
     from langchain_core.documents import Document
     from langchain_core.messages import BaseMessage
@@ -66,9 +59,11 @@ class MemoristChatMessageHistory(BaseChatMessageHistory):
         read_image: Callable[[str], str] | None = None,
     ) -> None:
         if k is not None and (not isinstance(k, int) or k < 0):
-            raise InvalidError("k must be a whole number of messages, or None for all")
+            raise errors.InvalidError("k must be a whole number of messages, or None for all")
         if not isinstance(session_id, str):
-            raise InvalidError(f"session_id must be a string, got {type(session_id).__name__}")
+            raise errors.InvalidError(
+                f"session_id must be a string, got {type(session_id).__name__}"
+            )
         self._memory = memory
         self._scope = memory.scope(user=user, agent=agent, session=session_id)
         self._read_image = read_image
@@ -82,7 +77,7 @@ class MemoristChatMessageHistory(BaseChatMessageHistory):
         try:
             messages = [] if self._unread else self._read()
             self._unread = False
-        except StoreError as error:
+        except errors.StoreError as error:
             log.warning("the conversation goes on without its history: %s", error)
             # LangChain reads again before it writes, and takes that many off what it writes: a
             # second answer other than the first would make it drop what the user said.
@@ -95,7 +90,7 @@ class MemoristChatMessageHistory(BaseChatMessageHistory):
         self._unread = False
         try:
             self._remember(converted)
-        except ConflictError:
+        except errors.ConflictError:
             for message in converted:
                 self._put(message)
 
@@ -170,7 +165,7 @@ class MemoristRetriever(BaseRetriever):
                 **self._filters(),
             )
             articles = self._articles(query, count)
-        except (StoreError, ProviderError) as error:
+        except (errors.StoreError, errors.ProviderError) as error:
             log.warning("nothing was recalled for the chain: %s", error)
             return []
         documents = [
@@ -240,7 +235,7 @@ class MemoristSummarizer:
             return earlier or NOTHING
         try:
             return self._summary(turns, earlier, self._model)
-        except MemoristError as error:
+        except errors.MemoristError as error:
             log.warning("a summary was made of the messages' own words: %s", error)
             return self._summary(turns, earlier, None)
 

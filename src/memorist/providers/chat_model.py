@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, TypeVar, cast
 
-from memorist.errors import ConfigError, InvalidError, MissingExtraError, ProviderError
+from memorist.errors import ConfigError, InvalidError, ProviderError, needs_extra
 from memorist.providers.daemon_pool import DaemonPool, Task
 
 BYTES_PER_TOKEN = 4  # bytes, not characters: other scripts than Latin cost more
@@ -89,10 +89,8 @@ def openai_name(name: str, url: str = "") -> str | None:
 
 def open_langchain_model(name: str, key: str = "", *, extra: str = "agents") -> Any:
     """The LangChain chat model "provider:model", by the package of that provider."""
-    try:
+    with needs_extra(extra):
         init_chat_model = import_module("langchain.chat_models").init_chat_model
-    except ImportError:
-        raise MissingExtraError(extra) from None
     try:
         return init_chat_model(name, **({"api_key": key} if key else {}))
     except ImportError as error:  # it names the package to install

@@ -22,17 +22,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 
-from memorist.errors import (
-    ConfigError,
-    InvalidError,
-    MemoristError,
-    MissingExtraError,
-    ProviderError,
-    RateLimitedError,
-    StoreUnavailableError,
-    UnauthorizedError,
-    error_of,
-)
+from memorist import errors
 from memorist.forks import ProcessPart
 from memorist.records.values import check_text
 
@@ -75,7 +65,7 @@ T = TypeVar("T")
 class TransientError(Exception):
     """Worth another attempt, perhaps after a wait; `error` is raised when none is left."""
 
-    error: MemoristError
+    error: errors.MemoristError
     retry_after_s: float | None = None
 
 
@@ -87,7 +77,7 @@ class NotSentError(ConnectionError):
     """There was no connection, so that the request was not sent."""
 
 
-class NotHereError(ConfigError, AttributeError):
+class NotHereError(errors.ConfigError, AttributeError):
     """The operation needs the database and is not offered over HTTP."""
 
     def __init__(self, name: str) -> None:
@@ -119,7 +109,7 @@ class HttpPool(ProcessPart):
         self._idle: list[http.client.HTTPConnection] = []
         parts = _split_url(url)
         if not (key.isascii() and key.isprintable()):
-            raise ConfigError("the API key holds characters that no HTTP header can carry")
+            raise errors.ConfigError("the API key holds characters that no HTTP header can carry")
         self.url = f"{parts.scheme}://{parts.netloc}"
         self._path = parts.path + (f"?{parts.query}" if parts.query else "")
         self._address = parts.hostname or "", parts.port
@@ -186,7 +176,9 @@ class HttpPool(ProcessPart):
             while part := reply.read1(CHUNK_BYTES):
                 data += part
                 if len(data) > max_bytes:
-                    raise ProviderError(f"{self} answered with more than {max_bytes:,} bytes")
+                    raise errors.ProviderError(
+                        f"{self} answered with more than {max_bytes:,} bytes"
+                    )
                 if time.monotonic() > ends_at:
                     raise BrokenAnswerError("the answer came too slowly")
             if reply.length:
@@ -235,24 +227,24 @@ class Endpoint(HttpPool):
                 ends_at = time.monotonic() + (timeout_s or self._timeout_s)
                 status, answer, wait_s, _ = self.send("POST", self._path, data, ends_at)
             except BrokenAnswerError as error:
-                raise TransientError(ProviderError(f"{failed}: {error}")) from None
+                raise TransientError(errors.ProviderError(f"{failed}: {error}")) from None
             except _NETWORK_ERRORS as error:
                 reason = f"{type(error.__cause__ or error).__name__}; is it running?"
-                raise TransientError(ProviderError(f"{failed}: {reason}")) from None
+                raise TransientError(errors.ProviderError(f"{failed}: {reason}")) from None
             if 200 <= status < 300:
                 if answer is _NO_JSON:
-                    raise ProviderError(f"{self} answered with no JSON: check base_url")
+                    raise errors.ProviderError(f"{self} answered with no JSON: check base_url")
                 return answer
             code = _provider_code(answer)
             reason = f"HTTP {status}" + (f" ({code})" if code else "")
             if status in _TRANSIENT and code not in _PERMANENT_CODES:
                 text = f"{failed}: {reason}"
-                failure = ProviderError(text, status=status, retry_after_s=wait_s)
+                failure = errors.ProviderError(text, status=status, retry_after_s=wait_s)
                 raise TransientError(failure, wait_s)
             cure = _CURES.get(status, "see the server's log")
             if status < 400:
                 cure = "it points elsewhere; give base_url the final address"
-            raise ProviderError(f"{self} refused with {reason}: {cure}", status=status)
+            raise errors.ProviderError(f"{self} refused with {reason}: {cure}", status=status)
 
         return _retry(attempt, attempts)
 
@@ -290,7 +282,9 @@ class Connection(HttpPool):
                     raise BrokenAnswerError("the answer was cut off")
             except _NETWORK_ERRORS as error:
                 reason = type(error.__cause__ or error).__name__
-                away = StoreUnavailableError(f"{self} does not answer ({reason}); is it running?")
+                away = errors.StoreUnavailableError(
+                    f"{self} does not answer ({reason}); is it running?"
+                )
                 is_safe = repeatable or isinstance(error, NotSentError)
                 raise (TransientError(away) if is_safe else away) from None
             if answer.status < 300 and answer.json is not _NO_JSON:
@@ -342,7 +336,7 @@ def _split_url(url: str) -> SplitResult:
         usable = parts.port != 0 and parts.scheme in ("http", "https") and parts.hostname
         if usable and "@" not in parts.netloc:
             return parts
-    raise ConfigError(
+    raise errors.ConfigError(
         "a server's address (base_url) is http:// or https:// and a host, without a user"
     )
 
@@ -422,7 +416,7 @@ def _query_string(query: Mapping[str, Any]) -> str:
     for name, value in query.items():
         if value is not None:
             text = value if isinstance(value, str) else json.dumps(value)
-            fields[name] = check_text(text, name, InvalidError)
+            fields[name] = check_text(text, name, errors.InvalidError)
     return f"?{urlencode(fields)}" if fields else ""
 
 
@@ -432,19 +426,19 @@ def _is_gateway(answer: HttpAnswer) -> bool:
     return answer.status in _GATEWAY and not named
 
 
-def _server_error(answer: HttpAnswer) -> MemoristError:
+def _server_error(answer: HttpAnswer) -> errors.MemoristError:
     """The error that a Memorist server raised."""
     reason = f"HTTP {answer.status}"
     if answer.status < 400:
         text = "there is no Memorist at this address, or it redirects elsewhere"
-        return ConfigError(f"{text} ({reason})")
+        return errors.ConfigError(f"{text} ({reason})")
     if _is_gateway(answer):
-        return StoreUnavailableError(f"the server is away ({reason})")
+        return errors.StoreUnavailableError(f"the server is away ({reason})")
     problem = answer.json if isinstance(answer.json, dict) else {}
-    error = error_of(str(problem.get("code", "")))
+    error = errors.error_of(str(problem.get("code", "")))
     detail = str(problem.get("detail") or f"the server answered with {reason}")
-    if error is RateLimitedError:
-        return RateLimitedError(detail, retry_after_s=answer.retry_after_s or 1.0)
-    if error is UnauthorizedError:
+    if error is errors.RateLimitedError:
+        return errors.RateLimitedError(detail, retry_after_s=answer.retry_after_s or 1.0)
+    if error is errors.UnauthorizedError:
         detail += "; in Python set MEMORIST_KEY, or use memorist.Client(url, key=…)"
-    return MemoristError(detail) if error is MissingExtraError else error(detail)
+    return errors.MemoristError(detail) if error is errors.MissingExtraError else error(detail)

@@ -14,6 +14,7 @@ from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from memorist import errors
 from memorist.agents.overflow import is_overflow
 from memorist.agents.toolbox import Limit, Question, RecalledItem, Toolbox
 from memorist.aio import in_thread
@@ -21,16 +22,6 @@ from memorist.chat import Chat
 from memorist.config import Settings
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Context, Window
-from memorist.errors import (
-    ConfigError,
-    ConflictError,
-    InvalidError,
-    MemoristError,
-    MissingExtraError,
-    NotFoundError,
-    ProviderError,
-    WindowError,
-)
 from memorist.forks import fork_safe
 from memorist.memory import Memory
 from memorist.providers.chat_model import open_langchain_model, openai_name
@@ -111,29 +102,31 @@ def chat_question(
 ) -> ChatQuestion:
     """The message to be answered, in its conversation; without a text, the stored one of an id."""
     if text is None and asked_id is None:
-        raise InvalidError("message is missing; or give the asked_id of a stored one")
+        raise errors.InvalidError("message is missing; or give the asked_id of a stored one")
     if text is not None and not text.strip():
-        raise InvalidError("message must say something")
+        raise errors.InvalidError("message must say something")
     # With a text, it may be stored in another session than the one that is active by now.
     place = {"agent": agent, "session": session} if text is None else {}
     scope = memory.scope(user=user, **place)
     entries = memory.messages.get(scope, [asked_id]) if asked_id is not None else []
     if not entries and text is None:
-        raise NotFoundError("asked_id names no message of this user, agent and session")
+        raise errors.NotFoundError("asked_id names no message of this user, agent and session")
     if not entries:
         message = Message("user", text, message_id=new_id() if asked_id is None else asked_id)
         chat = memory.session(user=user, agent=agent, claimed=session)
         return ChatQuestion(chat, message, is_known=asked_id is not None)
     if text is None and len(entries) > 1:
-        raise ConflictError("several sessions hold a message with this id; name the session_id")
+        raise errors.ConflictError(
+            "several sessions hold a message with this id; name the session_id"
+        )
     message = entries[0].message
     [stored_in] = memory.sessions(user=user, session=entries[0].session_id)
     found = message.content, message.role, stored_in.scope.agent
     if text is not None and found != (text, "user", agent or ""):
-        raise ConflictError("this asked_id is the id of another message")
+        raise errors.ConflictError("this asked_id is the id of another message")
     is_text = message.role == "user" and isinstance(message.content, str) and not message.images
     if text is None and not is_text:
-        raise InvalidError("asked_id names a message that is no text of the user's")
+        raise errors.InvalidError("asked_id names a message that is no text of the user's")
     return ChatQuestion(Chat(memory, stored_in), message, is_known=True)
 
 
@@ -177,7 +170,7 @@ class ChatRuntime:
         if (running := self._running.get(question.key)) is not None:
             await asyncio.wait({running}, timeout=self.settings.patience_s)
         if question.key in self._running:
-            raise ConflictError(BUSY)
+            raise errors.ConflictError(BUSY)
         return await in_thread(reply_state, memory, question)
 
     def preview(self, question: ChatQuestion) -> Context:
@@ -192,9 +185,9 @@ class ChatRuntime:
                 deadline_ms=settings.deadline_ms,
                 read_image=refuse_image,
             )
-        except WindowError:
+        except errors.WindowError:
             text = f"the message does not fit a window of {settings.window.max_tokens:,} tokens"
-            raise WindowError(text + CURE) from None
+            raise errors.WindowError(text + CURE) from None
         return replace(context, recall=best_of(context.recall, question.id))
 
     async def answer(
@@ -202,7 +195,7 @@ class ChatRuntime:
     ) -> AsyncGenerator[Any, None]:
         """The agent's events; a reader that stops ends the work, and what was said is stored."""
         if question.key in self._running:
-            raise ConflictError(BUSY)
+            raise errors.ConflictError(BUSY)
         queue: asyncio.Queue[Any] = asyncio.Queue(MOST_QUEUED)
         task = asyncio.create_task(self._run(memory, question, next_number, queue))
         self._running[question.key] = task
@@ -244,7 +237,7 @@ class ChatRuntime:
                     async for event in events:
                         await queue.put(event)
         except Exception as error:  # noqa: BLE001 - whatever the model or its client does
-            end = error if isinstance(error, MemoristError) else _model_failure(error)
+            end = error if isinstance(error, errors.MemoristError) else _model_failure(error)
         await queue.put(end)
 
     def _agent_of(self, memory: Memory) -> ReactAgent:
@@ -293,16 +286,16 @@ def best_of(recall: Recall, asked_id: str) -> Recall:
     return replace(recall, hits=tuple(hits[:MOST_HITS]))
 
 
-def _model_failure(error: Exception) -> MemoristError:
+def _model_failure(error: Exception) -> errors.MemoristError:
     """The error of a model as ours, without its text, which may quote the user's."""
     kind, status = type(error).__name__, getattr(error, "status_code", None)
     log.warning("the model failed: %s %s", kind, status or "")
     if isinstance(error, TimeoutError):
-        return ProviderError("the model took too long to answer")
+        return errors.ProviderError("the model took too long to answer")
     if is_overflow(error):
-        return WindowError(f"the model takes in less than it was sent{CURE}")
+        return errors.WindowError(f"the model takes in less than it was sent{CURE}")
     reason = f"{kind}, status {status}" if isinstance(status, int) else kind
-    return ProviderError(
+    return errors.ProviderError(
         f"the model failed ({reason}); ask again by the asked_id that is told beside this",
         status=status if isinstance(status, int) else None,
     )
@@ -315,10 +308,8 @@ def open_chat_model(settings: Settings) -> Any | None:
     model = openai_name(settings.model, settings.model_url)
     if model is None:
         return open_langchain_model(settings.model, settings.model_key, extra="chat")
-    try:
+    with errors.needs_extra("chat"):
         chat_openai = import_module("langchain_openai").ChatOpenAI
-    except ImportError:
-        raise MissingExtraError("chat") from None
     options: dict[str, Any] = {"timeout": MODEL_TIMEOUT_S, "max_retries": 1}
     if settings.model_url:  # a local server needs no key, but the client insists on one
         options |= {"base_url": settings.model_url, "api_key": settings.model_key or "none"}
@@ -328,7 +319,7 @@ def open_chat_model(settings: Settings) -> Any | None:
     try:
         return chat_openai(model=model, **options)
     except Exception as error:  # noqa: BLE001 - the client's own kinds, whose text may hold the key
-        raise ConfigError(
+        raise errors.ConfigError(
             f"the model cannot be opened ({type(error).__name__}); see MEMORIST_MODEL, "
             "MEMORIST_MODEL_URL and MEMORIST_MODEL_KEY"
         ) from None
@@ -341,7 +332,7 @@ def chat_settings(settings: Settings, default: ChatSettings = DEFAULT) -> ChatSe
     if text := settings.model_window:
         size = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
         if size < LEAST_WINDOW:
-            raise ConfigError(
+            raise errors.ConfigError(
                 f"MEMORIST_MODEL_WINDOW is a number of tokens, and at least {LEAST_WINDOW:,}"
             )
         answer_tokens = min(window.answer_tokens, size // 4)
@@ -349,12 +340,12 @@ def chat_settings(settings: Settings, default: ChatSettings = DEFAULT) -> ChatSe
     if not (system := settings.system).strip():
         return replace(default, window=window)
     try:
-        check_text(system, "MEMORIST_SYSTEM", InvalidError)
-    except InvalidError as error:
-        raise ConfigError(str(error)) from None
+        check_text(system, "MEMORIST_SYSTEM", errors.InvalidError)
+    except errors.InvalidError as error:
+        raise errors.ConfigError(str(error)) from None
     size = TokenCounter(window.counts_with()).request([{"role": "system", "content": system}])
     if size > window.budget // 2:
-        raise ConfigError(
+        raise errors.ConfigError(
             f"MEMORIST_SYSTEM takes {size:,} tokens, more than half of the window; shorten it "
             "or raise MEMORIST_MODEL_WINDOW"
         )

@@ -22,11 +22,11 @@ from itertools import repeat
 from typing import Any
 
 from memorist.context.tokens import TokenCounter
-from memorist.errors import InvalidError, MissingExtraError, ProviderError
+from memorist.errors import InvalidError, ProviderError, needs_extra
 from memorist.providers.tokenizer import tokenizer_for
 from memorist.records.values import new_id
 
-try:
+with needs_extra("langchain"):
     from langchain_core.callbacks import CallbackManagerForLLMRun
     from langchain_core.exceptions import ContextOverflowError
     from langchain_core.language_models import BaseChatModel, LanguageModelInput
@@ -43,8 +43,6 @@ try:
     from langchain_core.runnables import Runnable
     from langchain_core.utils.function_calling import convert_to_openai_tool
     from pydantic import ConfigDict, Field, PrivateAttr
-except ImportError as error:
-    raise MissingExtraError("langchain") from error
 
 
 @dataclass(frozen=True)

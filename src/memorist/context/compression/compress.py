@@ -7,19 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
-from memorist import metrics
+from memorist import errors, metrics
 from memorist.context.compression.extractive import extract, read, thinned
 from memorist.context.compression.parts import SummaryLine, Topic, parse
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
-from memorist.errors import (
-    BadAnswerError,
-    ConflictError,
-    InvalidError,
-    LeaseLostError,
-    ProviderError,
-    StoreError,
-)
 from memorist.language.patterns import Pattern
 from memorist.providers.chat_model import ChatModel, Reply
 from memorist.records.documents import Compression, Summary
@@ -55,7 +47,7 @@ class Compress:
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1 or self.input_tokens < 1_000 or self.timeout_s <= 0:
-            raise InvalidError(
+            raise errors.InvalidError(
                 "compression needs max_tokens of at least 1, input_tokens of at least 1,000 and a "
                 f"timeout_s above 0, not {self.max_tokens}, {self.input_tokens} and "
                 f"{self.timeout_s:g}"
@@ -81,7 +73,7 @@ def compress(
     """
     began = now()
     if not entries:
-        raise InvalidError("there is nothing to compress; give at least one message")
+        raise errors.InvalidError("there is nothing to compress; give at least one message")
     before = sum(counter.messages([entry.message for entry in entries]))
     total = before + (previous.tokens_before if previous else 0)
     max_tokens = min(settings.max_tokens, max(SHORT_TOKENS, total // 2))
@@ -90,7 +82,7 @@ def compress(
         try:
             text = _ask(model, entries, counter, known, replace(settings, max_tokens=max_tokens))
             made_by = model.name
-        except ProviderError as error:
+        except errors.ProviderError as error:
             fell_back = str(error)
     if made_by == EXTRACTIVE:
         text = extract(entries, counter, max_tokens, known)
@@ -193,7 +185,7 @@ def _read(reply: Reply, source: str, model: str) -> list[SummaryLine]:
     lines = parse(text) if len(text) <= MAX_ANSWER_CHARS else []
     if problem := _problem(text, lines, source):
         tokens = reply.input_tokens + reply.output_tokens
-        raise BadAnswerError(f"{model} answered badly: {problem}", tokens=tokens)
+        raise errors.BadAnswerError(f"{model} answered badly: {problem}", tokens=tokens)
     return lines
 
 
@@ -309,7 +301,9 @@ class Summarizer(JobRunner):
         limit = newest.messages - (previous.messages if previous else 0)
         entries = self._store.following(scope, after=after, limit=limit)
         if not entries or entries[-1].seq != newest.last_seq:
-            raise ConflictError("the messages of a summary have changed meanwhile; try again")
+            raise errors.ConflictError(
+                "the messages of a summary have changed meanwhile; try again"
+            )
         done = self._compress(scope, entries, previous, None, self._model)
         return self._write(scope, done, entries, asked=newest.asked)
 
@@ -320,9 +314,9 @@ class Summarizer(JobRunner):
                 if self.extend(job.scope, job.last_seq) is None:
                     self.improve(job.scope)
                 self._store.apply(job.scope, [], done=job)
-            except LeaseLostError:
+            except errors.LeaseLostError:
                 continue  # another process has it
-            except StoreError:
+            except errors.StoreError:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it is, the job is tried again later
                 self.fail(job, error)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from memorist.context.documents.markdown import FRONT_MATTER, MAX_TITLE, sections
-from memorist.errors import InvalidError, MissingExtraError
+from memorist.errors import InvalidError, needs_extra
 
 MAX_BYTES = 32_000_000
 TEXTS = (".md", ".markdown", ".mdx", ".txt", ".text", ".rst", ".adoc")
@@ -160,10 +160,8 @@ def _wide(head: bytes) -> str:
 
 def _read_pdf(raw: bytes) -> tuple[str, str]:
     """The title of a PDF, and the text of its pages under numbered headers."""
-    try:
+    with needs_extra("pdf"):
         from pypdf import PdfReader
-    except ImportError as error:
-        raise MissingExtraError("pdf") from error
     try:
         reader = PdfReader(io.BytesIO(raw))
         title = str(reader.metadata.title or "") if reader.metadata else ""

@@ -2,10 +2,8 @@
 
 from importlib import import_module
 
-from memorist.errors import MissingExtraError
+from memorist.errors import needs_extra
 
-for _package in ("fastapi", "jwt", "uvicorn"):
-    try:
+with needs_extra("server"):
+    for _package in ("fastapi", "jwt", "uvicorn"):
         import_module(_package)
-    except ImportError as error:
-        raise MissingExtraError("server") from error

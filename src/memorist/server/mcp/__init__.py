@@ -1,8 +1,6 @@
 """The MCP server: stdio and streamable HTTP."""
 
-from memorist.errors import MissingExtraError
+from memorist.errors import needs_extra
 
-try:
+with needs_extra("mcp"):
     import mcp as _mcp  # noqa: F401
-except ImportError as error:
-    raise MissingExtraError("mcp") from error

@@ -211,3 +211,40 @@ ORDER BY coalesce(nullif(distance, 'NaN'), 1), passage DESC LIMIT :limit
 -- name: delete_silent_speakers
 DELETE FROM speakers WHERE owner = :owner AND speaker IN (:names*) AND NOT EXISTS (
   SELECT 1 FROM passages p WHERE p.owner = :owner AND p.speaker = speakers.speaker)
+
+-- name: meta
+SELECT value FROM memorist_meta WHERE key = :key
+
+-- name: set_meta
+INSERT INTO memorist_meta VALUES (:key, :value)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value
+
+-- name: meta_table
+SELECT to_regclass('memorist_meta')
+
+-- name: quoted_schema
+SELECT quote_ident(current_schema())
+
+-- name: is_above_security
+SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user
+
+-- A role that was made after the schema was granted nothing.
+-- name: may_write
+SELECT has_schema_privilege(:role, current_schema(), 'USAGE')
+  AND has_table_privilege(:role, 'chat_message_history', 'DELETE')
+
+-- name: search_path
+WITH ours AS (SELECT coalesce(
+    (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('memorist_meta')),
+    (SELECT oid FROM pg_namespace WHERE nspname = current_schema())) AS schema)
+SELECT string_agg(quote_ident(nspname), ', ' ORDER BY oid <> schema) || ', pg_temp'
+FROM pg_namespace, ours WHERE oid = schema OR schema IS NOT NULL
+  AND oid IN (SELECT extnamespace FROM pg_extension WHERE extname = 'vector')
+
+-- name: pgvector_version
+SELECT extversion FROM pg_extension WHERE extname = 'vector'
+
+-- name: may_change_vectors
+SELECT a.atttypid = 'real[]'::regtype AND pg_has_role(c.relowner, 'USAGE')
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+WHERE c.oid = 'vectors'::regclass AND a.attname = 'embedding'

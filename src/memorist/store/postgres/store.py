@@ -16,21 +16,14 @@ from weakref import WeakSet
 import psycopg
 import psycopg_pool
 
-from memorist.errors import (
-    ConfigError,
-    SchemaError,
-    StoreBusyError,
-    StoreError,
-    StoreFullError,
-    StoreUnavailableError,
-)
+from memorist import errors
 from memorist.forks import ProcessPart, fork_safe
 from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.postgres.connection import WatchedConnection, defaults
-from memorist.store.postgres.db import RESIDUE, Counts, PostgresDb, pack, text_keys
+from memorist.store.postgres.db import QUERIES, RESIDUE, Counts, PostgresDb, pack, text_keys
 from memorist.store.rows import Row
 
 T = TypeVar("T")
@@ -49,7 +42,7 @@ _LOCK = 0x7265636F  # the advisory lock under which one process at a time change
 log = logging.getLogger("memorist")
 
 
-class UnsureError(StoreUnavailableError):
+class UnsureError(errors.StoreUnavailableError):
     """The answer to a COMMIT was lost; `result` is what the transaction would have returned."""
 
     def __init__(self, result: Any) -> None:
@@ -114,12 +107,14 @@ class PostgresEngine(ProcessPart):
         try:
             with psycopg.connect(self._url, **defaults(self._url)) as connection:
                 if connection.info.parameter_status("server_encoding") != "UTF8":
-                    raise StoreError("the database's encoding must be UTF8")
+                    raise errors.StoreError("the database's encoding must be UTF8")
         except psycopg.OperationalError as error:
             if not might_pass(error):
-                raise StoreUnavailableError(f"PostgreSQL refused the connection: {error}") from None
+                raise errors.StoreUnavailableError(
+                    f"PostgreSQL refused the connection: {error}"
+                ) from None
         except psycopg.ProgrammingError:  # it quotes the URL, and with it the password
-            raise ConfigError(
+            raise errors.ConfigError(
                 "this is not a PostgreSQL URL; signs such as % @ / in a password are spelled %25, "
                 "%40, %2F"
             ) from None
@@ -318,7 +313,7 @@ class PostgresEngine(ProcessPart):
                     return attempt(deadline)
                 except psycopg.Error as error:
                     raise translate(error) from error
-            except (StoreUnavailableError, StoreBusyError) as failure:
+            except (errors.StoreUnavailableError, errors.StoreBusyError) as failure:
                 was_cancelled = isinstance(failure.__cause__, psycopg.errors.QueryCanceled)
                 if was_cancelled or time.monotonic() + pause > deadline or self._pool.closed:
                     raise
@@ -336,15 +331,15 @@ class PostgresEngine(ProcessPart):
             # By name, since "$user" would be another schema for the role we work as.
             search_path = _search_path(connection)
             connection.execute(f"SET LOCAL search_path = {search_path}".encode())
-            schema = _value(connection, "SELECT quote_ident(current_schema())")
-            if _value(connection, "SELECT to_regclass('memorist_meta')") is None:
+            schema = _value(connection, "quoted_schema")
+            if _value(connection, "meta_table") is None:
                 connection.execute(
                     "CREATE TABLE memorist_meta (key text PRIMARY KEY, value text NOT NULL)"
                 )
-            version = int(_meta(connection, "schema") or 0)
+            version = int(_value(connection, "meta", key="schema") or 0)
             known = MIGRATIONS[-1][0]
             if version > known:
-                raise SchemaError(
+                raise errors.SchemaError(
                     f"this database has schema {version}, this Memorist knows up to {known}; "
                     "it was left untouched: install a newer Memorist"
                 )
@@ -369,47 +364,33 @@ def _left_ms(deadline: float) -> int:
     return max(int((deadline - time.monotonic()) * 1_000), _LEAST_MS)
 
 
-def _value(connection: psycopg.Connection[Row], query: str, *values: object) -> Any:
-    """The first column of the first row, or None."""
-    row = connection.execute(query.encode(), values or None).fetchone()
+def _value(connection: psycopg.Connection[Row], query: str, **values: str) -> Any:
+    """The first column of the first row of a named query, or None."""
+    row = connection.execute(QUERIES[query], values).fetchone()
     return None if row is None else row[0]
 
 
-def _meta(connection: psycopg.Connection[Row], key: str) -> str | None:
-    value: str | None = _value(connection, "SELECT value FROM memorist_meta WHERE key = %s", key)
-    return value
-
-
 def _set_meta(connection: psycopg.Connection[Row], key: str, value: str) -> None:
-    connection.execute(
-        "INSERT INTO memorist_meta VALUES (%s, %s)"
-        " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (key, value),
-    )
+    connection.execute(QUERIES["set_meta"], {"key": key, "value": value})
 
 
 def _working_role(connection: psycopg.Connection[Row]) -> str:
     """The role to work as, or "none" where row-level security binds the connecting user anyway."""
-    is_above = "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
-    may_write = (  # a role that was made after the schema was granted nothing
-        "SELECT has_schema_privilege(%s, current_schema(), 'USAGE')"
-        " AND has_table_privilege(%s, 'chat_message_history', 'DELETE')"
-    )
     try:
         with connection.transaction():
             connection.execute(f"SET LOCAL ROLE {ROLE}")
-            if _value(connection, is_above):
-                raise StoreError(
+            if _value(connection, "is_above_security"):
+                raise errors.StoreError(
                     f"the role {ROLE} is above row-level security, which keeps users apart; "
                     f"ALTER ROLE {ROLE} NOSUPERUSER NOBYPASSRLS"
                 )
             connection.execute("RESET ROLE")
-            if _value(connection, may_write, ROLE, ROLE):
+            if _value(connection, "may_write", role=ROLE):
                 return ROLE
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidParameterValue):
         pass  # there is no such role, or it is not for this user
-    if _value(connection, is_above) is not False:
-        raise StoreError(
+    if _value(connection, "is_above_security") is not False:
+        raise errors.StoreError(
             f"this user is above row-level security and cannot work as {ROLE}; "
             f"connect as an ordinary user, or GRANT {ROLE} to this one"
         )
@@ -422,17 +403,9 @@ def _search_path(connection: psycopg.Connection[Row]) -> str:
     Whoever may create functions in a schema of the path can have us call them. Temporary tables,
     which any login may create, come last: PostgreSQL would look there first.
     """
-    path: str | None = _value(
-        connection,
-        "WITH ours AS (SELECT coalesce("
-        " (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('memorist_meta')),"
-        " (SELECT oid FROM pg_namespace WHERE nspname = current_schema())) AS schema)"
-        " SELECT string_agg(quote_ident(nspname), ', ' ORDER BY oid <> schema) || ', pg_temp'"
-        " FROM pg_namespace, ours WHERE oid = schema OR schema IS NOT NULL"
-        " AND oid IN (SELECT extnamespace FROM pg_extension WHERE extname = 'vector')",
-    )
+    path: str | None = _value(connection, "search_path")
     if path is None:
-        raise StoreError("the search_path of this login names no schema that exists")
+        raise errors.StoreError("the search_path of this login names no schema that exists")
     return path
 
 
@@ -444,24 +417,26 @@ def might_pass(error: psycopg.OperationalError) -> bool:
     return not state or (state[:2] in ("08", "57") and state != "57014") or state == "53300"
 
 
-def translate(error: psycopg.Error) -> StoreError:
+def translate(error: psycopg.Error) -> errors.StoreError:
     """Our error for one of PostgreSQL, without its text, which may quote values."""
     match error:
         case psycopg.errors.DiskFull():
-            return StoreFullError("the server's disk is full; nothing acknowledged was lost")
+            return errors.StoreFullError("the server's disk is full; nothing acknowledged was lost")
         case psycopg.errors.LockNotAvailable() | psycopg.errors.DeadlockDetected():
-            return StoreBusyError("the database stayed locked; try again")
+            return errors.StoreBusyError("the database stayed locked; try again")
         case psycopg.errors.QueryCanceled():
-            return StoreBusyError("PostgreSQL took too long; try again, or raise patience_seconds")
+            return errors.StoreBusyError(
+                "PostgreSQL took too long; try again, or raise patience_seconds"
+            )
         case psycopg.errors.IdleInTransactionSessionTimeout():
-            return StoreUnavailableError("PostgreSQL ended a transaction that stood still")
+            return errors.StoreUnavailableError("PostgreSQL ended a transaction that stood still")
         case psycopg.errors.SerializationFailure():
-            return StoreBusyError("another transaction was in the way; try again")
+            return errors.StoreBusyError("another transaction was in the way; try again")
         case psycopg_pool.PoolClosed():
-            return StoreUnavailableError("the store is closed")
+            return errors.StoreUnavailableError("the store is closed")
         case psycopg.OperationalError() if might_pass(error):
-            return StoreUnavailableError("PostgreSQL cannot be reached")
-    return StoreError(f"PostgreSQL refused: {type(error).__name__} ({error.sqlstate})")
+            return errors.StoreUnavailableError("PostgreSQL cannot be reached")
+    return errors.StoreError(f"PostgreSQL refused: {type(error).__name__} ({error.sqlstate})")
 
 
 def try_pgvector(connection: psycopg.Connection[Row]) -> str:
@@ -471,15 +446,14 @@ def try_pgvector(connection: psycopg.Connection[Row]) -> str:
     is written down before it is made, and one that did not end well is not repeated.
     """
     deadline = time.monotonic() + _TRIAL_SECONDS
-    installed = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
-    version = _value(connection, installed)
+    version = _value(connection, "pgvector_version")
     if version is None:
         with contextlib.suppress(psycopg.Error):
             connection.execute("CREATE EXTENSION vector")
-        version = _value(connection, installed)
+        version = _value(connection, "pgvector_version")
     if version is None:  # not on this server, or not for this user
         return "exact: pgvector is not installed"
-    while (verdict := _meta(connection, "pgvector")) == f"trying {version}":
+    while (verdict := _value(connection, "meta", key="pgvector")) == f"trying {version}":
         if time.monotonic() >= deadline:
             return f"exact: pgvector {version} crashed the server when it was tried"
         time.sleep(0.25)  # another process may be at it this moment
@@ -501,18 +475,13 @@ def _adopt(connection: psycopg.Connection[Row]) -> None:
     All statements work with either type, so it stays as it is where we may not change it, or where
     others keep the table locked.
     """
-    is_ours_to_change = (
-        "SELECT a.atttypid = 'real[]'::regtype AND pg_has_role(c.relowner, 'USAGE')"
-        " FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
-        " WHERE c.oid = 'vectors'::regclass AND a.attname = 'embedding'"
-    )
-    if not _value(connection, is_ours_to_change):
+    if not _value(connection, "may_change_vectors"):
         return
     try:
         with connection.transaction():
             connection.execute("SET LOCAL lock_timeout = '2s'")
             connection.execute("LOCK TABLE vectors IN ACCESS EXCLUSIVE MODE")
-            if _value(connection, is_ours_to_change):  # still
+            if _value(connection, "may_change_vectors"):  # still
                 connection.execute("ALTER TABLE vectors ALTER COLUMN embedding TYPE vector")
     except psycopg.Error as error:
         log.warning("vectors stay arrays, which are searched slower (%s)", error.sqlstate)

@@ -19,15 +19,7 @@ try:
 except ImportError:  # on Windows
     fcntl = None  # type: ignore[assignment]
 
-from memorist.errors import (
-    InvalidError,
-    SchemaError,
-    StoreBusyError,
-    StoreDamagedError,
-    StoreError,
-    StoreFullError,
-    StoreUnavailableError,
-)
+from memorist import errors
 from memorist.forks import ProcessPart, fork_safe
 from memorist.records.values import now
 from memorist.store.base import Store
@@ -56,7 +48,7 @@ class SqliteEngine(ProcessPart):
 
     def __init__(self, path: str, durability: str, patience_seconds: float) -> None:
         if durability not in ("full", "normal"):
-            raise StoreError('durability is "full" or "normal"')
+            raise errors.StoreError('durability is "full" or "normal"')
         self.path = path
         self._durability = durability
         self._patience_ms = int(patience_seconds * 1_000)
@@ -87,7 +79,9 @@ class SqliteEngine(ProcessPart):
 
     def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
         if self._read_only:
-            raise StoreUnavailableError("the database is on a read-only mount: it can only be read")
+            raise errors.StoreUnavailableError(
+                "the database is on a read-only mount: it can only be read"
+            )
         until = time.monotonic() + self._patience_ms / 1_000
         with self._locked(), TRANSLATED:
             writer = self._db()
@@ -103,7 +97,7 @@ class SqliteEngine(ProcessPart):
     def _locked(self) -> Iterator[None]:
         """Hold the lock of the writer, if it is free within the patience."""
         if not self._lock.acquire(timeout=self._patience_ms / 1_000):
-            raise StoreBusyError(
+            raise errors.StoreBusyError(
                 "other writers of this process had the database for too long; "
                 "try again, or raise patience_seconds"
             )
@@ -162,7 +156,9 @@ class SqliteEngine(ProcessPart):
             try:
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             except FileExistsError:
-                raise InvalidError("the backup's file exists already; name a new one") from None
+                raise errors.InvalidError(
+                    "the backup's file exists already; name a new one"
+                ) from None
             copy = apsw.Connection(path)
             try:
                 with copy.backup("main", source, "main") as pages:
@@ -246,7 +242,7 @@ class SqliteEngine(ProcessPart):
     def _check_file(self) -> None:
         """Raise if the file was removed or replaced since it was opened."""
         if self._inode and self._inode != inode(self.path):
-            raise StoreUnavailableError(
+            raise errors.StoreUnavailableError(
                 "the database's file was removed or replaced while it was open, and what is "
                 "written would be lost; close the store and open it again"
             )
@@ -281,7 +277,7 @@ class SqliteEngine(ProcessPart):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise StoreUnavailableError("the store is closed")
+            raise errors.StoreUnavailableError("the store is closed")
 
     def _connect(self) -> apsw.Connection:
         connection = read_only(self.path) if self._read_only else apsw.Connection(self.path)
@@ -292,7 +288,7 @@ class SqliteEngine(ProcessPart):
             return connection
         use_wal = partial(connection.pragma, "journal_mode", "wal")  # does not wait for locks
         if not self._in_memory and not self._patiently(use_wal):
-            raise StoreBusyError("another process keeps the database from switching to WAL")
+            raise errors.StoreBusyError("another process keeps the database from switching to WAL")
         connection.pragma("synchronous", self._durability)
         connection.pragma("cache_size", -CACHE_KIB)
         connection.wal_autocheckpoint(CHECKPOINT_PAGES)
@@ -405,12 +401,12 @@ def read_only(path: str) -> apsw.Connection:
 def refuse_foreign(path: str) -> None:
     """Raise if the file is not ours to write: another program's, or a newer Memorist's."""
     if os.path.isdir(path):
-        raise StoreUnavailableError("the database's path is a folder; name a file in it")
+        raise errors.StoreUnavailableError("the database's path is a folder; name a file in it")
     size = os.path.getsize(path) if os.path.exists(path) else 0
     if size == 0:
         return
     if size < 512:  # SQLite would take it for an empty database
-        raise StoreDamagedError("the file is damaged or is not a SQLite database")
+        raise errors.StoreDamagedError("the file is damaged or is not a SQLite database")
     try:
         flags = apsw.SQLITE_OPEN_READONLY
         connection = read_only(path) if is_read_only(path) else apsw.Connection(path, flags=flags)
@@ -419,10 +415,12 @@ def refuse_foreign(path: str) -> None:
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
         version, application, tables = look_at(connection)
     if tables and application != APPLICATION_ID:
-        raise StoreDamagedError("this SQLite file was not made by Memorist; choose another path")
+        raise errors.StoreDamagedError(
+            "this SQLite file was not made by Memorist; choose another path"
+        )
     known = MIGRATIONS[-1][0]
     if version > known:
-        raise SchemaError(
+        raise errors.SchemaError(
             f"this database has schema {version}, this Memorist knows up to {known}; "
             "it was left untouched: install a newer Memorist"
         )
@@ -459,28 +457,28 @@ class Translated:
 TRANSLATED = Translated()
 
 
-def translate(error: apsw.Error | OSError) -> StoreError:
+def translate(error: apsw.Error | OSError) -> errors.StoreError:
     """Our error for one of SQLite or the file system, without its text, which may quote values."""
     match error:
         case apsw.BusyError() | apsw.LockedError():
-            return StoreBusyError(
+            return errors.StoreBusyError(
                 "the database stayed locked by another process; "
                 "try again, or raise patience_seconds"
             )
         case apsw.FullError():
-            return StoreFullError("the disk is full; nothing acknowledged was lost")
+            return errors.StoreFullError("the disk is full; nothing acknowledged was lost")
         case apsw.NotADBError() | apsw.CorruptError():
-            return StoreDamagedError("the file is damaged or is not a SQLite database")
+            return errors.StoreDamagedError("the file is damaged or is not a SQLite database")
         case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
-            return StoreUnavailableError(
+            return errors.StoreUnavailableError(
                 "the database cannot be opened for writing; on a read-only mount, it can be read "
                 "if there is no -wal file beside it"
             )
         case apsw.ConnectionClosedError():
-            return StoreUnavailableError("the store is closed")
+            return errors.StoreUnavailableError("the store is closed")
         case OSError():
-            return StoreUnavailableError(f"the database's folder: {error.strerror}")
-    return StoreError(f"SQLite refused: {type(error).__name__}")
+            return errors.StoreUnavailableError(f"the database's folder: {error.strerror}")
+    return errors.StoreError(f"SQLite refused: {type(error).__name__}")
 
 
 class SqliteStore(Store):
