@@ -11,31 +11,8 @@ from dataclasses import replace
 from types import MethodType
 from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, cast
 
-from memorist.client_json import (
-    MAX_MESSAGES,
-    STORE_TENANT,
-    batches,
-    compress_json,
-    context_json,
-    deadline_json,
-    forget_json,
-    is_shared,
-    library_arguments,
-    list_json,
-    message_json,
-    operation_json,
-    read_answer,
-    read_changes,
-    read_compression,
-    read_id,
-    recall_json,
-    record,
-    records,
-    to_arguments,
-    to_json,
-)
+from memorist import client_json as codec
 from memorist.config import Settings
-from memorist.context.documents.excerpts import Retrieved
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Context, Window
 from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnavailableError
@@ -68,7 +45,7 @@ from memorist.records.message import (
     TextPart,
     to_messages,
 )
-from memorist.records.query import NO_FILTERS, RECALL_DEADLINE_MS, Filters, Forgotten, Recall
+from memorist.records.query import RECALL_DEADLINE_MS, Forgotten, Recall
 from memorist.records.scope import Scope
 from memorist.records.values import from_json, now
 from memorist.runtime import Runtime
@@ -103,7 +80,9 @@ class Api:
     def call(self, operation: str, arguments: Mapping[str, Any]) -> Any:
         """The server's answer; arguments go into the path, the query or the body."""
         method, path, repeatable = OPERATIONS[operation]
-        body = {name: to_json(value) for name, value in arguments.items() if value is not UNSET}
+        body = {
+            name: codec.to_json(value) for name, value in arguments.items() if value is not UNSET
+        }
         for name in list(body):
             if f"{{{name}}}" in path:
                 path = path.replace(f"{{{name}}}", part(str(body.pop(name))))
@@ -136,18 +115,19 @@ def api_of(owner: Any) -> Api:
 
 
 class remote(Generic[P, T]):
-    """A method that sends its arguments to an operation and reads the answer with `read`.
+    """A method that sends its arguments to an operation and reads the answer: a record of the kind
+    `read`, a list of them with `pages`, or what the function `read` makes of it.
 
     `prepare` turns the arguments into those of the operation, `id` is the operation's name for
-    the argument `id`, and `pages` reads a list page by page. `keep` names an argument that the
-    result keeps as it is, and `unavailable` is the result where the server does not answer.
+    the argument `id`. `keep` names an argument that the result keeps as it is, and `unavailable` is
+    the result where the server does not answer.
     """
 
     def __init__(
         self,
         method: Callable[Concatenate[Any, P], T],
         operation: str,
-        read: Callable[[Any], T],
+        read: Callable[..., Any],
         *,
         prepare: Callable[[Mapping[str, Any]], dict[str, Any]] = dict,
         pages: bool = False,
@@ -165,16 +145,19 @@ class remote(Generic[P, T]):
             )
             if id:
                 body[id] = body.pop("id")
-            send = api_of(owner).pages if pages else api_of(owner).call
+            make = functools.partial(from_json, read) if isinstance(read, type) else read
             try:
-                result = read(send(operation, body))
+                if pages:
+                    result: Any = [make(item) for item in api_of(owner).pages(operation, body)]
+                else:
+                    result = make(api_of(owner).call(operation, body))
             except StoreUnavailableError as error:
                 if unavailable is None:
                     raise
                 return unavailable(error)
             if keep in arguments:
-                result = replace(cast(Any, result), **{keep: arguments[keep]})
-            return result
+                result = replace(result, **{keep: arguments[keep]})
+            return cast(T, result)
 
         self._call: Callable[..., T] = call
 
@@ -196,39 +179,27 @@ def empty_recall(error: StoreUnavailableError) -> Recall:
 class RemoteFacts(Facts):
     """`Facts` on a server."""
 
-    add = remote(Facts.add, "add_fact", read_id)
-    change = remote(Facts.change, "change_fact", read_id, id="fact_id")
-    get = remote(Facts.get, "get_fact", record(Fact), id="fact_id")
-    list = remote(Facts.list, "list_facts", records(Fact), pages=True)
+    add = remote(Facts.add, "add_fact", codec.read_id)
+    change = remote(Facts.change, "change_fact", codec.read_id, id="fact_id")
+    get = remote(Facts.get, "get_fact", Fact, id="fact_id")
+    list = remote(Facts.list, "list_facts", Fact, pages=True)
 
-    as_of = remote(
-        Facts.as_of,
-        "list_facts",
-        records(Fact),
-        prepare=lambda asked: {**asked, "always": not (asked.get("valid") or asked.get("known"))},
-        pages=True,
-    )
-    history = remote(
-        Facts.history,
-        "list_facts",
-        records(Fact),
-        prepare=lambda asked: {**asked, "always": True},
-        pages=True,
-    )
+    as_of = remote(Facts.as_of, "list_facts", Fact, prepare=codec.of_all_times, pages=True)
+    history = remote(Facts.history, "list_facts", Fact, prepare=codec.of_all_times, pages=True)
 
 
 class RemoteMemories(Memories):
     """`Memories` on a server."""
 
-    add = remote(Memories.add, "add_memory", read_id)
-    list = remote(Memories.list, "list_memories", records(MemoryItem), pages=True)
-    get = remote(Memories.get, "get_memory", record(MemoryItem), id="memory_id")
-    audit = remote(Memories.audit, "audit", record(Audit), prepare=without_bytes)
+    add = remote(Memories.add, "add_memory", codec.read_id)
+    list = remote(Memories.list, "list_memories", MemoryItem, pages=True)
+    get = remote(Memories.get, "get_memory", MemoryItem, id="memory_id")
+    audit = remote(Memories.audit, "audit", Audit, prepare=without_bytes)
     maintain = remote(
         Memories.maintain,
         "maintain",
         lambda data: Maintained(
-            changes=cast(Any, tuple(read_changes(data))), dry_run=data["dry_run"]
+            changes=cast(Any, tuple(codec.read_changes(data))), dry_run=data["dry_run"]
         ),
     )
 
@@ -238,7 +209,7 @@ class RemoteMemories(Memories):
 
     def undo(self, id: str, *, user: str) -> list[Change]:  # type: ignore[valid-type]
         """Take back the last change of a memory or a fact; return what that changed."""
-        return read_changes(self._either("undo", id, {"user": user}))
+        return codec.read_changes(self._either("undo", id, {"user": user}))
 
     def _either(self, verb: str, id_: str, arguments: Mapping[str, Any]) -> Any:
         """Do something to a memory, or else to the fact with this id."""
@@ -252,7 +223,7 @@ class RemoteJobs(Jobs):
     """`Jobs` on a server; an admin's key sees those of everybody."""
 
     waiting = remote(Jobs.waiting, "count_waiting", lambda data: dict(data["waiting"]))
-    list = remote(Jobs.list, "list_jobs", records(Job), pages=True)
+    list = remote(Jobs.list, "list_jobs", Job, pages=True)
     retry = remote(Jobs.retry, "retry_job", lambda data: None)
 
     def catch_up(self, timeout_s: float | None = None) -> int:
@@ -282,16 +253,17 @@ class RemoteEntries(Entries):
         max_bytes: int | None = None,
     ) -> list[Answer]:
         """The same on a server, which has its own `max_bytes`; 1,000 writes in a request."""
-        whose = {"name": scope.user} if is_shared(scope, STORE_TENANT) else {"user": scope.user}
-        body = {**whose, "deadline_ms": deadline_json(deadline_ms)}
-        reads = [operation_json(ask) for ask in asks]
-        writes = [operation_json(put) for put in puts]
-        first = {**body, "asks": reads, "puts": writes[:MAX_MESSAGES]}
+        is_shared = codec.is_shared(scope, codec.STORE_TENANT)
+        whose = {"name" if is_shared else "user": scope.user}
+        body = {**whose, "deadline_ms": codec.deadline_json(deadline_ms)}
+        reads = [codec.operation_json(ask) for ask in asks]
+        writes = [codec.operation_json(put) for put in puts]
+        first = {**body, "asks": reads, "puts": writes[: codec.MAX_MESSAGES]}
         answers = api_of(self).call("batch_entries", first)["answers"]
-        for start in range(MAX_MESSAGES, len(writes), MAX_MESSAGES):
-            more = {**body, "puts": writes[start : start + MAX_MESSAGES]}
+        for start in range(codec.MAX_MESSAGES, len(writes), codec.MAX_MESSAGES):
+            more = {**body, "puts": writes[start : start + codec.MAX_MESSAGES]}
             api_of(self).call("batch_entries", more)
-        return [read_answer(ask, answer) for ask, answer in zip(asks, answers, strict=True)]
+        return [codec.read_answer(ask, answer) for ask, answer in zip(asks, answers, strict=True)]
 
     def sweep(self, scope: Scope) -> int:
         """Nothing to do: expired entries are never read, and each write removes some."""
@@ -300,22 +272,18 @@ class RemoteEntries(Entries):
 
 def listed(**always: Any) -> Any:
     """The options of a list of the store, with arguments that it always sends."""
-    return {"prepare": lambda asked: {**always, **list_json(asked)}, "pages": True}
+    return {"prepare": lambda asked: {**always, **codec.list_json(asked)}, "pages": True}
 
 
 class RemoteStore:
     """The part of a store that conversations, notes, libraries and entries need, over HTTP."""
 
-    sessions = remote(Store.sessions, "list_sessions", records(Session), **listed())
-    revisions = remote(Store.revisions, "list_revisions", records(Message), **listed())
-    note_versions = remote(Store.note_versions, "list_versions", records(Note), **listed())
-    articles = remote(Store.articles, "list_articles", records(ArticleInfo), **listed())
-    following = remote(
-        Store.following, "list_messages", records(LogEntry), **listed(oldest_first=True)
-    )
-    summaries = remote(
-        Store.summaries, "list_summaries", records(Summary), **listed(oldest_first=False)
-    )
+    sessions = remote(Store.sessions, "list_sessions", Session, **listed())
+    revisions = remote(Store.revisions, "list_revisions", Message, **listed())
+    note_versions = remote(Store.note_versions, "list_versions", Note, **listed())
+    articles = remote(Store.articles, "list_articles", ArticleInfo, **listed())
+    following = remote(Store.following, "list_messages", LogEntry, **listed(oldest_first=True))
+    summaries = remote(Store.summaries, "list_summaries", Summary, **listed(oldest_first=False))
 
     def __init__(self, api: Api) -> None:
         self.api = self._api = api
@@ -351,7 +319,7 @@ class RemoteStore:
             raise InvalidError("last must be a number, and not negative")
         pages: list[list[LogEntry]] = []  # the newest first
         count, cursor = 0, None
-        where = {**to_arguments(scope), "role": role, "before": before, "after": after}
+        where = {**codec.to_arguments(scope), "role": role, "before": before, "after": after}
         while last is None or count < last:
             limit = PAGE if last is None else min(last - count, PAGE)
             page = self._api.call("list_messages", {**where, "cursor": cursor, "limit": limit})
@@ -382,7 +350,7 @@ class RemoteStore:
         start = self._sent.get(id_, 0)
         more = {
             name: value
-            for name, value in message_json(message).items()
+            for name, value in codec.message_json(message).items()
             if name in ("tool_calls", "agent_calls", "structured_data")
         }
         body = {
@@ -400,7 +368,7 @@ class RemoteStore:
             del self._sent[id_]
 
     def revise(self, scope: Scope, message: Message) -> None:
-        fields = message_json(message)
+        fields = codec.message_json(message)
         place = {"user": scope.user, "session": scope.session}
         self._api.call("revise_message", {**fields, "message_id": message.message_id, **place})
 
@@ -409,7 +377,8 @@ class RemoteStore:
         if least is None:
             return next(iter(self.summaries(scope, limit=1)), None)
         pages = self._api.pages("list_summaries", {"user": scope.user, "session": scope.session})
-        return next((it for it in map(record(Summary), pages) if it.tokens_before >= least), None)
+        made = (from_json(Summary, item) for item in pages)
+        return next((it for it in made if it.tokens_before >= least), None)
 
     def note(self, scope: Scope, *, version: int | None = None) -> Note | None:
         where = {"user": scope.user, "agent": scope.agent, "version": version}
@@ -423,16 +392,16 @@ class RemoteStore:
 
     def put_article(self, article: Article, chunks: Sequence[Chunk]) -> PutResult:
         body = {"title": article.title, "text": article.text, "uri": article.uri}
-        data = self._api.call("add_article", {**library_arguments(article.scope), **body})
+        data = self._api.call("add_article", {**codec.library_arguments(article.scope), **body})
         return PutResult(data["id"], data["change"])
 
     def read_articles(self, scope: Scope, ids: Sequence[str]) -> list[Article]:
-        where = library_arguments(scope)
+        where = codec.library_arguments(scope)
         answers = [self._get("get_article", {"article_id": id_, **where}) for id_ in ids]
         return [from_json(Article, data) for data in answers if data is not None]
 
     def forget(self, scope: Scope, *, record_id: str) -> Forgotten:
-        where = {"article_id": record_id, **library_arguments(scope)}
+        where = {"article_id": record_id, **codec.library_arguments(scope)}
         return from_json(Forgotten, self._api.call("remove_article", where))
 
     def _get(self, operation: str, arguments: Mapping[str, Any]) -> Any:
@@ -454,33 +423,15 @@ class RemoteRuntime:
     def wake(self) -> None:
         """Nothing to do: the server's own worker knows."""
 
+    def counter(self, window: Window) -> TokenCounter:
+        """What counts the tokens of a window."""
+        return TokenCounter(window.counts_with())
+
 
 class RemoteArticles(Articles):
     """`Articles` on a server, which finds and fits them."""
 
-    def fit(
-        self,
-        scope: Scope,
-        query: str,
-        max_tokens: int,
-        counter: TokenCounter,
-        *,
-        top_k: int,
-        deadline_ms: float | None,
-        model: str = "",
-    ) -> list[Retrieved]:
-        """The articles that bear on a query, best first, whole or in passages that fit."""
-        if max_tokens <= 0:
-            return []
-        body = {
-            "query": query,
-            "top_k": top_k,
-            "window": max_tokens + counter.text(query),  # the server takes the query's off again
-            "model": model,
-            "deadline_ms": deadline_json(deadline_ms),
-        }
-        data = api_of(self).call("retrieve_articles", {**library_arguments(scope), **body})
-        return [from_json(Retrieved, quoted["article"]) for quoted in data["found"]]
+    fit = remote(Articles.fit, "retrieve_articles", codec.read_quotations, prepare=codec.fit_json)
 
 
 class RemoteSummarizer:
@@ -535,10 +486,10 @@ class Client(Memory):
         """
         ids: tuple[str, ...] = ()
         added = 0
-        all_messages = [message_json(message) for message in to_messages(messages)]
+        all_messages = [codec.message_json(message) for message in to_messages(messages)]
         if not all_messages:  # as at hand: the conversation is there from then on
             session = self.session(user=user, agent=agent, id=session).id
-        for batch in batches(all_messages):
+        for batch in codec.batches(all_messages):
             body = {"user": user, "agent": agent, "session": session, "source": source}
             answer = api_of(self).call("add_messages", {**body, "messages": batch})
             stored = from_json(Remembered, answer)
@@ -546,48 +497,22 @@ class Client(Memory):
         return Remembered(session_id=session or "", message_ids=ids, added=added)
 
     recall = remote(
-        Memory.recall, "recall", record(Recall), prepare=recall_json, unavailable=empty_recall
+        Memory.recall, "recall", Recall, prepare=codec.recall_json, unavailable=empty_recall
     )
-    context = remote(Memory.context, "context", record(Context), prepare=context_json, keep="tools")
-    compress = remote(Memory.compress, "compress", read_compression, prepare=compress_json)
-    forget = remote(Memory.forget, "forget", record(Forgotten), prepare=forget_json)
+    context = remote(Memory.context, "context", Context, prepare=codec.context_json, keep="tools")
+    compress = remote(
+        Memory.compress, "compress", codec.read_compression, prepare=codec.compress_json
+    )
+    forget = remote(Memory.forget, "forget", Forgotten, prepare=codec.forget_json)
 
-    def search(
-        self,
-        scope: Scope,
-        question: str,
-        *,
-        limit: int = 10,
-        deadline_ms: float | None = RECALL_DEADLINE_MS,
-        filters: Filters = NO_FILTERS,
-    ) -> Recall:
-        """`recall` for callers that have a scope and filters in hand."""
-        return self.recall(
-            question,
-            user=scope.user,
-            agent=scope.agent,
-            session=scope.session,
-            limit=limit,
-            deadline_ms=deadline_ms,
-            kind=filters.kinds,
-            category=filters.categories,
-            role=filters.roles,
-            tags=filters.tags,
-            after=filters.after,
-            before=filters.before,
-        )
+    search = remote(
+        Memory.search, "recall", Recall, prepare=codec.search_json, unavailable=empty_recall
+    )
 
     def builder(self, kind: Callable[..., T], scope: Scope, window: Window, **options: Any) -> T:
         """A context builder that runs here and reads from the server, which makes summaries."""
-        return kind(
-            store=self.store,
-            search=self.search,
-            summarizer=lambda: RemoteSummarizer(self, window),
-            scope=scope,
-            window=window,
-            counter=TokenCounter(window.counts_with()),
-            **options,
-        )
+        summarizer = RemoteSummarizer(self, window)
+        return super().builder(kind, scope, window, summarizer=lambda: summarizer, **options)
 
     def warm_up(self) -> None:
         """Connect now; the server has loaded what it needs when it started."""

@@ -1,11 +1,12 @@
 """What the client sends and reads: arguments as JSON, answers as records."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
+from memorist.context.documents.excerpts import Retrieved
 from memorist.context.window import Window
 from memorist.errors import InvalidError
 from memorist.providers.images import encode_image
@@ -13,25 +14,14 @@ from memorist.records.documents import Compression
 from memorist.records.entry import Answer, Ask, Entry, Get, Ids, Namespaces, Put, Search
 from memorist.records.memories import Change
 from memorist.records.message import UNSET, Message
-from memorist.records.query import Filters, check_deadline
+from memorist.records.query import NO_FILTERS, Filters, check_deadline
 from memorist.records.scope import Scope
 from memorist.records.values import from_json
 
-T = TypeVar("T")
 MAX_DEADLINE_MS = 10_000  # the longest that a server searches
 MAX_MESSAGES, MAX_BYTES = 1_000, 4_000_000  # of one request
 # What ends the tenant of a scope that all users of the tenant share.
 LIBRARY_TENANT, STORE_TENANT = "/library", "/store"
-
-
-def record(kind: type[T]) -> Callable[[Any], T]:
-    """Reads an answer that is one record."""
-    return lambda data: from_json(kind, data)
-
-
-def records(kind: type[T]) -> Callable[[Any], list[T]]:
-    """Reads the items of a list as records."""
-    return lambda items: [from_json(kind, item) for item in items]
 
 
 def read_id(data: Any) -> str:
@@ -54,6 +44,35 @@ def recall_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if "deadline_ms" in body:
         body["deadline_ms"] = deadline_json(body["deadline_ms"])
     return {**body, **filters}
+
+
+def search_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `search` as those of `recall`."""
+    rest = dict(arguments)
+    scope, filters = rest.pop("scope"), rest.pop("filters", NO_FILTERS)
+    names = {"kind": filters.kinds, "category": filters.categories, "role": filters.roles}
+    moments = {"after": filters.after, "before": filters.before}
+    return recall_json({**to_arguments(scope), **rest, **names, "tags": filters.tags, **moments})
+
+
+def of_all_times(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a list of facts: those of all times where no moment is given."""
+    return {**arguments, "always": not (arguments.get("valid") or arguments.get("known"))}
+
+
+def fit_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `fit` as a request holds them."""
+    body = dict(arguments)
+    scope, counter, left = body.pop("scope"), body.pop("counter"), body.pop("max_tokens")
+    # The server takes the query's tokens off again.
+    body["window"] = max(left + counter.text(body["query"]), 1)
+    body["deadline_ms"] = deadline_json(body["deadline_ms"])
+    return {**library_arguments(scope), **body}
+
+
+def read_quotations(data: Any) -> list[Retrieved]:
+    """The articles in an answer."""
+    return [from_json(Retrieved, quoted["article"]) for quoted in data["found"]]
 
 
 def deadline_json(deadline_ms: float | None) -> float | None:

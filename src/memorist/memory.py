@@ -326,15 +326,10 @@ class Memory:
 
     def builder(self, kind: Callable[..., T], scope: Scope, window: Window, **options: Any) -> T:
         """A context builder that reads from this memory: `ContextBuilder` or a subclass of it."""
-        return kind(
-            store=self.store,
-            search=self.search,
-            summarizer=self._runtime.summarizer,
-            scope=scope,
-            window=window,
-            counter=self._runtime.counter(window),
-            **options,
-        )
+        if "summarizer" not in options:
+            options["summarizer"] = self._runtime.summarizer
+        options |= {"search": self.search, "counter": self._runtime.counter(window)}
+        return kind(store=self.store, scope=scope, window=window, **options)
 
     def compress(
         self, *, user: str, session: str, window: Window | None = None

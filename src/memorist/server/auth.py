@@ -139,6 +139,7 @@ class Keys:
     def __init__(self, keys: ApiKeys, *, clock: Callable[[], datetime] = now) -> None:
         self._keys = keys
         self._clock = clock
+        self.of, self.revoke = keys.list, keys.revoke
 
     def create(
         self,
@@ -167,16 +168,6 @@ class Keys:
         check_tenant(record.tenant)
         self._keys.put(record)
         return NewKey(record, text)
-
-    def of(
-        self, tenant: str, *, limit: int | None = None, after: tuple[datetime, str] | None = None
-    ) -> list[ApiKey]:
-        """The keys of a tenant, oldest first."""
-        return self._keys.list(tenant, limit=limit, after=after)
-
-    def revoke(self, tenant: str, key_id: str) -> None:
-        """Revoke a key at once."""
-        self._keys.revoke(tenant, key_id)
 
     def rotate(self, tenant: str, key_id: str, *, grace: timedelta | None = None) -> NewKey:
         """Make a new key like this one, which stays valid for the grace, or until it is revoked."""

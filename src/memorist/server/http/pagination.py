@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from json.encoder import encode_basestring
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field
@@ -25,18 +26,20 @@ class Page(BaseModel, Generic[T]):
 def keyset_page(
     read: Callable[..., Sequence[T]],
     query: CursorQuery,
-    key: Callable[[Any], tuple[Any, ...]] = lambda item: (item.created_at, item.id),
     *,
-    kinds: tuple[type, ...] = (datetime, str),
+    number: Callable[[Any], int] | None = None,
+    moment: str = "created_at",
     big: bool = True,
 ) -> Page[T]:
-    """A page that the database cuts: `read` gives `limit` items `after` a sort key of `kinds`.
+    """A page that the database cuts: `read` gives `limit` items `after` a place.
 
-    A batch of items that may be `big` ends at `max_bytes` too.
+    Items are sorted by their `number`, or else by a moment and their id. A batch of items that may
+    be `big` ends at `max_bytes` too.
     """
+    key = number or attrgetter(moment, "id")
     bound = {"max_bytes": MAX_PAGE_BYTES} if big else {}
 
-    def items(after: tuple[Any, ...] | None) -> Iterator[T]:
+    def items(after: Any) -> Iterator[T]:
         left = query.limit + 1
         while left > 0:
             size = min(left, MAX_BATCH)
@@ -46,8 +49,10 @@ def keyset_page(
                 return
             left, after = left - len(batch), key(batch[-1])
 
-    taken, more = take_page(items(read_cursor(query.cursor, *kinds)), query.limit)
-    return Page(items=taken, next=make_cursor(key(taken[-1])) if more else None)
+    place = read_cursor(query.cursor, *((datetime, str) if number is None else (int,)))
+    taken, more = take_page(items(place[0] if number and place else place), query.limit)
+    last: Any = key(taken[-1]) if more else ()
+    return Page(items=taken, next=make_cursor([last] if number else last) if more else None)
 
 
 def take_page(items: Iterable[T], limit: int) -> tuple[list[T], bool]:

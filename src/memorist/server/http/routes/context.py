@@ -1,6 +1,7 @@
 """Recall, contexts and summaries: what a model needs for the next answer."""
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -164,12 +165,6 @@ def compress(body: CompressBody, caller: CurrentCaller) -> Compression | None:
 @operation("list_summaries", example=_SUMMARY)
 def list_summaries(query: FromQuery[SummariesQuery], caller: CurrentCaller) -> Page[Summary]:
     """The summaries of a session, in the order of the messages that they reach to."""
-    user, session, oldest_first = caller.user(query.user), query.session, query.oldest_first
-
-    def read(limit: int, after: tuple[int] | None, max_bytes: int) -> list[Summary]:
-        page = {"limit": limit, "after": after and after[0], "max_bytes": max_bytes}
-        return caller.memory.summaries(
-            user=user, session=session, **page, oldest_first=oldest_first
-        )
-
-    return keyset_page(read, query, lambda summary: (summary.last_seq,), kinds=(int,))
+    whose: dict[str, Any] = {"user": caller.user(query.user), "session": query.session}
+    read = partial(caller.memory.summaries, **whose, oldest_first=query.oldest_first)
+    return keyset_page(read, query, number=lambda summary: summary.last_seq)

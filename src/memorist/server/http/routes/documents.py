@@ -93,13 +93,10 @@ def write_notes(
 @operation("list_versions")
 def list_versions(query: FromQuery[schemas.AgentPageQuery], caller: CurrentCaller) -> Page[Note]:
     """Every version, newest first."""
-    scope = caller.scope(query)
-
-    def read(limit: int, after: tuple[int] | None, max_bytes: int) -> list[Note]:
-        page = {"limit": limit, "before": after and after[0], "max_bytes": max_bytes}
-        return caller.memory.note_versions.list(scope, **page)
-
-    return keyset_page(read, query, lambda note: (note.version,), kinds=(int,))
+    read = partial(caller.memory.note_versions.list, caller.scope(query))
+    return keyset_page(
+        lambda after, **page: read(before=after, **page), query, number=lambda note: note.version
+    )
 
 
 @operation("manage_notes", example=EditResult(result="Appended.", version=2))

@@ -70,13 +70,8 @@ class ForgetBody(schemas.SessionRequest):
 @operation("list_jobs", example=_JOB)
 def list_jobs(query: FromQuery[JobsQuery], caller: CurrentCaller) -> Page[Job]:
     """The jobs that wait, those that were given up, or both, oldest first."""
-    place = caller.place(query)
-
-    def read(limit: int, after: tuple[int] | None) -> list[Job]:
-        last = after and after[0]
-        return caller.memory.jobs.list(**place, dead=query.dead, limit=limit, after=last)
-
-    return keyset_page(read, query, lambda job: (job.id,), kinds=(int,), big=False)
+    read = partial(caller.memory.jobs.list, **caller.place(query), dead=query.dead)
+    return keyset_page(read, query, number=lambda job: job.id, big=False)
 
 
 @operation("retry_job", status_code=204)

@@ -188,7 +188,7 @@ def list_facts(query: FromQuery[FactsQuery], caller: CurrentCaller) -> Page[Fact
         read = partial(facts.as_of, **place, **about, valid=valid, known=known)
     else:
         read = partial(facts.list, **place, **about)
-    return keyset_page(read, query, lambda fact: (fact.known_from, fact.id))
+    return keyset_page(read, query, moment="known_from")
 
 
 def _checked(moment: datetime | None, name: str) -> datetime | None:

@@ -222,12 +222,10 @@ def _forwards(caller: CurrentCaller, query: MessagesQuery) -> Page[LogEntry]:
         raise InvalidError("oldest_first goes without before and role")
     scope, first = caller.scope(query), query.after or 0
 
-    def read(limit: int, after: tuple[int] | None, max_bytes: int) -> list[LogEntry]:
-        last = after[0] if after else first
-        page = {"limit": limit, "max_bytes": max_bytes}
-        return caller.memory.messages.following(scope, after=last, **page)
+    def read(after: int | None, **page: int) -> list[LogEntry]:
+        return caller.memory.messages.following(scope, after=after or first, **page)
 
-    return keyset_page(read, query, lambda entry: (entry.seq,), kinds=(int,))
+    return keyset_page(read, query, number=lambda entry: entry.seq)
 
 
 def _backwards(
@@ -274,12 +272,11 @@ def list_revisions(
     """What a message said before, oldest first."""
     scope = caller.scope(query)
 
-    def read(limit: int, after: tuple[int] | None, max_bytes: int) -> list[tuple[int, Message]]:
-        first, page = after[0] if after else 0, {"limit": limit, "max_bytes": max_bytes}
-        messages = caller.memory.messages.revisions(scope, message_id, **page, after=first)
-        return list(enumerate(messages, first + 1))
+    def read(after: int | None, **page: int) -> list[tuple[int, Message]]:
+        messages = caller.memory.messages.revisions(scope, message_id, **page, after=after or 0)
+        return list(enumerate(messages, (after or 0) + 1))
 
-    page = keyset_page(read, query, lambda revision: revision[:1], kinds=(int,))
+    page = keyset_page(read, query, number=lambda revision: revision[0])
     return Page(items=[message for _, message in page.items], next=page.next)
 
 
