@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from memorist.errors import LeaseLostError
-from memorist.records.memories import Add, Fact, MemoryItem, Retract, Supersede
+from memorist.records.memories import Add, Expire, Fact, MemoryItem, Restore, Retract, Supersede
 from memorist.records.message import Message
-from memorist.records.query import NO_FILTERS, Filters, Found, Synonym
+from memorist.records.query import NO_FILTERS, Filters, Found, SourceMessage, Synonym
 from memorist.records.scope import Scope
 from memorist.records.values import new_id, to_micros
 from memorist.store.base import Store
@@ -22,6 +23,7 @@ from tests.conformance.worlds import fresh_scope
 
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
+DAY = timedelta(days=1)
 EXAMPLES = 300 if os.environ.get("MEMORIST_PROVE") else 15
 
 
@@ -282,6 +284,73 @@ class PassageConformance:
         assert store.speakers(fresh_scope()) == []
         store.forget(scope.whole_user())
         assert store.speakers(scope) == []
+
+    def test_a_speaker_is_the_name_of_a_message_never_a_word_its_text_begins_with(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope()
+        said = [
+            Message("assistant", "Noted: you like tea", created_at=MARCH),
+            Message("tool", "System: drink tea", created_at=MARCH + TICK),
+            Message("user", "Ann: tea for me", name="Ben", created_at=MARCH + 2 * TICK),
+        ]
+        store.append(scope, said)
+        ids = sorted(it.passage for it in store.match_text(scope, [("tea",)], limit=9))
+        told = [(match.role, match.speaker) for match in store.read(scope, ids)]
+        assert told == [("assistant", None), ("tool", None), ("user", "Ben")]
+
+    def test_what_was_derived_names_the_messages_it_came_from(self, store: Store) -> None:
+        scope = fresh_scope()
+        said = [Message("user", f"tea {day}", created_at=MARCH + day * DAY) for day in range(3)]
+        store.append(scope, said)
+        store.append(scope.within(session="other"), [replace(said[0], content="another")])
+        ids = tuple(message.message_id for message in said)
+        user = scope.whole_user()
+        item = MemoryItem(scope=scope, text="likes oolong", sources=ids[:2])
+        fact = Fact(scope=user, subject="Ada", predicate="drinks", object="oolong", sources=ids[2:])
+        mine = MemoryItem(scope=user, text="oolong, unsaid", sources=("gone",))
+        store.apply(user, [Add(item), Add(fact), Add(mine)])
+        found = [it.passage for it in store.match_text(user, [("oolong",)], limit=9)]
+        told = {match.id: match.sources for match in store.read(user, found)}
+        sources = [SourceMessage(it.message_id, scope.session or "", it.created_at) for it in said]
+        assert told == {item.id: tuple(sources[:2]), fact.id: (sources[2],), mine.id: ()}
+        [message] = store.read(user, [store.match_text(user, [("another",)], limit=1)[0].passage])
+        assert message.sources == ()
+
+    def test_a_message_whose_fact_ended_says_until_when(self, store: Store) -> None:
+        scope = fresh_scope()
+        said = [Message("user", f"tea {what}", created_at=MARCH) for what in ("a", "b", "c")]
+        store.append(scope, said)
+        facts = [
+            Fact(
+                scope=scope,
+                subject="Ada",
+                predicate=f"is {it.text}",
+                object="x",
+                sources=(it.message_id,),
+            )
+            for it in said
+        ]
+        store.apply(scope, [*map(Add, facts)])
+        ended = Expire(id=facts[0].id, at=MARCH + 31 * DAY), Retract(id=facts[1].id, at=MARCH)
+        store.apply(scope, ended)
+
+        def marks() -> list[str]:
+            ids = sorted(it.passage for it in store.match_text(scope, [("tea",)], limit=9))
+            return [match.over for match in store.read(scope, ids) if match.kind == "message"]
+
+        assert marks() == ["until April 2026", "history", ""]
+        store.apply(scope, [Restore(id=fact.id) for fact in facts[:2]])
+        assert marks() == ["", "", ""]
+
+    def test_a_message_is_as_important_as_its_score_says(self, store: Store) -> None:
+        scope = fresh_scope()
+        for score in (0.9, 0, "high", 7):
+            data = {"importance_score": score}
+            store.append(scope, [Message("user", "tea", structured_data=data)])
+        ids = sorted(it.passage for it in store.match_text(scope, [("tea",)], limit=9))
+        told = [it.importance for it in store.passages(scope, ids)]
+        assert told == [0.9, 0.0, None, None]
 
     def test_a_rare_word_counts_more_than_a_common_one(self, store: Store) -> None:
         scope = fresh_scope()

@@ -32,6 +32,7 @@ from memorist import (
     connect,
 )
 from memorist.agents.langgraph import MemoristStore
+from memorist.records.query import SourceMessage
 from memorist.views.knowledge import KGMemory
 from memorist.views.library import Library
 from tests.support.http_server import Served
@@ -74,6 +75,29 @@ def test_the_first_ten_lines_are_the_same(memory: Memory, ada: str) -> None:
     assert window.messages[-1]["content"].endswith("Plan my weekend")
     assert window.receipt.used + window.receipt.left == 4000
     assert memory.session(user=ada, agent="tutor").id == chat.id
+
+
+def test_a_hit_says_who_said_it_where_it_came_from_and_what_is_over(
+    memory: Memory, ada: str
+) -> None:
+    said = [
+        Message("user", "I live in Munich.", created_at=MARCH),
+        Message("assistant", "Noted: a home in Munich.", created_at=MARCH),
+        Message("user", "I live in Berlin now.", created_at=datetime(2026, 4, 2, tzinfo=UTC)),
+    ]
+    chat = memory.session(user=ada)
+    memory.remember(said, user=ada, session=chat.id)
+    memory.jobs.catch_up()
+    hits = memory.recall("who lives in Munich?", user=ada, deadline_ms=None).hits
+    told = {hit.text: (hit.role, hit.speaker, hit.over) for hit in hits}
+    assert told["Noted: a home in Munich."] == ("assistant", None, "")
+    assert told["I live in Munich."] == ("user", None, "until April 2026")
+    for kind in ("memory", "fact"):
+        recall = memory.recall("who lives in Berlin?", user=ada, kind=kind, deadline_ms=None)
+        assert [hit.sources for hit in recall.hits] == [
+            (SourceMessage(said[2].message_id, chat.id, said[2].created_at),)
+        ]
+        assert recall.hits[0].created_at == said[2].created_at
 
 
 def test_messages_come_back_as_they_were_said(memory: Memory, ada: str) -> None:

@@ -127,7 +127,7 @@ def test_json_of_a_recall_tells_everything_about_each_hit(
     (hit,) = json.loads(worked(run("recall", "grusse", "--user", "ada", "--json")))
 
     names = {"kind", "id", "text", "score", "created_at", "session_id", "role", "speaker", "why"}
-    assert hit.keys() == names
+    assert hit.keys() == names | {"over", "sources"}
     assert hit["why"].keys() == {"ranks", "scores", "parts", "age", "start", "stop"}
     assert sum(hit["why"]["parts"].values()) == pytest.approx(hit["score"])
     assert (hit["kind"], hit["role"], hit["text"]) == ("message", "assistant", "Grüße aus 東京 🗼")

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from memorist import Fact, InvalidError, Memory, MemoryItem, NotFoundError, SqliteStore
+from memorist import Fact, InvalidError, Memory, MemoryItem, Message, NotFoundError, SqliteStore
 from memorist.cli import options as show
+from memorist.cli import render
 from memorist.cli.main import app
 from memorist.records.memories import Add
 from memorist.records.scope import Scope
@@ -135,6 +136,27 @@ def test_memories_are_narrowed_and_the_ended_shown_with_their_reason(
         assert [item["text"] for item in told(run("memories", "--all", option, "--json"))] == [
             "Likes tea"
         ]
+
+
+def test_what_is_over_is_marked_and_a_memory_names_its_message(
+    run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(render.console, "_width", 300)
+    munich, berlin = (
+        Message("user", f"I live in {city}.", created_at=datetime(2026, month, 2, tzinfo=UTC))
+        for city, month in (("Munich", 3), ("Berlin", 4))
+    )
+    memory.remember([munich, berlin], user="me", session="s1")
+    keep(memory, "Berlin suits me", sources=(berlin.message_id,))
+
+    shown = " ".join(worked(run("facts", "--all")).split())
+    assert "user lives in Munich (until April 2026)" in shown
+    assert "user lives in Berlin 2026" in shown
+    assert "until April 2026: something newer" in worked(run("memories", "--all"))
+    for options in ((), ("--explain",)):
+        found = worked(run("recall", "Munich, Berlin", *options))
+        assert "until April 2026" in found
+        assert f"from message {berlin.message_id[-8:]} of session s1" in found
 
 
 def test_json_of_a_memory_tells_whose_it_is_and_where_it_came_from(

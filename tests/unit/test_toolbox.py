@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -68,6 +69,26 @@ def test_a_name_is_not_taken_for_a_role(memory: Memory, box: Toolbox) -> None:
     memory.remember(Message("user", "My bike is red.", name="system"), user="ada", agent="tutor")
     [hit] = box.recall("bike")
     assert (hit["role"], hit["speaker"]) == ("user", "system")
+
+
+def test_a_memory_names_its_message_and_what_is_over_is_marked(
+    memory: Memory, box: Toolbox
+) -> None:
+    munich, berlin = (
+        Message("user", f"I live in {city}.", created_at=datetime(2026, month, 2, tzinfo=UTC))
+        for city, month in (("Munich", 3), ("Berlin", 4))
+    )
+    memory.remember([munich, berlin], user="ada", agent="tutor", session="s1")
+    for said, city in ((munich, "Munich"), (berlin, "Berlin")):
+        fact = "Ada", "lives in", city
+        since, sources = said.created_at, (said.message_id,)
+        memory.facts.add(*fact, user="ada", valid_from=since, sources=sources)
+    memory.memories.add("Berlin suits Ada.", user="ada", sources=(berlin.message_id,))
+    found = {hit["text"]: hit for hit in box.recall("Munich, Berlin")}
+    assert found[munich.text]["over"] == "until April 2026"
+    hit = found["Berlin suits Ada."]
+    message = f"message {berlin.message_id[-8:]} of session s1, 2 April 2026"
+    assert (hit["origin"], hit["over"]) == (f"from {message}", "")
 
 
 def test_what_a_model_says_that_a_user_said_is_trusted_as_the_models_words(

@@ -174,6 +174,8 @@ class MemoristRetriever(BaseRetriever):
                 kind=hit.kind,
                 when=hit.created_at.isoformat(),
                 session=hit.session_id,
+                origin=hit.origin or None,
+                over=hit.over or None,
                 role=hit.role,
                 speaker=hit.speaker,
             )

@@ -69,7 +69,7 @@ Object = Annotated[str | None, "What completes it, as in `Berlin`."]
 
 
 class RecalledItem(TypedDict):
-    """Something remembered, and why it was found."""
+    """Something remembered, why it was found, its origin, and whether it is over, as history."""
 
     id: str
     kind: str
@@ -79,6 +79,8 @@ class RecalledItem(TypedDict):
     role: str
     speaker: str
     session_id: str
+    origin: str
+    over: str
 
 
 class RememberedMessage(TypedDict):
@@ -184,6 +186,8 @@ class Toolbox:
                 role=hit.role or "",
                 speaker=hit.speaker or "",  # a name, which may be that of a role
                 session_id=hit.session_id or "",
+                origin=hit.origin,
+                over=hit.over,
             )
             for hit in found.hits
         ]

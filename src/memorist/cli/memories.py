@@ -12,7 +12,8 @@ from memorist.cli import render
 from memorist.cli.render import Columns, console, safe_text
 from memorist.lifecycle.policy import Maintained
 from memorist.lifecycle.settings import Extraction, Retention
-from memorist.records.memories import Change, Expire, MemoryItem, Restore, Retract
+from memorist.records.memories import Change, Expire, Fact, MemoryItem, Restore, Retract
+from memorist.records.query import past
 from memorist.records.values import now
 
 TEXT_CHARS = 120
@@ -46,7 +47,7 @@ def _memory_text(item: MemoryItem) -> Text:
     details = [item.kind, item.category, f"{item.importance:.2f}", f"{item.tier}-term"]
     if item.ended_at is not None:
         reason = f": {item.reason}" if item.reason else ""
-        details.append(f"ended {render.timestamp(item.ended_at)}{reason}")
+        details.append(f"{past(item.ended_at)}{reason}")
     text = safe_text(item.text, "dim" if item.ended_at else "")
     style = "yellow" if item.ended_at else "dim"
     return text.append("\n").append(safe_text(" · ".join(details), style))
@@ -69,12 +70,17 @@ def facts(
         rows = memory.facts.as_of(user=user, agent=agent, valid=true_at, known=known)
     columns: Columns = {
         "id": render.record_id,
-        "fact": "text",
+        "fact": _fact_text,
         "from": "valid_from",
         "to": "valid_to",
         "learnt": "known_from",
     }
     render.records(rows, columns, main="fact", as_json=as_json, empty="no facts")
+
+
+def _fact_text(fact: Fact) -> str:
+    is_over = fact.valid_to is not None and fact.valid_to <= now()
+    return f"{fact.text} ({past(fact.valid_to)})" if is_over else fact.text
 
 
 def undo(

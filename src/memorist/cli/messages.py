@@ -75,7 +75,7 @@ def recall(
             "when": "created_at",
             "who": _speaker,
             "said": "text",
-            "why": lambda hit: str(hit.why),
+            "why": lambda hit: "; ".join(filter(None, (hit.over, str(hit.why), hit.origin))),
         }
         render.records(result.hits, columns, main="said", as_json=as_json, empty="nothing found")
     render.warn_incomplete(result.late, result.failed)
@@ -85,7 +85,8 @@ def _explain(result: Recall) -> None:
     """Print each hit with a bar for each part of its score, and how long each search took."""
     for rank, hit in enumerate(result.hits, 1):
         place = f"characters {hit.why.start}–{hit.why.stop}"
-        details = f"  {_speaker(hit)}, {render.timestamp(hit.created_at)}, {place}"
+        said = filter(None, (render.timestamp(hit.created_at), place, hit.over, hit.origin))
+        details = f"  {_speaker(hit)}, {', '.join(said)}"
         score = (f"{rank}. {hit.score:.2f}", "bold")
         console.print(Text.assemble(score, safe_text(details, "dim")))
         console.print(safe_text(f"   {hit.text}"))
@@ -112,7 +113,7 @@ def _parts_table(hit: Hit) -> Table:
 
 
 def _speaker(hit: Hit) -> str:
-    return hit.speaker or hit.role or hit.kind
+    return ", ".join(filter(None, (hit.role or hit.kind, hit.speaker)))
 
 
 def history(

@@ -34,7 +34,8 @@ class Quote:
     """Something to quote: its id, its role or kind, its text, and when it was said.
 
     `score` tells how well it fits the question, `excerpt` is the part of it that was found. `name`
-    is who said it or where it stands: the words of others, so it is quoted with the text.
+    is who said it or where it stands: the words of others, so it is quoted with the text. The line
+    above tells that it is there, as a text may begin with a name, too.
     """
 
     id: str
@@ -54,14 +55,16 @@ class Quote:
 
     def numbered(self, number: int) -> str:
         """The quotation with its number, which an answer may cite."""
-        source = f" {self.source}:" if self.source else ""
+        named = ", named" if self.name and self.source else ""
+        source = f" {self.source}{named}:" if self.source else ""
         return f"[{number}]{source}\n{self.body}\n"
 
 
 def quote_of(hit: Hit, whole: str | None = None) -> Quote:
     """A hit as a quotation, with the `whole` text of its message if that is known."""
     is_message = hit.kind == "message"
-    source = hit.role or "" if is_message else hit.kind
+    labels = (hit.role if is_message else hit.kind, hit.origin, hit.over)
+    source = ", ".join(filter(None, labels))
     name = label(hit.speaker or "") if is_message else ""
     return Quote(hit.id, source, whole or hit.text, hit.created_at, hit.score, hit.text, name)
 

@@ -375,4 +375,6 @@ def _hit(record: fusion.RankedRecord, match: Match, query: Query) -> Hit:
         session_id=match.session_id,
         role=match.role,
         speaker=match.speaker,
+        over=match.over,
+        sources=match.sources,
     )

@@ -37,6 +37,7 @@ Source = Literal["system", "user", "assistant", "tool", "import", "web"]
 _BY_TRUST: tuple[Source, ...] = ("web", "tool", "import", "assistant", "user", "system")
 PART_CHARS = 65_536  # of a growing message that are read at once
 MAX_ATTEMPTS = 5
+ORDINARY = 0.5  # the importance of a message that has no score
 Content = str | dict[str, Any] | list[Any] | None
 
 
@@ -175,6 +176,12 @@ class Message:
         parts += [f"{call.name} {call.arguments}" for call in self.tool_calls]
         parts += [f"{call.agent_name} {readable(call.request)}" for call in self.agent_calls]
         return "\n".join(parts)
+
+    @property
+    def importance(self) -> float | None:
+        """How much it matters, from 0 to 1, by the `importance_score` in its structured data."""
+        score = (self.structured_data or {}).get("importance_score")
+        return float(score) if isinstance(score, int | float) and 0 <= score <= 1 else None
 
     @classmethod
     def from_response_dict(cls, response: Any, **overrides: Any) -> Self:

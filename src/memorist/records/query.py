@@ -1,5 +1,6 @@
 """Questions and answers of recall."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -132,7 +133,26 @@ class Passage(NamedTuple):
     importance: float | None = None
     previous: int | None = None
     source: int | None = None  # the message that a record was derived from, if only one
-    outdated: bool = False  # a newer message changed what this one says
+    outdated: int = 0  # when a newer message changed what this one says; 1 if that is not known
+
+
+def past(ended_at: datetime | None) -> str:
+    """The words that mark what is over: "until April 2026", or "history" where that is unknown."""
+    return f"until {ended_at:%B %Y}" if ended_at else "history"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMessage:
+    """A message that a memory or fact came from, and when it was said."""
+
+    message_id: str
+    session_id: str
+    created_at: datetime
+
+    def __str__(self) -> str:
+        ids = (re.sub(r"[^\w-]", "", id_)[-8:] for id_ in (self.message_id, self.session_id))
+        said_on = f"{self.created_at.day} {self.created_at:%B %Y}"
+        return "message {} of session {}, {}".format(*ids, said_on)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +168,8 @@ class Match:
     session_id: str | None = None
     role: str | None = None
     speaker: str | None = None
+    over: str = ""
+    sources: tuple[SourceMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +195,11 @@ class Why:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One thing recalled, with the id of its record and the reason."""
+    """One thing recalled, with the id of its record and the reason.
+
+    `speaker` is the name that a message was stored with. `over` marks what holds no longer, "until
+    April 2026" or "history"; `sources` are the messages that a memory or fact came from.
+    """
 
     kind: HitKind
     id: str
@@ -184,6 +210,13 @@ class Hit:
     session_id: str | None = None
     role: str | None = None
     speaker: str | None = None
+    over: str = ""
+    sources: tuple[SourceMessage, ...] = ()
+
+    @property
+    def origin(self) -> str:
+        """The message that a memory or fact last came from, by the ends of its ids, and the day."""
+        return f"from {self.sources[-1]}" if self.sources else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,8 +49,11 @@ class PreparedMessage(NamedTuple):
     pieces: list[Piece]
 
 
-def speaker_of(message: Message, text: str) -> str | None:
-    """Who speaks: the message's name, or the one a transcript's line begins with."""
+def likely_speaker(message: Message, text: str) -> str | None:
+    """Who seems to speak: the message's name, or the one a transcript's line begins with.
+
+    It only ranks, and is never shown: a text may begin with any name.
+    """
     if message.name:
         return message.name
     if ": " in text[:96] and (found := _SPOKEN.match(text)):
@@ -82,9 +85,10 @@ def traits_of(message: Message, text: str) -> dict[str, Any]:
     return {
         "created_at": to_micros(message.created_at),
         "role": message.role,
-        "speaker": speaker_of(message, text),
+        "speaker": likely_speaker(message, text),
         "self_reference": signals.self_reference,
         "is_question": int(signals.is_question),
+        "importance": message.importance,
     }
 
 
@@ -184,6 +188,7 @@ def index_pieces(
         "speaker": None,
         "self_reference": 0.0,
         "is_question": 0,
+        "importance": None,
     }
     ids = db.next_view_passages(len(pieces))
     db.add_passages(

@@ -197,6 +197,20 @@ VALUES (:owner, :view, :message_id) ON CONFLICT DO NOTHING
 SELECT view, message_id FROM view_sources
 WHERE owner = :owner AND view IN (:ids*) ORDER BY view, message_id
 
+-- The messages that derived records came from: those of a record's own session, where it has one.
+-- name: source_messages
+SELECT p.id, m.message_id, s.session_id, @said_at, m.id FROM passages p
+JOIN sessions s ON s.owner = p.owner AND s.key = p.session_id @sources_there
+UNION ALL SELECT p.id, m.message_id, s.session_id, @said_at, m.id FROM passages p
+JOIN sessions s ON s.owner = p.owner AND p.session_id IS NULL @sources_there
+ORDER BY 5
+
+-- name: @sources_there
+JOIN view_sources v ON v.owner = p.owner AND v.view = p.view_id
+JOIN chat_message_history m
+  ON m.owner = p.owner AND m.session_id = s.key AND m.message_id = v.message_id
+WHERE p.owner = :owner AND p.id IN (:ids*)
+
 -- name: reinforce_item
 UPDATE memory_items
 SET uses = uses + 1, used_at = :at, importance = coalesce(CAST(:importance AS @real), importance)
@@ -387,7 +401,7 @@ p.stop_at > p.start_at
 
 -- name: passages_by_id
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_id, p.role, p.speaker,
-  p.self_reference, p.is_question, i.importance,
+  p.self_reference, p.is_question, coalesce(i.importance, p.importance),
   (SELECT max(b.id) FROM chat_message_history b
    WHERE b.owner = :owner AND b.session_id = p.session_id AND b.id < p.id / @per_message),
   (SELECT CASE WHEN count(*) = 1 THEN min(m.id) END FROM view_sources v
@@ -570,7 +584,7 @@ WHERE p.owner = :owner AND p.id BETWEEN :first AND :last AND @says_something AND
 ORDER BY p.id LIMIT :limit
 
 -- name: passage_spans
-SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, s.session_id, p.speaker
+SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, s.session_id, p.outdated
 FROM passages p @passage_joins
 WHERE p.owner = :owner AND p.id IN (:ids*) AND @passage_filter
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from memorist.errors import DimensionError, RecordError
 from memorist.language.text import term_stem
+from memorist.records import query
 from memorist.records.message import Job
 from memorist.records.query import NO_FILTERS, Filters, Found, Match, Passage, Synonym, Term
 from memorist.records.scope import Scope
@@ -187,7 +189,13 @@ def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
     rows = db.rows("passage_spans", **scope.columns(), ids=list(ids))
     by_id = {row[0]: row for row in rows}
     matches = _matches(db, scope, [by_id[id_] for id_ in ids if id_ in by_id])
-    return [match for match in matches if match.text.strip()]
+    matches = [match for match in matches if match.text.strip()]
+    derived = [match.passage for match in matches if match.kind in ("memory", "fact")]
+    rows = db.rows("source_messages", owner=scope.owner, ids=derived) if derived else []
+    said = defaultdict[int, tuple[query.SourceMessage, ...]](tuple)
+    for id_, message_id, session_id, at, _ in rows:
+        said[id_] += (query.SourceMessage(message_id, session_id, from_micros(at)),)
+    return [replace(match, sources=said[match.passage]) for match in matches]
 
 
 def speakers(db: Db, scope: Scope) -> list[str]:
@@ -290,7 +298,7 @@ def _matches(db: Db, scope: Scope, rows: Sequence[Row]) -> list[Match]:
     for row in rows:
         if row[0] > 0:
             spans[row[0] // PASSAGES_PER_MESSAGE].append(row)
-    said: dict[int, tuple[str, str]] = {}  # the id and role of a passage's message
+    said: dict[int, dict[str, Any]] = {}  # what a message tells of itself
     seqs = sorted(spans)
     for start in range(0, len(seqs), READ_AT_ONCE):
         some = seqs[start : start + READ_AT_ONCE]
@@ -298,19 +306,19 @@ def _matches(db: Db, scope: Scope, rows: Sequence[Row]) -> list[Match]:
             message = db.unpack(stored)
             for id_, _, _, begin, end, *_ in spans[stored[0]]:
                 texts[id_] = message.text[begin:end]
-                said[id_] = message.message_id, message.role
+                who = {"role": message.role, "speaker": message.name}
+                said[id_] = {"id": message.message_id, **who}
     return [
         Match(
             passage=id_,
             kind=kind,
-            id=said[id_][0] if id_ in said else view,
             text=texts[id_],
             start=start,
             created_at=from_micros(created_at),
             session_id=session_id,
-            role=said[id_][1] if id_ in said else None,
-            speaker=speaker,
+            over=query.past(from_micros(outdated) if outdated > 1 else None) if outdated else "",
+            **said.get(id_, {"id": view}),
         )
-        for id_, kind, view, start, _, created_at, session_id, speaker in rows
+        for id_, kind, view, start, _, created_at, session_id, outdated in rows
         if id_ in texts
     ]

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from memorist.errors import ConflictError, NotFoundError, RecordError
 from memorist.records.memories import (
+    FIRST,
     Add,
     Change,
     Expire,
@@ -186,7 +187,8 @@ def _index(db: Db, record: MemoryItem | Fact) -> None:
     """Make a record findable, unless it has ended."""
     if isinstance(record, Fact):
         if record.known_to is None and record.valid_to is None:
-            index_view(db, record.scope, "fact", record.id, record.text, record.known_from)
+            said_at = record.said_at or record.known_from
+            index_view(db, record.scope, "fact", record.id, record.text, said_at)
             ends = (
                 " ".join(fold(end[:MAX_NAME]).split())[:200]
                 for end in (record.subject, record.object)
@@ -205,7 +207,7 @@ def restore(db: Db, scope: Scope, id_: str, reason: str) -> None:
     [record] = records(db, scope, [id_])
     _index(db, record)
     if isinstance(record, Fact):
-        _mark(db, scope.owner, id_, outdated=False)
+        _mark(db, scope.owner, id_, since=None)
         if record.memory and records(db, scope, [record.memory]):
             restore(db, scope, record.memory, reason)
 
@@ -232,7 +234,7 @@ def _end(
     else:
         query = "end_fact_belief" if isinstance(change, Retract) else "end_fact_validity"
         db.run(query, **values, now=db.now)
-        _mark(db, owner, id_, outdated=True)
+        _mark(db, owner, id_, since=FIRST if isinstance(change, Retract) else change.at)
         [(memory,)] = db.rows("memory_of_fact", owner=owner, id=id_)
         if memory is not None:
             heir = successor.memory if isinstance(successor, Fact) else None
@@ -242,10 +244,11 @@ def _end(
         db.run(query, owner=owner, ids=ended)
 
 
-def _mark(db: Db, owner: str, fact: str, *, outdated: bool) -> None:
-    """Let search know whether what a fact's messages say is still true."""
+def _mark(db: Db, owner: str, fact: str, *, since: datetime | None) -> None:
+    """Let search know since when what a fact's messages say is not true; None if it is."""
+    outdated = 0 if since is None else max(to_micros(since), 1)
     for seq, _ in db.rows("messages_cited_by", owner=owner, ids=[fact]):
-        db.run("mark_outdated", owner=owner, seq=seq, outdated=int(outdated))
+        db.run("mark_outdated", owner=owner, seq=seq, outdated=outdated)
 
 
 def _is_memory(db: Db, owner: str, id_: str) -> bool:

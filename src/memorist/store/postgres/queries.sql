@@ -1,8 +1,10 @@
 -- SQL that only PostgreSQL speaks.
 
 -- name: @message
-m.id, m.source, m.message_id, m.role,
-(extract(epoch FROM m.created_at) * 1000000)::bigint, m.message
+m.id, m.source, m.message_id, m.role, @said_at, m.message
+
+-- name: @said_at
+(extract(epoch FROM m.created_at) * 1000000)::bigint
 
 -- name: keep_revision
 INSERT INTO message_revisions (owner, message, number, replaced_at, role, created_at, body)
@@ -95,9 +97,9 @@ WHERE owner = :owner AND id = :seq
 WITH passage AS (
   INSERT INTO passages
     (id, owner, kind, agent_name, session_id, view_id, start_at, stop_at, created_at, role, speaker,
-     self_reference, is_question)
+     self_reference, is_question, importance)
   VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :created_at, :role,
-    :speaker, :self_reference, :is_question))
+    :speaker, :self_reference, :is_question, :importance))
 INSERT INTO passage_words (owner, id, words)
 VALUES (:owner, :id, CAST(:words AS bigint[]))
 

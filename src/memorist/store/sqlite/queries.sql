@@ -3,6 +3,9 @@
 -- name: @message
 m.id, m.source, m.message_id, m.role, m.created_at, m.content, m.extras
 
+-- name: @said_at
+m.created_at
+
 -- name: @kept
 role, created_at, content, extras
 
@@ -72,9 +75,9 @@ WHERE owner = :owner AND id = :seq
 -- name: add_passage
 INSERT INTO passages
   (id, owner, kind, agent_name, session_id, view_id, start_at, stop_at, created_at, role, speaker,
-   self_reference, is_question)
+   self_reference, is_question, importance)
 VALUES (:id, :owner, :kind, :agent, :session, :view_id, :start_at, :stop_at, :created_at, :role,
-  :speaker, :self_reference, :is_question)
+  :speaker, :self_reference, :is_question, :importance)
 
 -- name: index_passage
 INSERT INTO passage_words (rowid, words) VALUES (:id, :words)
@@ -206,7 +209,8 @@ ORDER BY p.id DESC LIMIT :limit
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_id, p.role, p.speaker,
   p.self_reference, p.is_question,
   CASE WHEN p.view_id IS NOT NULL THEN (
-    SELECT i.importance FROM memory_items i WHERE i.owner = :owner AND i.id = p.view_id) END,
+    SELECT i.importance FROM memory_items i WHERE i.owner = :owner AND i.id = p.view_id)
+    ELSE p.importance END,
   (SELECT max(b.id) FROM chat_message_history b
    WHERE b.session_id = p.session_id AND b.id < p.id / @per_message),
   CASE WHEN p.view_id IS NOT NULL THEN (
