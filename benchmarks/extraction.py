@@ -149,6 +149,8 @@ OTHER_WORDS = {
     "daughter": "has child",
     "manager": "has boss",
     "birthday": "born on",
+    "called": "name",
+    "avoids": "dislikes",
     **{name: f"has {name}" for name in ("partner", "friend", "colleague", "brother", "sister")},
     **{name: f"has {name}" for name in ("mother", "father")},
     **dict.fromkeys(("event", "has appointment"), "plans"),  # where one ends is a matter of taste

@@ -72,6 +72,7 @@ class Rule:
     dated: bool = False  # worth nothing without its date
     today: bool = False  # worth keeping for the rest of the day
     standing: bool = False  # an instruction that holds for ever, though it is put as a request
+    unless: Pattern | None = None  # what is no object of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,10 +267,13 @@ def _rules(
     written: Iterable[Mapping[str, Any]], parts: Mapping[str, str], spaced: bool
 ) -> Iterable[Rule]:
     for rule in written:
+        fields = {key: rule[key] for key in rule if key not in ("says", "unless")}
+        lines = [_filled(line, parts) for line in lines_of(rule.get("unless", ""))]
+        unless = _compiled(_any(map(whole_words, lines) if spaced else lines)) if lines else None
         for given in lines_of(rule["says"]):
             filled = _filled(given, parts)
             pattern = _compiled(whole_words(filled) if spaced else filled)
-            yield Rule(pattern=pattern, **{key: rule[key] for key in rule if key != "says"})
+            yield Rule(pattern=pattern, unless=unless, **fields)
 
 
 def _filled(pattern: str, parts: Mapping[str, str]) -> str:

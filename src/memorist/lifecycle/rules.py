@@ -149,7 +149,7 @@ def _read(sentence: str, language: Language, of_user: bool) -> Sentence:
     clauses.blank(language.cues["others"], rest=True)
     standing = _search(clauses.text, language, lambda rule: rule.standing) if of_user else []
     clauses.blank_questions(language.cues["asks"])
-    clauses.blank(language.cues["hedges"], rest=not of_user)
+    clauses.blank(language.cues["hedges"], rest=not of_user, begun=True)
     clauses.blank(language.cues["passing"])
     groups = frozenset(KINDS) if of_user else _FROM_ASSISTANTS
     if not of_user:  # general knowledge is not what happened here
@@ -173,12 +173,12 @@ class Clauses:
         stop = self._starts[last] if last < len(self._starts) else len(self.text)
         return self._starts[max(bisect_right(self._starts, start) - 1, 0)], stop
 
-    def blank(self, cue: Pattern, *, rest: bool = False) -> None:
-        """Blank each clause with a cue and, if that begins it or with `rest`, all that follow."""
+    def blank(self, cue: Pattern, *, rest: bool = False, begun: bool = False) -> None:
+        """Blank each clause with a cue, with `rest` all that follow, with `begun` if it begins."""
         for found in cue.finditer(self.text):
             first = min(found.start() + 1, len(self.text) - 1)  # after the edge of its first word
             start, end = self.around(first, first + 1)
-            begins = not self.text[start : found.start()].strip()
+            begins = begun and not self.text[start : found.start()].strip()
             if end - start < _REMARK_CHARS and start:  # "…, just kidding" is about what precedes
                 start = self.around(start - 1, start)[0]
             self._hide(start, len(self.text) if rest or begins else end)
@@ -229,6 +229,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     text = statement.told(meaningful)
     category = category_of(text) or _CATEGORIES.get(group, "knowledge")
     claims = dict.fromkeys(claim for match in meaningful for claim in claims_of(match, statement))
+    ended = {(claim.predicate, claim.object) for claim in claims if claim.ends}
     recurs = any(claim.predicate == "birthday" for claim in claims)
     return Candidate(
         text=text if recurs else _dated(text, spans),
@@ -238,7 +239,9 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
         category=category,
         tags=tags_of(text),
         source=source,
-        claims=tuple(claims),
+        claims=tuple(
+            claim for claim in claims if claim.ends or (claim.predicate, claim.object) not in ended
+        ),
         corrects=bool(cues["corrections"].search(plain(sentence.text))),
         instead=instead_of(sentence.text),
         expires_at=over,
@@ -313,7 +316,9 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
             ends=ends,
         )
 
+    unless = rule.unless
     things = _objects(match, statement, predicate, spans)
+    things = [thing for thing in things if not (unless and unless.search(plain(thing)))]
     claims = [claim(thing) for thing in things]
     if predicate in _OPPOSITES and not rule.ends:
         claims += [claim(thing, _OPPOSITES[predicate], ends=True) for thing in things]
@@ -351,7 +356,7 @@ def _objects(
     if predicate == "born on":
         return [spans[0].text] if spans else []
     if predicate in _TOLD and "object" not in match.parts.groupdict():
-        return [statement.told([match])]
+        return [statement.told([match]).strip(".!。！")]
     if not match.parts.groupdict().get("object"):
         return []
     start = match.parts.start("object")
