@@ -24,7 +24,7 @@ CATEGORIES = ("error_patterns", "code_context", "solutions", "user_preferences")
 _LOOK_AT_CHARS = 4_000
 _MOST_TAGS = 5
 _MOST_WORDS = 8  # in an object
-_MOST_IDEOGRAPHS = 20
+_MOST_BYTES = 60  # in one without spaces: 20 ideographs
 _OBJECT_EDGES = " \t\"'“”„«»「」《》*_`.,;:!?-–—~。，！？；：、"
 # Languages by their letters, in order: Japanese has ideographs too.
 _SCRIPTS = {
@@ -100,8 +100,11 @@ class Language:
         """
         objects: list[str] = []
         phrase = phrase.split(" - ")[0]
-        joins = [join.span() for join in self.joins.finditer(plain(phrase))] if several else []
-        edges = [0, *chain.from_iterable(joins), len(phrase)]
+        joins = list(self.joins.finditer(plain(phrase))) if several else []
+        # A comma is one of a list if an "and" follows; else another clause begins there.
+        last = max((n for n, join in enumerate(joins, 1) if join[0].strip(" ,，")), default=0)
+        phrase = phrase[: joins[last].start()] if last < len(joins) else phrase
+        edges = [0, *chain.from_iterable(join.span() for join in joins[:last]), len(phrase)]
         for start, stop in zip(edges[::2], edges[1::2], strict=True):
             piece = phrase[start:stop]
             end = (self.places if place else self.stops).search(plain(piece))
@@ -120,7 +123,7 @@ class Language:
         if not words or words[0].replace("’", "'").split("'")[0] in self.nothing:
             return False
         if not self.spaced:
-            return len(piece) <= _MOST_IDEOGRAPHS
+            return len(piece.encode()) <= _MOST_BYTES
         # What follows a comma is one more thing only if it is as short as things in a list are.
         return len(words) <= (_MOST_WORDS if first else 3)
 

@@ -51,7 +51,7 @@ _PICTURES = Pattern(r"[\x{2600}-\x{27bf}\x{fe0f}\x{1f000}-\x{1faff}]+")
 _STATEMENT_EDGES = " ,;:—–-，；：、(（"
 _REMARK_CHARS = 20  # of a clause that only comments on another
 _ENDS_AT_PLACES = frozenset(
-    ("name", "called", "lives in", "works at", "works as", "studies at", "learns", "married to")
+    "name,called,lives in,works at,works as,studies at,learns,uses,married to".split(",")
 )
 _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
 _OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
@@ -179,7 +179,8 @@ class Clauses:
             first = min(found.start() + 1, len(self.text) - 1)  # after the edge of its first word
             start, end = self.around(first, first + 1)
             begins = begun and not self.text[start : found.start()].strip()
-            if end - start < _REMARK_CHARS and start:  # "…, just kidding" is about what precedes
+            remarks = (rest or begun) and end - start < _REMARK_CHARS
+            if remarks and start:  # "…, just kidding" is about what precedes
                 start = self.around(start - 1, start)[0]
             self._hide(start, len(self.text) if rest or begins else end)
 
