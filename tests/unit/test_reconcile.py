@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -123,8 +124,20 @@ def test_an_end_ends_what_holds_and_nothing_else() -> None:
     [change] = _changes(_told(_claim("Berlin", 9, ends=True)), berlin, munich)
     assert isinstance(change, Expire)
     assert (change.id, change.at) == (berlin.id, START + 9 * DAY)
-    assert _changes(_told(_claim("Oslo", 9, ends=True)), berlin, munich) == []
-    assert _changes(_told(_claim("Berlin", -9, ends=True)), berlin) == []
+    assert _changes(_told(_claim("Oslo", 9, ends=True, single=False)), berlin, munich) == []
+    dated = replace(berlin, said_at=START + DAY)
+    assert _changes(_told(_claim("Berlin", -9, ends=True), day=5), dated) == []
+
+
+def test_what_is_said_to_be_over_is_a_fact_of_the_past() -> None:
+    [change] = _changes(_told(_claim("Oslo", -9, ends=True)), _lives("Berlin"))
+    assert isinstance(change, Add)
+    assert isinstance(change.record, Fact)
+    assert (change.record.valid_from, change.record.valid_to) == (None, START - 9 * DAY)
+    [undated] = _changes(_told(_claim("Oslo", 9, ends=True), day=9), _lives("Berlin", 3))
+    assert isinstance(undated, Add)
+    assert isinstance(undated.record, Fact)
+    assert undated.record.valid_to == START + 3 * DAY, "she lived there before Berlin"
 
 
 @pytest.mark.parametrize("about", [{}, {"corrects": True}], ids=["newer", "correction"])
@@ -305,6 +318,39 @@ def _undo_last(store: SqliteStore, scope: Scope, changes: Sequence[Change]) -> b
         store.apply(scope, undo(record, store.superseded_by(scope, id_), START + 41 * DAY))
         return True
     return False
+
+
+@st.composite
+def statements(draw: st.DrawFn) -> list[Candidate]:
+    """Where Ada says that she lives, on several days; some name dates in the past."""
+    days = sorted(draw(st.lists(DAYS, min_size=1, max_size=5, unique=True)))
+    earlier = draw(st.sampled_from([[0], [0, 0, 2, 5]]))
+    names = ["Munich", "Berlin", "Hamburg", "Oslo", "Rome"]
+    cities = names if len(earlier) > 1 else [draw(CITIES) for _ in names]
+    return [
+        _told(_claim(city, day - draw(st.sampled_from(earlier))), text=city, day=day)
+        for city, day in zip(cities, days, strict=False)
+    ]
+
+
+@RANDOM
+@given(statements(), st.randoms())
+def test_the_last_statement_holds_in_whatever_order_they_are_derived(
+    store: SqliteStore, told: list[Candidate], random: Random
+) -> None:
+    undated = [one.claims[0].valid_from == one.said_at for one in told]
+    results = []
+    for order in (told, random.sample(told, len(told))):
+        scope = Scope(user="ada", tenant=new_id())
+        for day, one in enumerate(order, start=20):
+            _keep(store, scope, one, day)
+        open_ = [fact.object for fact in store.facts(scope) if fact.valid_to is None]
+        assert len(open_) == 1
+        results.append((open_, {item.text for item in store.items(scope)}))
+        if all(undated[:-1]):
+            assert open_ == [told[-1].claims[0].object]
+            assert {item.text for item in store.items(scope)} == set(open_)
+    assert results[0] == results[1]
 
 
 def _reinforce(change: Change) -> Reinforce:

@@ -33,7 +33,6 @@ from memorist.records.memories import (
     Restore,
     Retract,
     Supersede,
-    plain_text,
     topic_of,
 )
 from memorist.records.message import Job, trust_of
@@ -49,6 +48,7 @@ MOST_WORDS = 40
 MOMENT = timedelta(microseconds=1)
 PAGE, PAGE_BYTES = 500, 8 * 1024 * 1024  # of a list that is gone through
 _MEMORIES = Filters(kinds=("memory",))
+NEWER = "something newer was said"
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
 
 T = TypeVar("T", bound=Change)
@@ -86,18 +86,22 @@ def reconcile(
     """The changes that a candidate makes among its neighbours."""
     if is_echo(candidate, neighbours, policy):
         return []
+    claims = partial(_claims, candidate, neighbours.facts, scope, now)
     if not candidate.text:  # a fact that was added outright
-        return list(_claims(candidate, neighbours.facts, scope, now, memory=None))
+        return list(claims(None))
     duplicate = _duplicate(candidate, neighbours.items, policy)
     if duplicate is not None:
-        facts = list(_claims(candidate, neighbours.facts, scope, now, memory=None))
+        may_change = _may_change(candidate, duplicate)
+        is_late = candidate.said_at < duplicate.created_at
+        facts = list(claims(duplicate.id if may_change and not is_late else None))
         if not any(isinstance(change, Supersede | Expire | Retract) for change in facts):
             sources = candidate.sources[: max(policy.max_sources - len(duplicate.sources), 0)]
             again = Reinforce(id=duplicate.id, sources=sources, at=candidate.said_at)
-            return [again, *facts] if _may_change(candidate, duplicate) else facts
+            return [again, *facts] if may_change else facts
     # Similar words that end a fact say something else: "Hamburg, not Berlin".
     item = _item(candidate, scope, policy)
-    return [Add(item), *_claims(candidate, neighbours.facts, scope, now, memory=item.id)]
+    facts = list(claims(item.id))
+    return [Add(_overtaken(item, candidate, facts, neighbours.facts)), *facts]
 
 
 def is_echo(candidate: Candidate, neighbours: Neighbours, policy: Policy = DEFAULT_POLICY) -> bool:
@@ -162,6 +166,21 @@ def _item(candidate: Candidate, scope: Scope, policy: Policy) -> MemoryItem:
     )
 
 
+def _overtaken(
+    item: MemoryItem, candidate: Candidate, changes: Sequence[Change], facts: Sequence[Fact]
+) -> MemoryItem:
+    """The memory; one that states what a later statement has ended is over from the start."""
+    known = {fact.id: fact for fact in after(facts, changes)}
+    stated = [known[change.id] for change in changes if isinstance(change, Reinforce)]
+    stated += [fact for fact in known.values() if fact.memory == item.id and fact.reason == NEWER]
+    over = next((fact for fact in stated if fact.valid_to), None)
+    if over is None or over.valid_to is None or any(claim.valid_to for claim in candidate.claims):
+        return item
+    heir = known.get(over.superseded_by or "")
+    by, ended_at = heir.memory if heir else None, max(over.valid_to, item.created_at)
+    return replace(item, ended_at=ended_at, superseded_by=by, reason=over.reason)
+
+
 def _claims(
     candidate: Candidate, facts: Sequence[Fact], scope: Scope, now: datetime, memory: str | None
 ) -> Iterator[Change]:
@@ -200,32 +219,100 @@ def ended_by(change: Change) -> str | None:
 def resolve_claim(
     claim: Claim, rivals: Sequence[Fact], candidate: Candidate, new: Fact
 ) -> list[Change]:
-    """What a claim changes among the facts with its subject and predicate."""
-    since = new.valid_from or candidate.said_at
-    thing = plain_text(claim.object)
-    same = [fact for fact in rivals if plain_text(fact.object) == thing]
-    if claim.ends:
-        ending = [fact for fact in same if _open_at(fact, since) and _may_change(candidate, fact)]
-        return [Expire(id=fact.id, at=since, reason="said to be over") for fact in ending]
-    if holding_already := next((fact for fact in same if fact.holds(since)), None):
-        return _restated(holding_already, since, candidate, new)
+    """What a claim changes among the facts with its subject and predicate.
+
+    Where one object holds at a time, what was said last holds now, whatever the dates it names.
+    """
+    said, since = candidate.said_at, new.valid_from or candidate.said_at
+    same = [fact for fact in rivals if fact.is_about(claim.object)]
     replaces = is_single_valued(claim.predicate) if claim.single is None else claim.single
-    others = [fact for fact in rivals if replaces and fact not in same]
-    holding = [fact for fact in others if _open_at(fact, since) or _gives_way(fact, candidate, new)]
+    compared = rivals if replaces else same
+    if claim.ends:
+        return _ended(same, since, candidate) or (_past(new, since, rivals) if replaces else [])
+    is_past = new.valid_to is not None and new.valid_to <= said
+    moments = {since} if is_past else {since, max(since, said)}
+    if known := next((fact for fact in same if all(map(fact.holds, moments))), None):
+        return _restated(known, since, candidate, new)
+    if is_past:
+        return [Add(_until_next(new, since, compared))]
+    if later := [fact for fact in rivals if replaces and _follows(fact, since, candidate)]:
+        return _inserted(new, since, candidate, rivals, later)
+    holding = [fact for fact in compared if fact.valid_to is None]
     if not all(_may_change(candidate, fact) for fact in holding):
         return []
-    if any(fact.said_at and fact.said_at > candidate.said_at for fact in holding):
-        return []  # an earlier statement does not replace a later one
     if candidate.corrects and holding:
         return _correct(holding, new)
-    if holding:
-        old, *rest = holding
-        why = "something newer was said"
-        first = Supersede(old_id=old.id, record=new, at=since, reason=why)
-        return [first, *(Expire(id=fact.id, at=since, reason=why) for fact in rest)]
-    added = _until_next(new, since, [*others, *same])
-    between = next((fact for fact in others if fact.holds(since)), None)
-    return [Add(added), *(_shortened(between, since, added) if between else [])]
+    first, *rest = holding or [None]
+    added = Supersede(old_id=first.id, record=new, at=since, reason=NEWER) if first else Add(new)
+    ended = [Expire(id=fact.id, at=since, reason=NEWER) for fact in rest if fact]
+    between = [fact for fact in compared if fact.valid_to is not None and fact.holds(since)]
+    return [added, *ended, *(change for fact in between for change in _shortened(fact, since, new))]
+
+
+def _ended(same: Sequence[Fact], since: datetime, candidate: Candidate) -> list[Change]:
+    """The ends of facts that are said to hold no longer."""
+    return [
+        Expire(id=fact.id, at=since, reason="said to be over")
+        for fact in same
+        if fact.valid_to is None
+        and _said_at(fact) <= candidate.said_at
+        and not _stays(fact, since, candidate)
+        and _may_change(candidate, fact)
+    ]
+
+
+def _past(new: Fact, until: datetime, rivals: Sequence[Fact]) -> list[Change]:
+    """A fact that is learnt when it is over, if nothing was known of it."""
+    if any(fact.is_about(new.object) for fact in rivals):
+        return []
+    starts = [fact.valid_from for fact in rivals if fact.valid_to is None and fact.valid_from]
+    return [Add(replace(new, valid_from=None, valid_to=min([until, *starts])))]
+
+
+def _inserted(
+    new: Fact, since: datetime, candidate: Candidate, rivals: Sequence[Fact], later: Sequence[Fact]
+) -> list[Change]:
+    """What holds from before other facts, though it is derived after them: until they began."""
+    end, following = min(
+        ((max(fact.valid_from or FIRST, since), fact) for fact in later),
+        key=lambda pair: (pair[0], _said_at(pair[1])),
+    )
+    added = replace(new, valid_to=end, superseded_by=following.id, reason=NEWER)
+    between = [
+        fact
+        for fact in rivals
+        if _said_at(fact) <= candidate.said_at
+        and (fact.holds(since) or fact.superseded_by == following.id)
+        and not fact.is_about(new.object)
+    ]
+    if not all(_may_change(candidate, fact) for fact in between):
+        return []
+    if candidate.corrects and between:
+        return _correct(between, added)
+    return [Add(added), *(change for fact in between for change in _shortened(fact, since, added))]
+
+
+def _said_at(fact: Fact) -> datetime:
+    return fact.said_at or FIRST
+
+
+def _follows(fact: Fact, since: datetime, candidate: Candidate) -> bool:
+    """Whether a fact overtakes a claim: it was said later, or holds from a later date."""
+    if _stays(fact, since, candidate):
+        return True
+    is_dated, began = since != candidate.said_at, fact.valid_from or FIRST
+    if _said_at(fact) <= candidate.said_at or (is_dated and began < since):
+        return False
+    was_present = fact.valid_to is None or fact.superseded_by is not None
+    return was_present and trust_of(fact.source) >= trust_of(candidate.source)
+
+
+def _stays(fact: Fact, since: datetime, candidate: Candidate) -> bool:
+    """Whether a fact holds from a later date than a claim, one that was named."""
+    is_dated = fact.said_at is not None and fact.valid_from != fact.said_at
+    began = fact.valid_from or FIRST
+    yields = trust_of(fact.source) < trust_of(candidate.source) and began <= candidate.said_at
+    return fact.valid_to is None and is_dated and began > since and not yields
 
 
 def _shortened(fact: Fact, since: datetime, following: Fact) -> list[Change]:
@@ -247,12 +334,13 @@ def _restated(fact: Fact, since: datetime, candidate: Candidate, new: Fact) -> l
         why = "said by someone more trusted"
         return [Supersede(old_id=fact.id, record=new, at=since, reason=why)]
     confidence = min(fact.confidence + MORE_CONFIDENT, 1.0)
-    return [Reinforce(id=fact.id, sources=candidate.sources, importance=confidence)]
+    said = {"sources": candidate.sources, "at": candidate.said_at}
+    return [Reinforce(id=fact.id, importance=confidence, **said)]
 
 
 def _correct(wrong: Sequence[Fact], right: Fact) -> list[Change]:
     """Retract wrong facts; the right one holds for as long as they seemed to."""
-    since = min(fact.valid_from or FIRST for fact in wrong)
+    since = min(fact.valid_from or FIRST for fact in (right, *wrong))
     at, by = right.known_from, right.id
     retracted = [Retract(id=fact.id, at=at, reason="corrected", by=by) for fact in wrong]
     return [*retracted, Add(replace(right, valid_from=None if since == FIRST else since))]
@@ -284,18 +372,6 @@ def _fact(
         sources=candidate.sources,
         memory=memory,
     )
-
-
-def _open_at(fact: Fact, moment: datetime) -> bool:
-    """Whether a fact holds until further notice, and did at the moment."""
-    return fact.valid_to is None and (fact.valid_from or FIRST) <= moment
-
-
-def _gives_way(fact: Fact, candidate: Candidate, new: Fact) -> bool:
-    """Whether a fact that began later yields to what a more trusted source says now."""
-    began_before = (fact.valid_from or FIRST) <= candidate.said_at
-    less = trust_of(fact.source) < trust_of(candidate.source)
-    return less and began_before and fact.valid_to is None and new.valid_to is None
 
 
 def _may_change(candidate: Candidate, record: MemoryItem | Fact) -> bool:

@@ -217,7 +217,8 @@ SET uses = uses + 1, used_at = :at, importance = coalesce(CAST(:importance AS @r
 WHERE owner = :owner AND id = :id
 
 -- name: reinforce_fact
-UPDATE facts SET confidence = coalesce(CAST(:importance AS @real), confidence)
+UPDATE facts SET confidence = coalesce(CAST(:importance AS @real), confidence),
+  said_at = CASE WHEN said_at < :at THEN CAST(:at AS BIGINT) ELSE said_at END
 WHERE owner = :owner AND id = :id
 
 -- name: promote_item
