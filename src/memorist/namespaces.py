@@ -353,14 +353,10 @@ class Memories(MemoryPart):
 
     def retract(self, id: str, *, user: str, reason: str = "") -> None:
         """Take a memory or a fact back as wrong; it stays visible as once believed."""
-        from memorist.lifecycle.reconcile import facts_of
-
         check_key(reason, "reason", max_bytes=MAX_SHORT_BYTES)
-        scope, now = self._scope(user), self._runtime.clock()
-        records = self._store.records(scope, [check_text(id, "id")])
-        facts = [fact.id for record in records for fact in facts_of(self._store, scope, record)]
-        changes = [Retract(id=gone, reason=reason, at=now) for gone in (id, *facts)]
-        self._store.apply(scope, changes)
+        check_text(id, "id")
+        change = Retract(id=id, reason=reason, at=self._runtime.clock())
+        self._store.apply(self._scope(user), [change])
 
     def undo(self, id: str, *, user: str) -> List[Change]:
         """Take back the last change of a memory or a fact; return what that changed."""

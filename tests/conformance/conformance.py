@@ -6,6 +6,7 @@ class TestMyStore(StoreConformance):
 """
 
 from tests.conformance.article_conformance import ArticleConformance
+from tests.conformance.doors_conformance import DoorsConformance
 from tests.conformance.entry_conformance import EntryConformance, EntryLifeConformance
 from tests.conformance.key_conformance import KeyConformance
 from tests.conformance.life_conformance import LifeConformance, SourceConformance, SpendConformance
@@ -26,6 +27,7 @@ class StoreConformance(
     QueueConformance,
     ForgetConformance,
     LifeConformance,
+    DoorsConformance,
     SpendConformance,
     SourceConformance,
     RecallConformance,

@@ -242,11 +242,14 @@ def resolve_claim(
         return []
     if candidate.corrects and holding:
         return _correct(holding, new)
-    first, *rest = holding or [None]
-    added = Supersede(old_id=first.id, record=new, at=since, reason=NEWER) if first else Add(new)
-    ended = [Expire(id=fact.id, at=since, reason=NEWER) for fact in rest if fact]
+    ended = [Expire(id=fact.id, at=since, reason=NEWER) for fact in holding[1:]]
+    added = Supersede(old_id=holding[0].id, record=new, at=since, reason=NEWER) if holding else None
     between = [fact for fact in compared if fact.valid_to is not None and fact.holds(since)]
-    return [added, *ended, *(change for fact in between for change in _shortened(fact, since, new))]
+    return [
+        added or Add(new),
+        *ended,
+        *(change for fact in between for change in _shortened(fact, since, new)),
+    ]
 
 
 def _ended(same: Sequence[Fact], since: datetime, candidate: Candidate) -> list[Change]:
@@ -334,8 +337,8 @@ def _restated(fact: Fact, since: datetime, candidate: Candidate, new: Fact) -> l
         why = "said by someone more trusted"
         return [Supersede(old_id=fact.id, record=new, at=since, reason=why)]
     confidence = min(fact.confidence + MORE_CONFIDENT, 1.0)
-    said = {"sources": candidate.sources, "at": candidate.said_at}
-    return [Reinforce(id=fact.id, importance=confidence, **said)]
+    sources, at = candidate.sources, candidate.said_at
+    return [Reinforce(id=fact.id, sources=sources, importance=confidence, at=at)]
 
 
 def _correct(wrong: Sequence[Fact], right: Fact) -> list[Change]:

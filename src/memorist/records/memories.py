@@ -36,14 +36,25 @@ class MemoryItem(Checked):
     superseded_by: str | None = None
     reason: str | None = None
 
+    def names(self, thing: str) -> bool:
+        """Whether its text names a thing, however written."""
+        return plain_text(thing) in plain_text(self.text)
+
+    def ended_with(self, fact: "Fact") -> bool:
+        """Whether one change ended this memory and a fact."""
+        if self.ended_at is None or fact.known_to == self.ended_at:
+            return self.ended_at is not None
+        ended_at = max(self.ended_at, fact.valid_from or FIRST)
+        return fact.known_to is None and fact.ended_at is not None and fact.valid_to == ended_at
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact(Checked):
     """`subject predicate object`, true from `valid_from` to `valid_to`, known likewise.
 
     An open end is None: true until further notice, known until retracted. `ended_at` is when
-    `valid_to` was learnt, if that was later than the fact; `said_at` is the moment of its message;
-    `memory` is the id of the memory that states it, which ends with it.
+    `valid_to` was learnt, if that was later than the fact; `said_at` is when it was last said;
+    `memory` is the id of the memory that states it: the two end together.
     """
 
     scope: Scope

@@ -19,7 +19,7 @@ from memorist.store.engine import Db
 from memorist.store.jobs import JobRunner, enqueue
 from memorist.store.log import message_places
 from memorist.store.rows import dated_page
-from memorist.store.views import records, restore
+from memorist.store.views import records, restore, stating
 
 if TYPE_CHECKING:
     from memorist.store.base import Store
@@ -54,8 +54,12 @@ def forget(
         named = {"owner": scope.owner, "id": record_id}
         if not db.rows("is_put", **named) and not db.rows("view_exists", **named):
             raise NotFoundError("no memory, fact, article or entry with this id for this user")
-        facts = [id_ for (id_,) in db.rows("facts_of_memory", **named)]
-        gone = _forget_derived(db, scope, [record_id, *facts])
+        going = [record_id, *(id_ for (id_,) in db.rows("facts_of_memory", **named))]
+        for fact in records(db, scope, [record_id]):
+            going += (
+                [item.id for item in stating(db, scope, fact)] if isinstance(fact, Fact) else []
+            )
+        gone = _forget_derived(db, scope, going)
     elif source is not None:
         messages = db.rows("messages_of_source", **scope.columns(), source=source)
         views = [view for (view,) in db.rows("views_of_source", **scope.columns(), source=source)]

@@ -732,9 +732,6 @@ SELECT tenant, user_id FROM owners WHERE owner > :after ORDER BY owner LIMIT :li
 SELECT tenant, user_id FROM owners WHERE tenant_hash = :tenant_hash AND owner > :after
 ORDER BY owner LIMIT :limit
 
--- name: memory_of_fact
-SELECT memory FROM facts WHERE owner = :owner AND id = :id
-
 -- name: memories_from_messages
 SELECT DISTINCT i.id FROM view_sources v
 JOIN memory_items i ON i.owner = v.owner AND i.id = v.view

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from memorist.errors import ConflictError, NotFoundError, RecordError
 from memorist.records.memories import (
@@ -155,17 +155,18 @@ def _apply_one(db: Db, scope: Scope, change: Change) -> None:
         case Add(record):
             _add(db, scope, record)
         case Reinforce(id=id_, sources=sources, importance=importance, at=at):
-            query = "reinforce_item" if _is_memory(db, owner, id_) else "reinforce_fact"
+            is_memory = isinstance(_record(db, scope, id_), MemoryItem)
+            query = "reinforce_item" if is_memory else "reinforce_fact"
             db.run(query, owner=owner, id=id_, importance=importance, at=to_micros(at))
             _cite(db, owner, id_, sources)
         case Supersede(old_id=old_id, record=record):
             _add(db, scope, record)
-            _end(db, owner, old_id, change, record)
+            _end(db, scope, old_id, change, record)
         case Promote(id=id_):
             if not db.run("promote_item", owner=owner, id=id_):
                 raise NotFoundError("no such memory in this scope")
         case Expire(id=id_) | Retract(id=id_):
-            _end(db, owner, id_, change)
+            _end(db, scope, id_, change)
         case Restore(id=id_, reason=reason):
             restore(db, scope, id_, reason)
 
@@ -181,6 +182,8 @@ def _add(db: Db, scope: Scope, record: MemoryItem | Fact) -> None:
     if added:
         _cite(db, scope.owner, record.id, record.sources)
         _index(db, record)
+        if isinstance(record, Fact) and record.superseded_by is not None:
+            _mark(db, scope.owner, record.id, since=record.valid_to)
 
 
 def _index(db: Db, record: MemoryItem | Fact) -> None:
@@ -200,48 +203,73 @@ def _index(db: Db, record: MemoryItem | Fact) -> None:
 
 
 def restore(db: Db, scope: Scope, id_: str, reason: str) -> None:
-    """Undo the end of a record, and of the memory that states it."""
-    query = "restore_item" if _is_memory(db, scope.owner, id_) else "restore_fact"
-    db.run(query, owner=scope.owner, id=id_, reason=reason)
-    db.run("delete_view_passages", owner=scope.owner, ids=[id_])
-    [record] = records(db, scope, [id_])
-    _index(db, record)
+    """Undo the end of a record, and of the memories or facts that ended with it."""
+    record = _record(db, scope, id_)
     if isinstance(record, Fact):
-        _mark(db, scope.owner, id_, since=None)
-        if record.memory and records(db, scope, [record.memory]):
-            restore(db, scope, record.memory, reason)
+        others = [item.id for item in stating(db, scope, record) if item.ended_with(record)]
+    else:
+        others = [fact.id for fact in _stated(db, scope, record) if record.ended_with(fact)]
+    db.run("delete_view_passages", owner=scope.owner, ids=[id_, *others])
+    for each in (id_, *others):
+        for query in ("restore_item", "restore_fact"):
+            db.run(query, owner=scope.owner, id=each, reason=reason)
+        _index(db, restored := _record(db, scope, each))
+        if isinstance(restored, Fact):
+            _mark(db, scope.owner, each, since=None)
+
+
+def stating(db: Db, scope: Scope, fact: Fact) -> list[MemoryItem]:
+    """The memory that a fact came of, and those that say only the same in other words."""
+    ids = [*([fact.memory] if fact.memory else []), *derived(db, scope, fact.sources)]
+    return [
+        item
+        for item in records(db, scope, ids)
+        if isinstance(item, MemoryItem)
+        and (
+            item.id == fact.memory
+            or (item.names(fact.object) and not stated_by(db, scope, item.id))
+        )
+    ]
+
+
+def _stated(db: Db, scope: Scope, item: MemoryItem) -> list[Fact]:
+    """The facts that came of a memory; or, where others said them first, those it states again."""
+    if own := stated_by(db, scope, item.id):
+        return own
+    cited = db.rows("views_from_messages", owner=scope.owner, ids=list(item.sources))
+    views = records(db, scope, [view for (view,) in cited])
+    return [fact for fact in views if isinstance(fact, Fact) and item.names(fact.object)]
 
 
 def _end(
     db: Db,
-    owner: str,
+    scope: Scope,
     id_: str,
     change: Supersede | Expire | Retract,
     successor: MemoryItem | Fact | None = None,
 ) -> None:
-    """End a record and, where it is a fact, the memory that states it."""
-    by = change.by if isinstance(change, Retract) else None
-    values = {
-        "owner": owner,
-        "id": id_,
-        "at": to_micros(change.at),
-        "reason": change.reason,
-        "superseded_by": by if successor is None else successor.id,
-    }
-    ended = [id_]
-    if _is_memory(db, owner, id_):
-        db.run("end_item", **values)
+    """End a record: with a fact the memories that state it, with a memory the facts it states."""
+    heirs: dict[str, str | None] = {}
+    record = _record(db, scope, id_)
+    if isinstance(record, Fact):
+        heir = successor.memory if isinstance(successor, Fact) else None
+        heirs |= {item.id: heir for item in stating(db, scope, record)}
     else:
-        query = "end_fact_belief" if isinstance(change, Retract) else "end_fact_validity"
-        db.run(query, **values, now=db.now)
-        _mark(db, owner, id_, since=FIRST if isinstance(change, Retract) else change.at)
-        [(memory,)] = db.rows("memory_of_fact", owner=owner, id=id_)
-        if memory is not None:
-            heir = successor.memory if isinstance(successor, Fact) else None
-            db.run("end_item", **{**values, "id": memory, "superseded_by": heir})
-            ended.append(memory)
+        for fact in _stated(db, scope, record):
+            others = [item.id for item in stating(db, scope, fact) if item.ended_at is None]
+            if others == [id_] or not isinstance(change, Expire):  # else another still states it
+                heirs |= dict.fromkeys([fact.id, *others])
+    by = change.by if isinstance(change, Retract) else None
+    heirs[id_] = by if successor is None else successor.id
+    at, since = to_micros(change.at), FIRST if isinstance(change, Retract) else change.at
+    values: dict[str, Any] = {"owner": scope.owner, "at": at, "reason": change.reason}
+    end_fact = "end_fact_belief" if isinstance(change, Retract) else "end_fact_validity"
+    for each, by in heirs.items():
+        values |= {"id": each, "superseded_by": by}
+        if not db.run("end_item", **values) and db.run(end_fact, **values, now=db.now):
+            _mark(db, scope.owner, each, since=since)
     for query in ("delete_view_passages", "delete_entities"):  # search finds what holds
-        db.run(query, owner=owner, ids=ended)
+        db.run(query, owner=scope.owner, ids=list(heirs))
 
 
 def _mark(db: Db, owner: str, fact: str, *, since: datetime | None) -> None:
@@ -251,12 +279,10 @@ def _mark(db: Db, owner: str, fact: str, *, since: datetime | None) -> None:
         db.run("mark_outdated", owner=owner, seq=seq, outdated=outdated)
 
 
-def _is_memory(db: Db, owner: str, id_: str) -> bool:
-    """Whether an id is that of a memory, not of a fact."""
-    row = db.row("view_exists", owner=owner, id=id_)
-    if row is None:
-        raise NotFoundError("no such memory or fact in this scope")
-    return bool(row[0] == "memory")
+def _record(db: Db, scope: Scope, id_: str) -> MemoryItem | Fact:
+    for record in records(db, scope, [id_]):
+        return record
+    raise NotFoundError("no such memory or fact in this scope")
 
 
 def _cite(db: Db, owner: str, view: str, sources: Sequence[str]) -> None:
