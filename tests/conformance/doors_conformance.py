@@ -89,8 +89,8 @@ def _forget(store: Store, known: Stated) -> None:
 
 
 def _present(store: Store, scope: Scope) -> set[str]:
-    facts = (fact for fact in store.facts(scope) if fact.valid_to is None)
-    return {one.id for one in (*store.items(scope), *facts)}
+    facts = {fact.id for fact in store.facts(scope) if fact.valid_to is None}
+    return facts | {item.id for item in store.items(scope)}
 
 
 class DoorsConformance:
