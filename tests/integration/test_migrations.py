@@ -30,6 +30,7 @@ from memorist.store.sqlite import store as sqlite_engine
 from memorist.store.sqlite.store import SqliteStore
 from tests.conformance.worlds import worded
 
+LATEST = len(sqlite_engine.MIGRATIONS)  # the schema that this Memorist comes with
 ADA = Scope(user="ada", agent="tutor", session="talk")
 SECOND = "ALTER TABLE facts ADD COLUMN colour TEXT NOT NULL DEFAULT 'green';"
 THIRD = "CREATE TABLE colours (name TEXT PRIMARY KEY); INSERT INTO colours VALUES ('green');"
@@ -59,10 +60,10 @@ def migrate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Migrate:
         folder = tmp_path / "migrations"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        for number, script in enumerate(scripts, start=2):
+        for number, script in enumerate(scripts, start=LATEST + 1):
             (folder / f"{number:04}_test.sql").write_text(script)
         for engine in (sqlite_engine, postgres_engine):
-            shipped = engine.MIGRATIONS[:1]
+            shipped = engine.MIGRATIONS[:LATEST]
             monkeypatch.setattr(engine, "MIGRATIONS", [*shipped, *load_migrations(folder)])
 
     return add
@@ -100,8 +101,8 @@ def test_a_sqlite_file_of_an_earlier_schema_is_brought_up_to_date(
     path = tmp_path / "memory.db"
     with SqliteStore(path) as store:
         fill(store)
-        check(store, 1)
-    for schema, scripts in ((2, [SECOND]), (3, [SECOND, THIRD])):
+        check(store, LATEST)
+    for schema, scripts in ((LATEST + 1, [SECOND]), (LATEST + 2, [SECOND, THIRD])):
         migrate(*scripts)
         for _ in range(2):  # the second time there is nothing to do
             with SqliteStore(path) as store:
@@ -120,10 +121,10 @@ def test_a_sqlite_migration_that_fails_leaves_the_schema_before_it(
     migrate(SECOND, BROKEN)
     with pytest.raises(StoreError):
         SqliteStore(path)
-    assert schema_of(path) == 2
+    assert schema_of(path) == LATEST + 1
     migrate(SECOND, THIRD)
     with SqliteStore(path) as store:
-        check(store, 3)
+        check(store, LATEST + 2)
 
 
 def test_a_process_killed_in_a_sqlite_migration_leaves_the_schema_before_it(
@@ -135,10 +136,10 @@ def test_a_process_killed_in_a_sqlite_migration_leaves_the_schema_before_it(
     migrate(SECOND, "CREATE TABLE half_done (name TEXT); SELECT die();")
     command = [sys.executable, "-c", DIES_AT_THE_SECOND, str(path), str(tmp_path / "migrations")]
     assert subprocess.run(command, check=False).returncode == -9
-    assert schema_of(path) == 2
+    assert schema_of(path) == LATEST + 1
     migrate(SECOND, THIRD)
     with SqliteStore(path) as store:
-        check(store, 3)
+        check(store, LATEST + 2)
 
 
 def test_those_who_open_a_store_at_once_migrate_it_once(
@@ -154,7 +155,7 @@ def test_those_who_open_a_store_at_once_migrate_it_once(
             stores = [threads.submit(open_store) for _ in range(4)]
         for opened in stores:
             with opened.result() as store:
-                check(store, 3)
+                check(store, LATEST + 2)
 
 
 @pytest.mark.parametrize("bound", [False, True], ids=["superuser", "bound by security"])
@@ -169,17 +170,17 @@ def test_a_postgres_database_of_an_earlier_schema_is_brought_up_to_date(
         url = psycopg.conninfo.make_conninfo(url, user="early_user", password="early")
     with PostgresStore(url) as store:
         fill(store)
-        check(store, 1)
+        check(store, LATEST)
     migrate(SECOND, BROKEN)
     with pytest.raises(StoreError):
         PostgresStore(url)
     migrate()
     with PostgresStore(url) as store:  # all migrations of one opening are one transaction
-        check(store, 1)
+        check(store, LATEST)
     migrate(SECOND, THIRD)
     for _ in range(2):
         with PostgresStore(url) as store:
-            check(store, 3)
+            check(store, LATEST + 2)
 
 
 def test_a_schema_that_another_process_keeps_locked_is_waited_for_until_the_deadline(
@@ -191,3 +192,16 @@ def test_a_schema_that_another_process_keeps_locked_is_waited_for_until_the_dead
         with pytest.raises(StoreBusyError):
             PostgresStore(postgres_url, patience_seconds=0.5)
         assert time.monotonic() - began < 10
+
+
+def test_a_file_of_the_first_schema_takes_messages_with_an_importance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, shipped = tmp_path / "memory.db", sqlite_engine.MIGRATIONS
+    monkeypatch.setattr(sqlite_engine, "MIGRATIONS", shipped[:1])
+    SqliteStore(path).close()
+    assert schema_of(path) == 1
+    monkeypatch.setattr(sqlite_engine, "MIGRATIONS", shipped)
+    with SqliteStore(path) as store:
+        fill(store)
+        check(store, LATEST)

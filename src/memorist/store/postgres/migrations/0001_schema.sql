@@ -116,8 +116,7 @@ CREATE TABLE passages (
   speaker text,
   self_reference double precision NOT NULL DEFAULT 0,
   is_question integer NOT NULL DEFAULT 0,
-  importance double precision,
-  outdated bigint NOT NULL DEFAULT 0,
+  outdated integer NOT NULL DEFAULT 0,
   PRIMARY KEY (owner, id)
 );
 CREATE INDEX passages_by_view ON passages (owner, view_id) WHERE view_id IS NOT NULL;

@@ -65,9 +65,8 @@ CREATE UNIQUE INDEX revisions_by_message ON message_revisions (message, number);
 
 -- What search works on: a span of a message or of a derived record. A message's passages have the
 -- ids from 1048576 times its own upward (records/values.py); those of derived records are negative.
--- `speaker` only ranks: it may be a name that the text begins with. `self_reference` and `is_question` are
--- language/signals.py's. `importance` is the message's own score. `outdated` is 0, the moment at which what the
--- message says ceased to be true, or 1 if that is not known or it was taken back.
+-- `self_reference` and `is_question` are language/signals.py's; `outdated` says that a newer message changed what
+-- this one says, or that it was taken back.
 CREATE TABLE passages (
   id INTEGER PRIMARY KEY,
   owner TEXT NOT NULL,
@@ -82,7 +81,6 @@ CREATE TABLE passages (
   speaker TEXT,
   self_reference REAL NOT NULL,
   is_question INTEGER NOT NULL,
-  importance REAL,
   outdated INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX passages_by_view ON passages (owner, view_id) WHERE view_id IS NOT NULL;
