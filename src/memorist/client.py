@@ -353,16 +353,9 @@ class RemoteStore:
             for name, value in codec.message_json(message).items()
             if name in ("tool_calls", "agent_calls", "structured_data")
         }
-        body = {
-            "message_id": id_,
-            "user": scope.user,
-            "session": scope.session,
-            "text": text[start:],
-            "at": start,
-            "finish": not message.unfinished,
-            **more,
-        }
-        self._api.call("append_text", body)
+        place = {"message_id": id_, "user": scope.user, "session": scope.session}
+        added = {"text": text[start:], "at": start, "finish": not message.unfinished}
+        self._api.call("append_text", {**place, **added, **more})
         self._sent[id_] = len(text)
         if not message.unfinished:
             del self._sent[id_]

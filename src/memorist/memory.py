@@ -367,10 +367,7 @@ class Memory:
         oldest_first: bool = False,
         max_bytes: int | None = None,
     ) -> list[Summary]:
-        """The summaries that a session has had, newest first.
-
-        For a page, give a `limit`, and as `after` the `last_seq` of the last one before.
-        """
+        """A session's summaries, newest first; for a page, `limit` of them `after` a `last_seq`."""
         scope = self.scope(user=user, session=session)
         return self.store.summaries(
             scope, limit=limit, after=after, oldest_first=oldest_first, max_bytes=max_bytes

@@ -230,15 +230,9 @@ class Facts(MemoryPart):
         max_bytes: int | None = None,
     ) -> List[Fact]:
         """The facts that hold now, in the order they were learnt; as `as_of` otherwise."""
-        return self._store.facts(
-            self._scope(user, agent),
-            subject=subject,
-            predicate=predicate,
-            valid_at=self._runtime.clock(),
-            limit=limit,
-            after=after,
-            max_bytes=max_bytes,
-        )
+        about: dict[str, Any] = {"subject": subject, "predicate": predicate}
+        page: dict[str, Any] = {"limit": limit, "after": after, "max_bytes": max_bytes}
+        return self.as_of(user=user, agent=agent, **about, valid=self._runtime.clock(), **page)
 
     def as_of(
         self,
@@ -259,16 +253,10 @@ class Facts(MemoryPart):
         a predicate together are compared however they are written, one of them exactly. For a
         page, give a `limit`, and as `after` the `known_from` and id of the last fact before.
         """
-        return self._store.facts(
-            self._scope(user, agent),
-            subject=subject,
-            predicate=predicate,
-            valid_at=valid,
-            known_at=known,
-            limit=limit,
-            after=after,
-            max_bytes=max_bytes,
-        )
+        about: dict[str, Any] = {"subject": subject, "predicate": predicate}
+        page: dict[str, Any] = {"limit": limit, "after": after, "max_bytes": max_bytes}
+        scope = self._scope(user, agent)
+        return self._store.facts(scope, **about, valid_at=valid, known_at=known, **page)
 
     def history(
         self,
@@ -499,10 +487,7 @@ class Articles(MemoryPart):
         after: tuple[datetime, str] | None = None,
         max_bytes: int | None = None,
     ) -> List[ArticleInfo]:
-        """The articles of a library without their texts, oldest first.
-
-        For a page, give a `limit`, and as `after` the `created_at` and id of the last one before.
-        """
+        """The articles without their texts, oldest first; `after` is one's `created_at` and id."""
         return self._store.articles(scope, limit=limit, after=after, max_bytes=max_bytes)
 
     def remove(self, scope: Scope, id: str) -> Forgotten:
@@ -520,10 +505,7 @@ class Articles(MemoryPart):
         deadline_ms: float | None,
         model: str = "",
     ) -> List[Retrieved]:
-        """The articles that bear on a query, best first, whole or in passages that fit.
-
-        `counter` counts the tokens; `model` names whose they are to a server.
-        """
+        """The articles for a query, best first, whole or in passages; `model` is for servers."""
         from memorist.context.documents.excerpts import fit
 
         search = Query(

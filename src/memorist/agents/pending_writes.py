@@ -40,10 +40,7 @@ class Identity:
 
 
 def identity_of_run(runtime: Any, fixed: Identity | None = None) -> Identity:
-    """Who a run is for, by `fixed`, its context or its configuration; the user may be empty.
-
-    Without a runtime it is nobody's run, whatever graph is running around it.
-    """
+    """Who a run is for, by `fixed`, its context or its configuration; nobody without a runtime."""
     fixed = fixed or Identity("")
     context, config = getattr(runtime, "context", None), getattr(runtime, "config", None)
     try:

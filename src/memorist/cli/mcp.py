@@ -230,10 +230,7 @@ def read(file: Path) -> str:
 def write(
     file: Path, before: str, after: str, *, now: datetime, private: bool = False
 ) -> Path | None:
-    """Replace the file in one step; return the copy of the old one, if there was one.
-
-    A `private` file, and the copy of what it was, can be read by its owner only.
-    """
+    """Replace the file in one step; return a copy of the old one. `private`: the owner's only."""
     file = file.resolve()  # a link stays a link
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -146,10 +146,7 @@ _NOT_IN_AN_ID = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def anthropic_form(messages: Sequence[ChatMessage]) -> dict[str, Any]:
-    """`system` and `messages` for Anthropic's API.
-
-    Tool results stand in user messages, and consecutive messages of a role become one.
-    """
+    """`system` and `messages` for Anthropic's API: tool results in user messages, no role twice."""
     system = [str(message["content"]) for message in messages if message["role"] == "system"]
     turns: list[dict[str, Any]] = []
     ids: dict[str, str] = {}  # of the calls, as Anthropic accepts them

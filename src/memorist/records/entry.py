@@ -73,10 +73,7 @@ class Get:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """Reads the entries below a prefix that meet the conditions.
-
-    With a `query`, those that match it come first; then the others, the newest first.
-    """
+    """Reads entries below a prefix that meet the conditions: by the `query`, then the newest."""
 
     prefix: Namespace = ()
     where: Where | None = None

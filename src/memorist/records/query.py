@@ -114,10 +114,7 @@ class Found(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A span of a message or of a derived record, with what ranking uses.
-
-    A tuple of what the database returns, since hundreds are made for every question.
-    """
+    """A span of a message or record, with what ranking uses; a tuple, as hundreds are made."""
 
     id: int
     kind: HitKind

@@ -65,10 +65,7 @@ class Guard:
 
     @staticmethod
     def local(tenant: str, user: str, keys: ApiKeys | None = None) -> Guard:
-        """Every caller is this user: for a server that no other machine can reach.
-
-        With `keys`, only until there is one: from then on callers need a key.
-        """
+        """Every caller is this user, who is on this machine; with `keys`, until there is one."""
         return LocalGuard(Principal(tenant=tenant, user=user, name="local", local=True), keys)
 
     def authenticate(self, authorization: str | None) -> Principal:

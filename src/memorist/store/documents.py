@@ -184,10 +184,7 @@ def pieces_of(article: Article, chunks: Sequence[Chunk]) -> list[Piece]:
 
 
 def put_article(db: Db, article: Article, digest: str, pieces: Sequence[Piece]) -> PutResult:
-    """Store an article, in place of the one of its uri unless that is the same.
-
-    The same text is stored once: under another uri it is a duplicate.
-    """
+    """Store an article in place of the one of its uri; a text that is there is a duplicate."""
     scope = article.scope
     place = {"owner": scope.owner, "agent": scope.agent or ""}
     uri_hash = hashlib.sha256(article.uri.encode()).hexdigest() if article.uri else article.id

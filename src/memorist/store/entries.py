@@ -65,10 +65,7 @@ class PreparedPut(NamedTuple):
 
 
 def prepare(preparation: Preparation, scope: Scope, puts: Sequence[Put]) -> list[PreparedPut]:
-    """What `write` stores; of two values for one key the later counts.
-
-    Always in the same order, so that two who write the same keys do not wait for each other.
-    """
+    """What `write` stores: the last value of each key, sorted, so that none wait in a circle."""
     last = sorted({put.id: put for put in puts}.items())
     return [_prepared(preparation, scope, id_, put) for id_, put in last]
 

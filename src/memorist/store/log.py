@@ -34,10 +34,18 @@ def add_owner(db: Db, scope: Scope) -> None:
     db.run("add_owner", owner=scope.owner, **tenant, user_id=scope.user, now=db.now)
 
 
+class SessionRow(NamedTuple):
+    """A session as the database has it."""
+
+    key: Any
+    agent: str
+    created_at: int
+
+
 def ensure_session(
     db: Db, scope: Scope, *, is_own_id: bool = False, adopt: bool = False
-) -> tuple[Any, str, int]:
-    """Lock the session that `scope` names, creating it if need be: key, agent, created_at.
+) -> SessionRow:
+    """Lock the session that `scope` names, creating it if need be.
 
     Rows that LangChain writes under the session's id are part of it if the id is our own, made
     this moment, or if the caller may `adopt` them. Any other caller may have read the id somewhere.
@@ -53,10 +61,10 @@ def ensure_session(
         db.rows("create_session", **named, now=db.now)
         row = db.row("lock_session", **columns)
         assert row is not None  # just made, and only `forget` removes it
-    key, agent, created_at, *_ = row
-    if scope.agent is not None and scope.agent != agent:
+    session = SessionRow(*row[:3])
+    if scope.agent is not None and scope.agent != session.agent:
         raise ScopeError("this session belongs to another agent of the same user")
-    return key, agent, created_at
+    return session
 
 
 def open_session(
@@ -75,14 +83,8 @@ def open_session(
         new, chosen = True, new_id()
     home = scope.within(session=chosen)
     _, agent, created_at = ensure_session(db, home, is_own_id=new, adopt=adopt)
-    db.run(
-        "activate_session",
-        owner=scope.owner,
-        user_id=scope.user,
-        agent=agent,
-        session_id=chosen,
-        now=db.now,
-    )
+    named = {"owner": scope.owner, "user_id": scope.user, "agent": agent, "session_id": chosen}
+    db.run("activate_session", **named, now=db.now)
     home = Scope(user=scope.user, tenant=scope.tenant, agent=agent, session=chosen)
     return Session(scope=home, created_at=from_micros(created_at))
 
@@ -147,8 +149,7 @@ def append(
     if scope.session is None:
         active = _active(db, scope)
         scope = open_session(db, scope).scope if active is None else scope.within(session=active)
-    key, agent, _ = ensure_session(db, scope)
-    seqs = _store(db, scope, key, agent, messages, source)
+    seqs = _store(db, scope, ensure_session(db, scope), messages, source)
     return Appended(session_id=scope.session or "", seqs=tuple(seqs), added=len(seqs))
 
 
@@ -276,12 +277,12 @@ def text_from(
 def revise(db: Db, scope: Scope, prepared: PreparedMessage) -> None:
     """Replace the message with this id; what it said before stays among its revisions."""
     entry = _only(db, scope, id_of(prepared))
-    key, agent, _ = ensure_session(db, scope.within(session=entry.session_id))
+    session = ensure_session(db, scope.within(session=entry.session_id))
     db.run("keep_revision", owner=scope.owner, seq=entry.seq, now=db.now)
     db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[entry.seq])
-    _rewrite(db, scope, entry.seq, prepared, agent=agent, session=key)
+    _rewrite(db, scope, entry.seq, prepared, session)
     db.run("void_leases", owner=scope.owner, seqs=[entry.seq], now=db.now)
-    enqueue(db, scope.owner, "embed", entry.seq, entry.seq, session=key)
+    enqueue(db, scope.owner, "embed", entry.seq, entry.seq, session=session.key)
 
 
 class Growth(NamedTuple):
@@ -332,16 +333,15 @@ def append_text(
 ) -> bool:
     """Replace an unfinished message by a longer version, unless it is not as it was `seen`."""
     scope = scope.within(session=seen.entry.session_id)
-    key, agent, _ = ensure_session(db, scope)
+    session = ensure_session(db, scope)
     if growth(db, scope, prepared.message) != seen:
         return False
     seq = seen.entry.seq
     db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[seq])
     # No lease is voided: a worker that lost its job at every flush would never finish.
-    replaced = seen.last if goes_on else None
-    _rewrite(db, scope, seq, prepared, agent=agent, session=key, replaced=replaced)
+    _rewrite(db, scope, seq, prepared, session, seen.last if goes_on else None)
     if not prepared.message.unfinished:
-        enqueue(db, scope.owner, "embed", seq, seq, session=key)
+        enqueue(db, scope.owner, "embed", seq, seq, session=session.key)
     return True
 
 
@@ -387,9 +387,7 @@ def _rewrite(
     scope: Scope,
     seq: int,
     prepared: PreparedMessage,
-    *,
-    agent: str,
-    session: Any,
+    session: SessionRow,
     replaced: int | None = None,
 ) -> None:
     """Overwrite a message and its passages, from the one with the id `replaced` on, or all."""
@@ -400,8 +398,8 @@ def _rewrite(
     first = seq * PASSAGES_PER_MESSAGE if replaced is None else replaced
     db.run("delete_message_passages", **at, first=first)
     number = next_piece(row[0] if row else None)
-    placed = [(seq, prepared)]
-    index_messages(db, scope.owner, placed, agent=agent, session=session, first_piece=number)
+    home = {"agent": session.agent, "session": session.key}
+    index_messages(db, scope.owner, [(seq, prepared)], **home, first_piece=number)
 
 
 def next_piece(last: int | None) -> int:
@@ -425,8 +423,7 @@ def _entries(db: Db, rows: Iterable[Row], session_id: str | None = None) -> list
 def _store(
     db: Db,
     scope: Scope,
-    key: Any,
-    agent: str,
+    session: SessionRow,
     messages: Sequence[PreparedMessage],
     source: Source | None,
 ) -> Sequence[int]:
@@ -439,7 +436,7 @@ def _store(
         {
             "seq": seq,
             "owner": owner,
-            "session": key,
+            "session": session.key,
             "message_id": id_of(prepared),
             "role": prepared.message.role,
             "source": source_of(prepared.message, source),
@@ -450,9 +447,9 @@ def _store(
     ]
     if db.many("append_message", rows) < len(rows):
         raise RepeatError(scope.session or "")
-    index_messages(db, owner, placed, agent=agent, session=key)
+    index_messages(db, owner, placed, agent=session.agent, session=session.key)
     if not all(prepared.message.unfinished for prepared in messages):  # queued when they end
         for start in range(0, len(seqs), MOST_IN_JOB):
             batch = seqs[start : start + MOST_IN_JOB]
-            enqueue(db, owner, "embed", batch[0], batch[-1], session=key)
+            enqueue(db, owner, "embed", batch[0], batch[-1], session=session.key)
     return seqs

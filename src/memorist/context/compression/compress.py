@@ -248,10 +248,7 @@ class Summarizer(JobRunner):
     def take_in(
         self, scope: Scope, entries: Sequence[LogEntry], previous: Summary | None, style: Style
     ) -> Compression | None:
-        """Extend the summary by these messages without a model, which may improve it later.
-
-        None if the summary would save no tokens.
-        """
+        """Extend the summary by these messages without a model; None if that saves no tokens."""
         done = self._compress(scope, entries, previous, style)
         if done.saved <= 0:
             return None
@@ -268,10 +265,7 @@ class Summarizer(JobRunner):
     def extend(
         self, scope: Scope, last_seq: int, style: Style | None = None, *, asked: bool = False
     ) -> Compression | None:
-        """Extend the summary up to a place in the log, the last step by the model.
-
-        None if the summary reaches that far already.
-        """
+        """Extend the summary up to a seq, the last step by the model; None if it is there."""
         before, done = 0, None
         ids: list[str] = []
         while True:

@@ -400,10 +400,7 @@ def _stop_terms() -> frozenset[str]:
 
 
 def _text(taken: Sequence[SummaryCandidate]) -> str:
-    """The summary as Markdown: each part by days, and each day by speakers.
-
-    Statements of one message become one line, and so do all artefacts.
-    """
+    """The summary as Markdown, by parts, days and speakers: a line for each message, as a rule."""
     speakers: dict[str, int] = {}
     for one in taken:
         speakers.setdefault(one.line.who, len(speakers))

@@ -19,10 +19,7 @@ NEIGHBOURS = 200  # chunks around the found ones that may be added
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieved:
-    """An article, or the spans of it that fit, with its source.
-
-    `tokens` counts its quotation, which is what goes into a prompt.
-    """
+    """An article, or the spans of it that fit, with its source; `tokens` counts its quotation."""
 
     id: str
     title: str

@@ -79,10 +79,7 @@ def is_closed(text: str) -> bool:
 
 
 def _named(header: str, *, is_underlined: bool = False) -> tuple[int, str]:
-    """The level (0 for any) and the title that a section's name asks for.
-
-    In an underlined header, a `#` at the end is part of the title.
-    """
+    """The level (0 for any) and title that a name asks for; an underlined one may end with `#`."""
     name = header.strip()
     if is_underlined:
         title = name.lstrip("#")

@@ -111,10 +111,7 @@ class RateLimit(CheckMiddleware):
 
 
 class LoginThrottle:
-    """Limits the responses of 401 by address: after too many, they become 429.
-
-    Many callers may share an address, so a valid key and a public path never wait.
-    """
+    """Limits the 401s of an address: then it gets 429. Valid keys and public paths never wait."""
 
     def __init__(self, app: ASGIApp, buckets: TokenBuckets) -> None:
         self._app = app
