@@ -49,12 +49,8 @@ class threaded(Generic[P, T]):
 
         self._call: Callable[..., Coroutine[Any, Any, T]] = call
 
-    def __get__(
-        self, wrapper: Wrapper[Any] | None, owner: type
-    ) -> Callable[P, Coroutine[Any, Any, T]]:
-        if wrapper is None:
-            return self._call
-        return MethodType(self._call, wrapper)
+    def __get__(self, it: Wrapper[Any] | None, kind: type) -> Callable[P, Coroutine[Any, Any, T]]:
+        return self._call if it is None else MethodType(self._call, it)
 
 
 class Wrapper(Generic[S]):
@@ -349,10 +345,8 @@ class AsyncMemory(Wrapper[Memory]):
         self, *, user: str, agent: str | None = None, max_chars: int = MAX_CHARS
     ) -> AsyncNotebook:
         """The Markdown notes of a user and agent, to read and edit."""
-        open_notes = self._wrapped.notes
-        return AsyncNotebook(
-            await in_thread(open_notes, user=user, agent=agent, max_chars=max_chars)
-        )
+        notes = self._wrapped.notes
+        return AsyncNotebook(await in_thread(notes, user=user, agent=agent, max_chars=max_chars))
 
     def library(
         self, name: str = "library", *, user: str | None = None, agent: str | None = None

@@ -159,9 +159,8 @@ class Chat:
 
     def compress(self, window: Window | None = None) -> Compression | None:
         """Summarise all but the last messages now; see `Memory.compress`."""
-        return self._memory.compress(
-            user=self.session.scope.user, session=self.session.id, window=window
-        )
+        user = self.session.scope.user
+        return self._memory.compress(user=user, session=self.session.id, window=window)
 
 
 class Stream:

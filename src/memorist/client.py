@@ -80,9 +80,7 @@ class Api:
     def call(self, operation: str, arguments: Mapping[str, Any]) -> Any:
         """The server's answer; arguments go into the path, the query or the body."""
         method, path, repeatable = OPERATIONS[operation]
-        body = {
-            name: codec.to_json(value) for name, value in arguments.items() if value is not UNSET
-        }
+        body = {name: codec.to_json(it) for name, it in arguments.items() if it is not UNSET}
         for name in list(body):
             if f"{{{name}}}" in path:
                 path = path.replace(f"{{{name}}}", part(str(body.pop(name))))
@@ -119,7 +117,7 @@ class remote(Generic[P, T]):
     `read`, a list of them with `pages`, or what the function `read` makes of it.
 
     `prepare` turns the arguments into those of the operation, `id` is the operation's name for
-    the argument `id`. `keep` names an argument that the result keeps as it is, and `unavailable` is
+    the argument `id`. `keep` names an argument that the result keeps as it is, and `away` is
     the result where the server does not answer.
     """
 
@@ -133,16 +131,14 @@ class remote(Generic[P, T]):
         pages: bool = False,
         id: str = "",
         keep: str = "",
-        unavailable: Callable[[StoreUnavailableError], T] | None = None,
+        away: Callable[[StoreUnavailableError], T] | None = None,
     ) -> None:
         signature = inspect.signature(method)
 
         @functools.wraps(method)
         def call(owner: Any, *args: P.args, **named: P.kwargs) -> T:
-            arguments = signature.bind(owner, *args, **named).arguments
-            body = prepare(
-                {name: arguments[name] for name in arguments if name not in ("self", "db")}
-            )
+            given = signature.bind(owner, *args, **named).arguments
+            body = prepare({name: given[name] for name in given if name not in ("self", "db")})
             if id:
                 body[id] = body.pop("id")
             make = functools.partial(from_json, read) if isinstance(read, type) else read
@@ -152,11 +148,11 @@ class remote(Generic[P, T]):
                 else:
                     result = make(api_of(owner).call(operation, body))
             except StoreUnavailableError as error:
-                if unavailable is None:
+                if away is None:
                     raise
-                return unavailable(error)
-            if keep in arguments:
-                result = replace(result, **{keep: arguments[keep]})
+                return away(error)
+            if keep in given:
+                result = replace(result, **{keep: given[keep]})
             return cast(T, result)
 
         self._call: Callable[..., T] = call
@@ -489,18 +485,12 @@ class Client(Memory):
             session, ids, added = stored.session_id, ids + stored.message_ids, added + stored.added
         return Remembered(session_id=session or "", message_ids=ids, added=added)
 
-    recall = remote(
-        Memory.recall, "recall", Recall, prepare=codec.recall_json, unavailable=empty_recall
-    )
+    recall = remote(Memory.recall, "recall", Recall, prepare=codec.recall_json, away=empty_recall)
     context = remote(Memory.context, "context", Context, prepare=codec.context_json, keep="tools")
-    compress = remote(
-        Memory.compress, "compress", codec.read_compression, prepare=codec.compress_json
-    )
+    compress = remote(Memory.compress, "compress", codec.read_summary, prepare=codec.compress_json)
     forget = remote(Memory.forget, "forget", Forgotten, prepare=codec.forget_json)
 
-    search = remote(
-        Memory.search, "recall", Recall, prepare=codec.search_json, unavailable=empty_recall
-    )
+    search = remote(Memory.search, "recall", Recall, prepare=codec.search_json, away=empty_recall)
 
     def builder(self, kind: Callable[..., T], scope: Scope, window: Window, **options: Any) -> T:
         """A context builder that runs here and reads from the server, which makes summaries."""

@@ -164,9 +164,7 @@ def library_json(library: Any) -> dict[str, Any]:
 
 def message_json(message: Message) -> dict[str, Any]:
     """A message as a request holds it, without the fields that say nothing."""
-    fields = {
-        name: value for name, value in asdict(message).items() if value not in (None, (), False)
-    }
+    fields = {name: it for name, it in asdict(message).items() if it not in (None, (), False)}
     return {**fields, "created_at": message.created_at.isoformat()}
 
 
@@ -217,6 +215,6 @@ def window_json(window: Window | None) -> dict[str, Any]:
     return {name: getattr(window, name) for name in names}
 
 
-def read_compression(answer: Any) -> Compression | None:
+def read_summary(answer: Any) -> Compression | None:
     """The compression in an answer, if there was something to compress."""
     return None if answer is None else from_json(Compression, answer)

@@ -246,15 +246,8 @@ class Memory:
         if not isinstance(limit, int):
             raise InvalidError(f"limit must be a whole number, got {type(limit).__name__}")
         check_deadline(deadline_ms)
-        filters = Filters.of(
-            kind=kind,
-            category=category,
-            role=role,
-            tags=tags,
-            after=after,
-            before=before,
-            as_of=as_of,
-        )
+        moments: dict[str, Any] = {"after": after, "before": before, "as_of": as_of}
+        filters = Filters.of(kind=kind, category=category, role=role, tags=tags, **moments)
         scope = self.scope(user=user, agent=agent, session=session)
         return self.search(scope, question, limit=limit, deadline_ms=deadline_ms, filters=filters)
 

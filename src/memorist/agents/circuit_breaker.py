@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from typing import TypeVar
 
 from memorist.errors import MemoristError
@@ -55,9 +55,7 @@ class CircuitBreaker:
         self._pool.start(task)
         return task
 
-    def run(
-        self, what: str, work: Callable[[], T], otherwise: T, failed: MutableMapping[str, str]
-    ) -> T:
+    def run(self, what: str, work: Callable[[], T], otherwise: T, failed: dict[str, str]) -> T:
         """The result of the work; else `otherwise`, with the reason in `failed`."""
         if self.is_open:
             failed[what] = "skipped, because the memory did not answer in time before"
@@ -72,7 +70,7 @@ class CircuitBreaker:
                     self._open_until = self._clock() + rest_s
         return self.take(what, task, otherwise, failed)
 
-    def take(self, what: str, task: Task[T], otherwise: T, failed: MutableMapping[str, str]) -> T:
+    def take(self, what: str, task: Task[T], otherwise: T, failed: dict[str, str]) -> T:
         """The result of a task if it has one by now; else `otherwise`, with the reason."""
         if task.succeeded:
             return task.result()

@@ -127,10 +127,8 @@ def tool_failure(call: Mapping[str, Any], error: Exception, took_ms: float) -> M
     return _with_call(message, call, took_ms, reason)
 
 
-def _with_call(
-    message: Message, call: Mapping[str, Any], took_ms: float, error: str | None
-) -> Message:
-    use = {"arguments": call["args"], "success": error is None, "duration_ms": round(took_ms, 3)}
+def _with_call(message: Message, call: Mapping[str, Any], ms: float, error: str | None) -> Message:
+    use = {"arguments": call["args"], "success": error is None, "duration_ms": round(ms, 3)}
     data = {**(message.structured_data or {}), **use}
     if error is not None:
         data["error"] = error

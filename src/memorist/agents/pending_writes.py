@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
@@ -168,9 +168,7 @@ class PendingWrites:
         newest = log.list(scope, last=LOOK_BACK * len(unknown), before=before)
         return known | _repeated(unknown, [entry.message for entry in newest])
 
-    def _update(
-        self, scope: Scope, waiting: Sequence[Message], stored: Mapping[str, Message]
-    ) -> None:
+    def _update(self, scope: Scope, waiting: Sequence[Message], stored: dict[str, Message]) -> None:
         """Complete what is stored in part, and revise the newest question if its text changed.
 
         Only the newest: another middleware may have redacted older ones.

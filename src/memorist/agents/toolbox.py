@@ -382,9 +382,7 @@ class Toolbox:
             message_id=id_, session_id=done.session_id, role=message.role, stored=bool(done.added)
         )
 
-    def _keep(
-        self, kind: Kind, content: str, importance: float, tags: list[str] | None
-    ) -> StoredMemory:
+    def _keep(self, kind: Kind, content: str, importance: float, tags: Tags) -> StoredMemory:
         check_share(importance, "importance")
         if not isinstance(tags, list | tuple | None):
             raise InvalidError(f"tags must be a list of words, got {type(tags).__name__}")

@@ -114,9 +114,8 @@ class _ToolCall:
 
 def _schema(tool: ToolSchema) -> type[BaseModel]:
     """The arguments that a model gives; those that the run knows are optional."""
-    fields: dict[str, Any] = {
-        "runtime": (ToolRuntime[Any, Any], None)
-    }  # any context, not None only
+    # Of any context, not None only.
+    fields: dict[str, Any] = {"runtime": (ToolRuntime[Any, Any], None)}
     for argument in tool.arguments:
         default, description = argument.default, argument.description
         if argument.name in _OF_RUN:

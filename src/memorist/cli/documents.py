@@ -53,10 +53,8 @@ def ingest(
     if as_json:
         print_json(ingested)
     else:
-        results = {
-            name: uris for name, uris in render.fields_of(ingested).items() if name != "notes"
-        }
-        counts = [f"{len(uris)} {name}" for name, uris in results.items() if uris]
+        done = {name: uris for name, uris in render.fields_of(ingested).items() if name != "notes"}
+        counts = [f"{len(uris)} {name}" for name, uris in done.items() if uris]
         console.print(Text(", ".join(counts) or "nothing to read there"), soft_wrap=True)
         for uri, reason in {**ingested.notes, **ingested.failed}.items():
             render.warn(f"{uri}: {reason}")

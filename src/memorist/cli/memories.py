@@ -36,9 +36,7 @@ def memories(
     with opt.open_memory(db, user) as (memory, user):
         opt.catch_up(memory, user)
         items = memory.memories.list(user=user, agent=agent, current=not all_)
-    items = [
-        item for item in items if category in (None, item.category) and kind in (None, item.kind)
-    ]
+    items = [it for it in items if category in (None, it.category) and kind in (None, it.kind)]
     columns: Columns = {"id": render.record_id, "when": "created_at", "memory": _memory_text}
     render.records(items, columns, main="memory", as_json=as_json, empty="no memories yet")
 

@@ -27,7 +27,7 @@ Database = Annotated[
     str | None,
     typer.Option("--db", help="A file, a postgresql:// or a server's URL. Default: MEMORIST_URL."),
 ]
-LocalDatabase = Annotated[
+LocalDb = Annotated[
     str | None, typer.Option("--db", help="A file or a postgresql:// URL. Default: MEMORIST_URL.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

@@ -29,13 +29,7 @@ Columns = Mapping[str, str | Callable[[Any], Cell]]
 
 
 def records(
-    rows: Sequence[Any],
-    columns: Columns,
-    *,
-    as_json: bool,
-    empty: str,
-    main: str = "",
-    header: bool = True,
+    rows: Any, columns: Columns, *, as_json: bool, empty: str, main: str = "", header: bool = True
 ) -> None:
     """Print records as a table or as JSON; where there are none, say so on standard error."""
     if as_json:

@@ -69,7 +69,7 @@ def _state(job: Job) -> Text:
 
 def backup(
     file: Path = typer.Argument(metavar="FILE", help="The new file to copy into."),
-    db: opt.LocalDatabase = None,
+    db: opt.LocalDb = None,
 ) -> None:
     """Copy the database into a new file; others may use it meanwhile."""
     with opt.open_memory(db, worker=False, local_command="backup") as (memory, _):

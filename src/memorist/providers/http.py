@@ -212,11 +212,7 @@ class Endpoint(HttpPool):
     """One URL of a model server that takes and gives JSON."""
 
     def post(
-        self,
-        body: Mapping[str, object],
-        *,
-        attempts: int = ATTEMPTS,
-        timeout_s: float | None = None,
+        self, body: Mapping[str, Any], *, attempts: int = ATTEMPTS, timeout_s: float | None = None
     ) -> object:
         """The server's answer; transient failures are retried, others raise ProviderError."""
         data = json.dumps(body).encode()

@@ -54,9 +54,7 @@ class OpenAIChat:
         answer = self._timeout.run(lambda: self._ask(body, grace_s, schema), timeout_s)
         return self._read(answer, messages)
 
-    def _ask(
-        self, body: dict[str, Any], timeout_s: float, schema: Mapping[str, Any] | None
-    ) -> object:
+    def _ask(self, body: dict[str, Any], timeout_s: float, schema: Mapping[str, Any] | None) -> Any:
         ends_at = time.monotonic() + timeout_s
         if schema is None or not self._takes_schema:
             return self._endpoint.post(body, attempts=1, timeout_s=timeout_s)

@@ -239,7 +239,7 @@ def _same(value: Any, usual: Any) -> bool:
 def _clean(value: Any) -> Any:
     """A copy in which characters and numbers that no store keeps are replaced."""
     too_deep = MessageError(f"message is nested more than {_TOO_DEEP} levels deep")
-    return map_json(value, _clean_one, _clean_one, deepest=_TOO_DEEP, too_deep=too_deep)
+    return map_json(value, _clean_one, _clean_one, depth=_TOO_DEEP, too_deep=too_deep)
 
 
 def _clean_one(value: Any) -> Any:

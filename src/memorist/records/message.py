@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 from memorist.errors import InvalidError, MessageError, RecordError
 from memorist.records.scope import Scope
 from memorist.records.values import (
-    MAX_KEY_BYTES,
     MAX_SHORT_BYTES,
     check_json,
     check_key,
@@ -152,9 +151,11 @@ class Message:
         put(self, "message_id", check_key(self.message_id, "message_id", MessageError))
         if not self.message_id:
             raise MessageError("message_id is empty")
-        for name, longest in (("name", MAX_KEY_BYTES), ("tool_call_id", MAX_SHORT_BYTES)):
-            if (text := getattr(self, name)) is not None:
-                put(self, name, check_key(text, name, MessageError, longest))
+        if self.name is not None:
+            put(self, "name", check_key(self.name, "name", MessageError))
+        if (call_id := self.tool_call_id) is not None:
+            checked = check_key(call_id, "tool_call_id", MessageError, MAX_SHORT_BYTES)
+            put(self, "tool_call_id", checked)
         for name, make in _PARTS.items():
             if (values := getattr(self, name)) != ():
                 put(self, name, _made_of(values, name, make))

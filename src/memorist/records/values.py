@@ -131,10 +131,7 @@ def replace_unstorable(text: str) -> str:
 
 
 def check_key(
-    value: object,
-    field: str,
-    error: type[InvalidError] = RecordError,
-    max_bytes: int = MAX_KEY_BYTES,
+    value: Any, field: str, error: type[InvalidError] = RecordError, max_bytes: int = MAX_KEY_BYTES
 ) -> str:
     """As `check_text`, for short strings that records are looked up by."""
     text = check_text(value, field, error)
@@ -167,19 +164,17 @@ def check_json(
         return check(key)
 
     too_deep = error(f"{field} is nested more than {MAX_JSON_DEPTH} levels deep")
-    return map_json(value, check, check_name, deepest=MAX_JSON_DEPTH, too_deep=too_deep)
+    return map_json(value, check, check_name, depth=MAX_JSON_DEPTH, too_deep=too_deep)
 
 
-def map_json(
-    value: Any, change: _Map, change_key: _Map, *, deepest: int, too_deep: Exception
-) -> Any:
+def map_json(value: Any, change: _Map, change_key: _Map, *, depth: int, too_deep: Exception) -> Any:
     """A copy of nested lists and dicts, in which each value and each key is changed."""
-    if deepest < 0:
+    if depth < 0:
         raise too_deep
     value = change(value)
 
     def below(item: Any) -> Any:
-        return map_json(item, change, change_key, deepest=deepest - 1, too_deep=too_deep)
+        return map_json(item, change, change_key, depth=depth - 1, too_deep=too_deep)
 
     if isinstance(value, Mapping):
         return {change_key(key): below(item) for key, item in value.items()}

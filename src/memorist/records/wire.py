@@ -29,9 +29,7 @@ _LANGCHAIN_CALLS = ("tool_calls", "invalid_tool_calls", "tool_call_chunks")
 _TEXT = {"text": "text", "output_text": "text", "input_text": "text", "refusal": "refusal"}
 _REASONING = ("reasoning", "thinking", "redacted_thinking")
 _CALL = re.compile(r"function_call|custom_tool_call|tool_use|(invalid_)?tool_call(_chunk)?")
-_SERVER = re.compile(
-    r"server_tool_.+|mcp_.+|.+_tool_result|container_upload|.+_call|.+_call_output"
-)
+_SERVER = re.compile(r"server_tool_.+|mcp_.+|.+_tool_result|container_upload|.+_call(_output)?")
 _ITEMS = ("_call", "_call_output")
 _GEMINI_SERVER = {"executable_code", "code_execution_result", "tool_call", "tool_response"}
 _GEMINI_SOURCES = ("grounding_metadata", "citation_metadata", "url_context_metadata")
@@ -259,9 +257,8 @@ def _kind(block: Fields) -> str:
 
 
 def _blocks(content: list[Any]) -> list[Fields]:
-    return _dicts(
-        [{"type": "text", "text": x} if isinstance(x, str) else x for x in content], "content"
-    )
+    blocks = [{"type": "text", "text": it} if isinstance(it, str) else it for it in content]
+    return _dicts(blocks, "content")
 
 
 def _trim(block: Fields) -> Fields:
@@ -300,7 +297,7 @@ def _dicts(value: Any, field: str) -> list[Fields]:
 def _plain(response: Any) -> Any:
     """A copy of dicts, lists and scalars, whichever SDK the response came from."""
     too_deep = MessageError(f"response is nested more than {_DEEPEST} levels deep")
-    return map_json(response, _plain_one, lambda key: key, deepest=_DEEPEST, too_deep=too_deep)
+    return map_json(response, _plain_one, lambda key: key, depth=_DEEPEST, too_deep=too_deep)
 
 
 def _plain_one(value: Any) -> Any:

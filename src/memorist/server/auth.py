@@ -15,8 +15,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from memorist import errors
 from memorist.config import Settings
+from memorist.errors import (
+    ConfigError,
+    ConflictError,
+    InvalidError,
+    NotFoundError,
+    UnauthorizedError,
+)
 from memorist.namespaces import ApiKeys
 from memorist.records.scope import ApiKey, check_tenant
 from memorist.records.values import now
@@ -71,16 +77,12 @@ class Guard:
     def authenticate(self, authorization: str | None) -> Principal:
         """The caller who sent this header; raises UnauthorizedError if it proves nobody."""
         if authorization is None:
-            raise errors.UnauthorizedError("send a key: `Authorization: Bearer mk_…`")
+            raise UnauthorizedError("send a key: `Authorization: Bearer mk_…`")
         if len(authorization) > MAX_CHARS:
-            raise errors.UnauthorizedError(
-                f"the Authorization header is over {MAX_CHARS} characters"
-            )
+            raise UnauthorizedError(f"the Authorization header is over {MAX_CHARS} characters")
         bearer = _BEARER.fullmatch(authorization)
         if bearer is None:
-            raise errors.UnauthorizedError(
-                "the Authorization header is not `Bearer`, a space and a key"
-            )
+            raise UnauthorizedError("the Authorization header is not `Bearer`, a space and a key")
         if bearer[1].startswith("mk_") or self._tokens is None:
             return self._key_owner(bearer[1])
         return self._tokens.read(bearer[1])
@@ -88,18 +90,16 @@ class Guard:
     def _key_owner(self, text: str) -> Principal:
         parts = _KEY.fullmatch(text)
         if parts is None:
-            raise errors.UnauthorizedError(
-                "this is not a key; it begins with mk_ and has 63 characters"
-            )
+            raise UnauthorizedError("this is not a key; it begins with mk_ and has 63 characters")
         key = self._keys.get(parts[1])
         digest = _NO_DIGEST if key is None else key.digest
         if not hmac.compare_digest(digest_of(text), digest) or key is None:
-            raise errors.UnauthorizedError("this key is not known")
+            raise UnauthorizedError("this key is not known")
         # Only the owner of the key gets here, and may learn what became of it.
         if key.revoked_at is not None:
-            raise errors.UnauthorizedError("this key was revoked")
+            raise UnauthorizedError("this key was revoked")
         if key.expired(self._clock()):
-            raise errors.UnauthorizedError("this key has expired")
+            raise UnauthorizedError("this key has expired")
         return Principal(tenant=key.tenant, user=key.user, name=key.id, program=key.program)
 
 
@@ -118,7 +118,7 @@ class LocalGuard(Guard):
         if self._with_keys is not None:
             return self._with_keys.authenticate(authorization)
         if authorization is not None:
-            raise errors.UnauthorizedError(NO_KEYS if self._api_keys is not None else KEYS_OFF)
+            raise UnauthorizedError(NO_KEYS if self._api_keys is not None else KEYS_OFF)
         return self._user
 
 
@@ -170,9 +170,9 @@ class Keys:
         """Make a new key like this one, which stays valid for the grace, or until it is revoked."""
         old = self._keys.get(key_id)
         if old is None or old.tenant != tenant:
-            raise errors.NotFoundError("no key with this id in this tenant")
+            raise NotFoundError("no key with this id in this tenant")
         if old.revoked_at is not None or old.expired(self._clock()):
-            raise errors.ConflictError("this key has expired or was revoked; make a new one")
+            raise ConflictError("this key has expired or was revoked; make a new one")
         lifetime = None if old.expires_at is None else old.expires_at - old.created_at
         end = None if grace is None else self._clock() + _checked(grace, least=timedelta())
         new = self.create(
@@ -190,7 +190,7 @@ def build_guard(keys: ApiKeys, settings: Settings) -> Guard:
 
         return Guard(keys, JwtTokens.of(settings))
     if settings.jwt_issuer or settings.jwt_audience:
-        raise errors.ConfigError("tokens need MEMORIST_JWT_KEY or MEMORIST_JWT_JWKS_URL too")
+        raise ConfigError("tokens need MEMORIST_JWT_KEY or MEMORIST_JWT_JWKS_URL too")
     return Guard(keys)
 
 
@@ -201,7 +201,5 @@ def digest_of(text: str) -> str:
 
 def _checked(time: timedelta, least: timedelta = timedelta(seconds=1)) -> timedelta:
     if not least <= time <= MAX_LIFETIME:
-        raise errors.InvalidError(
-            "the lifetime of a key is a second at least, a hundred years at most"
-        )
+        raise InvalidError("the lifetime of a key is a second at least, a hundred years at most")
     return time

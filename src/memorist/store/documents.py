@@ -156,9 +156,8 @@ def read_articles(
     if max_chars is not None:
         chars: dict[str, int] = dict(db.rows("article_sizes", owner=scope.owner, ids=list(ids)))
         totals = accumulate(chars.get(id_, 0) for id_ in ids)
-        ids = [id_ for id_, total in zip(ids, totals, strict=True) if total <= max_chars] or list(
-            ids[:1]
-        )
+        few = [id_ for id_, total in zip(ids, totals, strict=True) if total <= max_chars]
+        ids = few or list(ids[:1])
     rows = db.rows("articles_by_id", owner=scope.owner, agent=scope.agent, ids=list(ids))
     articles = {
         id_: Article(

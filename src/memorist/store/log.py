@@ -42,9 +42,7 @@ class SessionRow(NamedTuple):
     created_at: int
 
 
-def ensure_session(
-    db: Db, scope: Scope, *, is_own_id: bool = False, adopt: bool = False
-) -> SessionRow:
+def ensure_session(db: Db, scope: Scope, *, own: bool = False, adopt: bool = False) -> SessionRow:
     """Lock the session that `scope` names, creating it if need be.
 
     Rows that LangChain writes under the session's id are part of it if the id is our own, made
@@ -57,7 +55,7 @@ def ensure_session(
     row = db.row("lock_session", **columns)
     if row is None:
         add_owner(db, scope)
-        named = {**columns, "agent": scope.agent or "", "adopt": is_own_id or adopt}
+        named = {**columns, "agent": scope.agent or "", "adopt": own or adopt}
         db.rows("create_session", **named, now=db.now)
         row = db.row("lock_session", **columns)
         assert row is not None  # just made, and only `forget` removes it
@@ -82,7 +80,7 @@ def open_session(
     if chosen is None:
         new, chosen = True, new_id()
     home = scope.within(session=chosen)
-    _, agent, created_at = ensure_session(db, home, is_own_id=new, adopt=adopt)
+    _, agent, created_at = ensure_session(db, home, own=new, adopt=adopt)
     named = {"owner": scope.owner, "user_id": scope.user, "agent": agent, "session_id": chosen}
     db.run("activate_session", **named, now=db.now)
     home = Scope(user=scope.user, tenant=scope.tenant, agent=agent, session=chosen)
@@ -328,19 +326,17 @@ def prepare_growth(
     return preparation.message(owner, message, start=growth.start, is_first=is_first), True
 
 
-def append_text(
-    db: Db, scope: Scope, seen: Growth, prepared: PreparedMessage, goes_on: bool
-) -> bool:
+def append_text(db: Db, scope: Scope, seen: Growth, new: PreparedMessage, goes_on: bool) -> bool:
     """Replace an unfinished message by a longer version, unless it is not as it was `seen`."""
     scope = scope.within(session=seen.entry.session_id)
     session = ensure_session(db, scope)
-    if growth(db, scope, prepared.message) != seen:
+    if growth(db, scope, new.message) != seen:
         return False
     seq = seen.entry.seq
     db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[seq])
     # No lease is voided: a worker that lost its job at every flush would never finish.
-    _rewrite(db, scope, seq, prepared, session, seen.last if goes_on else None)
-    if not prepared.message.unfinished:
+    _rewrite(db, scope, seq, new, session, seen.last if goes_on else None)
+    if not new.message.unfinished:
         enqueue(db, scope.owner, "embed", seq, seq, session=session.key)
     return True
 
@@ -421,17 +417,13 @@ def _entries(db: Db, rows: Iterable[Row], session_id: str | None = None) -> list
 
 
 def _store(
-    db: Db,
-    scope: Scope,
-    session: SessionRow,
-    messages: Sequence[PreparedMessage],
-    source: Source | None,
+    db: Db, scope: Scope, session: SessionRow, new: Sequence[PreparedMessage], source: Source | None
 ) -> Sequence[int]:
     """Write messages, passages and jobs; raise RepeatError if a message is stored already."""
-    if not messages:
+    if not new:
         return ()
-    seqs = db.next_seqs(len(messages))
-    owner, placed = scope.owner, list(zip(seqs, messages, strict=True))
+    seqs = db.next_seqs(len(new))
+    owner, placed = scope.owner, list(zip(seqs, new, strict=True))
     rows = [
         {
             "seq": seq,
@@ -448,7 +440,7 @@ def _store(
     if db.many("append_message", rows) < len(rows):
         raise RepeatError(scope.session or "")
     index_messages(db, owner, placed, agent=session.agent, session=session.key)
-    if not all(prepared.message.unfinished for prepared in messages):  # queued when they end
+    if not all(prepared.message.unfinished for prepared in new):  # queued when they end
         for start in range(0, len(seqs), MOST_IN_JOB):
             batch = seqs[start : start + MOST_IN_JOB]
             enqueue(db, owner, "embed", batch[0], batch[-1], session=session.key)

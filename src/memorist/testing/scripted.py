@@ -213,9 +213,8 @@ def _until_over(replies: Iterable[Any]) -> Iterator[Any]:
 
 def _message(reply: Any, messages: list[BaseMessage]) -> AIMessage | Cut:
     """A reply of any form as a message; an exception is raised."""
-    if isinstance(reply, BaseException) or (
-        isinstance(reply, type) and issubclass(reply, BaseException)
-    ):
+    is_kind = isinstance(reply, type) and issubclass(reply, BaseException)
+    if is_kind or isinstance(reply, BaseException):
         raise reply
     if isinstance(reply, AIMessage | Cut):
         return reply
@@ -247,12 +246,10 @@ def _chunks(reply: AIMessage | Cut) -> Iterator[AIMessageChunk]:
     for piece in filter(None, words):
         yield AIMessageChunk(content=piece, id=whole.id)
     for index, call in enumerate(whole.tool_calls):
-        arguments = json.dumps(call["args"], ensure_ascii=False)
-        half = len(arguments) // 2
+        args = json.dumps(call["args"], ensure_ascii=False)
+        half = len(args) // 2
         begun = tool_call_chunk(name=call["name"], args="", id=call["id"], index=index)
-        rest = [
-            tool_call_chunk(args=it, index=index) for it in (arguments[:half], arguments[half:])
-        ]
+        rest = [tool_call_chunk(args=it, index=index) for it in (args[:half], args[half:])]
         for part in (begun, *rest):
             yield AIMessageChunk(content="", tool_call_chunks=[part], id=whole.id)
     if not isinstance(reply, Cut):

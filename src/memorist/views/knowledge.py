@@ -135,14 +135,9 @@ class KGMemory(ConversationMemory):
 
     def recall(self, question: str, limit: int = 10, deadline_ms: float | None = 50.0) -> Recall:
         """The facts for a question, by words, by meaning and by what they link to."""
-        home = self._home
+        user, agent = self._home.user, self._home.agent
         return self._memory.recall(
-            question,
-            user=home.user,
-            agent=home.agent,
-            limit=limit,
-            deadline_ms=deadline_ms,
-            kind="fact",
+            question, user=user, agent=agent, limit=limit, deadline_ms=deadline_ms, kind="fact"
         )
 
     def remove(self, message_id: str) -> bool:
@@ -184,9 +179,7 @@ class KGMemory(ConversationMemory):
     def _wait_for(self, message_id: str, timeout_s: float) -> None:
         [entry] = self._memory.messages.get(self._home.whole_user(), [message_id])
         deadline = time.monotonic() + timeout_s
-        while mine := [
-            job for job in self._jobs(None) if job.first_seq <= entry.seq <= job.last_seq
-        ]:
+        while mine := [it for it in self._jobs(None) if it.first_seq <= entry.seq <= it.last_seq]:
             if mine[0].dead:
                 raise BadAnswerError(f"the text is kept, but no facts were found: {mine[0].error}")
             if time.monotonic() >= deadline:
@@ -197,9 +190,8 @@ class KGMemory(ConversationMemory):
 def _extraction_of(model: Any) -> Extraction:
     """Settings that keep all facts, not only the most important ones."""
     if model is not None:
-        from memorist.providers.chat_model import (
-            as_chat_model,
-        )  # here: `import memorist` stays light
+        # Here: `import memorist` stays light.
+        from memorist.providers.chat_model import as_chat_model
 
         model = as_chat_model(model)
     return Extraction(model=model, policy=Policy(share=math.inf))

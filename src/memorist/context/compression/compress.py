@@ -108,30 +108,26 @@ def compress(
 
 
 def _ask(
-    model: ChatModel,
-    entries: Sequence[LogEntry],
-    counter: TokenCounter,
-    previous: str,
-    settings: Compress,
+    model: ChatModel, turns: Sequence[LogEntry], counter: TokenCounter, known: str, limits: Compress
 ) -> str:
     """The model's summary, made in as many steps as the messages need, each extending the last.
 
     Raises `ProviderError` if the model does not answer, and its subclass `BadAnswerError` if the
     answer cannot be used.
     """
-    max_tokens = settings.max_tokens
-    fixed = counter.text(_instructions()) + max_tokens + counter.text(previous)
-    for step in _steps(entries, counter, max(LEAST_ROOM, settings.input_tokens - fixed)):
+    max_tokens = limits.max_tokens
+    fixed = counter.text(_instructions()) + max_tokens + counter.text(known)
+    for step in _steps(turns, counter, max(LEAST_ROOM, limits.input_tokens - fixed)):
         reply = model.complete(
-            _prompt(step, previous, max_tokens),
+            _prompt(step, known, max_tokens),
             max_tokens=max_tokens * ROOM_TO_ANSWER,
-            timeout_s=settings.timeout_s,
+            timeout_s=limits.timeout_s,
         )
-        lines = _read(reply, "\n".join([previous, *step]), model.name)
+        lines = _read(reply, "\n".join([known, *step]), model.name)
         if all(line.part is not Topic.REQUEST for line in lines):  # left out by the model
-            lines[:0] = [line for line in parse(previous) if line.part is Topic.REQUEST]
-        previous = thinned(lines, counter, max_tokens)
-    return previous
+            lines[:0] = [line for line in parse(known) if line.part is Topic.REQUEST]
+        known = thinned(lines, counter, max_tokens)
+    return known
 
 
 def _prompt(step: Sequence[str], previous: str, max_tokens: int) -> list[dict[str, str]]:
@@ -271,13 +267,11 @@ class Summarizer(JobRunner):
         while True:
             previous = self._store.summary(scope)
             after = previous.last_seq if previous else 0
-            following = self._store.following(
-                scope, after=after, limit=CHUNK, max_bytes=CHUNK_BYTES
-            )
-            entries = [entry for entry in following if entry.seq <= last_seq]
+            newer = self._store.following(scope, after=after, limit=CHUNK, max_bytes=CHUNK_BYTES)
+            entries = [entry for entry in newer if entry.seq <= last_seq]
             if not entries:
                 break
-            is_last = len(entries) < len(following) or entries[-1].seq == last_seq
+            is_last = len(entries) < len(newer) or entries[-1].seq == last_seq
             model = self._model if is_last else None
             done = self._compress(scope, entries, previous, style, model)
             done = self._write(scope, done, entries, asked=asked)

@@ -20,7 +20,13 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memorist import errors
+from memorist.errors import (
+    ConfigError,
+    ForbiddenError,
+    MemoristError,
+    TooLargeError,
+    UnauthorizedError,
+)
 from memorist.server.auth import Guard, LocalGuard, Principal
 from memorist.server.http.problems import REQUESTS, HttpError, header_values, refuse, request_id_of
 
@@ -120,7 +126,7 @@ class CheckMiddleware:
         try:
             if scope["type"] in REQUESTS:
                 await self.check(scope)
-        except errors.MemoristError as error:
+        except MemoristError as error:
             await refuse(error, scope, receive, send)
         else:
             await self._app(scope, receive, send)
@@ -134,9 +140,7 @@ class TrustedHosts(CheckMiddleware):
         self._names = set(LOOPBACK)
         for host in hosts:
             if (match := HOST.fullmatch(host.lower())) is None:
-                raise errors.ConfigError(
-                    f"{host!r} is not a host; write a name, or a name and a port"
-                )
+                raise ConfigError(f"{host!r} is not a host; write a name, or a name and a port")
             self._names.add(match[1])
 
     async def check(self, scope: Scope) -> None:
@@ -154,9 +158,7 @@ class TrustedOrigins(CheckMiddleware):
         self._origins = frozenset(origin.lower() for origin in origins)
         for origin in self._origins:
             if ORIGIN.fullmatch(origin) is None:
-                raise errors.ConfigError(
-                    f"{origin!r} is not an origin like https://app.example.com"
-                )
+                raise ConfigError(f"{origin!r} is not an origin like https://app.example.com")
         super().__init__(CORSMiddleware(app, self._origins, **CORS) if self._origins else app)
 
     async def check(self, scope: Scope) -> None:
@@ -165,14 +167,14 @@ class TrustedOrigins(CheckMiddleware):
         origin = sent[0].lower() if len(sent) == 1 else ""
         trusted = origin in (f"http://{host}", f"https://{host}", *self._origins)
         if sent and not trusted and not LOOPBACK_PAGE.fullmatch(origin):
-            raise errors.ForbiddenError(
+            raise ForbiddenError(
                 "pages of this origin may not ask this server; start it with --allow-origin"
             )
         sites = [value.strip().lower() for value in headers.getlist("sec-fetch-site")]
         # A link of another site may lead to the page, but not to what is somebody's.
         harmless = scope.get("method") in SAFE_METHODS and is_public(scope)
         if not sent and "cross-site" in sites and not harmless:
-            raise errors.ForbiddenError("a page of another site may not ask this server")
+            raise ForbiddenError("a page of another site may not ask this server")
 
 
 class Authenticate(CheckMiddleware):
@@ -189,7 +191,7 @@ class Authenticate(CheckMiddleware):
             return
         try:
             principal = await self._authenticate(scope)
-        except errors.MemoristError as error:
+        except MemoristError as error:
             # These texts name the kind of failure, never what was sent.
             log.info("%s: authentication failed: %s", request_id_of(scope), error)
             raise
@@ -198,16 +200,14 @@ class Authenticate(CheckMiddleware):
     async def _authenticate(self, scope: Scope) -> Principal:
         sent = header_values(scope, b"authorization")
         if len(sent) > 1:
-            raise errors.UnauthorizedError("there is more than one Authorization header")
+            raise UnauthorizedError("there is more than one Authorization header")
         header = sent[0].decode("latin-1") if sent else None
         if header is None and not isinstance(self._guard, LocalGuard):  # needs no database
             return self._guard.authenticate(None)
         loop = asyncio.get_running_loop()
         principal = await loop.run_in_executor(self._threads, self._guard.authenticate, header)
         if principal.local and any(header_values(scope, name) for name in PROXY_HEADERS):
-            raise errors.ForbiddenError(
-                "this server is for one local user; behind a proxy use --auth"
-            )
+            raise ForbiddenError("this server is for one local user; behind a proxy use --auth")
         return principal
 
 
@@ -249,9 +249,9 @@ class BodyLimit(CheckMiddleware):
         if scope["type"] != "http" or not has_body(scope):
             return
         if is_public(scope):
-            raise errors.TooLargeError("this address takes no body")
+            raise TooLargeError("this address takes no body")
         if declared_length(scope) > self._max_bytes:
-            raise errors.TooLargeError(f"the body has over {self._max_bytes} bytes")
+            raise TooLargeError(f"the body has over {self._max_bytes} bytes")
         if not is_json(scope):
             raise HttpError(415, "not_json", "a body must be application/json, as UTF-8")
 

@@ -71,12 +71,7 @@ def problem_response(error: Exception, request_id: str, **members: Any) -> Respo
 
 
 def problem(
-    status: int,
-    code: str,
-    detail: str,
-    request_id: str,
-    headers: Mapping[str, str] | None = None,
-    **members: Any,
+    status: int, code: str, detail: str, request_id: str, headers: Any = None, **members: Any
 ) -> Response:
     """A problem document as a response, on one line; `members` are those of its own kind."""
     document = {

@@ -75,7 +75,7 @@ def operation(name: str, *, example: Any = None, **options: Any) -> Callable[[En
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class RequestCaller:
     """An authenticated caller, with the memory of their tenant."""
 
     memory: Memory
@@ -129,10 +129,12 @@ _BEARER = HTTPBearer(
 )
 
 
-async def _current_caller(request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
+async def _current_caller(
+    request: Request, _: Annotated[object, Depends(_BEARER)]
+) -> RequestCaller:
     principal: Principal = request.state.principal
     memory_of_tenant: Callable[[str], Memory] = request.app.state.memory_of_tenant
-    return Caller(memory_of_tenant(principal.tenant), principal)
+    return RequestCaller(memory_of_tenant(principal.tenant), principal)
 
 
-CurrentCaller = Annotated[Caller, Depends(_current_caller)]
+Caller = Annotated[RequestCaller, Depends(_current_caller)]

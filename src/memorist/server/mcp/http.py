@@ -98,12 +98,8 @@ class McpApp:
         """The toolbox of a request's caller; an admin names a user in each call."""
         if request is None or (principal := _principal(request)) is None:
             raise UnauthorizedError(NO_CALLER)
-        return Toolbox(
-            self._of_tenant(principal.tenant),
-            user=principal.user,
-            agent=self._agent,
-            program=principal.program,
-        )
+        memory = self._of_tenant(principal.tenant)
+        return Toolbox(memory, user=principal.user, agent=self._agent, program=principal.program)
 
 
 def _principal(request: Request) -> Principal | None:

@@ -53,11 +53,9 @@ class PostgresDb:
     now = 0
     texts: dict[str, list[Piece] | None]
 
-    def __init__(
-        self, connection: psycopg.Connection[Row], has_pgvector: bool, counts: Counts
-    ) -> None:
+    def __init__(self, connection: psycopg.Connection[Row], pgvector: bool, counts: Counts) -> None:
         self._connection = connection
-        self._has_pgvector = has_pgvector
+        self._has_pgvector = pgvector
         self._counts = counts
 
     def rows(self, query: str, **values: Any) -> list[Row]:

@@ -148,7 +148,7 @@ class PostgresEngine(ProcessPart):
         lock = "pg_advisory_xact_lock" if exclusive else "pg_advisory_xact_lock_shared"
         begin = f"SELECT {lock}(hashtextextended('{owner}', 1::bigint))"
         # To forget a user may take long, and is bound by nothing but the server's being there.
-        return self._once(owner, work, begin, is_bounded=not exclusive)
+        return self._once(owner, work, begin, bounded=not exclusive)
 
     def all_owners(self, work: Callable[[Db], T], *, reads: bool = False) -> T:
         return self._once("", work, "SET LOCAL memorist.worker = 'on'")
@@ -213,16 +213,16 @@ class PostgresEngine(ProcessPart):
         begin: str = "",
         level: str = "",
         *,
-        is_bounded: bool = True,
+        bounded: bool = True,
     ) -> T:
         """Run work in a transaction, as our role and for one owner.
 
         A write has statements to `begin` with, and raises UnsureError if its COMMIT is in doubt.
         """
         left_ms = _left_ms(deadline)
-        bound = "statement_timeout" if is_bounded else "lock_timeout"
+        bound = "statement_timeout" if bounded else "lock_timeout"
         # The server ends its work first; we give up where that answer does not come.
-        until = time.monotonic() + left_ms / 1_000 + 1 if is_bounded else None
+        until = time.monotonic() + left_ms / 1_000 + 1 if bounded else None
         with self._connection(until) as connection:
             # One round trip for all of them. `owner` is hexadecimal and the rest is ours: nothing
             # needs quoting. Compiling a query would take longer than any of ours does.
@@ -245,9 +245,7 @@ class PostgresEngine(ProcessPart):
                     raise UnsureError(result) from error
             return result
 
-    def _once(
-        self, owner: str, work: Callable[[Db], T], begin: str, *, is_bounded: bool = True
-    ) -> T:
+    def _once(self, owner: str, work: Callable[[Db], T], begin: str, *, bounded: bool = True) -> T:
         """Run a transaction until it is committed, and never commit it twice.
 
         Each write counts itself in a row that changes with it. Where the answer to a COMMIT
@@ -273,7 +271,7 @@ class PostgresEngine(ProcessPart):
                 unsure = None
             try:
                 first = f"{begin}; {count}"
-                return self._transact(owner, work, deadline, first, is_bounded=is_bounded)
+                return self._transact(owner, work, deadline, first, bounded=bounded)
             except UnsureError as error:
                 unsure = error
                 raise

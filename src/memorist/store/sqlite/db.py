@@ -49,11 +49,9 @@ class SqliteDb:
     now = 0
     texts: dict[str, list[Piece] | None]
 
-    def __init__(
-        self, connection: apsw.Connection, indexes: Callable[[], VectorIndexCache]
-    ) -> None:
+    def __init__(self, connection: apsw.Connection, cache: Callable[[], VectorIndexCache]) -> None:
         self.connection = connection
-        self._indexes = indexes
+        self._indexes = cache
         self._counts: dict[str, tuple[float, int]] = {}
 
     def rows(self, query: str, **values: Any) -> list[Row]:

@@ -36,7 +36,7 @@ from memorist.server.chat import ChatQuestion, ChatRuntime, ReplyState, best_of,
 from memorist.server.http.openapi import MEMORY_ID, MESSAGE_ID, SESSION_ID, example_response
 from memorist.server.http.problems import on_error
 from memorist.server.http.routes.context import ContextAnswer, ReceiptAnswer
-from memorist.server.http.routing import CurrentCaller, operation
+from memorist.server.http.routing import Caller, operation
 from memorist.server.http.schemas import AgentName, Question, UserRequest
 
 NO_MODEL = (
@@ -118,9 +118,7 @@ _RESPONSE: dict[str, Any] = {
 
 
 @operation("chat", response_model=ChatAnswer, responses={200: _RESPONSE})
-async def chat(
-    ask: ChatAsk, request: Request, caller: CurrentCaller, accept: Accept = "*/*"
-) -> Response:
+async def chat(ask: ChatAsk, request: Request, caller: Caller, accept: Accept = "*/*") -> Response:
     """Send a message to the agent, and get its answer as it comes, or in one JSON object.
 
     The message is stored before the model sees it. A session_id of another user or agent, or of

@@ -17,7 +17,7 @@ from memorist.server.http import schemas
 from memorist.server.http.openapi import AT, MESSAGE_ID, SESSION
 from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routes.documents import library_of
-from memorist.server.http.routing import CurrentCaller, FromQuery, operation
+from memorist.server.http.routing import Caller, FromQuery, operation
 
 Names = str | list[str] | None
 MAX_TOOLS = 1_000
@@ -133,13 +133,13 @@ _COMPRESSION = Compression(
 
 
 @operation("recall")
-def recall(body: RecallBody, caller: CurrentCaller) -> Recall:
+def recall(body: RecallBody, caller: Caller) -> Recall:
     """What bears on the question, best first, each with its reason; late channels are named."""
     return caller.memory.recall(**caller.place(body), **body.arguments())
 
 
 @operation("context", response_model=ContextAnswer, example=ContextAnswer.model_validate(_CONTEXT))
-def make_context(body: ContextBody, caller: CurrentCaller) -> Context:
+def make_context(body: ContextBody, caller: Caller) -> Context:
     """Notes, summary, newest messages and what is recalled, up to `max_tokens`, and a receipt."""
     for image in body.images:
         refuse_image(image)
@@ -156,14 +156,14 @@ def make_context(body: ContextBody, caller: CurrentCaller) -> Context:
 
 
 @operation("compress", example=_COMPRESSION)
-def compress(body: CompressBody, caller: CurrentCaller) -> Compression | None:
+def compress(body: CompressBody, caller: Caller) -> Compression | None:
     """Summarise all but the last messages of a session now; null if that is done already."""
     user = caller.user(body.user)
     return caller.memory.compress(user=user, session=body.session, window=body.window())
 
 
 @operation("list_summaries", example=_SUMMARY)
-def list_summaries(query: FromQuery[SummariesQuery], caller: CurrentCaller) -> Page[Summary]:
+def list_summaries(query: FromQuery[SummariesQuery], caller: Caller) -> Page[Summary]:
     """The summaries of a session, in the order of the messages that they reach to."""
     whose: dict[str, Any] = {"user": caller.user(query.user), "session": query.session}
     read = partial(caller.memory.summaries, **whose, oldest_first=query.oldest_first)

@@ -16,7 +16,7 @@ from memorist.records.values import now
 from memorist.server.http import schemas
 from memorist.server.http.openapi import ARTICLE_ID
 from memorist.server.http.pagination import Page, keyset_page
-from memorist.server.http.routing import CurrentCaller, FromQuery, operation
+from memorist.server.http.routing import Caller, FromQuery, operation
 from memorist.views.library import Library
 
 Version = Annotated[int, Field(ge=1, le=schemas.MAX_INT)]
@@ -66,7 +66,7 @@ class EditResult(BaseModel):
 
 
 @operation("get_notes")
-def get_notes(query: FromQuery[NotesQuery], caller: CurrentCaller, response: Response) -> Note:
+def get_notes(query: FromQuery[NotesQuery], caller: Caller, response: Response) -> Note:
     """The notes, as they are or as a version had them; version 0 says that there are none."""
     if query.version is not None:
         return _with_etag(caller.memory.notes(**caller.place(query)).at(query.version), response)
@@ -77,7 +77,7 @@ def get_notes(query: FromQuery[NotesQuery], caller: CurrentCaller, response: Res
 
 @operation("write_notes")
 def write_notes(
-    body: WriteNotesBody, caller: CurrentCaller, response: Response, if_match: IfMatch = None
+    body: WriteNotesBody, caller: Caller, response: Response, if_match: IfMatch = None
 ) -> Note:
     """Replace a version of the notes; 409 if there is a newer one."""
     base = body.base_version
@@ -91,7 +91,7 @@ def write_notes(
 
 
 @operation("list_versions")
-def list_versions(query: FromQuery[schemas.AgentPageQuery], caller: CurrentCaller) -> Page[Note]:
+def list_versions(query: FromQuery[schemas.AgentPageQuery], caller: Caller) -> Page[Note]:
     """Every version, newest first."""
     read = partial(caller.memory.note_versions.list, caller.scope(query))
     return keyset_page(
@@ -100,14 +100,14 @@ def list_versions(query: FromQuery[schemas.AgentPageQuery], caller: CurrentCalle
 
 
 @operation("manage_notes", example=EditResult(result="Appended.", version=2))
-def manage_notes(body: ManageNotesBody, caller: CurrentCaller) -> EditResult:
+def manage_notes(body: ManageNotesBody, caller: Caller) -> EditResult:
     """Read, overwrite, append, prepend, or edit a section, as a model's tool does."""
     notebook = caller.memory.notes(**caller.place(body))
     return EditResult(result=notebook.manage(**body.arguments()), version=notebook.version)
 
 
 @operation("restore_notes")
-def restore_notes(body: RestoreNotesBody, caller: CurrentCaller, response: Response) -> Note:
+def restore_notes(body: RestoreNotesBody, caller: Caller, response: Response) -> Note:
     """Write the text of an old version as the newest."""
     return _with_etag(caller.memory.notes(**caller.place(body)).restore(body.version), response)
 
@@ -165,21 +165,21 @@ class Quotations(BaseModel):
 
 
 @operation("list_articles")
-def list_articles(query: FromQuery[ArticlesQuery], caller: CurrentCaller) -> Page[ArticleInfo]:
+def list_articles(query: FromQuery[ArticlesQuery], caller: Caller) -> Page[ArticleInfo]:
     """The articles, oldest first, without their texts."""
     scope = library_of(caller, query).scope
     return keyset_page(partial(caller.memory.articles.list, scope), query)
 
 
 @operation("add_article", status_code=201, example=AddedArticle(id=ARTICLE_ID, change="added"))
-def add_article(body: AddArticleBody, caller: CurrentCaller) -> AddedArticle:
+def add_article(body: AddArticleBody, caller: Caller) -> AddedArticle:
     """Store an article; it replaces the one with the same uri. A shared shelf needs an admin."""
     added = _writable(caller, body).add(**body.arguments())
     return AddedArticle(id=added.id, change=added.change)
 
 
 @operation("retrieve_articles", example=Quotations(found=[], tokens=0))
-def retrieve_articles(body: RetrieveBody, caller: CurrentCaller) -> Quotations:
+def retrieve_articles(body: RetrieveBody, caller: Caller) -> Quotations:
     """The articles that bear on a question, whole or in passages, as far as they fit."""
     articles = library_of(caller, body).retrieve(**body.arguments())
     quotations = [Quotation(citation=article.citation, article=article) for article in articles]
@@ -188,7 +188,7 @@ def retrieve_articles(body: RetrieveBody, caller: CurrentCaller) -> Quotations:
 
 @operation("get_article")
 def get_article(
-    article_id: ArticleId, query: FromQuery[schemas.ShelfRequest], caller: CurrentCaller
+    article_id: ArticleId, query: FromQuery[schemas.ShelfRequest], caller: Caller
 ) -> Article:
     """One article with its text."""
     return library_of(caller, query).get(article_id)
@@ -196,13 +196,13 @@ def get_article(
 
 @operation("remove_article")
 def remove_article(
-    article_id: ArticleId, query: FromQuery[schemas.ShelfRequest], caller: CurrentCaller
+    article_id: ArticleId, query: FromQuery[schemas.ShelfRequest], caller: Caller
 ) -> Forgotten:
     """Remove an article; its bytes go with the next scrub."""
     return _writable(caller, query).remove(article_id)
 
 
-def library_of(caller: CurrentCaller, request: schemas.ShelfRequest) -> Library:
+def library_of(caller: Caller, request: schemas.ShelfRequest) -> Library:
     """The user's own library, or a shelf that all users of the tenant may read."""
     if request.shelf is None:
         return caller.memory.library(user=caller.user(request.user), agent=request.agent)
@@ -211,7 +211,7 @@ def library_of(caller: CurrentCaller, request: schemas.ShelfRequest) -> Library:
     return caller.memory.library(request.shelf)
 
 
-def _writable(caller: CurrentCaller, request: schemas.ShelfRequest) -> Library:
+def _writable(caller: Caller, request: schemas.ShelfRequest) -> Library:
     """The same to write to: a shared shelf is not any user's to change."""
     if request.shelf is not None:
         caller.require_operator()

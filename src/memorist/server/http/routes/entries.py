@@ -12,7 +12,7 @@ from memorist.records.scope import shared_scope
 from memorist.records.values import check_json, check_text
 from memorist.server.http.openapi import AT
 from memorist.server.http.pagination import MAX_PAGE_BYTES
-from memorist.server.http.routing import CurrentCaller, operation
+from memorist.server.http.routing import Caller, operation
 from memorist.server.http.schemas import MAX_ITEMS, RequestModel, UserRequest, Wait
 
 MAX_FOUND = 10_000
@@ -124,13 +124,11 @@ class EntryAnswers(BaseModel):
     answers: list[list[Entry] | list[tuple[str, ...]] | list[str]]
 
 
-_ENTRY = Entry(
-    namespace=("ada",), key="tea", value={"likes": "green"}, created_at=AT, updated_at=AT
-)
+_ENTRY = Entry(namespace=("ada",), key="tea", value={"is": "green"}, created_at=AT, updated_at=AT)
 
 
 @operation("batch_entries", example=EntryAnswers(answers=[[_ENTRY]]))
-def batch_entries(body: EntryBatchBody, caller: CurrentCaller) -> EntryAnswers:
+def batch_entries(body: EntryBatchBody, caller: Caller) -> EntryAnswers:
     """Answer the reads as things stood before, then do the writes in one transaction.
 
     An answer that is too large is refused while it is read, and nothing is written.

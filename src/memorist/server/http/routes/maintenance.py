@@ -17,7 +17,7 @@ from memorist.server.http import schemas
 from memorist.server.http.openapi import AT, MEMORY_ID, SESSION
 from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routes.memories import ChangeReport, NamedChange
-from memorist.server.http.routing import CurrentCaller, FromQuery, operation
+from memorist.server.http.routing import Caller, FromQuery, operation
 
 JobId = Annotated[int, Path(ge=0, le=2**63 - 1, description="The job's id.", examples=[7])]
 MAX_AUDIT_BYTES = 32 * 1024 * 1024  # of memories, and of facts
@@ -25,9 +25,7 @@ KEY_ID = "0123456789abcdef"
 Lifetime = Annotated[int, Field(ge=1, le=36_500)] | None
 Grace = Annotated[int, Field(ge=0, le=86_400 * 365)] | None
 KeyId = Annotated[str, Path(description="The key's id.", examples=[KEY_ID])]
-_JOB = Job(
-    id=7, kind="derive", scope=SESSION.scope, first_seq=11, last_seq=12, attempts=5, run_at=AT
-)
+_JOB = Job(id=7, kind="derive", scope=SESSION.scope, first_seq=1, last_seq=2, attempts=5, run_at=AT)
 _JUNK = Finding(kind="junk", ids=(MEMORY_ID,), reason="says nothing", suggestion="forget it")
 _EXPIRED = NamedChange.of(Expire(id=MEMORY_ID, reason="its time is over", at=AT))
 
@@ -68,20 +66,20 @@ class ForgetBody(schemas.SessionRequest):
 
 
 @operation("list_jobs", example=_JOB)
-def list_jobs(query: FromQuery[JobsQuery], caller: CurrentCaller) -> Page[Job]:
+def list_jobs(query: FromQuery[JobsQuery], caller: Caller) -> Page[Job]:
     """The jobs that wait, those that were given up, or both, oldest first."""
     read = partial(caller.memory.jobs.list, **caller.place(query), dead=query.dead)
     return keyset_page(read, query, number=lambda job: job.id, big=False)
 
 
 @operation("retry_job", status_code=204)
-def retry_job(job_id: JobId, body: schemas.AgentRequest, caller: CurrentCaller) -> None:
+def retry_job(job_id: JobId, body: schemas.AgentRequest, caller: Caller) -> None:
     """Try a job again that was given up."""
     caller.memory.jobs.retry(job_id, user=caller.user(body.user))
 
 
 @operation("count_waiting", example=WaitingJobs(waiting={"embed": 0, "derive": 2, "dead": 0}))
-def count_waiting(query: FromQuery[schemas.UserRequest], caller: CurrentCaller) -> WaitingJobs:
+def count_waiting(query: FromQuery[schemas.UserRequest], caller: Caller) -> WaitingJobs:
     """How many jobs wait: the caller's own, or for an operator those of all users."""
     if query.user is None and caller.is_operator:
         return WaitingJobs(waiting=caller.memory.jobs.waiting())
@@ -89,13 +87,13 @@ def count_waiting(query: FromQuery[schemas.UserRequest], caller: CurrentCaller) 
 
 
 @operation("audit", example=Audit(memories=2, facts=1, findings=(_JUNK,)))
-def audit(query: FromQuery[schemas.AgentRequest], caller: CurrentCaller) -> Audit:
+def audit(query: FromQuery[schemas.AgentRequest], caller: Caller) -> Audit:
     """Which memories are junk, doubled, stale, contradictory or hold secrets; changes nothing."""
     return caller.memory.memories.audit(**caller.place(query), max_bytes=MAX_AUDIT_BYTES)
 
 
 @operation("maintain", example=MaintenanceReport(changes=[_EXPIRED], dry_run=False))
-def maintain(body: MaintainBody, caller: CurrentCaller) -> MaintenanceReport:
+def maintain(body: MaintainBody, caller: Caller) -> MaintenanceReport:
     """Expire and promote memories by the policies, and keep to their limits; or only report."""
     done = caller.memory.memories.maintain(**caller.place(body), dry_run=body.dry_run)
     changes = [NamedChange.of(change) for change in done.changes]
@@ -103,7 +101,7 @@ def maintain(body: MaintainBody, caller: CurrentCaller) -> MaintenanceReport:
 
 
 @operation("forget")
-def forget(body: ForgetBody, caller: CurrentCaller) -> Forgotten:
+def forget(body: ForgetBody, caller: Caller) -> Forgotten:
     """Delete a message, a session, all of an agent's, or everything of a user, for good.
 
     Everything goes only with `everything`; an id that is null is refused.
@@ -161,42 +159,36 @@ _ADDED = AddedKey(key=f"mk_{KEY_ID}_…", info=_INFO)
 
 
 @operation("list_keys", example=_INFO)
-def list_keys(query: FromQuery[schemas.CursorQuery], caller: CurrentCaller) -> Page[KeyInfo]:
+def list_keys(query: FromQuery[schemas.CursorQuery], caller: Caller) -> Page[KeyInfo]:
     """The keys of the tenant, oldest first, with those that have expired or were revoked."""
     page = keyset_page(partial(_keys(caller).of, caller.principal.tenant), query, big=False)
     return Page(items=[KeyInfo.model_validate(key) for key in page.items], next=page.next)
 
 
 @operation("add_key", status_code=201, example=_ADDED)
-def add_key(body: AddKeyBody, caller: CurrentCaller) -> AddedKey:
+def add_key(body: AddKeyBody, caller: Caller) -> AddedKey:
     """Make a key for a user, or for an admin; its secret is shown now and never again."""
     keys = _keys(caller)
     if body.admin == (body.user is not None):
         raise InvalidError("say whom the key is for: a user, or else admin")
     lifetime = None if body.lifetime_days is None else timedelta(days=body.lifetime_days)
-    new = keys.create(
-        tenant=caller.principal.tenant,
-        user=body.user,
-        label=body.label,
-        lifetime=lifetime,
-        program=body.program,
-    )
-    return AddedKey.of(new)
+    named = body.model_dump(include={"user", "label", "program"})
+    return AddedKey.of(keys.create(tenant=caller.principal.tenant, lifetime=lifetime, **named))
 
 
 @operation("revoke_key", status_code=204)
-def revoke_key(key_id: KeyId, caller: CurrentCaller) -> None:
+def revoke_key(key_id: KeyId, caller: Caller) -> None:
     """Revoke a key at once, on every server."""
     _keys(caller).revoke(caller.principal.tenant, key_id)
 
 
 @operation("rotate_key", status_code=201, example=_ADDED)
-def rotate_key(key_id: KeyId, body: RotateKeyBody, caller: CurrentCaller) -> AddedKey:
+def rotate_key(key_id: KeyId, body: RotateKeyBody, caller: Caller) -> AddedKey:
     """Make a new key like this one, which stays valid for the grace, or until it is revoked."""
     grace = None if body.grace_s is None else timedelta(seconds=body.grace_s)
     return AddedKey.of(_keys(caller).rotate(caller.principal.tenant, key_id, grace=grace))
 
 
-def _keys(caller: CurrentCaller) -> Keys:
+def _keys(caller: Caller) -> Keys:
     caller.require_admin()
     return Keys(caller.memory.keys)

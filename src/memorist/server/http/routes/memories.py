@@ -15,7 +15,7 @@ from memorist.records.values import check_moment
 from memorist.server.http import schemas
 from memorist.server.http.openapi import FACT_ID, MEMORY_ID
 from memorist.server.http.pagination import Page, keyset_page
-from memorist.server.http.routing import CurrentCaller, FromQuery, operation
+from memorist.server.http.routing import Caller, FromQuery, operation
 
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=[MEMORY_ID])]
 FactId = Annotated[str, Path(description="The fact's id.", examples=[FACT_ID])]
@@ -84,14 +84,14 @@ class ForgetMemoryQuery(schemas.UserRequest):
 
 
 @operation("list_memories")
-def list_memories(query: FromQuery[MemoriesQuery], caller: CurrentCaller) -> Page[MemoryItem]:
+def list_memories(query: FromQuery[MemoriesQuery], caller: Caller) -> Page[MemoryItem]:
     """The memories, oldest first."""
     place = caller.place(query)
     return keyset_page(partial(caller.memory.memories.list, **place, current=query.current), query)
 
 
 @operation("add_memory", status_code=201, example=AddedId(id=MEMORY_ID))
-def add_memory(body: AddMemoryBody, caller: CurrentCaller) -> AddedId:
+def add_memory(body: AddMemoryBody, caller: Caller) -> AddedId:
     """Add a memory; one that says the same is reinforced."""
     memory_id = caller.memory.memories.add(**caller.place(body), **body.arguments())
     return AddedId(id=memory_id or None)
@@ -99,7 +99,7 @@ def add_memory(body: AddMemoryBody, caller: CurrentCaller) -> AddedId:
 
 @operation("get_memory")
 def get_memory(
-    memory_id: MemoryId, query: FromQuery[schemas.UserRequest], caller: CurrentCaller
+    memory_id: MemoryId, query: FromQuery[schemas.UserRequest], caller: Caller
 ) -> MemoryItem:
     """One memory, also one that has ended."""
     return caller.memory.memories.get(memory_id, user=caller.user(query.user))
@@ -107,7 +107,7 @@ def get_memory(
 
 @operation("forget_memory")
 def forget_memory(
-    memory_id: MemoryId, query: FromQuery[ForgetMemoryQuery], caller: CurrentCaller
+    memory_id: MemoryId, query: FromQuery[ForgetMemoryQuery], caller: Caller
 ) -> Forgotten:
     """Delete one memory for good; the messages it came from stay."""
     user = caller.user(query.user)
@@ -116,7 +116,7 @@ def forget_memory(
 
 
 @operation("retract_memory")
-def retract_memory(memory_id: MemoryId, body: RetractBody, caller: CurrentCaller) -> MemoryItem:
+def retract_memory(memory_id: MemoryId, body: RetractBody, caller: Caller) -> MemoryItem:
     """Retract a memory that was wrong; it stays in the history."""
     user = caller.user(body.user)
     caller.memory.memories.get(memory_id, user=user)
@@ -125,15 +125,13 @@ def retract_memory(memory_id: MemoryId, body: RetractBody, caller: CurrentCaller
 
 
 @operation("undo_memory", example=UNDONE)
-def undo_memory(
-    memory_id: MemoryId, body: schemas.AgentRequest, caller: CurrentCaller
-) -> ChangeReport:
+def undo_memory(memory_id: MemoryId, body: schemas.AgentRequest, caller: Caller) -> ChangeReport:
     """Undo the last change of a memory."""
     caller.memory.memories.get(memory_id, user=caller.user(body.user))
     return _undo(memory_id, body, caller)
 
 
-def _undo(id_: str, body: schemas.AgentRequest, caller: CurrentCaller) -> ChangeReport:
+def _undo(id_: str, body: schemas.AgentRequest, caller: Caller) -> ChangeReport:
     changes = caller.memory.memories.undo(id_, user=caller.user(body.user))
     return ChangeReport(changes=[NamedChange.of(change) for change in changes])
 
@@ -178,7 +176,7 @@ class ChangeFactBody(schemas.AgentRequest):
 
 
 @operation("list_facts")
-def list_facts(query: FromQuery[FactsQuery], caller: CurrentCaller) -> Page[Fact]:
+def list_facts(query: FromQuery[FactsQuery], caller: Caller) -> Page[Fact]:
     """The facts that hold now, or that held at a moment, as far as was known at another."""
     place, facts = caller.place(query), caller.memory.facts
     valid = _checked(query.valid or query.as_of, "valid")
@@ -196,20 +194,20 @@ def _checked(moment: datetime | None, name: str) -> datetime | None:
 
 
 @operation("add_fact", status_code=201, example=AddedId(id=FACT_ID))
-def add_fact(body: AddFactBody, caller: CurrentCaller) -> AddedId:
+def add_fact(body: AddFactBody, caller: Caller) -> AddedId:
     """Add a fact, reconciled with those of the same subject and predicate."""
     fact_id = caller.memory.facts.add(**caller.place(body), **body.arguments())
     return AddedId(id=fact_id or None)
 
 
 @operation("get_fact")
-def get_fact(fact_id: FactId, query: FromQuery[schemas.UserRequest], caller: CurrentCaller) -> Fact:
+def get_fact(fact_id: FactId, query: FromQuery[schemas.UserRequest], caller: Caller) -> Fact:
     """One fact, also one that holds no longer."""
     return caller.memory.facts.get(fact_id, user=caller.user(query.user))
 
 
 @operation("change_fact", example=AddedId(id=FACT_ID))
-def change_fact(fact_id: FactId, body: ChangeFactBody, caller: CurrentCaller) -> AddedId:
+def change_fact(fact_id: FactId, body: ChangeFactBody, caller: Caller) -> AddedId:
     """Change a fact from now on; the old one stays in the past. Answers with the new id."""
     user, changes = caller.user(body.user), body.arguments()
     if not changes:
@@ -218,7 +216,7 @@ def change_fact(fact_id: FactId, body: ChangeFactBody, caller: CurrentCaller) ->
 
 
 @operation("retract_fact")
-def retract_fact(fact_id: FactId, body: RetractBody, caller: CurrentCaller) -> Fact:
+def retract_fact(fact_id: FactId, body: RetractBody, caller: Caller) -> Fact:
     """Retract a fact that was wrong; it stays in the history."""
     user = caller.user(body.user)
     caller.memory.facts.get(fact_id, user=user)
@@ -227,7 +225,7 @@ def retract_fact(fact_id: FactId, body: RetractBody, caller: CurrentCaller) -> F
 
 
 @operation("undo_fact", example=UNDONE)
-def undo_fact(fact_id: FactId, body: schemas.AgentRequest, caller: CurrentCaller) -> ChangeReport:
+def undo_fact(fact_id: FactId, body: schemas.AgentRequest, caller: Caller) -> ChangeReport:
     """Undo the last change of a fact."""
     caller.memory.facts.get(fact_id, user=caller.user(body.user))
     return _undo(fact_id, body, caller)

@@ -21,7 +21,7 @@ from memorist.server.http import schemas
 from memorist.server.http.media_guard import check_content, check_structured_data
 from memorist.server.http.openapi import MESSAGE, MESSAGE_ID, SESSION, SESSION_ID
 from memorist.server.http.pagination import MAX_BATCH, MAX_PAGE_BYTES, Page, keyset_page, take_page
-from memorist.server.http.routing import CurrentCaller, FromQuery, operation
+from memorist.server.http.routing import Caller, FromQuery, operation
 
 MAX_FOLLOW_S = 300.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.25
@@ -68,7 +68,7 @@ _RESOLVED = ResolvedSession(session_id=SESSION.id, session=SESSION, confirmed=Tr
 
 
 @operation("resolve_session", example=_RESOLVED)
-def resolve_session(body: ResolveSessionBody, caller: CurrentCaller) -> ResolvedSession:
+def resolve_session(body: ResolveSessionBody, caller: Caller) -> ResolvedSession:
     """Confirm the session that a client keeps, or find the active one, or begin a new one.
 
     An id of another user or agent, or of a session that is gone, is ignored.
@@ -84,7 +84,7 @@ def resolve_session(body: ResolveSessionBody, caller: CurrentCaller) -> Resolved
 
 
 @operation("active_session")
-def get_active_session(query: FromQuery[schemas.AgentRequest], caller: CurrentCaller) -> Session:
+def get_active_session(query: FromQuery[schemas.AgentRequest], caller: Caller) -> Session:
     """The active session with this agent; none is begun."""
     session = caller.memory.active_session(**caller.place(query))
     if session is None:
@@ -99,7 +99,7 @@ class SessionsQuery(schemas.SessionPageQuery):
 
 
 @operation("list_sessions")
-def list_sessions(query: FromQuery[SessionsQuery], caller: CurrentCaller) -> Page[Session]:
+def list_sessions(query: FromQuery[SessionsQuery], caller: Caller) -> Page[Session]:
     """The user's sessions, oldest first."""
     place = caller.place(query)
     read = partial(caller.memory.sessions, **place, newest_first=query.newest_first)
@@ -177,7 +177,7 @@ _STORED = StoredMessage(seq=12, session_id=SESSION_ID, source="user", message=ME
 
 
 @operation("add_message", status_code=201)
-def add_message(body: AddMessageBody, caller: CurrentCaller) -> Remembered:
+def add_message(body: AddMessageBody, caller: Caller) -> Remembered:
     """Store a message durably; it can be recalled as soon as this answers.
 
     With `unfinished`, more text can be appended. Sent again with the same `message_id`, it is not
@@ -187,14 +187,12 @@ def add_message(body: AddMessageBody, caller: CurrentCaller) -> Remembered:
 
 
 @operation("add_messages", status_code=201)
-def add_messages(body: AddMessagesBody, caller: CurrentCaller) -> Remembered:
+def add_messages(body: AddMessagesBody, caller: Caller) -> Remembered:
     """Store messages in order, all or none."""
     return _remember(body, body.messages, caller)
 
 
-def _remember(
-    body: _NewMessages, inputs: Sequence[MessageBody], caller: CurrentCaller
-) -> Remembered:
+def _remember(body: _NewMessages, inputs: Sequence[MessageBody], caller: Caller) -> Remembered:
     place = caller.place(body)
     messages = [message.to_message() for message in inputs]
     ids = [message.message_id for message in inputs if message.message_id is not None]
@@ -206,7 +204,7 @@ def _remember(
 
 
 @operation("list_messages", response_model=Page[StoredMessage], example=_STORED)
-def list_messages(query: FromQuery[MessagesQuery], caller: CurrentCaller) -> Page[LogEntry]:
+def list_messages(query: FromQuery[MessagesQuery], caller: Caller) -> Page[LogEntry]:
     """The newest messages, oldest of them first; the next page holds those before."""
     if query.oldest_first:
         return _forwards(caller, query)
@@ -216,7 +214,7 @@ def list_messages(query: FromQuery[MessagesQuery], caller: CurrentCaller) -> Pag
     return Page(items=entries[::-1], next=make_cursor([entries[-1].seq]) if more else None)
 
 
-def _forwards(caller: CurrentCaller, query: MessagesQuery) -> Page[LogEntry]:
+def _forwards(caller: Caller, query: MessagesQuery) -> Page[LogEntry]:
     """The messages of a session from a number in the log on."""
     if query.before is not None or query.role is not None:
         raise InvalidError("oldest_first goes without before and role")
@@ -228,9 +226,7 @@ def _forwards(caller: CurrentCaller, query: MessagesQuery) -> Page[LogEntry]:
     return keyset_page(read, query, number=lambda entry: entry.seq)
 
 
-def _backwards(
-    caller: CurrentCaller, before: int | None, query: MessagesQuery
-) -> Iterator[LogEntry]:
+def _backwards(caller: Caller, before: int | None, query: MessagesQuery) -> Iterator[LogEntry]:
     """The messages before a number in the log, newest first; read in batches, as some are long."""
     scope = caller.scope(query)
     while entries := caller.memory.messages.list(
@@ -247,16 +243,14 @@ def _backwards(
 
 @operation("get_message", response_model=StoredMessage, example=_STORED)
 def get_message(
-    message_id: MessageId, query: FromQuery[schemas.SessionRequest], caller: CurrentCaller
+    message_id: MessageId, query: FromQuery[schemas.SessionRequest], caller: Caller
 ) -> LogEntry:
     """One message."""
     return _find(caller, caller.scope(query), message_id)
 
 
 @operation("revise_message", response_model=StoredMessage, example=_STORED)
-def revise_message(
-    message_id: MessageId, body: ReviseMessageBody, caller: CurrentCaller
-) -> LogEntry:
+def revise_message(message_id: MessageId, body: ReviseMessageBody, caller: Caller) -> LogEntry:
     """Replace a message's text; the old one stays among its revisions."""
     scope = caller.scope(body)
     created_at = _find(caller, scope, message_id).message.created_at
@@ -267,7 +261,7 @@ def revise_message(
 
 @operation("list_revisions")
 def list_revisions(
-    message_id: MessageId, query: FromQuery[schemas.SessionPageQuery], caller: CurrentCaller
+    message_id: MessageId, query: FromQuery[schemas.SessionPageQuery], caller: Caller
 ) -> Page[Message]:
     """What a message said before, oldest first."""
     scope = caller.scope(query)
@@ -280,7 +274,7 @@ def list_revisions(
     return Page(items=[message for _, message in page.items], next=page.next)
 
 
-def _find(caller: CurrentCaller, scope: Scope, message_id: str) -> LogEntry:
+def _find(caller: Caller, scope: Scope, message_id: str) -> LogEntry:
     """The one message with this id in the scope."""
     entries = caller.memory.messages.get(scope, [message_id], limit=2)
     if not entries:
@@ -322,7 +316,7 @@ class GrownMessage(BaseModel):
 
 
 @operation("append_text", example=GrownMessage(message_id=MESSAGE_ID, chars=27, unfinished=True))
-def append_text(message_id: MessageId, body: AppendBody, caller: CurrentCaller) -> GrownMessage:
+def append_text(message_id: MessageId, body: AppendBody, caller: Caller) -> GrownMessage:
     """Append text to an unfinished message, or finish it; 409 if it is finished already."""
     check_structured_data(body.structured_data)
     message = _grow(caller, caller.scope(body), message_id, body)
@@ -330,7 +324,7 @@ def append_text(message_id: MessageId, body: AppendBody, caller: CurrentCaller) 
     return GrownMessage(message_id=message_id, chars=chars, unfinished=message.unfinished)
 
 
-def _grow(caller: CurrentCaller, scope: Scope, message_id: str, body: AppendBody) -> Message:
+def _grow(caller: Caller, scope: Scope, message_id: str, body: AppendBody) -> Message:
     """Store the longer message; if somebody else wrote meanwhile, check again whether it fits.
 
     The store never shortens a text, so acknowledged words stay where they were put.
@@ -361,7 +355,7 @@ def _appended(stored: Message, body: AppendBody) -> str:
 
 
 async def _followed_scope(
-    message_id: MessageId, query: FromQuery[FollowQuery], caller: CurrentCaller
+    message_id: MessageId, query: FromQuery[FollowQuery], caller: Caller
 ) -> Scope:
     """Where the message is; raises NotFoundError before the stream begins."""
     scope = caller.scope(query)
@@ -377,7 +371,7 @@ async def follow_message(
     message_id: MessageId,
     query: FromQuery[FollowQuery],
     scope: Annotated[Scope, Depends(_followed_scope)],
-    caller: CurrentCaller,
+    caller: Caller,
     request: Request,
     last_event_id: LastEventId = None,
 ) -> AsyncIterator[ServerSentEvent]:

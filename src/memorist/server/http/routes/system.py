@@ -15,7 +15,7 @@ from memorist import __version__, metrics
 from memorist.errors import StoreUnavailableError
 from memorist.memory import Memory
 from memorist.metrics import Reading
-from memorist.server.http.routing import CurrentCaller, operation, router
+from memorist.server.http.routing import Caller, operation, router
 
 PROBE_S = 1.5
 log = logging.getLogger("memorist.server")
@@ -80,7 +80,7 @@ async def ready(request: Request) -> Ready:
 
 
 @operation("metrics", response_class=PlainTextResponse)
-def get_metrics(caller: CurrentCaller) -> PlainTextResponse:
+def get_metrics(caller: Caller) -> PlainTextResponse:
     """The metrics of this process in Prometheus's text format; for operators."""
     caller.require_operator()
     media_type = "text/plain; version=0.0.4; charset=utf-8"
