@@ -68,11 +68,7 @@ class Chat:
 
     def remember(self, message: Message) -> str:
         """Store one message durably and return its id."""
-        scope = self.session.scope
-        stored = self._memory.remember(
-            [message], user=scope.user, agent=scope.agent, session=scope.session
-        )
-        return stored.message_ids[0]
+        return self._memory.remember([message], **self.session.scope.names).message_ids[0]
 
     def stream(
         self,
@@ -142,12 +138,9 @@ class Chat:
         read_image: Callable[[str], str] | None = encode_image,
     ) -> Context:
         """This conversation, and what is remembered for the question, filled to `max_tokens`."""
-        scope = self.session.scope
         return self._memory.context(
             question,
-            user=scope.user,
-            agent=scope.agent,
-            session=scope.session,
+            **self.session.scope.names,
             max_tokens=max_tokens,
             system=system,
             tools=tools,

@@ -315,7 +315,7 @@ class RemoteStore:
             raise InvalidError("last must be a number, and not negative")
         pages: list[list[LogEntry]] = []  # the newest first
         count, cursor = 0, None
-        where = {**codec.to_arguments(scope), "role": role, "before": before, "after": after}
+        where = {**scope.names, "role": role, "before": before, "after": after}
         while last is None or count < last:
             limit = PAGE if last is None else min(last - count, PAGE)
             page = self._api.call("list_messages", {**where, "cursor": cursor, "limit": limit})

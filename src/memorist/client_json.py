@@ -52,7 +52,7 @@ def search_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     scope, filters = rest.pop("scope"), rest.pop("filters", NO_FILTERS)
     names = {"kind": filters.kinds, "category": filters.categories, "role": filters.roles}
     moments = {"after": filters.after, "before": filters.before}
-    return recall_json({**to_arguments(scope), **rest, **names, "tags": filters.tags, **moments})
+    return recall_json({**scope.names, **rest, **names, "tags": filters.tags, **moments})
 
 
 def of_all_times(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,11 +125,6 @@ def batches(messages: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         batch_bytes += size
     if batch:
         yield batch
-
-
-def to_arguments(scope: Scope) -> dict[str, str | None]:
-    """A scope as a request's arguments."""
-    return {"user": scope.user, "agent": scope.agent, "session": scope.session}
 
 
 def library_arguments(scope: Scope) -> dict[str, str | None]:

@@ -313,9 +313,8 @@ class Memory:
             deadline_ms=deadline_ms,
             read_image=read_image,
         )
-        return builder.context(
-            question if isinstance(question, Message) else Message("user", question)
-        )
+        asked = question if isinstance(question, Message) else Message("user", question)
+        return builder.context(asked)
 
     def builder(self, kind: Callable[..., T], scope: Scope, window: Window, **options: Any) -> T:
         """A context builder that reads from this memory: `ContextBuilder` or a subclass of it."""

@@ -26,7 +26,7 @@ from memorist.records.memories import (
 from memorist.records.message import UNSET, Job, LogEntry, Message, TextPart, least_trusted
 from memorist.records.query import RECALL_DEADLINE_MS, Filters, Forgotten, Hit, Query
 from memorist.records.scope import ApiKey, Scope
-from memorist.records.values import MAX_SHORT_BYTES, check_key, check_text, new_id
+from memorist.records.values import MAX_SHORT_BYTES, Count, Place, check_key, check_text, new_id
 from memorist.runtime import Runtime
 
 if TYPE_CHECKING:  # the rest is imported where it is used: `import memorist` stays light
@@ -328,9 +328,8 @@ class Memories(MemoryPart):
         For a page, give a `limit`, and as `after` the `created_at` and id of the last one before.
         """
         scope = self._scope(user, agent, session)
-        return self._store.items(
-            scope, current=current, limit=limit, after=after, max_bytes=max_bytes
-        )
+        page: dict[str, Any] = {"limit": limit, "after": after, "max_bytes": max_bytes}
+        return self._store.items(scope, current=current, **page)
 
     def get(self, id: str, *, user: str) -> MemoryItem:
         """One memory, also one that has ended; `NotFoundError` where there is none."""
@@ -480,12 +479,7 @@ class Articles(MemoryPart):
         return self._store.read_articles(scope, ids)
 
     def list(
-        self,
-        scope: Scope,
-        *,
-        limit: int | None = None,
-        after: tuple[datetime, str] | None = None,
-        max_bytes: int | None = None,
+        self, scope: Scope, *, limit: Count = None, after: Place = None, max_bytes: Count = None
     ) -> List[ArticleInfo]:
         """The articles without their texts, oldest first; `after` is one's `created_at` and id."""
         return self._store.articles(scope, limit=limit, after=after, max_bytes=max_bytes)
@@ -532,12 +526,7 @@ class NoteVersions(MemoryPart):
         return self._store.note(scope, version=version)
 
     def list(
-        self,
-        scope: Scope,
-        *,
-        limit: int | None = None,
-        before: int | None = None,
-        max_bytes: int | None = None,
+        self, scope: Scope, *, limit: Count = None, before: Count = None, max_bytes: Count = None
     ) -> List[Note]:
         """The versions of the notes, newest first; for a page, `limit` of them `before` one."""
         page: dict[str, Any] = {"limit": limit, "before": before, "max_bytes": max_bytes}

@@ -104,8 +104,7 @@ class MemoristChatMessageHistory(BaseChatMessageHistory):
         return messages if self.k is None else without_orphan_results(messages)
 
     def _remember(self, messages: list[Message]) -> None:
-        scope = self._scope
-        self._memory.remember(messages, user=scope.user, agent=scope.agent, session=scope.session)
+        self._memory.remember(messages, **self._scope.names)
 
     def _put(self, message: Message) -> None:
         """Store a message, or revise the stored one with its id."""

@@ -50,7 +50,7 @@ Update = dict[str, Any]
 ModelAnswer = ExtendedModelResponse[Any]
 ToolAnswer = ToolMessage | Command[Any]
 ToolHandler = Callable[[ToolCallRequest], ToolAnswer]
-AsyncToolHandler = Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
+AToolHandler = Callable[[ToolCallRequest], Awaitable[ToolAnswer]]
 
 
 class MemoryReport(TypedDict, total=False):
@@ -220,9 +220,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         self._store_result(request, result, began)
         return result
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: AsyncToolHandler
-    ) -> ToolAnswer:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: AToolHandler) -> ToolAnswer:
         began = time.perf_counter()
         try:
             result = await handler(request)

@@ -22,7 +22,7 @@ with needs_extra("agents"):
 from memorist.agents.circuit_breaker import PATIENCE_S
 from memorist.agents.messages import tool_messages
 from memorist.agents.middleware import (
-    AsyncToolHandler,
+    AToolHandler,
     MemoristMiddleware,
     MemoryRun,
     ToolAnswer,
@@ -291,9 +291,7 @@ class _ToolEvents(ToolErrorMiddleware[Any, Any]):
         began = _started(request)
         return _ended(request, super().wrap_tool_call(request, handler), began)
 
-    async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: AsyncToolHandler
-    ) -> ToolAnswer:
+    async def awrap_tool_call(self, request: ToolCallRequest, handler: AToolHandler) -> ToolAnswer:
         began = _started(request)
         return _ended(request, await super().awrap_tool_call(request, handler), began)
 

@@ -17,8 +17,20 @@ Where = Mapping[str, Any]
 """Conditions by key, as LangGraph's stores take them: values, or operators such as `$gt`."""
 
 
+class Placed:
+    """What has a namespace and a key, and an id made of them."""
+
+    __slots__ = ()
+    namespace: Namespace
+    key: str
+
+    @property
+    def id(self) -> str:
+        return entry_id(self.namespace, self.key)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Placed):
     """A JSON object with its namespace and key, and its score where it was searched for."""
 
     namespace: Namespace
@@ -29,13 +41,9 @@ class Entry:
     expires_at: datetime | None = None
     score: float | None = None
 
-    @property
-    def id(self) -> str:
-        return entry_id(self.namespace, self.key)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Put:
+class Put(Placed):
     """Stores a value under a key, or deletes it (None). Search finds it by its `texts`."""
 
     namespace: Namespace
@@ -54,13 +62,9 @@ class Put:
         if self.ttl is not None and abs(self.ttl) > MAX_TTL:
             raise RecordError(f"ttl is longer than {MAX_TTL.days} days")
 
-    @property
-    def id(self) -> str:
-        return entry_id(self.namespace, self.key)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Get:
+class Get(Placed):
     """Reads the entry of a key, if there is one."""
 
     namespace: Namespace

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 from memorist.errors import RecordError, ScopeError
 from memorist.records.values import Checked, Key, check_key, check_text, now
@@ -35,6 +36,11 @@ class Scope:
         if self.session is not None:
             _check_id(self.session, "session")
         object.__setattr__(self, "owner", owner_of(self.tenant, self.user))
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """User, agent and session as keyword arguments."""
+        return {"user": self.user, "agent": self.agent, "session": self.session}
 
     def columns(self) -> dict[str, str | None]:
         """The values that the store finds the rows of this scope by."""

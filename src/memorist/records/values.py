@@ -44,6 +44,10 @@ _lock = fork_safe(threading.Lock())
 _last = 0
 
 T = TypeVar("T")
+Count = int | None
+"""How many at most, or a place in a list; None for all of it, or for its beginning."""
+Place = tuple[datetime, str] | None
+"""The moment and the id of the last item before a page of a list."""
 _Map = Callable[[Any], Any]
 
 

@@ -2,14 +2,13 @@
 
 import hashlib
 from collections.abc import Sequence
-from datetime import datetime
 from itertools import accumulate
 
 from memorist.errors import ConflictError
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult, Summary
 from memorist.records.message import Job, LogEntry
 from memorist.records.scope import Scope
-from memorist.records.values import check_each, check_text, from_micros, new_id
+from memorist.records.values import Count, Place, check_each, check_text, from_micros, new_id
 from memorist.store.engine import Db
 from memorist.store.indexing import Piece, index_pieces, index_view
 from memorist.store.jobs import enqueue, finish
@@ -30,12 +29,7 @@ def note(db: Db, scope: Scope, *, version: int | None = None) -> Note | None:
 
 
 def note_versions(
-    db: Db,
-    scope: Scope,
-    *,
-    limit: int | None = None,
-    before: int | None = None,
-    max_bytes: int | None = None,
+    db: Db, scope: Scope, *, limit: Count = None, before: Count = None, max_bytes: Count = None
 ) -> list[Note]:
     """The versions of the note, newest first, those before a version if one is given."""
     newest = min(check_count(before, "before"), ALL)
@@ -132,12 +126,7 @@ def write_summary(
 
 
 def articles(
-    db: Db,
-    scope: Scope,
-    *,
-    limit: int | None = None,
-    after: tuple[datetime, str] | None = None,
-    max_bytes: int | None = None,
+    db: Db, scope: Scope, *, limit: Count = None, after: Place = None, max_bytes: Count = None
 ) -> list[ArticleInfo]:
     """The articles without their texts, oldest first; `after` is one's `created_at` and id."""
     named = {"owner": scope.owner, "agent": scope.agent, **dated_page(limit, after)}

@@ -21,14 +21,13 @@ from memorist.records.entry import (
     Namespaces,
     Put,
     Search,
-    entry_id,
     findable,
     namespace_of,
     passes,
     path_of,
 )
 from memorist.records.scope import Scope
-from memorist.records.values import dump_json, from_micros
+from memorist.records.values import Count, dump_json, from_micros
 from memorist.store.engine import Db
 from memorist.store.indexing import Piece, Preparation, index_pieces
 from memorist.store.log import add_owner
@@ -41,9 +40,7 @@ JOINT = "\n"
 MICROSECOND = timedelta(microseconds=1)
 
 
-def answer(
-    db: Db, scope: Scope, asks: Sequence[Ask], *, max_bytes: int | None = None
-) -> list[Answer]:
+def answer(db: Db, scope: Scope, asks: Sequence[Ask], *, max_bytes: Count = None) -> list[Answer]:
     """The answer to each question; TooLargeError where they have more than `max_bytes`."""
     answers, left = list[Answer](), max_bytes
     for ask in asks:
@@ -150,7 +147,7 @@ def _answer(db: Db, scope: Scope, ask: Ask) -> Iterator[tuple[int, Any]]:
         paths = [path for (path,) in db.rows("entry_paths", **named)]
         yield from ((len(path), namespace_of(path)) for path in sorted(paths, key=namespace_of))
     elif isinstance(ask, Get):
-        rows = db.rows("entries_by_id", **named, ids=[entry_id(ask.namespace, ask.key)])
+        rows = db.rows("entries_by_id", **named, ids=[ask.id])
         yield from (_entry(row) for row in rows)
     elif isinstance(ask, Ids):
         rows = _passing(db, named, ask.of) if ask.of.where else _found(db, named, ask.of, PAGE)

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from memorist.errors import ConflictError, NotFoundError, ScopeError
@@ -19,7 +18,14 @@ from memorist.records.message import (
     source_of,
 )
 from memorist.records.scope import Scope, tenant_hash
-from memorist.records.values import PASSAGES_PER_MESSAGE, check_each, from_micros, new_id
+from memorist.records.values import (
+    PASSAGES_PER_MESSAGE,
+    Count,
+    Place,
+    check_each,
+    from_micros,
+    new_id,
+)
 from memorist.store.engine import Db
 from memorist.store.indexing import Preparation, PreparedMessage, index_messages, traits_of
 from memorist.store.jobs import enqueue
@@ -95,12 +101,7 @@ def active(db: Db, scope: Scope) -> Session | None:
 
 
 def list_sessions(
-    db: Db,
-    scope: Scope,
-    *,
-    limit: int | None = None,
-    after: tuple[datetime, str] | None = None,
-    newest_first: bool = False,
+    db: Db, scope: Scope, *, limit: Count = None, after: Place = None, newest_first: bool = False
 ) -> list[Session]:
     """The sessions in the scope by age; `after` is a session's `created_at` and id."""
     query = "newest_sessions" if newest_first else "sessions_in_scope"
@@ -379,23 +380,18 @@ def _only(db: Db, scope: Scope, message_id: str) -> LogEntry:
 
 
 def _rewrite(
-    db: Db,
-    scope: Scope,
-    seq: int,
-    prepared: PreparedMessage,
-    session: SessionRow,
-    replaced: int | None = None,
+    db: Db, scope: Scope, seq: int, new: PreparedMessage, home: SessionRow, replaced: Count = None
 ) -> None:
     """Overwrite a message and its passages, from the one with the id `replaced` on, or all."""
     at = {"owner": scope.owner, "seq": seq}
-    columns = {name: prepared.traits[name] for name in ("role", "created_at")}
-    db.run("rewrite_message", **at, **columns, **prepared.content)
+    columns = {name: new.traits[name] for name in ("role", "created_at")}
+    db.run("rewrite_message", **at, **columns, **new.content)
     row = db.row("last_passage", **at)
     first = seq * PASSAGES_PER_MESSAGE if replaced is None else replaced
     db.run("delete_message_passages", **at, first=first)
     number = next_piece(row[0] if row else None)
-    home = {"agent": session.agent, "session": session.key}
-    index_messages(db, scope.owner, [(seq, prepared)], **home, first_piece=number)
+    place = {"agent": home.agent, "session": home.key}
+    index_messages(db, scope.owner, [(seq, new)], **place, first_piece=number)
 
 
 def next_piece(last: int | None) -> int:

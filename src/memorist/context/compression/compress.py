@@ -230,16 +230,12 @@ class Summarizer(JobRunner):
     lease_seconds = 300.0  # a model may take long, and is paid for
 
     def __init__(
-        self,
-        store: Store,
-        style: Style,
-        model: ChatModel | None = None,
-        settings: Compress = DEFAULT,
+        self, store: Store, style: Style, model: ChatModel | None = None, limits: Compress = DEFAULT
     ) -> None:
         super().__init__(store, ("summarize",))
         self._style = style
         self._model = model
-        self._settings = settings
+        self._settings = limits
 
     def take_in(
         self, scope: Scope, entries: Sequence[LogEntry], previous: Summary | None, style: Style

@@ -39,9 +39,7 @@ FACTORS = {"stream": 4.0, "large": 1 / 8, "": 1.0}
 LARGE_BYTES = 16_384
 QUEUE_FACTOR = 4  # so many times the slots may wait for one
 # The form of an API key or a JWT. Nobody guesses one, so looking such a one up is never throttled.
-CREDENTIAL = re.compile(
-    rb"bearer +(mk_[0-9a-f]{16}_[\w-]{43}|[\w-]+\.[\w-]+\.[\w-]*) *", re.IGNORECASE
-)
+BEARER = re.compile(rb"bearer +(mk_[0-9a-f]{16}_[\w-]{43}|[\w-]+\.[\w-]+\.[\w-]*) *", re.IGNORECASE)
 
 Caller = tuple[str, ...]
 
@@ -145,7 +143,7 @@ class LoginThrottle:
 def has_credential(scope: Scope) -> bool:
     """Whether the request shows one text that has the form of a key or a token."""
     sent = header_values(scope, b"authorization")
-    return len(sent) == 1 and bool(CREDENTIAL.fullmatch(sent[0]))
+    return len(sent) == 1 and bool(BEARER.fullmatch(sent[0]))
 
 
 def caller_of(scope: Scope) -> Caller:

@@ -95,11 +95,9 @@ FACT = Fact(
     scope=SCOPE, subject="Ada", predicate="lives in", object="Berlin", known_from=AT, id=FACT_ID
 )
 NOTE = Note(id=MEMORY_ID, scope=SCOPE, version=1, text="## Plans\n- learn to sail", created_at=AT)
-ARTICLE = Article(
-    scope=SCOPE, title="Returns", text="Within 30 days.", id=ARTICLE_ID, created_at=AT
-)
+ARTICLE = Article(scope=SCOPE, title="Returns", text="Within 30 days", id=ARTICLE_ID, created_at=AT)
 CARD = ArticleInfo(
-    id=ARTICLE_ID, title="Returns", uri="", digest=ARTICLE.digest, chars=15, created_at=AT
+    id=ARTICLE_ID, title="Returns", uri="", digest=ARTICLE.digest, chars=14, created_at=AT
 )
 FORGOTTEN = Forgotten(counts={"messages": 2, "memories": 1, "passages": 3})
 WHY = Why(

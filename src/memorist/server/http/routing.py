@@ -22,7 +22,7 @@ from memorist.server.http.openapi import example_response
 from memorist.server.http.schemas import UserRequest
 
 T = TypeVar("T")
-FromQuery = Annotated[T, Query()]
+Url = Annotated[T, Query()]  # what a request says in the query of its URL
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 SLASH = "\udc2f"  # stands for an escaped slash; no decoded text contains it
 
@@ -66,16 +66,15 @@ def operation(name: str, *, example: Any = None, **options: Any) -> Callable[[En
 
     def add(endpoint: Endpoint) -> Endpoint:
         kind = options.get("response_model", get_type_hints(endpoint)["return"])
-        options.setdefault(
-            "responses", {options.get("status_code", 200): example_response(kind, example)}
-        )
+        status = options.get("status_code", 200)
+        options.setdefault("responses", {status: example_response(kind, example)})
         return router.api_route(path, methods=[method], tags=[noun], **options)(endpoint)
 
     return add
 
 
 @dataclass(frozen=True, slots=True)
-class RequestCaller:
+class Requester:
     """An authenticated caller, with the memory of their tenant."""
 
     memory: Memory
@@ -129,12 +128,10 @@ _BEARER = HTTPBearer(
 )
 
 
-async def _current_caller(
-    request: Request, _: Annotated[object, Depends(_BEARER)]
-) -> RequestCaller:
+async def _current_caller(request: Request, _: Annotated[object, Depends(_BEARER)]) -> Requester:
     principal: Principal = request.state.principal
     memory_of_tenant: Callable[[str], Memory] = request.app.state.memory_of_tenant
-    return RequestCaller(memory_of_tenant(principal.tenant), principal)
+    return Requester(memory_of_tenant(principal.tenant), principal)
 
 
-Caller = Annotated[RequestCaller, Depends(_current_caller)]
+Caller = Annotated[Requester, Depends(_current_caller)]

@@ -25,7 +25,7 @@ from memorist.records.scope import Scope, check_tenant
 from memorist.server.auth import Principal
 from memorist.server.http.problems import HttpError
 
-ADMIN_SCOPE, PROGRAM_SCOPE = "memorist:admin", "memorist:program"
+ADMIN, PROGRAM = "memorist:admin", "memorist:program"  # scopes
 LEEWAY_S = 10  # for clocks that differ
 MIN_SECRET_BYTES = 32
 MIN_RSA_BITS = 2_048
@@ -153,9 +153,7 @@ class JwtTokens:
             raise UnauthorizedError("the token's user or tenant is not a valid name") from None
         scopes = claims.get("scope", "")  # a list, or words with spaces between
         words = scopes.split(" ") if isinstance(scopes, str) else scopes
-        admin, program = (
-            isinstance(words, list) and word in words for word in (ADMIN_SCOPE, PROGRAM_SCOPE)
-        )
+        admin, program = (isinstance(words, list) and word in words for word in (ADMIN, PROGRAM))
         name = ascii(user)[1:-1]  # a line break in it must not start a new line of the log
         return Principal(tenant=tenant, user=None if admin else user, name=name, program=program)
 

@@ -214,6 +214,9 @@ ORDER BY coalesce(nullif(distance, 'NaN'), 1), passage DESC LIMIT :limit
 DELETE FROM speakers WHERE owner = :owner AND speaker IN (:names*) AND NOT EXISTS (
   SELECT 1 FROM passages p WHERE p.owner = :owner AND p.speaker = speakers.speaker)
 
+-- name: create_meta
+CREATE TABLE memorist_meta (key text PRIMARY KEY, value text NOT NULL)
+
 -- name: meta
 SELECT value FROM memorist_meta WHERE key = :key
 

@@ -66,12 +66,10 @@ class PostgresEngine(ProcessPart):
     words = staticmethod(text_keys)
     scrubs = False
 
-    def __init__(
-        self, url: str, max_connections: int, patience_seconds: float, use_pgvector: bool
-    ) -> None:
+    def __init__(self, url: str, max_connections: int, patience: float, pgvector: bool) -> None:
         self._url = url
         self._max_connections = max_connections
-        self._patience = patience_seconds
+        self._patience = patience
         self.pgvector = "off: turned off by the caller"
         self._counters: list[Counter] = []
         self._counts: Counts = {}
@@ -84,7 +82,7 @@ class PostgresEngine(ProcessPart):
         self._here()
         try:
             self._role, self._search_path = self._patiently(self._migrate, deadline)
-            if use_pgvector:
+            if pgvector:
                 self._patiently(self._try_pgvector, deadline)
         except BaseException:
             self._pool.close()
@@ -331,9 +329,7 @@ class PostgresEngine(ProcessPart):
             connection.execute(f"SET LOCAL search_path = {search_path}".encode())
             schema = _value(connection, "quoted_schema")
             if _value(connection, "meta_table") is None:
-                connection.execute(
-                    "CREATE TABLE memorist_meta (key text PRIMARY KEY, value text NOT NULL)"
-                )
+                connection.execute(QUERIES["create_meta"])
             version = int(_value(connection, "meta", key="schema") or 0)
             known = MIGRATIONS[-1][0]
             if version > known:

@@ -198,16 +198,14 @@ def pack(message: Message) -> dict[str, Any]:
     return {"content": text, "extras": dump_json(more) if more else None}
 
 
-def _message(
-    message_id: str, role: str, created_at: int, text: Any, more: dict[str, Any] | None
-) -> Message:
+def _message(id_: str, role: str, at: int, text: Any, more: dict[str, Any] | None) -> Message:
     """A message from its columns. It was checked when it was stored and is not checked again."""
     message = object.__new__(Message)
     fields = message.__dict__  # those left out have their defaults, which the class holds
     fields["role"] = role
     fields["content"] = text
-    fields["message_id"] = message_id
-    fields["created_at"] = from_micros(created_at)
+    fields["message_id"] = id_
+    fields["created_at"] = from_micros(at)
     if more:
         fields.update(more)
         fields["tool_calls"] = tuple(ToolCallMsg(*call) for call in more.get("tool_calls", ()))

@@ -17,7 +17,7 @@ from memorist.server.http import schemas
 from memorist.server.http.openapi import AT, MESSAGE_ID, SESSION
 from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routes.documents import library_of
-from memorist.server.http.routing import Caller, FromQuery, operation
+from memorist.server.http.routing import Caller, Url, operation
 
 Names = str | list[str] | None
 MAX_TOOLS = 1_000
@@ -163,7 +163,7 @@ def compress(body: CompressBody, caller: Caller) -> Compression | None:
 
 
 @operation("list_summaries", example=_SUMMARY)
-def list_summaries(query: FromQuery[SummariesQuery], caller: Caller) -> Page[Summary]:
+def list_summaries(query: Url[SummariesQuery], caller: Caller) -> Page[Summary]:
     """The summaries of a session, in the order of the messages that they reach to."""
     whose: dict[str, Any] = {"user": caller.user(query.user), "session": query.session}
     read = partial(caller.memory.summaries, **whose, oldest_first=query.oldest_first)

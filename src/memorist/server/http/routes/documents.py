@@ -16,7 +16,7 @@ from memorist.records.values import now
 from memorist.server.http import schemas
 from memorist.server.http.openapi import ARTICLE_ID
 from memorist.server.http.pagination import Page, keyset_page
-from memorist.server.http.routing import Caller, FromQuery, operation
+from memorist.server.http.routing import Caller, Url, operation
 from memorist.views.library import Library
 
 Version = Annotated[int, Field(ge=1, le=schemas.MAX_INT)]
@@ -66,7 +66,7 @@ class EditResult(BaseModel):
 
 
 @operation("get_notes")
-def get_notes(query: FromQuery[NotesQuery], caller: Caller, response: Response) -> Note:
+def get_notes(query: Url[NotesQuery], caller: Caller, response: Response) -> Note:
     """The notes, as they are or as a version had them; version 0 says that there are none."""
     if query.version is not None:
         return _with_etag(caller.memory.notes(**caller.place(query)).at(query.version), response)
@@ -91,7 +91,7 @@ def write_notes(
 
 
 @operation("list_versions")
-def list_versions(query: FromQuery[schemas.AgentPageQuery], caller: Caller) -> Page[Note]:
+def list_versions(query: Url[schemas.AgentPageQuery], caller: Caller) -> Page[Note]:
     """Every version, newest first."""
     read = partial(caller.memory.note_versions.list, caller.scope(query))
     return keyset_page(
@@ -165,7 +165,7 @@ class Quotations(BaseModel):
 
 
 @operation("list_articles")
-def list_articles(query: FromQuery[ArticlesQuery], caller: Caller) -> Page[ArticleInfo]:
+def list_articles(query: Url[ArticlesQuery], caller: Caller) -> Page[ArticleInfo]:
     """The articles, oldest first, without their texts."""
     scope = library_of(caller, query).scope
     return keyset_page(partial(caller.memory.articles.list, scope), query)
@@ -187,16 +187,14 @@ def retrieve_articles(body: RetrieveBody, caller: Caller) -> Quotations:
 
 
 @operation("get_article")
-def get_article(
-    article_id: ArticleId, query: FromQuery[schemas.ShelfRequest], caller: Caller
-) -> Article:
+def get_article(article_id: ArticleId, query: Url[schemas.ShelfRequest], caller: Caller) -> Article:
     """One article with its text."""
     return library_of(caller, query).get(article_id)
 
 
 @operation("remove_article")
 def remove_article(
-    article_id: ArticleId, query: FromQuery[schemas.ShelfRequest], caller: Caller
+    article_id: ArticleId, query: Url[schemas.ShelfRequest], caller: Caller
 ) -> Forgotten:
     """Remove an article; its bytes go with the next scrub."""
     return _writable(caller, query).remove(article_id)

@@ -17,7 +17,7 @@ from memorist.server.http import schemas
 from memorist.server.http.openapi import AT, MEMORY_ID, SESSION
 from memorist.server.http.pagination import Page, keyset_page
 from memorist.server.http.routes.memories import ChangeReport, NamedChange
-from memorist.server.http.routing import Caller, FromQuery, operation
+from memorist.server.http.routing import Caller, Url, operation
 
 JobId = Annotated[int, Path(ge=0, le=2**63 - 1, description="The job's id.", examples=[7])]
 MAX_AUDIT_BYTES = 32 * 1024 * 1024  # of memories, and of facts
@@ -66,7 +66,7 @@ class ForgetBody(schemas.SessionRequest):
 
 
 @operation("list_jobs", example=_JOB)
-def list_jobs(query: FromQuery[JobsQuery], caller: Caller) -> Page[Job]:
+def list_jobs(query: Url[JobsQuery], caller: Caller) -> Page[Job]:
     """The jobs that wait, those that were given up, or both, oldest first."""
     read = partial(caller.memory.jobs.list, **caller.place(query), dead=query.dead)
     return keyset_page(read, query, number=lambda job: job.id, big=False)
@@ -79,7 +79,7 @@ def retry_job(job_id: JobId, body: schemas.AgentRequest, caller: Caller) -> None
 
 
 @operation("count_waiting", example=WaitingJobs(waiting={"embed": 0, "derive": 2, "dead": 0}))
-def count_waiting(query: FromQuery[schemas.UserRequest], caller: Caller) -> WaitingJobs:
+def count_waiting(query: Url[schemas.UserRequest], caller: Caller) -> WaitingJobs:
     """How many jobs wait: the caller's own, or for an operator those of all users."""
     if query.user is None and caller.is_operator:
         return WaitingJobs(waiting=caller.memory.jobs.waiting())
@@ -87,7 +87,7 @@ def count_waiting(query: FromQuery[schemas.UserRequest], caller: Caller) -> Wait
 
 
 @operation("audit", example=Audit(memories=2, facts=1, findings=(_JUNK,)))
-def audit(query: FromQuery[schemas.AgentRequest], caller: Caller) -> Audit:
+def audit(query: Url[schemas.AgentRequest], caller: Caller) -> Audit:
     """Which memories are junk, doubled, stale, contradictory or hold secrets; changes nothing."""
     return caller.memory.memories.audit(**caller.place(query), max_bytes=MAX_AUDIT_BYTES)
 
@@ -159,7 +159,7 @@ _ADDED = AddedKey(key=f"mk_{KEY_ID}_…", info=_INFO)
 
 
 @operation("list_keys", example=_INFO)
-def list_keys(query: FromQuery[schemas.CursorQuery], caller: Caller) -> Page[KeyInfo]:
+def list_keys(query: Url[schemas.CursorQuery], caller: Caller) -> Page[KeyInfo]:
     """The keys of the tenant, oldest first, with those that have expired or were revoked."""
     page = keyset_page(partial(_keys(caller).of, caller.principal.tenant), query, big=False)
     return Page(items=[KeyInfo.model_validate(key) for key in page.items], next=page.next)

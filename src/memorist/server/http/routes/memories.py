@@ -15,7 +15,7 @@ from memorist.records.values import check_moment
 from memorist.server.http import schemas
 from memorist.server.http.openapi import FACT_ID, MEMORY_ID
 from memorist.server.http.pagination import Page, keyset_page
-from memorist.server.http.routing import Caller, FromQuery, operation
+from memorist.server.http.routing import Caller, Url, operation
 
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=[MEMORY_ID])]
 FactId = Annotated[str, Path(description="The fact's id.", examples=[FACT_ID])]
@@ -84,7 +84,7 @@ class ForgetMemoryQuery(schemas.UserRequest):
 
 
 @operation("list_memories")
-def list_memories(query: FromQuery[MemoriesQuery], caller: Caller) -> Page[MemoryItem]:
+def list_memories(query: Url[MemoriesQuery], caller: Caller) -> Page[MemoryItem]:
     """The memories, oldest first."""
     place = caller.place(query)
     return keyset_page(partial(caller.memory.memories.list, **place, current=query.current), query)
@@ -98,17 +98,13 @@ def add_memory(body: AddMemoryBody, caller: Caller) -> AddedId:
 
 
 @operation("get_memory")
-def get_memory(
-    memory_id: MemoryId, query: FromQuery[schemas.UserRequest], caller: Caller
-) -> MemoryItem:
+def get_memory(memory_id: MemoryId, query: Url[schemas.UserRequest], caller: Caller) -> MemoryItem:
     """One memory, also one that has ended."""
     return caller.memory.memories.get(memory_id, user=caller.user(query.user))
 
 
 @operation("forget_memory")
-def forget_memory(
-    memory_id: MemoryId, query: FromQuery[ForgetMemoryQuery], caller: Caller
-) -> Forgotten:
+def forget_memory(memory_id: MemoryId, query: Url[ForgetMemoryQuery], caller: Caller) -> Forgotten:
     """Delete one memory for good; the messages it came from stay."""
     user = caller.user(query.user)
     caller.memory.memories.get(memory_id, user=user)
@@ -176,7 +172,7 @@ class ChangeFactBody(schemas.AgentRequest):
 
 
 @operation("list_facts")
-def list_facts(query: FromQuery[FactsQuery], caller: Caller) -> Page[Fact]:
+def list_facts(query: Url[FactsQuery], caller: Caller) -> Page[Fact]:
     """The facts that hold now, or that held at a moment, as far as was known at another."""
     place, facts = caller.place(query), caller.memory.facts
     valid = _checked(query.valid or query.as_of, "valid")
@@ -201,7 +197,7 @@ def add_fact(body: AddFactBody, caller: Caller) -> AddedId:
 
 
 @operation("get_fact")
-def get_fact(fact_id: FactId, query: FromQuery[schemas.UserRequest], caller: Caller) -> Fact:
+def get_fact(fact_id: FactId, query: Url[schemas.UserRequest], caller: Caller) -> Fact:
     """One fact, also one that holds no longer."""
     return caller.memory.facts.get(fact_id, user=caller.user(query.user))
 

@@ -21,7 +21,7 @@ from memorist.server.http import schemas
 from memorist.server.http.media_guard import check_content, check_structured_data
 from memorist.server.http.openapi import MESSAGE, MESSAGE_ID, SESSION, SESSION_ID
 from memorist.server.http.pagination import MAX_BATCH, MAX_PAGE_BYTES, Page, keyset_page, take_page
-from memorist.server.http.routing import Caller, FromQuery, operation
+from memorist.server.http.routing import Caller, Url, operation
 
 MAX_FOLLOW_S = 300.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.25
@@ -84,7 +84,7 @@ def resolve_session(body: ResolveSessionBody, caller: Caller) -> ResolvedSession
 
 
 @operation("active_session")
-def get_active_session(query: FromQuery[schemas.AgentRequest], caller: Caller) -> Session:
+def get_active_session(query: Url[schemas.AgentRequest], caller: Caller) -> Session:
     """The active session with this agent; none is begun."""
     session = caller.memory.active_session(**caller.place(query))
     if session is None:
@@ -99,7 +99,7 @@ class SessionsQuery(schemas.SessionPageQuery):
 
 
 @operation("list_sessions")
-def list_sessions(query: FromQuery[SessionsQuery], caller: Caller) -> Page[Session]:
+def list_sessions(query: Url[SessionsQuery], caller: Caller) -> Page[Session]:
     """The user's sessions, oldest first."""
     place = caller.place(query)
     read = partial(caller.memory.sessions, **place, newest_first=query.newest_first)
@@ -204,7 +204,7 @@ def _remember(body: _NewMessages, inputs: Sequence[MessageBody], caller: Caller)
 
 
 @operation("list_messages", response_model=Page[StoredMessage], example=_STORED)
-def list_messages(query: FromQuery[MessagesQuery], caller: Caller) -> Page[LogEntry]:
+def list_messages(query: Url[MessagesQuery], caller: Caller) -> Page[LogEntry]:
     """The newest messages, oldest of them first; the next page holds those before."""
     if query.oldest_first:
         return _forwards(caller, query)
@@ -243,7 +243,7 @@ def _backwards(caller: Caller, before: int | None, query: MessagesQuery) -> Iter
 
 @operation("get_message", response_model=StoredMessage, example=_STORED)
 def get_message(
-    message_id: MessageId, query: FromQuery[schemas.SessionRequest], caller: Caller
+    message_id: MessageId, query: Url[schemas.SessionRequest], caller: Caller
 ) -> LogEntry:
     """One message."""
     return _find(caller, caller.scope(query), message_id)
@@ -261,7 +261,7 @@ def revise_message(message_id: MessageId, body: ReviseMessageBody, caller: Calle
 
 @operation("list_revisions")
 def list_revisions(
-    message_id: MessageId, query: FromQuery[schemas.SessionPageQuery], caller: Caller
+    message_id: MessageId, query: Url[schemas.SessionPageQuery], caller: Caller
 ) -> Page[Message]:
     """What a message said before, oldest first."""
     scope = caller.scope(query)
@@ -354,9 +354,7 @@ def _appended(stored: Message, body: AppendBody) -> str:
     raise ConflictError(f"{len(text)} characters are stored; go on from there")
 
 
-async def _followed_scope(
-    message_id: MessageId, query: FromQuery[FollowQuery], caller: Caller
-) -> Scope:
+async def _followed_scope(message_id: MessageId, query: Url[FollowQuery], caller: Caller) -> Scope:
     """Where the message is; raises NotFoundError before the stream begins."""
     scope = caller.scope(query)
     end = schemas.MAX_INT  # past any text: nothing is read of it yet
@@ -369,7 +367,7 @@ async def _followed_scope(
 @operation("follow_message", response_class=EventSourceResponse, responses={200: _FOLLOWED})
 async def follow_message(
     message_id: MessageId,
-    query: FromQuery[FollowQuery],
+    query: Url[FollowQuery],
     scope: Annotated[Scope, Depends(_followed_scope)],
     caller: Caller,
     request: Request,
