@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -77,14 +78,8 @@ def serve(
     # Opened here first, so that one process alone creates or migrates the database.
     with closing(open_store(settings.url, settings.durability)) as store:
         settings = run.resolve_auth(settings, address, keys=store.has_keys())
-    run.serve(
-        settings,
-        address,
-        workers=workers,
-        certfile=certfile,
-        keyfile=keyfile,
-        ready=lambda at: _print_addresses(settings, at),
-    )
+    ready = partial(_print_addresses, settings)
+    run.serve(settings, address, workers=workers, certfile=certfile, keyfile=keyfile, ready=ready)
 
 
 def _print_addresses(settings: Settings, at: Address) -> None:

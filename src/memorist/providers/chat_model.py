@@ -13,6 +13,10 @@ BYTES_PER_TOKEN = 4  # bytes, not characters: other scripts than Latin cost more
 MAX_ABANDONED = 8
 
 T = TypeVar("T")
+ChatMessages = Sequence[Mapping[str, str]]
+"""Messages of the form {"role": …, "content": …}."""
+Schema = Mapping[str, Any] | None
+"""The JSON schema that an answer should have, if any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +39,7 @@ class ChatModel(Protocol):
     name: str
 
     def complete(
-        self,
-        messages: Sequence[Mapping[str, str]],
-        *,
-        max_tokens: int,
-        timeout_s: float,
-        schema: Mapping[str, Any] | None = None,
+        self, messages: ChatMessages, *, max_tokens: int, timeout_s: float, schema: Schema = None
     ) -> Reply: ...
 
 
@@ -133,7 +132,7 @@ def estimate_tokens_of(text: str) -> int:
 
 
 def make_reply(
-    text: str, messages: Sequence[Mapping[str, str]], input_tokens: object, output_tokens: object
+    text: str, messages: ChatMessages, input_tokens: object, output_tokens: object
 ) -> Reply:
     """A reply with the tokens that the provider counted, or an estimate where it gave none."""
     numbers = [number for number in (input_tokens, output_tokens) if type(number) is int]

@@ -10,7 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memorist.errors import BadAnswerError, InvalidError, ProviderError
-from memorist.providers.chat_model import CallTimeout, Reply, content_text, make_reply
+from memorist.providers.chat_model import (
+    CallTimeout,
+    ChatMessages,
+    Reply,
+    Schema,
+    content_text,
+    make_reply,
+)
 from memorist.providers.embedder import CheckedEmbedder
 from memorist.providers.http import retry_after
 from memorist.providers.tokenizer import CountingTokenizer
@@ -66,12 +73,7 @@ class LangChainChat:
         return f"LangChainChat({self.name!r})"
 
     def complete(
-        self,
-        messages: Sequence[Mapping[str, str]],
-        *,
-        max_tokens: int,
-        timeout_s: float,
-        schema: Mapping[str, Any] | None = None,
+        self, messages: ChatMessages, *, max_tokens: int, timeout_s: float, schema: Schema = None
     ) -> Reply:
         """The model's answer; its own structured output is used where it has one."""
 
@@ -127,7 +129,7 @@ def _failure_text(name: str, error: Exception, culprit: object) -> str:
     return f"{name} failed with {type(error).__name__}: try {type(culprit).__name__} alone"
 
 
-def _prepared(model: Any, max_tokens: int, schema: Mapping[str, Any] | None) -> Any:
+def _prepared(model: Any, max_tokens: int, schema: Schema) -> Any:
     """The model with its own limit of tokens and structured output, where it has them."""
     if hasattr(model, "max_tokens") and hasattr(model, "model_copy"):
         limit = min(model.max_tokens or max_tokens, max_tokens)
@@ -140,7 +142,7 @@ def _prepared(model: Any, max_tokens: int, schema: Mapping[str, Any] | None) -> 
         return model
 
 
-def _read(answer: Any, messages: Sequence[Mapping[str, str]]) -> Reply:
+def _read(answer: Any, messages: ChatMessages) -> Reply:
     raw, parsed = answer, None
     if isinstance(answer, Mapping):
         raw, parsed = answer["raw"], answer["parsed"]

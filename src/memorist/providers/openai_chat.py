@@ -1,12 +1,19 @@
 """Chat models behind an OpenAI-compatible endpoint: OpenAI, vLLM, Ollama, llama.cpp, …"""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from memorist.errors import BadAnswerError, ProviderError
-from memorist.providers.chat_model import CallTimeout, Reply, content_text, make_reply
+from memorist.providers.chat_model import (
+    CallTimeout,
+    ChatMessages,
+    Reply,
+    Schema,
+    content_text,
+    make_reply,
+)
 from memorist.providers.http import Endpoint
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -41,12 +48,7 @@ class OpenAIChat:
         return f"OpenAIChat({self.name!r}, {self._endpoint!r})"
 
     def complete(
-        self,
-        messages: Sequence[Mapping[str, str]],
-        *,
-        max_tokens: int,
-        timeout_s: float,
-        schema: Mapping[str, Any] | None = None,
+        self, messages: ChatMessages, *, max_tokens: int, timeout_s: float, schema: Schema = None
     ) -> Reply:
         """The model's answer; a server that refuses the schema is asked again without it."""
         body = {**self._fixed, "messages": list(messages), self._limit: max_tokens}
@@ -54,7 +56,7 @@ class OpenAIChat:
         answer = self._timeout.run(lambda: self._ask(body, grace_s, schema), timeout_s)
         return self._read(answer, messages)
 
-    def _ask(self, body: dict[str, Any], timeout_s: float, schema: Mapping[str, Any] | None) -> Any:
+    def _ask(self, body: dict[str, Any], timeout_s: float, schema: Schema) -> Any:
         ends_at = time.monotonic() + timeout_s
         if schema is None or not self._takes_schema:
             return self._endpoint.post(body, attempts=1, timeout_s=timeout_s)
@@ -70,7 +72,7 @@ class OpenAIChat:
         self._takes_schema = False  # it was the schema: without it the request was accepted
         return answer
 
-    def _read(self, answer: Any, messages: Sequence[Mapping[str, str]]) -> Reply:
+    def _read(self, answer: Any, messages: ChatMessages) -> Reply:
         try:
             choice, usage = answer["choices"][0], answer.get("usage")
             text = content_text(choice["message"]["content"])

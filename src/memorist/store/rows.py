@@ -57,14 +57,14 @@ def _encoded(value: Any) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
-MEMORY_ITEM = Columns(MemoryItem, omit=("scope", "sources"))
+ITEM = Columns(MemoryItem, omit=("scope", "sources"))
 FACT = Columns(Fact, omit=("scope", "sources"))
 SUMMARY = Columns(Summary, omit=("scope",))
 ARTICLE = Columns(ArticleInfo)
 API_KEY = Columns(ApiKey, renamed={"user": "user_id"})
 
 _NAMED: dict[str, Columns[Any]] = {
-    "memory_item": MEMORY_ITEM,
+    "memory_item": ITEM,
     "fact": FACT,
     "summary": SUMMARY,
     "article": ARTICLE,

@@ -29,7 +29,7 @@ from memorist.store.engine import Db
 from memorist.store.indexing import index_view
 from memorist.store.jobs import finish
 from memorist.store.log import add_owner
-from memorist.store.rows import FACT, MEMORY_ITEM, Columns, Row, dated_page
+from memorist.store.rows import FACT, ITEM, Columns, Row, dated_page
 
 MAX_NAME = 1_000  # characters of a subject or object that links are found by
 R = TypeVar("R")
@@ -81,7 +81,7 @@ def items(
     """
     named = {**scope.columns(), **dated_page(limit, after), "current": int(current)}
     rows = db.page("items", max_bytes, **named, now=db.now)
-    return _records(db, scope, MEMORY_ITEM, rows)
+    return _records(db, scope, ITEM, rows)
 
 
 def derived(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[str]:
@@ -102,7 +102,7 @@ def records(db: Db, scope: Scope, ids: Sequence[str]) -> list[MemoryItem | Fact]
     check_each("id", *ids)
     named = {"owner": scope.owner, "ids": list(ids)}
     return [
-        *_records(db, scope, MEMORY_ITEM, db.rows("items_by_id", **named)),
+        *_records(db, scope, ITEM, db.rows("items_by_id", **named)),
         *_records(db, scope, FACT, db.rows("facts_by_id", **named)),
     ]
 
@@ -178,7 +178,7 @@ def _add(db: Db, scope: Scope, record: MemoryItem | Fact) -> None:
     if isinstance(record, Fact):
         added = db.run("add_fact", **home, topic=record.topic, **FACT.row(record))
     else:
-        added = db.run("add_item", **home, **MEMORY_ITEM.row(record))
+        added = db.run("add_item", **home, **ITEM.row(record))
     if added:
         _cite(db, scope.owner, record.id, record.sources)
         _index(db, record)

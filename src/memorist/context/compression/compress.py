@@ -118,11 +118,8 @@ def _ask(
     max_tokens = limits.max_tokens
     fixed = counter.text(_instructions()) + max_tokens + counter.text(known)
     for step in _steps(turns, counter, max(LEAST_ROOM, limits.input_tokens - fixed)):
-        reply = model.complete(
-            _prompt(step, known, max_tokens),
-            max_tokens=max_tokens * ROOM_TO_ANSWER,
-            timeout_s=limits.timeout_s,
-        )
+        prompt, room = _prompt(step, known, max_tokens), max_tokens * ROOM_TO_ANSWER
+        reply = model.complete(prompt, max_tokens=room, timeout_s=limits.timeout_s)
         lines = _read(reply, "\n".join([known, *step]), model.name)
         if all(line.part is not Topic.REQUEST for line in lines):  # left out by the model
             lines[:0] = [line for line in parse(known) if line.part is Topic.REQUEST]

@@ -201,11 +201,8 @@ def _app(settings: Settings, memory: Memory) -> Any:
         guard = Guard.local(settings.tenant, settings.user, keys)
     else:
         guard = build_guard(memory.keys, settings)
-    limits = Limits(
-        requests_per_s=_number(settings.rate),
-        hosts=settings.hosts.split(),
-        origins=settings.origins.split(),
-    )
+    hosts, origins = settings.hosts.split(), settings.origins.split()
+    limits = Limits(requests_per_s=_number(settings.rate), hosts=hosts, origins=origins)
     return build_app(memory, guard, limits, chats=ChatRuntime.of(settings), owned=True)
 
 

@@ -101,15 +101,14 @@ class McpServer(FastMCP):
 
     def _add_tool(self, schema: ToolSchema) -> None:
         self.arguments[schema.name] = [argument.name for argument in schema.arguments]
+        deletes = schema.name == "manage_long_term_memory"
         self.add_tool(
             _function(schema, self),
             name=schema.name,
             title=schema.name.replace("_", " "),
             description=schema.description,
             annotations=ToolAnnotations(
-                readOnlyHint=schema.reads,
-                destructiveHint=schema.name == "manage_long_term_memory",
-                openWorldHint=False,
+                readOnlyHint=schema.reads, destructiveHint=deletes, openWorldHint=False
             ),
         )
 

@@ -194,11 +194,9 @@ class _ChatTurn:
         return []
 
     def _done(self, message_id: str | None = None, warnings: tuple[str, ...] = ()) -> ChatDone:
+        it = self.question
         return ChatDone(
-            session_id=self.question.chat.id,
-            message_id=message_id,
-            asked_id=self.question.id,
-            warnings=list(warnings),
+            session_id=it.chat.id, message_id=message_id, asked_id=it.id, warnings=list(warnings)
         )
 
     async def wire(self, events: AsyncGenerator[ChatEvent, None]) -> AsyncGenerator[bytes, None]:
