@@ -57,7 +57,7 @@ _NAME = (
     r"|[\u3400-\u9fff]{1,8})"
 )
 # Where a clause begins: the subject may be left out there.
-_START = r"(?:^|[,;:.!?(—–\ufffc] ?)"
+_START = r"(?:^|[,;:.!?—–\ufffc] ?)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,9 +49,10 @@ _FROM_ASSISTANTS = frozenset(("solution", "decision", "error"))
 _ASKED = Pattern(r"[?？]\W*$")
 _PICTURES = Pattern(r"[\x{2600}-\x{27bf}\x{fe0f}\x{1f000}-\x{1faff}]+")
 _STATEMENT_EDGES = " ,;:—–-，；：、(（"
+_FILLER_CHARS = 6  # before what a clause begins with: "haha"
 _REMARK_CHARS = 20  # of a clause that only comments on another
 _ENDS_AT_PLACES = frozenset(
-    "name,called,lives in,works at,works as,studies at,learns,uses,married to".split(",")
+    "name,called,lives in,works at,works as,studies at,learns,uses,owns,married to".split(",")
 )
 _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
 _OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
@@ -87,7 +88,9 @@ class Statement(NamedTuple):
     def dates(self, group: str) -> list[DateSpan]:
         """The dates it names; its group of rules says whether they are past or future."""
         lean = 1 if self.ahead and group != "event" else _LEANS.get(group, 0)
-        return find_dates(self.clauses.text, self.said_at, lean)
+        if lean not in self.clauses.dates:
+            self.clauses.dates[lean] = find_dates(self.clauses.text, self.said_at, lean)
+        return self.clauses.dates[lean]
 
     def told(self, matches: list[RuleMatch]) -> str:
         """The clauses from the first to the last that a rule matches."""
@@ -135,50 +138,54 @@ def _worth_keeping(text: str, of_user: bool, check_time: Callable[[], None]) -> 
         for language in own:
             if language.cues["frames"].search(plain(sentence)):
                 return
-            found = _read(sentence, language, of_user)
-            if found.matches:
+            if found := _read(sentence, language, of_user):
                 yield found
                 break
 
 
-def _read(sentence: str, language: Language, of_user: bool) -> Sentence:
-    """A sentence with the rules that match what it states."""
+def _read(sentence: str, language: Language, of_user: bool) -> Sentence | None:
+    """A sentence with the rules that match what it states; None if there are none."""
     seen = hide_quotes(plain(sentence), language.cues["own"])
-    starts = [0, *(pause.end() for pause in language.cues["pauses"].finditer(seen))]
-    clauses = Clauses(seen, [start for start in starts if start < len(seen)])
+    rules = [language.rules[number] for number in language.rule_set.numbers(seen)]
+    groups = frozenset(KINDS) if of_user else _FROM_ASSISTANTS
+    if not any(rule.group in groups for rule in rules):
+        return None
+    clauses = Clauses(seen, language.cues["pauses"])
     clauses.blank(language.cues["others"], rest=True)
-    standing = _search(clauses.text, language, lambda rule: rule.standing) if of_user else []
+    standing = [rule for rule in rules if of_user and rule.standing]
+    matches = _search(clauses.text, language, standing)
     clauses.blank_questions(language.cues["asks"])
     clauses.blank(language.cues["hedges"], rest=not of_user, begun=True)
     clauses.blank(language.cues["passing"])
-    groups = frozenset(KINDS) if of_user else _FROM_ASSISTANTS
     if not of_user:  # general knowledge is not what happened here
         clauses.blank(language.cues["generic"], rest=True)
         groups = groups if language.cues["involved"].search(clauses.text) else frozenset()
-    matches = _search(
-        clauses.text, language, lambda rule: rule.group in groups and not rule.standing
-    )
-    return Sentence(sentence, clauses, [*standing, *matches])
+    stating = [rule for rule in rules if rule.group in groups and not rule.standing]
+    matches += _search(clauses.text, language, stating)
+    return Sentence(sentence, clauses, matches) if matches else None
 
 
 class Clauses:
     """The clauses of a sentence; those that state nothing are blanked, letter for letter."""
 
-    def __init__(self, text: str, starts: list[int]) -> None:
-        self.text, self._starts = text, starts
+    def __init__(self, text: str, pauses: Pattern) -> None:
+        self.text = text
+        self.dates: dict[int, list[DateSpan]] = {}
+        cuts = [pause.span() for pause in pauses.finditer(text)]
+        self._starts = [0, *(end for _, end in cuts if end < len(text))]
+        self._ends = [*(start for start, end in cuts if end < len(text)), len(text)]
 
     def around(self, start: int, end: int) -> tuple[int, int]:
         """From the start of the clause of one place to the end of that of another."""
-        last = bisect_right(self._starts, end - 1)
-        stop = self._starts[last] if last < len(self._starts) else len(self.text)
-        return self._starts[max(bisect_right(self._starts, start) - 1, 0)], stop
+        first = bisect_right(self._starts, start) - 1
+        return self._starts[first], max(self._ends[bisect_right(self._starts, end - 1) - 1], end)
 
     def blank(self, cue: Pattern, *, rest: bool = False, begun: bool = False) -> None:
         """Blank each clause with a cue, with `rest` all that follow, with `begun` if it begins."""
         for found in cue.finditer(self.text):
             first = min(found.start() + 1, len(self.text) - 1)  # after the edge of its first word
             start, end = self.around(first, first + 1)
-            begins = begun and not self.text[start : found.start()].strip()
+            begins = begun and found.start() - start < _FILLER_CHARS
             remarks = (rest or begun) and end - start < _REMARK_CHARS
             if remarks and start:  # "…, just kidding" is about what precedes
                 start = self.around(start - 1, start)[0]
@@ -205,14 +212,9 @@ class Sentence(NamedTuple):
     matches: list[RuleMatch]
 
 
-def _search(text: str, language: Language, wanted: Callable[[Rule], bool]) -> list[RuleMatch]:
-    rules = (language.rules[number] for number in language.rule_set.numbers(text))
-    return [
-        RuleMatch(rule, parts, language)
-        for rule in rules
-        if wanted(rule)
-        for parts in rule.pattern.finditer(text)
-    ]
+def _search(text: str, language: Language, rules: list[Rule]) -> list[RuleMatch]:
+    found = ((rule, parts) for rule in rules for parts in rule.pattern.finditer(text))
+    return [RuleMatch(rule, parts, language) for rule, parts in found]
 
 
 def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate | None:
@@ -357,7 +359,10 @@ def _objects(
     if predicate == "born on":
         return [spans[0].text] if spans else []
     if predicate in _TOLD and "object" not in match.parts.groupdict():
-        return [statement.told([match]).strip(".!。！")]
+        first, last = statement.clauses.around(*match.parts.span())
+        after = match.language.stops.search(plain(statement.text[match.parts.end() : last]))
+        last = match.parts.end() + after.start() if after else last
+        return [statement.text[first:last].strip(_STATEMENT_EDGES + ".!。！)")]
     if not match.parts.groupdict().get("object"):
         return []
     start = match.parts.start("object")
