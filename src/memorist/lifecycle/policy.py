@@ -44,7 +44,10 @@ def classified(
     candidate: Candidate, *, has_tools: bool = False, policy: Policy = DEFAULT_POLICY
 ) -> Candidate:
     """The candidate with its category, importance and tags; working memory gets its end."""
-    category = category_of(candidate.text) or ("task_history" if has_tools else candidate.category)
+    category = category_of(candidate.text)
+    if category == "user_preferences" and candidate.kind in ("fact", "episode"):
+        category = candidate.category  # "I always wanted to live in Graz" is no preference
+    category = category or ("task_history" if has_tools else candidate.category)
     expires_at, importance = candidate.expires_at, candidate.importance
     if importance is None:
         boosted = policy.base_importance + policy.boosts.get(category, 0.0)

@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from memorist.language.dates import DateSpan, find_dates
-from memorist.language.lexicon import Language, Rule, category_of, languages_of, plain, tags_of
+from memorist.language.lexicon import Language, Rule, languages_of, plain, tags_of
 from memorist.language.patterns import Pattern, PatternMatch
 from memorist.language.text import (
     HIDDEN,
@@ -230,7 +230,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     spans = statement.dates(group)
     over = _end_of_day(spans, statement.said_at) if group == "plan" else None
     text = statement.told(meaningful)
-    category = category_of(text) or _CATEGORIES.get(group, "knowledge")
+    category = _CATEGORIES.get(group, "knowledge")
     claims = dict.fromkeys(claim for match in meaningful for claim in claims_of(match, statement))
     ended = {(claim.predicate, claim.object) for claim in claims if claim.ends}
     recurs = any(claim.predicate == "birthday" for claim in claims)
