@@ -14,7 +14,7 @@ from memorist.providers.images import encode_image
 from memorist.records.documents import Compression
 from memorist.records.message import Content, Message, Session, TextPart
 from memorist.records.query import Names, Recall
-from memorist.records.values import check_text, new_id, now
+from memorist.records.values import check_text, new_id
 
 if TYPE_CHECKING:
     from memorist.context.builder import ArticleSource
@@ -61,7 +61,7 @@ class Chat:
             structured_data=structured_data,
             images=images,
             tool_call_id=tool_call_id,
-            created_at=created_at or now(),
+            created_at=created_at or self._memory.clock(),
             unfinished=unfinished,
         )
         return self.remember(message)
@@ -79,7 +79,8 @@ class Chat:
         flush_chars: int = 2_000,
     ) -> Stream:
         """Begin a message that is written bit by bit; readers see it grow. See `Stream`."""
-        message = Message(role, "", name=name, unfinished=True)
+        clock = self._memory.clock
+        message = Message(role, "", name=name, created_at=clock(), unfinished=True)
         self.remember(message)
         append_text = partial(self._memory.messages.append_text, self.session.scope)
         return Stream(message, append_text, flush_s=flush_s, flush_chars=flush_chars)

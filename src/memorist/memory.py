@@ -39,7 +39,7 @@ from memorist.records.query import (
     check_deadline,
 )
 from memorist.records.scope import Scope, check_tenant
-from memorist.records.values import check_text, new_id, now
+from memorist.records.values import MadeAt, check_text, new_id, now
 from memorist.runtime import Runtime, open_embedder, open_extraction, open_store, summary_model
 from memorist.store.base import Store
 
@@ -94,6 +94,7 @@ class Memory:
 
     def _bind(self, runtime: Runtime, tenant: str) -> None:
         self._runtime = runtime
+        self.clock = runtime.clock
         self.tenant_name = tenant
         self.messages = namespaces.Messages(runtime, tenant)
         self.facts = namespaces.Facts(runtime, tenant)
@@ -196,6 +197,9 @@ class Memory:
         Without a session they go to the user's active one with this agent, or to a new one.
         """
         new = to_messages(messages)
+        if self.clock is not now:
+            at = {"created_at": self.clock()}
+            new = [it.changed(**at) if isinstance(it.created_at, MadeAt) else it for it in new]
         scope = self.scope(user=user, agent=agent, session=session)
         if any(it.images or isinstance(it.content, list) for it in new):
             note_given(scope, new)

@@ -121,6 +121,25 @@ def test_content_becomes_text_whatever_it_is(memory: Memory) -> None:
     ]
 
 
+def test_a_tool_that_failed_teaches_a_failure() -> None:
+    calls: list[Any] = [{"name": "search", "args": {}, "id": "c1"}]
+    messages = [
+        HumanMessage("Look it up.", id="m0"),
+        AIMessage("", id="m1", tool_calls=calls),
+        ToolMessage("no such host", tool_call_id="c1", status="error", id="m2"),
+        AIMessage("I could not.", id="m3"),
+    ]
+    with Memory(":memory:", embedder=None) as memory:
+        run(build_server(memory, program=True), talk(0) | {"messages": messages})
+        memory.jobs.catch_up()
+        [lesson] = memory.memories.list(user="ada")
+        result = memory.history(user="ada", role="tool")[0]
+    assert lesson.text == "Failed tools: search (no such host)"
+    assert (result.name, result.tool_call_id) == ("search", "c1")
+    assert result.structured_data
+    assert (result.structured_data["status"], result.importance) == ("error", 0.7)
+
+
 def test_what_the_node_forgets_is_sent_again_to_no_harm(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

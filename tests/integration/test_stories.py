@@ -499,3 +499,15 @@ def _postgres(url: str, clock: Clock) -> Any:
     from memorist.store.postgres.store import PostgresStore
 
     return PostgresStore(url, clock=clock)
+
+
+def test_what_is_called_important_is_found_first_and_stays(ada: Life) -> None:
+    for thing, score in (("cocoa", 0.1), ("coffee", 0.7), ("tea", None)):
+        data = {"structured_data": {"importance_score": score}} if score else {}
+        ada.says(f"I love hot {thing}.", at=NEW_YEAR, fields=data, session=thing)
+    found = ada.recalls("what hot drinks does she love?", "message")
+    assert [text.split()[-1] for text in found] == ["coffee.", "tea.", "cocoa."]
+    items = ada.memory.memories.list(user="ada")
+    weights = {item.text.split()[-1]: (item.importance, item.tier) for item in items}
+    short, long = (0.2, "short"), (0.8, "long")
+    assert weights == {"cocoa.": short, "coffee.": long, "tea.": (0.6, "short")}

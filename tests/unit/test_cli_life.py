@@ -150,7 +150,7 @@ def test_what_is_over_is_marked_and_a_memory_names_its_message(
     keep(memory, "Berlin suits me", sources=(berlin.message_id,))
 
     shown = " ".join(worked(run("facts", "--all")).split())
-    assert "user lives in Munich (until April 2026)" in shown
+    assert "user lives in Munich 2026-03-02 00:00 until April 2026" in shown
     assert "user lives in Berlin 2026" in shown
     assert "until April 2026: something newer" in worked(run("memories", "--all"))
     for options in ((), ("--explain",)):

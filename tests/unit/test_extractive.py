@@ -55,6 +55,22 @@ INVOICES = talk(
 )
 
 
+def test_of_messages_that_say_as_much_the_important_one_is_kept() -> None:
+    things = ("kayak", "piano", "ladder", "kettle", "teapot", "rucksack")
+    for important in things[1:-1]:
+        said = [
+            Message(
+                "user",
+                f"My {thing} stands in the corner behind the door.",
+                structured_data={"importance_score": 0.9 if thing == important else 0.2},
+                created_at=AT,
+            )
+            for thing in things
+        ]
+        text = part(told(talk(("user", "Hello there."), *said), 80), Topic.USER)
+        assert important in text
+
+
 def test_every_part_holds_what_belongs_there() -> None:
     text = told(INVOICES)
     assert "copies our invoices from Stripe" in part(text, Topic.REQUEST)

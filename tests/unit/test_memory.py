@@ -27,6 +27,7 @@ from memorist import (
     ScopeError,
     StoreUnavailableError,
 )
+from memorist.agents.toolbox import Toolbox
 from memorist.namespaces import MemoryPart
 
 
@@ -73,6 +74,23 @@ def test_the_same_lines_work_anywhere(memory: Memory) -> None:
     hit = chat.recall("March", limit=1, deadline_ms=None).hits[0]
     assert (hit.kind, hit.id, hit.role) == ("message", first, "user")
     assert hit.session_id == chat.id == chat.session.id
+
+
+def test_a_message_without_a_moment_has_that_of_the_memorys_clock() -> None:
+    moment, other = (datetime(2025, month, 1, tzinfo=UTC) for month in (5, 6))
+    with Memory(":memory:", embedder=None, extraction=None, clock=lambda: moment) as memory:
+        chat = memory.session(user="ada")
+        given: list[Any] = ["one", {"role": "user", "content": "two"}, Message("user", "three")]
+        memory.remember([*given, Message("user", "old", created_at=other)], user="ada")
+        chat.add("user", "four")
+        Toolbox(memory, user="ada").remember("five")
+        with chat.stream() as reply:
+            reply.write("six")
+        at = {message.text: message.created_at for message in memory.history(user="ada")}
+    assert at == {
+        **dict.fromkeys(("one", "two", "three", "four", "five", "six"), moment),
+        "old": other,
+    }
 
 
 def test_a_hit_tells_its_age_by_the_memorys_clock() -> None:

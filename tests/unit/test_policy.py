@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from memorist.lifecycle.policy import classified, has_room, plan, refusal, should_promote, surplus
-from memorist.lifecycle.settings import DEFAULT_POLICY, Extraction, Policy
+from memorist.lifecycle.policy import classified, has_room, plan, refusal, surplus
+from memorist.lifecycle.settings import DEFAULT_POLICY, Extraction, Policy, should_promote
 from memorist.records.memories import Candidate, Expire, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope

@@ -423,6 +423,9 @@ def test_every_tool_and_argument_is_described_for_a_model() -> None:
         "content": ...,
         "importance_score": 0.7,
         "message_type": "",
+        "name": "",
+        "tool_call_id": "",
+        "status": "",
         "message_id": "",
     }
 

@@ -33,6 +33,7 @@ ANONYMOUS = "anonymous"
 KINDS = ("store_concept", "store_episode", "store_fact", "store_procedure", "store_working_memory")
 ROLES = {"Human": "user", "AI": "assistant", "Tool": "tool"}  # by the names of classes
 OF_STATE = ("user_id", "session_id")  # arguments that come from the state, not from the model
+DETAILS = ("name", "tool_call_id", "status")  # of a message, where it has them
 MOST_STEPS = 16  # of the agent, in case its model never stops calling tools
 MOST_CHARS = 24_000  # of the newest messages; earlier runs have seen the older ones
 MOST_KNOWN = 10_000  # messages known to be stored; sending one again does no harm
@@ -170,6 +171,7 @@ class ReviseNode:
                 "importance_score": self._importance,
                 "message_id": id_,
             }
+            arguments |= {key: value for key, value in _details(run, message).items() if value}
             attempts = [arguments]
             if getattr(message, "id", None):  # it may be stored with an earlier content
                 attempts.append({**arguments, "message_id": f"{id_}-{key[-1]}"})
@@ -230,7 +232,7 @@ class ReviseNode:
         named = {**arguments, "session_id": run.session, "user_id": run.user or ANONYMOUS}
         if not run.user and "user_id" not in needs:  # the server knows the user
             del named["user_id"]
-        ours = ("message_id", *OF_STATE)
+        ours = ("message_id", *DETAILS, *OF_STATE)
         named = {key: value for key, value in named.items() if key in takes or key not in ours}
         return await self.mcp_manager.call_tool(name, named)
 
@@ -252,6 +254,14 @@ def _role_of(message: Any) -> str:
     """The role by the name of the message's class; 'system' for an unknown one."""
     name = type(message).__name__
     return next((role for part, role in ROLES.items() if part in name), "system")
+
+
+def _details(run: _Revision, message: Any) -> dict[str, Any]:
+    """Who says it; of a tool's result, also which call it answers, and whether that succeeded."""
+    details = {name: getattr(message, name, None) for name in DETAILS}
+    calls = (call for one in run.messages for call in getattr(one, "tool_calls", None) or ())
+    names = {call["id"]: call["name"] for call in calls}
+    return {**details, "name": details["name"] or names.get(details["tool_call_id"])}
 
 
 def _content(message: Any) -> str:

@@ -47,6 +47,11 @@ Role = Annotated[str, "Who said it: user, assistant, system or tool. Believed of
 Verbatim = Annotated[str, "What was said, word for word."]
 MessageType = Annotated[str | None, "What the sender calls this kind of message."]
 MessageId = Annotated[str | None, "Its own id: a message sent twice is stored once."]
+Name = Annotated[str | None, "The name of who said it; of the tool, where it is a tool's result."]
+CallId = Annotated[str | None, "The id of the call that a tool's result answers."]
+Status = Annotated[
+    str | None, "Whether a tool succeeded: success or error. An error is its content."
+]
 Force = Annotated[bool, "Summarise the newest messages too, which else stay as they are."]
 Operation = Annotated[
     Literal[
@@ -209,6 +214,9 @@ class Toolbox:
         importance_score: Importance = 0.7,
         message_type: MessageType = None,
         message_id: MessageId = None,
+        name: Name = None,
+        tool_call_id: CallId = None,
+        status: Status = None,
     ) -> RememberedMessage:
         """Store one message of a conversation, word for word.
 
@@ -216,12 +224,15 @@ class Toolbox:
         """
         check_share(importance_score, "importance_score")
         check_length(content, LONGEST_SAID, "content")
-        data = {"importance_score": importance_score}
+        data = {"message_type": message_type, "status": status}
+        data = {key: value for key, value in data.items() if value}
         message = Message(
             _role(role),
             content,
             message_id=message_id or new_id(),
-            structured_data={**data, "message_type": message_type} if message_type else data,
+            name=name,
+            tool_call_id=tool_call_id,
+            structured_data={"importance_score": importance_score, **data},
         )
         user, session = self.for_user(user_id)._user, self._session(session_id)
         return self._remember(message, user, session)

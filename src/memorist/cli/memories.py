@@ -12,7 +12,7 @@ from memorist.cli import render
 from memorist.cli.render import Columns, console, safe_text
 from memorist.lifecycle.policy import Maintained
 from memorist.lifecycle.settings import Extraction, Retention
-from memorist.records.memories import Change, Expire, Fact, MemoryItem, Restore, Retract
+from memorist.records.memories import Change, Expire, MemoryItem, Restore, Retract
 from memorist.records.query import past
 from memorist.records.values import now
 
@@ -68,17 +68,12 @@ def facts(
         rows = memory.facts.as_of(user=user, agent=agent, valid=true_at, known=known)
     columns: Columns = {
         "id": render.record_id,
-        "fact": _fact_text,
+        "fact": "text",
         "from": "valid_from",
-        "to": "valid_to",
+        "to": lambda fact: past(fact.valid_to) if fact.valid_to else "",
         "learnt": "known_from",
     }
     render.records(rows, columns, main="fact", as_json=as_json, empty="no facts")
-
-
-def _fact_text(fact: Fact) -> str:
-    is_over = fact.valid_to is not None and fact.valid_to <= now()
-    return f"{fact.text} ({past(fact.valid_to)})" if is_over else fact.text
 
 
 def undo(

@@ -40,6 +40,10 @@ _SHAPES: Mapping[str, str] = {
     "azure key": r"\bAccountKey=[A-Za-z0-9+/=]{40,100}",
     "jwt": r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{10,}",
     "url credentials": r"\b[a-z][a-z0-9+]{1,12}://[^\s/:@]{1,60}:[^\s/:@]{1,100}@[\w.-]",
+    "url parameter": r"[?&](?:token|key|sig|signature|auth|password|secret)=[\w%.~+/-]{6,200}",
+    "environment": r"\b[A-Z_]*(?:PASSW(?:OR)?D|SECRET|TOKEN|(?:API|ACCESS)_KEY)=[\w%.~+/-]{4,}",
+    "command line": r"--(?:password|passwd|token|api-key|secret)[ =][\w%.~+/]{4,200}",
+    "header": r"(?i:\b(?:authorization: ?(?:basic|token)|x-api-key:|cookie:)) ?[\w%.~+/=-]{6,200}",
     "bearer token": r"\bBearer (?=[A-Za-z_.~+/-]{0,60}\d)[A-Za-z0-9_.~+/-]{20,500}",
 }
 _NAMES = "pass pwd mdp pin kennwort contrase clave парол пин key secret token 密码 口令".split()

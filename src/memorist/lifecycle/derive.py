@@ -22,7 +22,7 @@ from memorist.lifecycle.rules import extract
 from memorist.lifecycle.settings import Extraction
 from memorist.lifecycle.tools import lessons
 from memorist.records.memories import Add, Candidate, Change, Fact, MemoryItem, Restore, Retract
-from memorist.records.message import Job, LogEntry, is_trusted
+from memorist.records.message import ORDINARY, Job, LogEntry, is_trusted
 from memorist.records.scope import Scope
 from memorist.store.base import Store
 from memorist.store.jobs import ForegroundGate
@@ -148,10 +148,14 @@ class Deriver:
             extracted += extract(entry.message, entry.source, self._budget.check)
             self._budget.check()
         with_tools = {one.message.message_id for one in batch.entries if one.message.tool_calls}
+        scores = {one.message.message_id: one.message.importance for one in batch.entries}
         weighed = []
         for candidate in extracted:
             has_tools = not with_tools.isdisjoint(candidate.sources)
-            weighed.append(classified(candidate, has_tools=has_tools, policy=policy))
+            candidate = classified(candidate, has_tools=has_tools, policy=policy)
+            score = max(scores[id_] for id_ in candidate.sources) + (candidate.importance or 0.0)
+            importance = min(max(round(score - ORDINARY, 2), 0.0), 1.0)
+            weighed.append(replace(candidate, importance=importance))
         taught = lessons(batch.entries, batch.wanted)
         return [*self._within_share(weighed, batch), *taught]
 

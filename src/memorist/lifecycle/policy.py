@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -10,7 +10,7 @@ from functools import partial
 from memorist.language.lexicon import category_of, tags_of
 from memorist.language.unsafe import find_secrets
 from memorist.lifecycle.reconcile import apply_changes, every
-from memorist.lifecycle.settings import DEFAULT_POLICY, Extraction, Policy
+from memorist.lifecycle.settings import DEFAULT_POLICY, Extraction, Policy, should_promote
 from memorist.records.memories import Candidate, Expire, MemoryItem, Promote
 from memorist.records.message import Message
 from memorist.records.scope import Scope
@@ -63,12 +63,16 @@ def classified(
     )
 
 
-def should_promote(item: MemoryItem, now: datetime, policy: Policy = DEFAULT_POLICY) -> bool:
-    """Whether a short-term memory becomes long-term: by importance, or by use over time."""
-    if item.tier == "long" or item.kind == "working":
-        return False
-    proven = item.uses >= policy.promote_uses and now - item.created_at >= policy.promote_age
-    return item.importance >= policy.promote_importance or proven
+def promote(
+    store: Store, scope: Scope, ids: Iterable[str], now: datetime, policy: Policy = DEFAULT_POLICY
+) -> None:
+    """Promote those of some memories that have earned it."""
+
+    def due() -> list[Promote]:
+        items = (it for it in store.records(scope, sorted(ids)) if isinstance(it, MemoryItem))
+        return [Promote(id=it.id) for it in items if should_promote(it, now, policy)]
+
+    apply_changes(store, scope, due)
 
 
 def surplus(items: Sequence[MemoryItem], policy: Policy = DEFAULT_POLICY) -> list[MemoryItem]:

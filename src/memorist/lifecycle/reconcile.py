@@ -18,7 +18,7 @@ from typing import TypeVar
 from memorist.errors import ConflictError, LeaseLostError, NotFoundError, TooLargeError
 from memorist.language.likeness import alike, contains
 from memorist.language.text import is_single_valued
-from memorist.lifecycle.settings import DEFAULT_POLICY, Policy
+from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
 from memorist.records.memories import (
     FIRST,
@@ -151,7 +151,7 @@ def _duplicate(
 
 def _item(candidate: Candidate, scope: Scope, policy: Policy) -> MemoryItem:
     given = candidate.importance
-    return MemoryItem(
+    item = MemoryItem(
         id=derived_id("memory", candidate.sources, candidate.text),
         scope=scope,
         text=candidate.text,
@@ -164,6 +164,7 @@ def _item(candidate: Candidate, scope: Scope, policy: Policy) -> MemoryItem:
         created_at=candidate.said_at,
         expires_at=candidate.expires_at,
     )
+    return replace(item, tier="long") if should_promote(item, item.created_at, policy) else item
 
 
 def _overtaken(

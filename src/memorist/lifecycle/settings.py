@@ -49,6 +49,14 @@ class Policy:
 DEFAULT_POLICY = Policy()
 
 
+def should_promote(item: MemoryItem, now: datetime, policy: Policy = DEFAULT_POLICY) -> bool:
+    """Whether a short-term memory becomes long-term: by importance, or by use over time."""
+    if item.tier == "long" or item.kind == "working" or item.ended_at is not None:
+        return False
+    proven = item.uses >= policy.promote_uses and now - item.created_at >= policy.promote_age
+    return item.importance >= policy.promote_importance or proven
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
     """A rule by which memories of a category, kind or tier, or all of them, expire.

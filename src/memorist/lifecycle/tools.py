@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
-from memorist.language.unsafe import find_secrets, injections
+from memorist.language.unsafe import LOOK_AT_CHARS, find_secrets, injections
 from memorist.records.memories import Candidate
 from memorist.records.message import LogEntry, least_trusted
 
@@ -79,16 +79,19 @@ def _names(uses: Sequence[Use]) -> list[str]:
 
 def _use(entry: LogEntry, names: dict[str, str]) -> Use:
     message = entry.message
-    result = {**message.json_content(), **(message.structured_data or {})}
-    error, took = result.get("error"), result.get("duration_ms")
+    told = message.json_content()
+    result = {**told, **(message.structured_data or {})}
+    error, took, failed = (result.get(key) for key in ("error", "duration_ms", "status"))
+    if failed == "error" and not error and not told:
+        error = message.text
     # The first line of an error, unless it holds a secret or a prompt injection.
     lines = error.strip().splitlines() if isinstance(error, str) else ["an error"] * bool(error)
-    line = lines[0][:ERROR_CHARS] if lines else ""
+    line = lines[0][:LOOK_AT_CHARS] if lines else ""
     return Use(
         name=message.name or names.get(message.answered_call_id() or "") or "an unnamed tool",
-        success=bool(result.get("success", result.get("status") != "error" and not error)),
+        success=bool(result.get("success", failed != "error" and not error)),
         duration_ms=float(took) if isinstance(took, int | float) else None,
-        error="" if find_secrets(line) or injections(line) else line,
+        error="" if find_secrets(line) or injections(line) else line[:ERROR_CHARS],
         entry=entry,
     )
 

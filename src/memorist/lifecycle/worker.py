@@ -21,7 +21,7 @@ from memorist.errors import (
 )
 from memorist.forks import EXIT_SECONDS
 from memorist.lifecycle.derive import Deriver, OverTimeError
-from memorist.lifecycle.policy import maintain
+from memorist.lifecycle.policy import maintain, promote
 from memorist.lifecycle.reconcile import apply_changes
 from memorist.lifecycle.settings import Extraction
 from memorist.records.message import Job
@@ -178,6 +178,8 @@ class Worker(JobRunner):
             memories = {id_ for kind, id_ in ids if kind == "memory"}
             if memories := memories.union(self._store.derived(scope, messages)):
                 self._store.touch(scope, sorted(memories))
+                with contextlib.suppress(ConflictError):  # then the next use or maintenance does
+                    promote(self._store, scope, memories, self._clock(), self._extraction.policy)
 
     def _pause_model(self, error: ProviderError) -> None:
         """Ask the model ever more rarely while it does not answer, or may not be asked."""

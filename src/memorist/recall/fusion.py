@@ -13,7 +13,6 @@ from memorist.language.likeness import Clause, content_stems
 from memorist.language.questions import asks_about_past
 from memorist.providers.embedder import Reranker
 from memorist.recall.channels import CHANNELS
-from memorist.records.message import ORDINARY
 from memorist.records.query import Found, Hit, Passage
 from memorist.records.values import to_micros
 
@@ -264,11 +263,7 @@ def _boosts(
     yield "question", {row: ranking.question for row, it in rows if it.is_question}
     yield (
         "importance",
-        {
-            row: ranking.importance * (it.importance - ORDINARY * (it.kind == "message"))
-            for row, it in rows
-            if it.importance is not None
-        },
+        {row: ranking.importance * it.importance for row, it in rows if it.importance is not None},
     )
     weight, half_life = ranking.recency, ranking.half_life_days
     today = to_micros(now) / DAY

@@ -6,7 +6,8 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from itertools import dropwhile
 from typing import Any, Literal, NamedTuple, Self, get_args
 
@@ -14,13 +15,13 @@ from memorist.errors import InvalidError, MessageError, RecordError
 from memorist.records.scope import Scope
 from memorist.records.values import (
     MAX_SHORT_BYTES,
+    MadeAt,
     check_json,
     check_key,
     check_moment,
     check_text,
     dump_json,
     new_id,
-    now,
 )
 from memorist.records.wire import response_fields
 
@@ -139,7 +140,7 @@ class Message:
     structured_data: dict[str, Any] | None = None
     images: Sequence[str] = ()
     tool_call_id: str | None = None
-    created_at: datetime = field(default_factory=now)
+    created_at: datetime = field(default_factory=partial(MadeAt.now, UTC))
     unfinished: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -179,10 +180,10 @@ class Message:
         return "\n".join(parts)
 
     @property
-    def importance(self) -> float | None:
+    def importance(self) -> float:
         """How much it matters, from 0 to 1, by the `importance_score` in its structured data."""
         score = (self.structured_data or {}).get("importance_score")
-        return float(score) if isinstance(score, int | float) and 0 <= score <= 1 else None
+        return float(score) if isinstance(score, int | float) and 0 <= score <= 1 else ORDINARY
 
     @classmethod
     def from_response_dict(cls, response: Any, **overrides: Any) -> Self:

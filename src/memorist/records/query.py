@@ -127,7 +127,7 @@ class Passage(NamedTuple):
     speaker: str | None = None
     self_reference: float = 0.0
     is_question: bool = False
-    importance: float | None = None
+    importance: float | None = None  # a memory's; of a message, by how much it is above the usual
     previous: int | None = None
     source: int | None = None  # the message that a record was derived from, if only one
     outdated: int = 0  # when a newer message changed what this one says; 1 if that is not known

@@ -69,6 +69,10 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+class MadeAt(datetime):
+    """The moment at which a message was made without one: the clock of its memory goes before."""
+
+
 def to_micros(moment: datetime) -> int:
     """Microseconds since 1970, exact."""
     since = moment - _EPOCH

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from memorist.errors import TooLargeError
 from memorist.language.signals import Signals, signals_of
 from memorist.language.text import passages
-from memorist.records.message import Message
+from memorist.records.message import ORDINARY, Message
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, from_micros, to_micros
 from memorist.store.engine import Db, Engine
@@ -188,7 +188,7 @@ def index_pieces(
         "speaker": None,
         "self_reference": 0.0,
         "is_question": 0,
-        "importance": None,
+        "importance": ORDINARY,
     }
     ids = db.next_view_passages(len(pieces))
     db.add_passages(

@@ -402,7 +402,7 @@ p.stop_at > p.start_at
 
 -- name: passages_by_id
 SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_id, p.role, p.speaker,
-  p.self_reference, p.is_question, coalesce(i.importance, p.importance),
+  p.self_reference, p.is_question, coalesce(i.importance, nullif(p.importance, 0.5) - 0.5),
   (SELECT max(b.id) FROM chat_message_history b
    WHERE b.owner = :owner AND b.session_id = p.session_id AND b.id < p.id / @per_message),
   (SELECT CASE WHEN count(*) = 1 THEN min(m.id) END FROM view_sources v

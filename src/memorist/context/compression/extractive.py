@@ -14,7 +14,7 @@ from memorist.context.tokens import TokenCounter
 from memorist.language.patterns import Pattern
 from memorist.language.signals import Cue, cue_words, cues_of, signals_of
 from memorist.language.text import clauses, cut, stop_words
-from memorist.records.message import LogEntry, readable
+from memorist.records.message import ORDINARY, LogEntry, readable
 from memorist.records.values import UNSPACED, fold
 
 # The weight of a statement.
@@ -175,7 +175,8 @@ def _of_message(
         if pinned is Topic.REQUEST or (pinned is Topic.CURRENT and part not in NEVER_CURRENT):
             part = pinned
         who = name or (USER if part is Topic.CURRENT and role == "user" else "")
-        line, weight = SummaryLine(part, phrase.text, day, who), weigh(phrase, role, age)
+        line = SummaryLine(part, phrase.text, day, who)
+        weight = weigh(phrase, role, age) * (ORDINARY + message.importance)
         yield SummaryCandidate(line, phrase, weight, place, part is pinned)
     for name, weight in _artefacts(entry):
         phrase = Phrase(name, frozenset([name.casefold()]), frozenset(), (), 1)

@@ -210,7 +210,7 @@ SELECT p.id, p.kind, p.view_id, p.start_at, p.stop_at, p.created_at, p.session_i
   p.self_reference, p.is_question,
   CASE WHEN p.view_id IS NOT NULL THEN (
     SELECT i.importance FROM memory_items i WHERE i.owner = :owner AND i.id = p.view_id)
-    ELSE p.importance END,
+    ELSE nullif(p.importance, 0.5) - 0.5 END,
   (SELECT max(b.id) FROM chat_message_history b
    WHERE b.session_id = p.session_id AND b.id < p.id / @per_message),
   CASE WHEN p.view_id IS NOT NULL THEN (
