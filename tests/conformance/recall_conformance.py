@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from memorist.errors import LeaseLostError
 from memorist.records.memories import Add, Expire, Fact, MemoryItem, Restore, Retract, Supersede
 from memorist.records.message import Message
-from memorist.records.query import NO_FILTERS, Filters, Found, SourceMessage, Synonym
+from memorist.records.query import NO_FILTERS, Filters, Found, SourceMessage, Synonym, Update
 from memorist.records.scope import Scope
 from memorist.records.values import new_id, to_micros
 from memorist.store.base import Store
@@ -342,6 +342,25 @@ class PassageConformance:
         assert marks() == ["until April 2026", "history", ""]
         store.apply(scope, [Restore(id=fact.id) for fact in facts[:2]])
         assert marks() == ["", "", ""]
+
+    def test_a_message_whose_fact_ended_names_the_one_that_says_what_holds(
+        self, store: Store
+    ) -> None:
+        scope = fresh_scope()
+        store.append(scope, [Message("user", "…", id_) for id_ in ("m1", "m2", "m3")])
+        home = Fact(scope=scope, subject="u", predicate="lives in", object="Rome", sources=("m1",))
+        tea = replace(home, id="tea", predicate="likes", object="tea")
+        since = home.known_from
+        there = replace(home, id="there", object="Bonn", sources=("m2",), known_from=since)
+        now = replace(home, id="now", object="Graz", sources=("m3",), known_from=since)
+        store.apply(scope, [Add(home), Add(tea)])
+        store.apply(scope, [Supersede(old_id=home.id, record=there, at=since, reason="moved")])
+        store.apply(scope, [Supersede(old_id="there", record=now, at=since, reason="moved")])
+        assert set(store.updates(scope, ["m1"])) == {
+            Update("m1", "lives in Rome", holds=False, by="m3"),
+            Update("m1", "likes tea", holds=True, by=None),
+        }
+        assert store.updates(Scope(user="bob"), ["m1"]) == []
 
     def test_a_message_is_as_important_as_its_score_says(self, store: Store) -> None:
         scope = fresh_scope()

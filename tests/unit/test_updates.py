@@ -9,7 +9,7 @@ import pytest
 
 from memorist.language.questions import asks_about_past
 from memorist.recall.fusion import LOOKED_AT, newer_first
-from memorist.records.query import Hit, Why
+from memorist.records.query import Hit, Update, Why
 
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -34,15 +34,15 @@ QUESTION = "How long is my longest run?"
 
 
 def test_the_newer_statement_of_a_matter_leads_and_says_why() -> None:
-    hits = newer_first(QUESTION, [replace(OLD, score=2.0), OTHER, NEW])
+    hits = newer_first(QUESTION, [replace(OLD, score=2.0), OTHER, NEW], ())
     assert [hit.text for hit in hits] == [NEW.text, OLD.text, OTHER.text]
     assert [hit.score for hit in hits] == [2.0, 2.0, 1.0]
-    assert "newer #1" in str(hits[0].why)
+    assert "update #1" in str(hits[0].why)
 
 
 def test_what_is_in_order_stays_so() -> None:
-    assert newer_first(QUESTION, [NEW, OTHER, OLD]) == [NEW, OTHER, OLD]
-    assert newer_first(QUESTION, []) == []
+    assert newer_first(QUESTION, [NEW, OTHER, OLD], ()) == [NEW, OTHER, OLD]
+    assert newer_first(QUESTION, [], ()) == []
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_is_in_order_stays_so() -> None:
     ],
 )
 def test_a_question_about_the_past_turns_it_round(question: str) -> None:
-    assert newer_first(question, [NEW, OTHER, OLD]) == [OLD, NEW, OTHER]
+    assert newer_first(question, [NEW, OTHER, OLD], ()) == [OLD, NEW, OTHER]
 
 
 def test_a_question_that_asks_for_both_asks_for_now() -> None:
@@ -68,17 +68,42 @@ def test_only_a_users_own_statements_are_compared() -> None:
     question = hit("Is my longest run 15 km now?", 20)
     other = hit("My longest run is 15 km now.", 20, speaker="Ben")
     for later in (answer, question, other):
-        assert newer_first(QUESTION, [OLD, later]) == [OLD, later]
+        assert newer_first(QUESTION, [OLD, later], ()) == [OLD, later]
 
 
 def test_what_follows_at_once_counts_if_it_gives_another_figure() -> None:
     corrected = hit("My longest run so far is 13 km.", 0.01)
     repeated = hit("My longest run so far, along the river.", 0.01)
-    assert newer_first(QUESTION, [OLD, corrected]) == [corrected, OLD]
-    assert newer_first(QUESTION, [OLD, repeated]) == [OLD, repeated]
+    assert newer_first(QUESTION, [OLD, corrected], ()) == [corrected, OLD]
+    assert newer_first(QUESTION, [OLD, repeated], ()) == [OLD, repeated]
 
 
 def test_only_the_best_hits_change_places() -> None:
     others = [hit(f"Note number {number} on something else entirely", 1) for number in range(30)]
     hits = [OLD, *others[: LOOKED_AT - 1], NEW]
-    assert newer_first(QUESTION, hits) == hits
+    assert newer_first(QUESTION, hits, ()) == hits
+
+
+HOME = hit("I live in Munich, and peanuts make me ill.", 0)
+MOVED = hit("we're in Graz now, got the keys on Monday", 30)
+OVER = replace(HOME, over="until May 2026")
+LIVED = Update(HOME.id, "lives in Munich", False, MOVED.id)
+ILL = Update(HOME.id, "allergic to peanuts", True, None)
+
+
+def test_what_a_fact_took_the_place_of_comes_after_it_and_is_marked() -> None:
+    hits = newer_first("Where do I live?", [OVER, MOVED], [LIVED, ILL])
+    assert [(hit.text, hit.over) for hit in hits] == [(MOVED.text, ""), (OVER.text, OVER.over)]
+    past = newer_first("Where did I live before?", [MOVED, OVER], [LIVED, ILL])
+    assert [hit.text for hit in past] == [OVER.text, MOVED.text]
+
+
+def test_of_a_message_that_says_several_things_only_what_is_asked_about_is_over() -> None:
+    for question in ("Which peanuts make me ill?", "What should I cook?"):
+        hits = newer_first(question, [OVER, MOVED], [LIVED, ILL])
+        assert [(hit.text, hit.over) for hit in hits] == [(OVER.text, ""), (MOVED.text, "")]
+
+
+def test_a_message_of_which_everything_is_over_stays_marked() -> None:
+    [marked] = newer_first("What should I cook?", [OVER], [LIVED._replace(by=None)])
+    assert marked.over == OVER.over

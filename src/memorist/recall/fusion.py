@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
@@ -13,7 +13,7 @@ from memorist.language.likeness import Clause, content_stems
 from memorist.language.questions import asks_about_past
 from memorist.providers.embedder import Reranker
 from memorist.recall.channels import CHANNELS
-from memorist.records.query import Found, Hit, Passage
+from memorist.records.query import Found, Hit, Passage, Update
 from memorist.records.values import to_micros
 
 DAY = 86_400_000_000  # microseconds
@@ -297,22 +297,30 @@ def _spread(board: Board, order: Sequence[int], step: float) -> None:
     board.add("spread", column)
 
 
-def newer_first(question: str, hits: Sequence[Hit]) -> list[Hit]:
+def newer_first(question: str, hits: Sequence[Hit], updates: Sequence[Update]) -> list[Hit]:
     """The hits, with what a user said of a matter later above what they said of it before.
 
-    A question about the past turns this round. Hits beyond the first ten stay where they are.
+    That two messages are on the same matter is known from the facts they state (`updates`), or
+    told by their words. A question about the past turns this round. What is asked about and is
+    over stays marked so. Hits beyond the first ten stay where they are.
     """
     asked, about_past = content_stems(question), asks_about_past(question)
     told = {hit.id: Clause.about(asked, hit.text) for hit in hits[:LOOKED_AT] if _is_own(hit)}
+    successors = _successors(asked, updates)
 
     def leads(hit: Hit, other: Hit) -> bool:
-        one, two, later = told.get(hit.id), told.get(other.id), hit.created_at - other.created_at
-        return (
+        newer, older = (other, hit) if about_past else (hit, other)
+        one, two, later = (
+            told.get(newer.id),
+            told.get(older.id),
+            newer.created_at - older.created_at,
+        )
+        return newer.id in successors.get(older.id, ()) or (
             one is not None
             and two is not None
-            and hit.speaker == other.speaker
-            and (later < timedelta(0) if about_past else later > timedelta(0))
-            and (abs(later) > APART or one.gives_other_figure(two))
+            and newer.speaker == older.speaker
+            and later > timedelta(0)
+            and (later > APART or one.gives_other_figure(two))
             and one.is_on_matter_of(two)
         )
 
@@ -321,9 +329,29 @@ def newer_first(question: str, hits: Sequence[Hit]) -> list[Hit]:
         place = next((at for at, other in enumerate(order) if leads(hit, other)), len(order))
         if place < len(order):  # it bears on the question no less than what it overtakes
             hit = replace(hit, score=max(hit.score, order[place].score))
-            hit.why.ranks["newer"] = place + 1
+            hit.why.ranks["update"] = place + 1
         order.insert(place, hit)
-    return [*order, *hits[LOOKED_AT:]]
+    holding = {update.message_id for update in updates} - successors.keys()
+    return [
+        replace(hit, over="") if hit.id in holding else hit for hit in (*order, *hits[LOOKED_AT:])
+    ]
+
+
+def _successors(asked: Set[str], updates: Sequence[Update]) -> dict[str, set[str]]:
+    """The messages of which the part asked about is over, and those that say what holds instead.
+
+    A message may say several things: the one with most words of the question is asked about.
+    """
+    fits = {update: len(content_stems(update.text) & asked) for update in updates}
+    holding: dict[str, int] = {}
+    for update in updates:
+        if update.holds:
+            holding[update.message_id] = max(holding.get(update.message_id, 0), fits[update])
+    successors: dict[str, set[str]] = {}
+    for update in updates:
+        if not update.holds and fits[update] > holding.get(update.message_id, -1):
+            successors.setdefault(update.message_id, set()).add(update.by or "")
+    return successors
 
 
 def _is_own(hit: Hit) -> bool:

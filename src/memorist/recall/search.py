@@ -35,7 +35,7 @@ from memorist.recall.fusion import (
     fuse,
     newer_first,
 )
-from memorist.records.query import Found, Hit, Match, Passage, Query, Recall, Why
+from memorist.records.query import Found, Hit, Match, Passage, Query, Recall, Update, Why
 from memorist.records.values import now
 from memorist.store.base import Store
 
@@ -132,6 +132,7 @@ class RecallRun:
         self._passages_lock = threading.Lock()
         self._store_waits = False  # the store's thread has nothing to do but wait for the model's
         self._timings: dict[str, float] = {}
+        self._updates: list[Update] = []
         self._late: list[str] = []
         self._failed: dict[str, str] = {}
 
@@ -144,7 +145,9 @@ class RecallRun:
         answer = self._await_answer(store_tasks)
         for task in model_tasks:
             task.drop()  # or it would keep its thread for nobody
-        hits = newer_first(self._query.question, self._rerank(self._note_late(answer)))
+        hits = newer_first(
+            self._query.question, self._rerank(self._note_late(answer)), self._updates
+        )
         self._timings["total"] = self._clock.elapsed_ms()
         return self._report(tuple(hits[: self._query.limit]))
 
@@ -246,6 +249,8 @@ class RecallRun:
             texts = self._read(sorted(passages))
             chosen = self._fuse(finds, {id_: passages[id_] for id_ in texts}, limit)
         hits = [_hit(record, texts[record.passage.id], self._query) for record in chosen]
+        if over := [hit.id for hit in hits if hit.over]:
+            self._updates = self._searcher.store.updates(self._query.scope, over)
         return hits, finds.keys()
 
     def _fuse(

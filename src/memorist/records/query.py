@@ -152,6 +152,15 @@ class SourceMessage:
         return "message {} of session {}, {}".format(*ids, said_on)
 
 
+class Update(NamedTuple):
+    """What a message states, whether it holds, and a message that states what holds instead."""
+
+    message_id: str
+    text: str
+    holds: bool
+    by: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
     """A passage with its text and the id of its record."""

@@ -127,6 +127,7 @@ class Store:
     touch = writes(views.touch)
     version = reads(views.version)
     derived = reads(views.derived)
+    updates = reads(views.updates)
     superseded_by = reads(views.superseded_by, snapshot=True)
     records = reads(views.records, snapshot=True)
     items = reads(views.items)

@@ -737,6 +737,16 @@ SELECT DISTINCT i.id FROM view_sources v
 JOIN memory_items i ON i.owner = v.owner AND i.id = v.view
 WHERE v.owner = :owner AND v.message_id IN (:ids*)
 
+-- What messages state, whether it holds, and the messages that state what took its place.
+-- name: updates_of
+SELECT DISTINCT v.message_id, f.predicate, f.object, f.valid_to IS NULL AND f.known_to IS NULL,
+  w.message_id
+FROM view_sources v JOIN facts f ON f.owner = v.owner AND f.id = v.view
+LEFT JOIN facts n ON n.owner = f.owner AND n.topic = f.topic AND f.superseded_by IS NOT NULL
+  AND n.valid_to IS NULL AND n.known_to IS NULL
+LEFT JOIN view_sources w ON w.owner = n.owner AND w.view = n.id
+WHERE v.owner = :owner AND v.message_id IN (:ids*)
+
 -- name: mark_outdated
 UPDATE passages SET outdated = :outdated WHERE owner = :owner AND id @of_seq
 

@@ -23,6 +23,7 @@ from memorist.records.memories import (
     topic_of,
 )
 from memorist.records.message import Job
+from memorist.records.query import Update
 from memorist.records.scope import Scope
 from memorist.records.values import check_each, fold, to_micros
 from memorist.store.engine import Db
@@ -88,6 +89,12 @@ def derived(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[str]:
     """The ids of the memories that were derived from some messages, ended or not."""
     rows = db.rows("memories_from_messages", owner=scope.owner, ids=list(message_ids))
     return [id_ for (id_,) in rows]
+
+
+def updates(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[Update]:
+    """What messages state, and which messages say what holds instead."""
+    rows = db.rows("updates_of", owner=scope.owner, ids=list(message_ids))
+    return [Update(id_, f"{said} {of}", bool(holds), by) for id_, said, of, holds, by in rows]
 
 
 def superseded_by(db: Db, scope: Scope, id_: str) -> list[MemoryItem | Fact]:
