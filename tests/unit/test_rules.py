@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memorist import Message
+from memorist.lifecycle import rules
 from memorist.lifecycle.rules import extract
 from memorist.records.memories import Candidate
 
@@ -195,3 +196,11 @@ def test_system_and_tool_messages_teach_nothing_here(role: str) -> None:
 def test_long_lists_and_sentences_come_to_an_end(text: str) -> None:
     # A pattern that matches in many ways would never end.
     assert len(extract(Message("user", text), "user")) < 10
+
+
+def test_a_language_without_rules_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    rules._said.discard("ko")
+    assert extracted("저는 그라츠에 살아요.") == extracted("저는 커피를 좋아해요.") == []
+    assert [record.message for record in caplog.records if "'ko'" in record.message] == [
+        "no rules for the language 'ko': what is said in it is found, but makes no memories"
+    ]

@@ -14,6 +14,7 @@ from memorist.cli.render import console, safe_text
 from memorist.client import Client
 from memorist.config import Settings
 from memorist.errors import MemoristError, ProviderError, StoreDamagedError
+from memorist.language.text import LANGUAGES
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION
 from memorist.memory import Memory
 from memorist.providers.chat_model import open_model
@@ -146,7 +147,8 @@ def _check_embedder(memory: Memory) -> Check:
 def _check_model(memory: Memory, settings: Settings) -> Check:
     """Whether the model can be opened, and what it cost. It is not asked: that would cost too."""
     if not settings.model:
-        return Check("model", "ok", "none: memories are made by rules")
+        listed = ", ".join(LANGUAGES)
+        return Check("model", "ok", f"none: memories are made by rules, of texts in {listed}")
     try:
         open_model(settings.model, settings.model_url, settings.model_key)
     except MemoristError as error:

@@ -34,6 +34,7 @@ _SCRIPTS = {
     "ru": re.compile(r"[а-яё]", re.IGNORECASE),
 }
 _WORD = re.compile(r"[^\W\d_]+")
+_LATIN = re.compile(r"[a-zß-ɏ]")
 # Letters people leave the marks out of, and the marks their keyboards choose; one for one, so
 # that what is found in the plain text can be cut out of the text as it was written.
 _PLAIN = str.maketrans(
@@ -179,8 +180,14 @@ def languages_of(text: str) -> list[Language]:
 
 
 def codes_of(text: str) -> list[str]:
-    """The languages with rules that a text may be in."""
-    return [code for code in _codes(text) if code in LANGUAGES]
+    """The languages with rules that a text may be in; else English, for dates in digits."""
+    return [code for code in _codes(text) if code in LANGUAGES] or ["en"]
+
+
+def without_rules(text: str) -> str | None:
+    """The code of a text's language if there are no rules for it; None if there are."""
+    codes = _codes(text)
+    return None if any(code in LANGUAGES for code in codes) else codes[0]
 
 
 def _codes(text: str) -> list[str]:
@@ -189,6 +196,8 @@ def _codes(text: str) -> list[str]:
     if script:
         return [script]
     words = _WORD.findall(plain(text).lower())
+    if words and not any(_LATIN.search(word) for word in words):
+        return ["other"]
     counts = {code: sum(map(listed.__contains__, words)) for code, listed in _common_words()}
     return [code for code, count in counts.items() if count == max(counts.values())]
 

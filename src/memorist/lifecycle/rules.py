@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -9,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from memorist.language.dates import DateSpan, find_dates
-from memorist.language.lexicon import Language, Rule, languages_of, plain, tags_of
+from memorist.language.lexicon import Language, Rule, languages_of, plain, tags_of, without_rules
 from memorist.language.patterns import Pattern, PatternMatch
 from memorist.language.text import (
     HIDDEN,
@@ -25,6 +26,8 @@ from memorist.records.memories import Candidate, Claim, Kind
 from memorist.records.message import Message, is_trusted
 from memorist.records.values import normalize
 
+log = logging.getLogger("memorist")
+_said: set[str] = set()  # codes of languages
 MAX_MESSAGE_CHARS = 6_000
 # The groups of rules; the first that matches a sentence decides the kind of its memory.
 KINDS: Mapping[str, Kind] = {
@@ -126,6 +129,9 @@ def extract(
 def _worth_keeping(text: str, of_user: bool, check_time: Callable[[], None]) -> Iterator[Sentence]:
     """Each sentence that a rule matches, until the message begins to tell a story."""
     written = _PICTURES.sub("\n", without_pasted(text))
+    if code := without_rules(written):
+        _say_once(code)
+        return
     languages = languages_of(written)
     if any(one.cues["material"].search(plain(text)) for one in languages):
         return
@@ -141,6 +147,14 @@ def _worth_keeping(text: str, of_user: bool, check_time: Callable[[], None]) -> 
             if found := _read(sentence, language, of_user):
                 yield found
                 break
+
+
+def _say_once(code: str) -> None:
+    if code not in _said:
+        _said.add(code)
+        log.warning(
+            "no rules for the language %r: what is said in it is found, but makes no memories", code
+        )
 
 
 def _read(sentence: str, language: Language, of_user: bool) -> Sentence | None:
