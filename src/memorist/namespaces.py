@@ -250,13 +250,18 @@ class Facts(MemoryPart):
         """The facts that were true at one moment, as far as was known at another.
 
         Without `valid`, those of all times; without `known`, by what is known now. A subject and
-        a predicate together are compared however they are written, one of them exactly. For a
-        page, give a `limit`, and as `after` the `known_from` and id of the last fact before.
+        a predicate together are compared however they are written, one of them exactly. The user
+        and "my wife" are one subject with their names, once these are told. For a page, give a
+        `limit`, and as `after` the `known_from` and id of the last fact before.
         """
+        from memorist.language.people import People
+
         about: dict[str, Any] = {"subject": subject, "predicate": predicate}
         page: dict[str, Any] = {"limit": limit, "after": after, "max_bytes": max_bytes}
         scope = self._scope(user, agent)
-        return self._store.facts(scope, **about, valid_at=valid, known_at=known, **page)
+        facts = self._store.facts(scope, **about, valid_at=valid, known_at=known, **page)
+        people = People.of(self._store.naming(scope) if facts else ())
+        return [replace(fact, subject=people.same(fact.subject)[0]) for fact in facts]
 
     def history(
         self,

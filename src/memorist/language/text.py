@@ -183,8 +183,8 @@ def negations() -> frozenset[str]:
 @cache
 def single_valued_predicates() -> frozenset[str]:
     """Predicates of facts that hold one object at a time, folded."""
-    lists = (data(code, "words")["single_valued"] for code in LANGUAGES)
-    return frozenset(" ".join(fold(name).split()) for names in lists for name in names)
+    names: list[str] = data("shared", "predicates")["single_valued"]
+    return frozenset(" ".join(fold(name).split()) for name in names)
 
 
 def is_single_valued(predicate: str) -> bool:

@@ -12,7 +12,6 @@ from memorist.lifecycle import model
 from memorist.lifecycle.policy import classified, has_room, refusal
 from memorist.lifecycle.reconcile import (
     all_facts,
-    applied_to,
     completed,
     neighbours_of,
     reconcile,
@@ -217,8 +216,7 @@ class Deriver:
             first = min((seqs[id_] for id_ in candidate.sources if id_ in seqs), default=0)
             earlier = [one for one in batch.before(first, CONTEXT) if is_trusted(one.source)]
             texts = [entry.message.text for entry in earlier]
-            neighbours = neighbours_of(self._store, batch.home, candidate, texts)
-            neighbours = applied_to(neighbours, changes)
+            neighbours = neighbours_of(self._store, batch.home, candidate, texts, changes)
             now, policy = self._clock(), self._extraction.policy
             changes += reconcile(candidate, neighbours, scope=scope, now=now, policy=policy)
         return self._keep_restated(batch.home, changes) if retracted else changes

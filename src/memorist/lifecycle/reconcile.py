@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from memorist.errors import ConflictError, LeaseLostError, NotFoundError, TooLargeError
 from memorist.language.likeness import alike, contains
+from memorist.language.people import NOBODY, People
 from memorist.language.text import is_single_valued
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
@@ -57,11 +58,15 @@ R = TypeVar("R", bound=MemoryItem | Fact)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """What a candidate is compared with: similar memories, facts on its topics, earlier texts."""
+    """What a candidate is compared with: similar memories, facts on its topics, earlier texts.
+
+    `people` are those that facts name: a claim about one of them is one about all their names.
+    """
 
     items: Sequence[MemoryItem] = ()
     facts: Sequence[Fact] = ()
     texts: Sequence[str] = ()
+    people: People = NOBODY
 
 
 def applied_to(neighbours: Neighbours, changes: Sequence[Change]) -> Neighbours:
@@ -72,7 +77,7 @@ def applied_to(neighbours: Neighbours, changes: Sequence[Change]) -> Neighbours:
     added = (change.record for change in changes if isinstance(change, Add | Supersede))
     items = {one.id: one for one in (*neighbours.items, *added) if isinstance(one, MemoryItem)}
     current = [item for item in items.values() if item.id not in ended]
-    return Neighbours(items=current, facts=facts, texts=neighbours.texts)
+    return replace(neighbours, items=current, facts=facts)
 
 
 def reconcile(
@@ -86,7 +91,7 @@ def reconcile(
     """The changes that a candidate makes among its neighbours."""
     if is_echo(candidate, neighbours, policy):
         return []
-    claims = partial(_claims, candidate, neighbours.facts, scope, now)
+    claims = partial(_claims, candidate, neighbours, scope, now)
     if not candidate.text:  # a fact that was added outright
         return list(claims(None))
     duplicate = _duplicate(candidate, neighbours.items, policy)
@@ -183,13 +188,15 @@ def _overtaken(
 
 
 def _claims(
-    candidate: Candidate, facts: Sequence[Fact], scope: Scope, now: datetime, memory: str | None
+    candidate: Candidate, neighbours: Neighbours, scope: Scope, now: datetime, memory: str | None
 ) -> Iterator[Change]:
+    facts = neighbours.facts
     for claim in candidate.claims:
         if candidate.text and (claim.valid_from or candidate.said_at) > candidate.said_at:
             continue  # a plan is no fact yet
-        topic = topic_of(claim.subject, claim.predicate)
-        rivals = [fact for fact in facts if fact.topic == topic and fact.known_to is None]
+        subjects = neighbours.people.same(claim.subject)
+        topics = {topic_of(subject, claim.predicate) for subject in subjects}
+        rivals = [fact for fact in facts if fact.topic in topics and fact.known_to is None]
         new = _fact(claim, candidate, scope, now, memory)
         changes = resolve_claim(claim, rivals, candidate, new)
         facts = after(facts, changes)
@@ -479,27 +486,34 @@ def facts_of(store: Store, scope: Scope, record: MemoryItem | Fact) -> list[Fact
     """The facts that a memory states: those that hold, or those that ended with it."""
     if isinstance(record, Fact):
         return []
-    moments = [None, record.ended_at - MOMENT] if record.ended_at else [None]
-    return [
-        fact
-        for fact in store.stated_by(scope, record.id)
-        if any(fact.holds(known_at=moment) for moment in moments)
-        and has_ended(fact) == has_ended(record)
-    ]
+    stated = store.stated_by(scope, record.id)
+    if record.ended_at is not None:
+        return [fact for fact in stated if record.ended_with(fact)]
+    return [fact for fact in stated if not has_ended(fact)]
 
 
 def neighbours_of(
-    store: Store, home: Scope, candidate: Candidate, texts: Sequence[str] = ()
+    store: Store,
+    home: Scope,
+    candidate: Candidate,
+    texts: Sequence[str] = (),
+    pending: Sequence[Change] = (),
 ) -> Neighbours:
-    """What a candidate is compared with: similar memories, and facts of its topics."""
-    topics = {topic_of(claim.subject, claim.predicate): claim for claim in candidate.claims}
+    """What a candidate is compared with, once pending changes are made."""
+    people = People.of(after(store.naming(home), pending))
+    topics = {
+        (subject, claim.predicate): None
+        for claim in candidate.claims
+        for subject in people.same(claim.subject)
+    }
     facts = [
         fact
-        for _, claim in sorted(topics.items(), key=lambda pair: pair[0])
-        for fact in store.facts(home, subject=claim.subject, predicate=claim.predicate)
+        for subject, predicate in topics
+        for fact in store.facts(home, subject=subject, predicate=predicate)
     ]
     items = similar_memories(store, home, candidate.text)
-    return Neighbours(items=items, facts=facts, texts=texts)
+    neighbours = Neighbours(items=items, facts=facts, texts=texts, people=people)
+    return applied_to(neighbours, pending)
 
 
 def similar_memories(store: Store, home: Scope, text: str) -> list[MemoryItem]:

@@ -132,6 +132,7 @@ class Store:
     records = reads(views.records, snapshot=True)
     items = reads(views.items)
     facts = reads(views.facts)
+    naming = reads(views.naming)
     stated_by = reads(views.stated_by, snapshot=True)
 
     # Notes, summaries, articles

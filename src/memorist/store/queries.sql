@@ -276,10 +276,10 @@ SELECT id, agent_name, session_id, @fact FROM facts f WHERE f.owner = :owner
 @facts AND @fact_page
 
 -- name: facts_by_topic
-@facts AND f.topic = :topic AND @fact_page
+@facts AND f.topic IN (:topics*) AND @fact_page
 
 -- name: facts_by_subject
-@facts AND f.subject_start = substr(:subject, 1, 200) AND f.subject = :subject AND @fact_page
+@facts AND f.subject_start IN (:starts*) AND f.subject IN (:subjects*) AND @fact_page
 
 -- name: facts_by_predicate
 @facts AND f.predicate_start = substr(:predicate, 1, 200) AND f.predicate = :predicate AND @fact_page

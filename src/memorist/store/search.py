@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from memorist.errors import DimensionError, RecordError
+from memorist.language.people import People
 from memorist.language.text import term_stem
 from memorist.records import query
 from memorist.records.message import Job
@@ -18,6 +19,7 @@ from memorist.records.values import PASSAGES_PER_MESSAGE, check_key, fold, from_
 from memorist.store.engine import Db
 from memorist.store.jobs import advance
 from memorist.store.rows import END, Row
+from memorist.store.views import naming
 
 if TYPE_CHECKING:
     from memorist.store.bm25 import Ids
@@ -112,7 +114,11 @@ def match_links(
     """Facts about the things named, facts one step further, and the messages they came from."""
     if not names or limit <= 0 or not db.rows("any_entity", owner=scope.owner):
         return []
-    rows = db.rows("linked", owner=scope.owner, names=list(names), limit=MAX_LINKED)
+    asked = set(names)
+    for group in People.of(naming(db, scope)).groups:  # "my wife" is Lena
+        known = {" ".join(fold(name).split()) for name in group}
+        asked |= set() if known.isdisjoint(names) else known
+    rows = db.rows("linked", owner=scope.owner, names=sorted(asked), limit=MAX_LINKED)
     hits = [Found(passage, float(score)) for passage, score in rows]
     passing = hits if _is_all(scope, filters) else _filtered(db, scope, filters, hits)
     return sorted(passing, key=lambda hit: (-hit.score, -hit.passage))[:limit]

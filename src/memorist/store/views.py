@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from memorist.errors import ConflictError, NotFoundError, RecordError
+from memorist.language.people import People, naming_topics
 from memorist.records.memories import (
     FIRST,
     Add,
@@ -128,20 +129,33 @@ def facts(
 ) -> list[Fact]:
     """The facts in the scope that were true at one moment, as known at another, as learnt.
 
-    With both a subject and a predicate, however these are written. `after` is the `known_from`
-    and id of the last fact of the page before.
+    A subject is meant by its other names, too; with both a subject and a predicate, however these
+    are written. `after` is the `known_from` and id of the last fact of the page before.
     """
     check_each("subject", subject)
     check_each("predicate", predicate)
-    query, about = "facts", {"subject": subject, "predicate": predicate}
-    if subject is not None and predicate is not None:
-        query, about = "facts_by_topic", {"topic": topic_of(subject, predicate)}
-    elif subject is not None or predicate is not None:
-        query = "facts_by_predicate" if subject is None else "facts_by_subject"
+    query, about = "facts", dict[str, Any]()
+    if subject is None and predicate is not None:
+        query, about = "facts_by_predicate", {"predicate": predicate}
+    elif subject is not None:
+        subjects = People.of(naming(db, scope)).same(subject)
+        query, about = "facts_by_subject", {"subjects": subjects}
+        about["starts"] = [each[:200] for each in subjects]
+        if predicate is not None:
+            topics = [topic_of(each, predicate) for each in subjects]
+            query, about = "facts_by_topic", {"topics": topics}
     asked = {"valid_at": valid_at, "known_at": known_at}
     moments = {name: at and to_micros(at) for name, at in asked.items()}
     named = {**scope.columns(), **dated_page(limit, after), **moments, **about}
     rows = db.page(query, max_bytes, **named)
+    return _records(db, scope, FACT, rows)
+
+
+def naming(db: Db, scope: Scope) -> list[Fact]:
+    """The facts that tell the names of the user and of those around them."""
+    everywhen = {**dated_page(None, None), "valid_at": None, "known_at": None}
+    topics = list(naming_topics())
+    rows = db.rows("facts_by_topic", **scope.columns(), **everywhen, topics=topics)
     return _records(db, scope, FACT, rows)
 
 

@@ -1,0 +1,56 @@
+"""Who is who: the user and those around them, by their names and before these are known."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from memorist.language.text import data
+from memorist.records.memories import Fact, plain_text, topic_of
+
+
+@cache
+def naming_topics() -> dict[str, int]:
+    """The topics of the user's facts that tell names, each with the number of its person."""
+    listed = enumerate(data("shared", "predicates")["people"])
+    return {
+        topic_of("user", predicate): number
+        for number, person in listed
+        for predicate in person["named_by"]
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """Groups of subjects that mean the same person, each led by the name to show."""
+
+    groups: Sequence[Sequence[str]] = ()
+
+    @classmethod
+    def of(cls, facts: Iterable[Fact]) -> "People":
+        """The people that facts name; a name that two of them have means neither."""
+        listed = data("shared", "predicates")["people"]
+        names: list[dict[str, str]] = [{} for _ in listed]
+        for fact in facts:
+            number = naming_topics().get(fact.topic)
+            if number is not None and fact.known_to is None and not (number and fact.valid_to):
+                for name in (fact.object, fact.object.split()[0]):
+                    names[number].setdefault(plain_text(name), name)
+        shared = Counter(name for each in names for name in each)
+        own = [[each[name] for name in each if shared[name] == 1] for each in names]
+        user, *others = zip(own, (person["called"] for person in listed), strict=True)
+        return cls([[*user[1], *user[0]], *([*each, *called] for each, called in others if each)])
+
+    def same(self, subject: str) -> Sequence[str]:
+        """The subjects that mean the same person as one, led by the name to show."""
+        spelled = plain_text(subject)
+        for name in self.groups[0] if self.groups else ():
+            if spelled.startswith(start := f"{plain_text(name)}'s "):
+                spelled = f"user's {spelled.removeprefix(start)}"
+        for group in self.groups:
+            if spelled in map(plain_text, group):
+                return [*group, *([] if subject in group else [subject])]
+        return [subject]
+
+
+NOBODY = People()
