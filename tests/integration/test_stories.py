@@ -61,7 +61,7 @@ def test_what_was_corrected_was_never_so_but_was_once_believed(ada: Life) -> Non
     assert ada.then(valid=said) == ["Hamburg"]
     assert ada.then(known=corrected - DAY / 2) == ["Berlin"]
     assert ada.then(known=corrected) == ["Hamburg"]
-    assert ada.memories() == ["I live in Hamburg"]
+    assert ada.memories() == ["I live in Hamburg."]
     assert ada.recalls("Berlin Hamburg") == ["user lives in Hamburg"]
 
 
@@ -69,7 +69,47 @@ def test_a_correction_that_names_only_the_places_corrects_where_she_lives(lives:
     ada = lives()
     ada.says("I live in Berlin.")
     ada.says("Actually it's Hamburg, not Berlin.")
-    assert ada.now() == ["Hamburg"]
+    assert (ada.now(), ada.memories()) == (["Hamburg"], ["I live in Hamburg."])
+
+
+@pytest.mark.parametrize(
+    ("said", "correction", "right"),
+    [
+        ("I live in Oslo.", "Sorry, I meant Bergen.", "I live in Bergen."),
+        ("My wedding is on 3 May 2027.", "No wait, the 4th.", "My wedding is on 4 May 2027."),
+        ("My wedding is on 3 May 2027.", "Sorry, it's 4 June, not 3 May.", "… 4 June 2027."),
+    ],
+)
+def test_a_correction_changes_what_was_said_and_is_no_memory(
+    lives: Lives, said: str, correction: str, right: str
+) -> None:
+    together, apart = lives(), lives()
+    for text in (said, correction):
+        apart.says(text)
+    messages = [
+        Message("user", text, created_at=NEW_YEAR + DAY / 24 * number)
+        for number, text in enumerate((said, correction))
+    ]
+    together.memory.remember(messages, user="ada")
+    together.thinks()
+    for ada in (apart, together):
+        [text] = ada.memories()
+        assert text.startswith(right.replace("…", "My wedding is on"))
+        [fact] = ada.memory.facts.list(user="ada")
+        assert right.rstrip(".").endswith(fact.object[-6:])
+
+
+def test_a_correction_of_nothing_known_is_no_memory(lives: Lives) -> None:
+    ada = lives()
+    ada.says("Actually it's Hamburg, not Berlin.")
+    assert (ada.now(), ada.memories()) == ([], [])
+
+
+def test_a_fact_without_a_memory_is_corrected_too(lives: Lives) -> None:
+    ada = lives()
+    ada.memory.facts.add("user", "lives in", "Berlin", user="ada")
+    ada.says("Actually it's Hamburg, not Berlin.")
+    assert (ada.now(), ada.memories()) == (["Hamburg"], [])
 
 
 def test_a_correction_can_be_corrected(lives: Lives) -> None:
@@ -81,7 +121,7 @@ def test_a_correction_can_be_corrected(lives: Lives) -> None:
     assert ada.now() == ada.then() == ["Berlin"]
     assert ada.then(known=again - DAY / 2) == ["Hamburg"]
     assert ada.then(known=again - DAY * 1.5) == ["Berlin"]
-    assert ada.memories() == ["I live in Berlin"]
+    assert ada.memories() == ["I live in Berlin."]
 
 
 def test_who_comes_back_has_lived_there_twice(ada: Life) -> None:

@@ -10,13 +10,7 @@ from datetime import datetime
 
 from memorist.lifecycle import model
 from memorist.lifecycle.policy import classified, has_room, refusal
-from memorist.lifecycle.reconcile import (
-    all_facts,
-    completed,
-    neighbours_of,
-    reconcile,
-    similar_memories,
-)
+from memorist.lifecycle.reconcile import all_facts, neighbours_of, reconcile, similar_memories
 from memorist.lifecycle.rules import extract
 from memorist.lifecycle.settings import Extraction
 from memorist.lifecycle.tools import lessons
@@ -212,11 +206,11 @@ class Deriver:
         for candidate in candidates:
             self._gate.wait()
             self._budget.check()
-            candidate = completed(self._store, batch.home, candidate)
             first = min((seqs[id_] for id_ in candidate.sources if id_ in seqs), default=0)
             earlier = [one for one in batch.before(first, CONTEXT) if is_trusted(one.source)]
             texts = [entry.message.text for entry in earlier]
-            neighbours = neighbours_of(self._store, batch.home, candidate, texts, changes)
+            before = [entry.message.message_id for entry in earlier]
+            neighbours = neighbours_of(self._store, batch.home, candidate, texts, changes, before)
             now, policy = self._clock(), self._extraction.policy
             changes += reconcile(candidate, neighbours, scope=scope, now=now, policy=policy)
         return self._keep_restated(batch.home, changes) if retracted else changes

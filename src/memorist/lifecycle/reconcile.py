@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,9 @@ from functools import partial
 from typing import TypeVar
 
 from memorist.errors import ConflictError, LeaseLostError, NotFoundError, TooLargeError
+from memorist.language.dates import find_dates
 from memorist.language.likeness import alike, contains
+from memorist.language.patterns import Pattern, escape
 from memorist.language.people import NOBODY, People
 from memorist.language.text import is_single_valued
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
@@ -50,6 +53,7 @@ MOMENT = timedelta(microseconds=1)
 PAGE, PAGE_BYTES = 500, 8 * 1024 * 1024  # of a list that is gone through
 _MEMORIES = Filters(kinds=("memory",))
 NEWER = "something newer was said"
+_DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
 
 T = TypeVar("T", bound=Change)
@@ -91,6 +95,10 @@ def reconcile(
     """The changes that a candidate makes among its neighbours."""
     if is_echo(candidate, neighbours, policy):
         return []
+    if candidate.corrects and candidate.instead:
+        changes = _corrected(candidate, candidate.instead, neighbours, scope, now)
+        if changes or (candidate.kind == "fact" and not candidate.claims):
+            return changes  # it is no memory of its own
     claims = partial(_claims, candidate, neighbours, scope, now)
     if not candidate.text:  # a fact that was added outright
         return list(claims(None))
@@ -107,6 +115,67 @@ def reconcile(
     item = _item(candidate, scope, policy)
     facts = list(claims(item.id))
     return [Add(_overtaken(item, candidate, facts, neighbours.facts)), *facts]
+
+
+def _corrected(
+    candidate: Candidate,
+    instead: tuple[str, str],
+    neighbours: Neighbours,
+    scope: Scope,
+    now: datetime,
+) -> list[Change]:
+    """The newest memory that a correction can mean and its facts, with what is right in them."""
+    facts = [fact for fact in neighbours.facts if fact.known_to is None and fact.valid_to is None]
+    facts = [fact for fact in facts if _may_change(candidate, fact)]
+    stating = {fact.memory for fact in facts if fact.is_about(instead[1])}
+    items = [item for item in neighbours.items if item.created_at <= candidate.said_at]
+    items.sort(key=lambda item: (item.id in stating, item.created_at), reverse=True)
+    for item in items:
+        stated = [fact for fact in facts if fact.memory == item.id]
+        right, wrong = _meant(candidate, instead, item, stated)
+        text = _named(wrong).sub(right, item.text) if wrong else item.text
+        if text == item.text or not _may_change(candidate, item):
+            continue
+        told = replace(candidate, sources=tuple(dict.fromkeys((*item.sources, *candidate.sources))))
+        id_ = derived_id("memory", told.sources, text)
+        new = replace(item, id=id_, text=text, sources=told.sources, created_at=told.said_at)
+        changes: list[Change] = [Add(new)]
+        for fact in stated:
+            thing = _named(wrong).sub(right, fact.object)
+            claim = Claim(subject=fact.subject, predicate=fact.predicate, object=thing)
+            if thing != fact.object:
+                changes += _correct([fact], _fact(claim, told, scope, now, id_))
+        only = Supersede(old_id=item.id, record=new, reason="corrected", at=candidate.said_at)
+        return changes if changes[1:] else [only]
+    meant = [fact for fact in facts if fact.is_about(instead[1])]
+    if candidate.claims or len({fact.topic for fact in meant}) != 1:
+        return []  # it states something itself, or no fact says what is wrong, or several do
+    claim = Claim(subject=meant[0].subject, predicate=meant[0].predicate, object=instead[0])
+    return _correct(meant, _fact(claim, candidate, scope, now, None))
+
+
+def _named(thing: str) -> Pattern:
+    """A thing in a text, as a whole word."""
+    return Pattern(rf"(?:^|\W)(?P<span>{escape(thing)})(?:\W|$)", ignore_case=True)
+
+
+def _meant(
+    candidate: Candidate, instead: tuple[str, str], item: MemoryItem, stated: Sequence[Fact]
+) -> tuple[str, str]:
+    """What is right and what is wrong in a memory; a correction may name only what is right."""
+    right, wrong = instead
+    right = next((one.object for one in candidate.claims if right.endswith(one.object)), right)
+    if wrong:
+        return right, wrong
+    spans = find_dates(item.text, item.created_at, 1)
+    named = item.text[slice(*spans[0].place)] if spans else ""
+    if day := _DAY.fullmatch(right):
+        number = _DAY.search(named)
+        return (right if number and number[2] else day[1]), number[0] if number else ""
+    if find_dates(right, candidate.said_at, 1):
+        return right, named
+    single = [fact.object for fact in stated if is_single_valued(fact.predicate)]
+    return right, single[0] if len(single) == 1 else ""
 
 
 def is_echo(candidate: Candidate, neighbours: Neighbours, policy: Policy = DEFAULT_POLICY) -> bool:
@@ -396,9 +465,8 @@ def keep(
     home = Scope(user=scope.user, tenant=scope.tenant, agent=scope.agent or "")
 
     def decide() -> list[Change]:
-        meant = completed(store, home, candidate)
-        neighbours = neighbours_of(store, home, meant)
-        return reconcile(meant, neighbours, scope=scope, now=clock(), policy=policy)
+        neighbours = neighbours_of(store, home, candidate)
+        return reconcile(candidate, neighbours, scope=scope, now=clock(), policy=policy)
 
     return apply_changes(store, home, decide)
 
@@ -419,20 +487,6 @@ def apply_changes(
             continue
         return changes
     raise ConflictError("this user's memories keep changing; try again later")
-
-
-def completed(store: Store, home: Scope, candidate: Candidate) -> Candidate:
-    """A correction that names only what is wrong and what is right, with the claim it means."""
-    if candidate.claims or candidate.instead is None or not candidate.corrects:
-        return candidate
-    right, wrong = candidate.instead
-    facts = all_facts(store, home, valid_at=candidate.said_at)
-    meant = [fact for fact in facts if fact.is_about(wrong)]
-    if len({fact.topic for fact in meant}) != 1:
-        return candidate  # no fact says so, or several do
-    subject, predicate, since = meant[0].subject, meant[0].predicate, candidate.said_at
-    claim = Claim(subject=subject, predicate=predicate, object=right, single=True, valid_from=since)
-    return replace(candidate, claims=(claim,))
 
 
 def every(read: Callable[..., list[R]], key: Callable[[R], tuple[datetime, str]]) -> Iterator[R]:
@@ -498,8 +552,12 @@ def neighbours_of(
     candidate: Candidate,
     texts: Sequence[str] = (),
     pending: Sequence[Change] = (),
+    before: Sequence[str] = (),
 ) -> Neighbours:
-    """What a candidate is compared with, once pending changes are made."""
+    """What a candidate is compared with, once pending changes are made.
+
+    `before` are the ids of the messages that a correction may mean.
+    """
     people = People.of(after(store.naming(home), pending))
     topics = {
         (subject, claim.predicate): None
@@ -512,6 +570,10 @@ def neighbours_of(
         for fact in store.facts(home, subject=subject, predicate=predicate)
     ]
     items = similar_memories(store, home, candidate.text)
+    if candidate.corrects and candidate.instead:
+        facts += all_facts(store, home, valid_at=candidate.said_at)
+        recent = store.records(home, store.derived(home, before))
+        items += [one for one in recent if isinstance(one, MemoryItem) and one.ended_at is None]
     neighbours = Neighbours(items=items, facts=facts, texts=texts, people=people)
     return applied_to(neighbours, pending)
 

@@ -296,7 +296,8 @@ def instead_of(text: str) -> tuple[str, str] | None:
     patterns, leads = _corrections()
     match = next(filter(None, (pattern.search(text) for pattern in patterns)), None)
     right = leads.sub("", match["right"]).strip() if match else ""
-    return (right, match["wrong"].strip()) if match and right else None
+    wrong = match.groupdict().get("wrong") if match else None
+    return (right, (wrong or "").strip()) if right else None
 
 
 @cache
