@@ -1,7 +1,5 @@
 """The same classes for asyncio: each method runs the synchronous one in a thread."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import os
@@ -35,6 +33,13 @@ async def in_thread(call: Callable[P, T], *args: P.args, **named: P.kwargs) -> T
     return await asyncio.to_thread(call, *args, **named)
 
 
+class Wrapper(Generic[S]):
+    """An object for asyncio around a synchronous one."""
+
+    def __init__(self, wrapped: S) -> None:
+        self._wrapped = wrapped
+
+
 class threaded(Generic[P, T]):
     """An async method that runs a synchronous class's method of the same name in a thread.
 
@@ -51,13 +56,6 @@ class threaded(Generic[P, T]):
 
     def __get__(self, it: Wrapper[Any] | None, kind: type) -> Callable[P, Coroutine[Any, Any, T]]:
         return self._call if it is None else MethodType(self._call, it)
-
-
-class Wrapper(Generic[S]):
-    """An object for asyncio around a synchronous one."""
-
-    def __init__(self, wrapped: S) -> None:
-        self._wrapped = wrapped
 
 
 class AsyncMessages(Wrapper[namespaces.Messages]):
@@ -319,7 +317,7 @@ class AsyncMemory(Wrapper[Memory]):
         self.note_versions = AsyncNoteVersions(memory.note_versions)
         self.keys = AsyncApiKeys(memory.keys)
 
-    def tenant(self, name: str) -> AsyncMemory:
+    def tenant(self, name: str) -> "AsyncMemory":
         """The same memory for the users of another tenant; closing either closes both."""
         return AsyncMemory.of(self._wrapped.tenant(name))
 

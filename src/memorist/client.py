@@ -1,7 +1,5 @@
 """Client: a memory on a server, used like one at hand."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import logging
@@ -19,7 +17,7 @@ from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnava
 from memorist.lifecycle.audit import Audit
 from memorist.lifecycle.policy import Maintained
 from memorist.memory import Memory
-from memorist.namespaces import Articles, Entries, Facts, Jobs, Memories
+from memorist.namespaces import Articles, Entries, Facts, Jobs, List, Memories
 from memorist.operations import OPERATIONS, make_cursor
 from memorist.providers.http import MAX_SERVER_BYTES, PAGE, Connection, NotHereError, part
 from memorist.records.documents import (
@@ -203,7 +201,7 @@ class RemoteMemories(Memories):
         """Take a memory or a fact back as wrong; it stays visible as once believed."""
         self._either("retract", id, {"user": user, "reason": reason})
 
-    def undo(self, id: str, *, user: str) -> list[Change]:  # type: ignore[valid-type]
+    def undo(self, id: str, *, user: str) -> List[Change]:
         """Take back the last change of a memory or a fact; return what that changed."""
         return codec.read_changes(self._either("undo", id, {"user": user}))
 

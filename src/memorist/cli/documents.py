@@ -1,7 +1,5 @@
 """`memorist ingest` and `articles`: files to quote from; `notes`: what an agent keeps of a user."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from textwrap import indent
@@ -105,7 +103,7 @@ def _library(memory: Memory, name: str | None, user: str | None, owner: str) -> 
     return memory.library(name)
 
 
-def _show_excerpts(excerpts: list[Retrieved], as_json: bool) -> None:
+def _show_excerpts(excerpts: list["Retrieved"], as_json: bool) -> None:
     if as_json:
         print_json([render.fields_of(quote) | {"citation": quote.citation} for quote in excerpts])
     elif not excerpts:

@@ -1,7 +1,5 @@
 """`memorist serve`: the HTTP API, MCP and the page on one port; `memorist keys`: its API keys."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -82,7 +80,7 @@ def serve(
     run.serve(settings, address, workers=workers, certfile=certfile, keyfile=keyfile, ready=ready)
 
 
-def _print_addresses(settings: Settings, at: Address) -> None:
+def _print_addresses(settings: Settings, at: "Address") -> None:
     who = f"{settings.user}; no key is needed, as only this machine can connect"
     if settings.auth == "on":
         who = "whoever has a key: memorist keys create --user …, or --admin"

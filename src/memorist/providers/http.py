@@ -171,14 +171,12 @@ class HttpPool(ProcessPart):
     def _read(self, reply: http.client.HTTPResponse, ends_at: float) -> bytes:
         """All of the answer; the socket's own timeout begins anew with every byte."""
         data = bytearray()
-        max_bytes = self._max_bytes or MAX_BYTES
+        most = self._max_bytes or MAX_BYTES
         try:
             while part := reply.read1(CHUNK_BYTES):
                 data += part
-                if len(data) > max_bytes:
-                    raise errors.ProviderError(
-                        f"{self} answered with more than {max_bytes:,} bytes"
-                    )
+                if len(data) > most:
+                    raise errors.ProviderError(f"{self} answered with more than {most:,} bytes")
                 if time.monotonic() > ends_at:
                     raise BrokenAnswerError("the answer came too slowly")
             if reply.length:

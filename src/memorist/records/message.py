@@ -349,10 +349,8 @@ def extras(message: Message) -> dict[str, Any]:
     for name in _KEPT_AS_IS:
         if (value := getattr(message, name)) not in (None, (), False):
             more[name] = list(value) if name == "images" else value
-    if message.tool_calls:
-        more["tool_calls"] = [
-            [getattr(call, name) for name in _CALL_FIELDS] for call in message.tool_calls
-        ]
+    if calls := message.tool_calls:
+        more["tool_calls"] = [[getattr(it, name) for name in _CALL_FIELDS] for it in calls]
     if message.agent_calls:
         more["agent_calls"] = [[call.agent_name, call.request] for call in message.agent_calls]
     return more

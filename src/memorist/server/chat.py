@@ -1,7 +1,5 @@
 """The chat runtime: the server's agent, and how one question of a conversation is answered."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading
@@ -12,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import import_module
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from memorist import errors
 from memorist.agents.overflow import is_overflow
@@ -159,7 +157,7 @@ class ChatRuntime:
         self._agent = lru_cache(MOST_TENANTS)(self._make_agent)
 
     @classmethod
-    def of(cls, settings: Settings, default: ChatSettings = DEFAULT) -> ChatRuntime:
+    def of(cls, settings: Settings, default: ChatSettings = DEFAULT) -> Self:
         """With the model, window and prompt of the settings; ConfigError where they are wrong."""
         return cls(settings=chat_settings(settings, default), model=open_chat_model(settings))
 
@@ -240,12 +238,12 @@ class ChatRuntime:
             end = error if isinstance(error, errors.MemoristError) else _model_failure(error)
         await queue.put(end)
 
-    def _agent_of(self, memory: Memory) -> ReactAgent:
+    def _agent_of(self, memory: Memory) -> "ReactAgent":
         """The one agent of a tenant, which keeps what could not be stored yet."""
         with self._lock:
             return self._agent(memory)
 
-    def _make_agent(self, memory: Memory) -> ReactAgent:
+    def _make_agent(self, memory: Memory) -> "ReactAgent":
         from memorist.agents.react import ReactAgent
         from memorist.agents.tools import memory_tools
 

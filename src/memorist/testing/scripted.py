@@ -190,10 +190,8 @@ class ScriptedChatModel(BaseChatModel):
     def _priced(self, reply: AIMessage, tokens: int) -> AIMessage:
         """A copy with what it cost, so that the script's own message stays as it is."""
         texts = [str(reply.text), *(json.dumps(call["args"]) for call in reply.tool_calls)]
-        answered = sum(self.counter.texts(texts))
-        usage = UsageMetadata(
-            input_tokens=tokens, output_tokens=answered, total_tokens=tokens + answered
-        )
+        out = sum(self.counter.texts(texts))
+        usage = UsageMetadata(input_tokens=tokens, output_tokens=out, total_tokens=tokens + out)
         finish = "tool_calls" if reply.tool_calls else "stop"
         about = {"model_name": self.model, "finish_reason": finish, **reply.response_metadata}
         return reply.model_copy(

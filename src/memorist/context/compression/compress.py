@@ -282,9 +282,7 @@ class Summarizer(JobRunner):
         limit = newest.messages - (previous.messages if previous else 0)
         entries = self._store.following(scope, after=after, limit=limit)
         if not entries or entries[-1].seq != newest.last_seq:
-            raise errors.ConflictError(
-                "the messages of a summary have changed meanwhile; try again"
-            )
+            raise errors.ConflictError("a summary's messages have changed meanwhile; try again")
         done = self._compress(scope, entries, previous, None, self._model)
         return self._write(scope, done, entries, asked=newest.asked)
 

@@ -8,7 +8,7 @@ import asyncio
 import inspect
 import json
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints, is_typeddict
 from urllib.parse import unquote
@@ -160,13 +160,11 @@ class McpServer(FastMCP):
             raise ToolError(f"{name} was called wrongly: {', '.join(wrong)}") from None
 
 
-def _check_names(
-    kind: str, name: str, known: Mapping[str, list[str]], arguments: Mapping[str, Any]
-) -> None:
+def _check_names(kind: str, name: str, known: dict[str, list[str]], given: dict[str, Any]) -> None:
     """Refuse unknown names, which may be typing errors and which the SDK would repeat."""
     if name not in known:
         raise ToolError(f"there is no such {kind}; there is {', '.join(known)}")
-    if arguments.keys() - known[name]:
+    if given.keys() - known[name]:
         raise ToolError(f"{name} takes only {', '.join(known[name])}")
 
 

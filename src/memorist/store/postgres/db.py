@@ -121,15 +121,13 @@ class PostgresDb:
     def rare_postings(self, owner: str, stems: Sequence[str], most: int) -> dict[str, Ids]:
         import numpy as np
 
-        stems = stems[:MAX_SYNONYMS]
-        lists = map(np.unique, self._postings(owner, stems, stems, most + 1))
-        return {stem: ids for stem, ids in zip(stems, lists, strict=True) if len(ids) <= most}
+        near = list(stems[:MAX_SYNONYMS])
+        lists = map(np.unique, self._postings(owner, near, near, most + 1))
+        return {stem: ids for stem, ids in zip(near, lists, strict=True) if len(ids) <= most}
 
-    def _postings(
-        self, owner: str, words: Sequence[str], stems: Sequence[str], most: int
-    ) -> list[Ids]:
+    def _postings(self, owner: str, words: list[str], stems: list[str], most: int) -> list[Ids]:
         """The passages of each word, rising."""
-        named = {"words": list(words), "stems": list(stems)}
+        named = {"words": words, "stems": stems}
         rows: dict[int, bytes] = dict(self.rows("postings", owner=owner, **named, most=most))
         lists = [_ids(rows.get(number)) for number in range(1, len(words) + 1)]
         for ids in lists:

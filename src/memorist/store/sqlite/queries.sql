@@ -241,3 +241,6 @@ DELETE FROM speakers WHERE owner = :owner AND speaker IN (:names*) AND NOT EXIST
   SELECT 1 FROM sessions s JOIN chat_message_history m ON m.session_id = s.key
   JOIN passages p ON p.id @of_message
   WHERE s.owner = :owner AND p.speaker = speakers.speaker)
+
+-- name: merge_words
+INSERT INTO passage_words (passage_words, rank) VALUES ('merge', :pages)

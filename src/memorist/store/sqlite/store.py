@@ -138,12 +138,10 @@ class SqliteEngine(ProcessPart):
     def _merge(self, pages: int) -> int:
         """Merge some pages of the text index; say how many rows changed, 1 if none were left."""
         with self._locked(), TRANSLATED:
-            writer = self._db().connection
-            before = writer.total_changes()
-            writer.execute(
-                "INSERT INTO passage_words (passage_words, rank) VALUES ('merge', ?)", (pages,)
-            )
-            return writer.total_changes() - before
+            writer = self._db()
+            before = writer.connection.total_changes()
+            writer.run("merge_words", pages=pages)
+            return writer.connection.total_changes() - before
 
     def unscrubbed_since(self) -> int | None:
         since: int | None = self.read("", lambda db: db.rows("unscrubbed"))[0][1]
