@@ -178,7 +178,7 @@ def test_prompt_with_image() -> Any:
 def add_fixtures(server: Any) -> None:
     """Lay what the suite calls over what we offer."""
     for tool, takes in TOOLS.items():
-        server.takes[tool.__name__] = takes
+        server.arguments[tool.__name__] = takes
         server.add_tool(tool, name=tool.__name__, structured_output=False)
     server._tool_manager.get_tool("json_schema_2020_12_tool").parameters = SCHEMA
     server.resource("test://static-text", mime_type="text/plain")(static_text)
