@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from types import ModuleType
 from typing import Any
@@ -35,7 +35,7 @@ from memorist.recall.fusion import (
     fuse,
     newer_first,
 )
-from memorist.records.query import Found, Hit, Match, Passage, Query, Recall, Update, Why
+from memorist.records.query import Found, Hit, Match, Passage, Query, Recall, Record, Update, Why
 from memorist.records.values import now
 from memorist.store.base import Store
 
@@ -370,16 +370,5 @@ def _hit(record: fusion.RankedRecord, match: Match, query: Query) -> Hit:
         start=match.start,
         stop=match.start + len(match.text),
     )
-    return Hit(
-        kind=match.kind,
-        id=match.id,
-        text=match.text,
-        score=record.score,
-        why=why,
-        created_at=match.created_at,
-        session_id=match.session_id,
-        role=match.role,
-        speaker=match.speaker,
-        over=match.over,
-        sources=match.sources,
-    )
+    shared = {it.name: getattr(match, it.name) for it in fields(Record)}
+    return Hit(**shared, score=record.score, why=why)

@@ -162,20 +162,30 @@ class Update(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
-    """A passage with its text and the id of its record."""
+class Record:
+    """A text that was found, with the id of its record.
 
-    passage: int
+    `speaker` is the name that a message was stored with. `over` marks what holds no longer, "until
+    April 2026" or "history"; `sources` are the messages that a memory or fact came from.
+    """
+
     kind: HitKind
     id: str
     text: str
-    start: int
     created_at: datetime
     session_id: str | None = None
     role: str | None = None
     speaker: str | None = None
     over: str = ""
     sources: tuple[SourceMessage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match(Record):
+    """A passage of a record, as a store reads it."""
+
+    passage: int
+    start: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,24 +210,11 @@ class Why:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """One thing recalled, with the id of its record and the reason.
+class Hit(Record):
+    """One thing recalled, and the reason."""
 
-    `speaker` is the name that a message was stored with. `over` marks what holds no longer, "until
-    April 2026" or "history"; `sources` are the messages that a memory or fact came from.
-    """
-
-    kind: HitKind
-    id: str
-    text: str
     score: float
-    created_at: datetime
     why: Why
-    session_id: str | None = None
-    role: str | None = None
-    speaker: str | None = None
-    over: str = ""
-    sources: tuple[SourceMessage, ...] = ()
 
     @property
     def origin(self) -> str:
