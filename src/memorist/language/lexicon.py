@@ -131,7 +131,7 @@ class Language:
 
 def plain(text: str) -> str:
     """The text as patterns expect it: without accents and curly quotes, the same length."""
-    return text.translate(_PLAIN)
+    return text.replace("`", "'") if text.isascii() else text.translate(_PLAIN)
 
 
 @cache
