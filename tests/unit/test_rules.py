@@ -198,6 +198,54 @@ def test_long_lists_and_sentences_come_to_an_end(text: str) -> None:
     assert len(extract(Message("user", text), "user")) < 10
 
 
+@pytest.mark.parametrize(
+    ("text", "predicate", "thing"),
+    [
+        ("we're in Graz now, got the keys on Monday", "lives in", "Graz"),
+        ("first day at Lumen next week, as a data engineer", "works at", "Lumen"),
+        ("first day at Lumen next week, as a data engineer", "works as", "data engineer"),
+        ("my boss is called Oren", "has boss", "Oren"),
+        ("(Priyanka, my manager) wants it by noon", "has boss", "Priyanka"),
+        ("the wedding is on 3 May", "event", "the wedding is on 3 May"),
+        ("nothing with cashews for me, please", "avoids", "cashews"),
+        ("don't let me forget to renew my passport", "plans", "renew my passport"),
+        ("just turned 41 and my knees know it", "age", "41"),
+        ("our daughter Mia started school", "has child", "Mia"),
+        ("I have a dog called Rex", "has pet", "Rex"),
+        ("my kids Ruby and Arlo are off sick", "has child", "Arlo"),
+        ("husband (Piotr) is cooking, what goes with fish?", "married to", "Piotr"),
+        ("could you write dates as ISO in future?", "prefers", "dates as ISO"),
+        ("we're on FastAPI with postgres", "uses", "postgres"),
+        ("sold the van 🎉 can you redo the budget", "owns", "van"),
+    ],
+)
+def test_claims_are_found_in_the_words_people_use(text: str, predicate: str, thing: str) -> None:
+    found = [(claim[1], claim[2]) for claim in claims(text)]
+    assert (predicate, thing) in found
+    assert ("has relative", "dog") not in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sure, and I'm the pope",
+        "I'm in Lisbon this week for a conference, what should i see",
+        "asking for a friend: she's 30 and lives in Hull",
+        "Tenant says: lived in Hull all my life, I work nights",
+        "I dreamt I was a pilot and we had a goat called Susan",
+        "please don't call me Rosalind",
+        "no worries for me",
+    ],
+)
+def test_jokes_dreams_and_others_make_no_claims(text: str) -> None:
+    assert claims(text) == []
+
+
+def test_a_doubt_or_a_question_takes_no_other_clause_with_it() -> None:
+    [candidate] = extracted("I'm vegan now, maybe I'll keep bees, can you plan a menu?")
+    assert candidate.text == "I'm vegan now"
+
+
 def test_a_language_without_rules_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     rules._said.discard("ko")
     assert extracted("저는 그라츠에 살아요.") == extracted("저는 커피를 좋아해요.") == []
