@@ -357,8 +357,8 @@ class PassageConformance:
         store.apply(scope, [Supersede(old_id=home.id, record=there, at=since, reason="moved")])
         store.apply(scope, [Supersede(old_id="there", record=now, at=since, reason="moved")])
         assert set(store.updates(scope, ["m1"])) == {
-            Update("m1", "lives in Rome", holds=False, by="m3"),
-            Update("m1", "likes tea", holds=True, by=None),
+            Update("m1", "lives in", "Rome", holds=False, by="m3"),
+            Update("m1", "likes", "tea", holds=True, by=None),
         }
         assert store.updates(Scope(user="bob"), ["m1"]) == []
 

@@ -87,8 +87,8 @@ def test_only_the_best_hits_change_places() -> None:
 HOME = hit("I live in Munich, and peanuts make me ill.", 0)
 MOVED = hit("we're in Graz now, got the keys on Monday", 30)
 OVER = replace(HOME, over="until May 2026")
-LIVED = Update(HOME.id, "lives in Munich", False, MOVED.id)
-ILL = Update(HOME.id, "allergic to peanuts", True, None)
+LIVED = Update(HOME.id, "lives in", "Munich", False, MOVED.id)
+ILL = Update(HOME.id, "allergic to", "peanuts", True, None)
 
 
 def test_what_a_fact_took_the_place_of_comes_after_it_and_is_marked() -> None:

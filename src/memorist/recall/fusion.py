@@ -342,14 +342,15 @@ def _successors(asked: Set[str], updates: Sequence[Update]) -> dict[str, set[str
 
     A message may say several things: the one with most words of the question is asked about.
     """
-    fits = {update: len(content_stems(update.text) & asked) for update in updates}
-    holding: dict[str, int] = {}
-    for update in updates:
-        if update.holds:
-            holding[update.message_id] = max(holding.get(update.message_id, 0), fits[update])
+    fits = {it: len(content_stems(f"{it.predicate} {it.object}") & asked) for it in updates}
     successors: dict[str, set[str]] = {}
     for update in updates:
-        if not update.holds and fits[update] > holding.get(update.message_id, -1):
+        others = (
+            fits[it]
+            for it in updates
+            if it.holds and it[0] == update[0] and it.predicate != update.predicate
+        )
+        if not update.holds and fits[update] > max(others, default=-1):
             successors.setdefault(update.message_id, set()).add(update.by or "")
     return successors
 

@@ -156,7 +156,8 @@ class Update(NamedTuple):
     """What a message states, whether it holds, and a message that states what holds instead."""
 
     message_id: str
-    text: str
+    predicate: str
+    object: str
     holds: bool
     by: str | None
 

@@ -95,7 +95,7 @@ def derived(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[str]:
 def updates(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[Update]:
     """What messages state, and which messages say what holds instead."""
     rows = db.rows("updates_of", owner=scope.owner, ids=list(message_ids))
-    return [Update(id_, f"{said} {of}", bool(holds), by) for id_, said, of, holds, by in rows]
+    return [Update(id_, said, of, bool(holds), by) for id_, said, of, holds, by in rows]
 
 
 def superseded_by(db: Db, scope: Scope, id_: str) -> list[MemoryItem | Fact]:

@@ -1,0 +1,33 @@
+"""The stories, asked for what recall finds first and what a window shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from memorist import Memory
+from tests.stories.stories import STORIES, Question, Story
+
+
+def first_that_tells(texts: Sequence[str], question: Question) -> str:
+    """The first text with a word of the answer or of what is over."""
+    words = [word.lower() for word in (question.answer, *question.over)]
+    return next(text for text in texts if any(word in text.lower() for word in words))
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_what_holds_comes_before_what_is_over(story: Story) -> None:
+    with Memory(":memory:", clock=lambda: story.end) as memory:
+        story.tell(memory)
+        for question in story.questions:
+            hits = memory.recall(question.ask, user="ada", deadline_ms=None).hits
+            first = first_that_tells([hit.text for hit in hits], question)
+            assert question.answer.lower() in first.lower()
+            window = memory.context(question.ask, user="ada", max_tokens=2_000, deadline_ms=None)
+            quoted = str(window.messages[0]["content"]).split("\n[")[1:]
+            assert any(question.answer.lower() in quote.lower() for quote in quoted)
+            for quote in quoted:
+                is_over = any(word.lower() in quote.lower() for word in question.over)
+                if is_over and question.answer.lower() not in quote.lower():
+                    assert "until" in quote or "history" in quote
