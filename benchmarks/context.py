@@ -20,7 +20,7 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks.asking import told
-from benchmarks.context_methods import DEPTH, METHODS, Case, is_inside
+from benchmarks.context_methods import DEPTH, METHODS, Case, is_inside, ours
 from benchmarks.context_plot import Panel, plot, size_name
 from benchmarks.dataset import NoDataError, Question, stratified
 from benchmarks.embedding import EMBEDDERS, make_embedder
@@ -64,6 +64,7 @@ class Measured:
     marks: list[tuple[Question, Marks]]
     taken: list[Taken]
     fullest: dict[int, int]
+    used: dict[int, list[int]]
     note: str
 
     def row(self, label: str, method: str, kinds: Sequence[str]) -> Row:
@@ -125,6 +126,7 @@ def measure(bench: Bench) -> Measured:
     counter = TokenCounter(tokenizer_for())
     marks: list[tuple[Question, Marks]] = []
     fullest: dict[int, int] = {}
+    used: dict[int, list[int]] = {size: [] for size in SIZES}
     said: tuple[str, dict[str, Message]] = ("", {})
     with bench.open() as memory:
         note = prepare(bench, memory)
@@ -132,9 +134,9 @@ def measure(bench: Bench) -> Measured:
             if said[0] != question.user:
                 said = question.user, _said(bench, question.user)
             bench.clock.at = question.asked_at
-            marks.append((question, mark(Case(memory, counter, question, said[1]), fullest)))
+            marks.append((question, mark(Case(memory, counter, question, said[1]), fullest, used)))
         taken = list(timed(bench, memory))
-    return Measured(bench.dataset.name, marks, taken, fullest, note)
+    return Measured(bench.dataset.name, marks, taken, fullest, used, note)
 
 
 def _said(bench: Bench, user: str) -> dict[str, Message]:
@@ -145,8 +147,11 @@ def _said(bench: Bench, user: str) -> dict[str, Message]:
     }
 
 
-def mark(case: Case, fullest: dict[int, int]) -> Marks:
-    """Whether the evidence is inside, by method and window; the most tokens go to `fullest`."""
+def mark(case: Case, fullest: dict[int, int], used: dict[int, list[int]]) -> Marks:
+    """Whether the evidence is inside, by method and window.
+
+    The most tokens of any go to `fullest`, those of ours to `used`.
+    """
     marks: Marks = {}
     for method, prepared in METHODS.items():
         fill = prepared(case)
@@ -155,6 +160,8 @@ def mark(case: Case, fullest: dict[int, int]) -> Marks:
             shown = fill(size)
             marks[method][size] = is_inside(case.question, case.said, shown)
             fullest[size] = max(fullest.get(size, 0), shown.tokens)
+            if prepared is ours:
+                used[size].append(shown.tokens)
     return marks
 
 
@@ -230,10 +237,12 @@ def notes_of(one: Measured) -> list[str]:
     share = headline_rows(one)[0].means[size_name(size)]
     met = "met" if share >= aim else "missed"
     fullest: Mapping[str, Any] = {size_name(size): most for size, most in one.fullest.items()}
+    mean = ", ".join(f"{fmean(one.used[size]):,.0f} of {size_name(size)}" for size in SIZES)
     full = ", ".join(f"{most:,} of {name}" for name, most in fullest.items())
     return [
         one.note,
         f"{one.name}: the fullest windows took {full} tokens (o200k_base)",
+        f"{one.name}: ours takes on average {mean} tokens",
         f"{one.name}: aim ≥ {short(aim)} at {size_name(size)}: {short(share)}, {met}",
     ]
 

@@ -10,6 +10,7 @@ from typing import Any
 from benchmarks.dataset import Question
 from memorist import Memory, Message
 from memorist.context.tokens import TokenCounter
+from memorist.context.window import Window
 
 DEPTH = 200  # hits, for those who take them one by one
 _MARK = re.compile("^> ?", re.MULTILINE)
@@ -42,9 +43,8 @@ def ours(case: Case) -> Fill:
     """What the public door makes, with all the time it wants."""
 
     def fill(budget: int) -> Shown:
-        made = case.memory.context(
-            case.question.text, user=case.question.user, max_tokens=budget, deadline_ms=None
-        )
+        asked, window = case.question, Window(max_tokens=budget, answer_tokens=0)
+        made = case.memory.context(asked.text, user=asked.user, window=window, deadline_ms=None)
         ids = (id_ for part in made.receipt.parts for id_ in part.ids)
         return Shown(unquoted(made.messages), frozenset(ids), case.counter.request(made.messages))
 
@@ -60,7 +60,9 @@ def newest(case: Case) -> Fill:
 def top_k(case: Case) -> Fill:
     """The best hits that fit, their whole messages as plain lines."""
     asked = case.question
-    found = case.memory.recall(asked.text, user=asked.user, limit=DEPTH, deadline_ms=None)
+    found = case.memory.recall(
+        asked.text, user=asked.user, limit=DEPTH, min_score=0.0, deadline_ms=None
+    )
     lines = {
         hit.id: _line(case.said[hit.id]) if hit.id in case.said else hit.text for hit in found.hits
     }

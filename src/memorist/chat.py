@@ -13,7 +13,7 @@ from memorist.errors import ConflictError, MemoristError, MessageError, NotFound
 from memorist.providers.images import encode_image
 from memorist.records.documents import Compression
 from memorist.records.message import Content, Message, Session, TextPart
-from memorist.records.query import Names, Recall
+from memorist.records.query import MIN_SCORE, Names, Recall
 from memorist.records.values import check_text, new_id
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ class Chat:
         question: str,
         *,
         limit: int = 10,
+        min_score: float = MIN_SCORE,
         deadline_ms: float | None = 50.0,
         kind: Names = None,
         category: Names = None,
@@ -116,6 +117,7 @@ class Chat:
             user=scope.user,
             agent=scope.agent,
             limit=limit,
+            min_score=min_score,
             deadline_ms=deadline_ms,
             kind=kind,
             category=category,

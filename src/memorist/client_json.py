@@ -14,7 +14,7 @@ from memorist.records.documents import Compression
 from memorist.records.entry import Answer, Ask, Entry, Get, Ids, Namespaces, Put, Search
 from memorist.records.memories import Change
 from memorist.records.message import UNSET, Message
-from memorist.records.query import NO_FILTERS, Filters, check_deadline
+from memorist.records.query import NO_FILTERS, Filters, check_deadline, check_score
 from memorist.records.scope import Scope
 from memorist.records.values import from_json
 
@@ -40,6 +40,7 @@ def recall_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     names = ("kind", "category", "role", "tags", "after", "before", "as_of")
     filters = {name: arguments[name] for name in names if arguments.get(name)}
     Filters.of(**filters)
+    check_score(arguments.get("min_score", 0.0))
     body = {name: value for name, value in arguments.items() if name not in names}
     if "deadline_ms" in body:
         body["deadline_ms"] = deadline_json(body["deadline_ms"])

@@ -29,6 +29,7 @@ from memorist.records.message import (
     to_messages,
 )
 from memorist.records.query import (
+    MIN_SCORE,
     NO_FILTERS,
     RECALL_DEADLINE_MS,
     Filters,
@@ -37,6 +38,7 @@ from memorist.records.query import (
     Query,
     Recall,
     check_deadline,
+    check_score,
 )
 from memorist.records.scope import Scope, check_tenant
 from memorist.records.values import MadeAt, check_text, new_id, now
@@ -230,6 +232,7 @@ class Memory:
         agent: str | None = None,
         session: str | None = None,
         limit: int = 10,
+        min_score: float = MIN_SCORE,
         deadline_ms: float | None = RECALL_DEADLINE_MS,
         kind: Names = None,
         category: Names = None,
@@ -241,6 +244,7 @@ class Memory:
     ) -> Recall:
         """What is remembered that bears on the question, best first, each with its reason.
 
+        A hit's score is the probability that it does; hits below `min_score` are left out.
         A channel that is not done by the deadline is named in the result, which holds what
         the others found; with None, all are waited for. The rest of the parameters are filters:
         see `Filters`.
@@ -250,10 +254,18 @@ class Memory:
         if not isinstance(limit, int):
             raise InvalidError(f"limit must be a whole number, got {type(limit).__name__}")
         check_deadline(deadline_ms)
+        check_score(min_score)
         moments: dict[str, Any] = {"after": after, "before": before, "as_of": as_of}
         filters = Filters.of(kind=kind, category=category, role=role, tags=tags, **moments)
         scope = self.scope(user=user, agent=agent, session=session)
-        return self.search(scope, question, limit=limit, deadline_ms=deadline_ms, filters=filters)
+        return self.search(
+            scope,
+            question,
+            limit=limit,
+            min_score=min_score,
+            deadline_ms=deadline_ms,
+            filters=filters,
+        )
 
     def search(
         self,
@@ -261,6 +273,7 @@ class Memory:
         question: str,
         *,
         limit: int = 10,
+        min_score: float = MIN_SCORE,
         deadline_ms: float | None = RECALL_DEADLINE_MS,
         filters: Filters = NO_FILTERS,
     ) -> Recall:
@@ -273,6 +286,7 @@ class Memory:
                 limit=limit,
                 deadline_ms=deadline_ms,
                 filters=filters,
+                min_score=min_score,
             )
         )
 

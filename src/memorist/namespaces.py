@@ -462,6 +462,7 @@ class Entries(MemoryPart):
             limit=ask.offset + (MAX_RANKED if ask.limit is None else ask.limit),
             deadline_ms=deadline_ms,
             filters=Filters(kinds=("entry",), records=records),
+            min_score=0.0,
         )
         return {hit.id: hit.score for hit in self._runtime.search(query).hits}
 
@@ -514,6 +515,7 @@ class Articles(MemoryPart):
             limit=top_k * PASSAGES_PER_ARTICLE,
             deadline_ms=deadline_ms,
             filters=Filters(kinds=("article",)),
+            min_score=0.0,
         )
         hits: defaultdict[str, List[Hit]] = defaultdict(List)
         for hit in self._runtime.search(search).hits if max_tokens else ():

@@ -22,7 +22,7 @@ from memorist.recall.channels import no_synonyms
 from memorist.recall.fusion import Ranking
 from memorist.recall.indexer import Indexer
 from memorist.recall.search import Searcher
-from memorist.records.query import Query, Recall
+from memorist.records.query import MIN_SCORE, Query, Recall
 from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.forgetting import Scrubber
@@ -88,7 +88,7 @@ class Runtime:
             recall = self._searcher.search(query)
         self.scrubber.start()
         if self.worker is not None and recall.hits:
-            hits = [(hit.kind, hit.id) for hit in recall.hits]
+            hits = [(hit.kind, hit.id) for hit in recall.hits if hit.score >= MIN_SCORE]
             self.worker.recalled.append((query.scope.whole_user(), hits))
             self.worker.start()
         return recall

@@ -190,3 +190,14 @@ def test_a_find_by_kin_tells_what_the_word_itself_would_score() -> None:
     assert found.full == pytest.approx(2 * found.score)
     [plain] = rank([at(3)], 100, all_of(50), 9)
     assert plain.full == pytest.approx(plain.score)
+
+
+def test_a_find_tells_the_share_of_the_words_that_it_holds() -> None:
+    both, common = at(3), at(*range(1, 9))
+    best, *rest = rank([both, common], 100, all_of(50), 9)
+    assert best.share == pytest.approx(1.0)
+    assert all(0.1 < find.share < 0.5 for find in rest)  # the commoner of two words
+    best, *_ = rank([both, common], 100, all_of(50), 9, absent=1)
+    assert 0.4 < best.share < 0.7  # a word that nobody said is the rarest of all
+    [near] = rank([at()], 100, all_of(50), 9, [Near(at(3), 0, 0.5)], absent=1)
+    assert 0.4 < near.share < 0.5

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,12 +158,13 @@ def test_links_lead_to_facts_and_to_the_words_they_came_from(memory: Memory) -> 
     lies = Fact(scope=ADA, subject="Acme Corp", predicate="lies in", object="Wedding")
     memory.store.apply(ADA, [Add(works), Add(lies)])
     assert memory.jobs.catch_up(30) == 0
-    found = memory.recall("What about Acme Corp, Ada?", user="ada", deadline_ms=None, limit=99)
+    whole: dict[str, Any] = {"deadline_ms": None, "limit": 99, "min_score": 0}
+    found = memory.recall("What about Acme Corp, Ada?", user="ada", **whole)
     by_text = {hit.text: hit for hit in found.hits}
     assert by_text["Ada works at Acme Corp"].why.ranks["links"] in (1, 2)
     assert by_text["they hired me at last!"].why.ranks.keys() == {"links", "meaning"}
     assert by_text["they hired me at last!"].why.parts["links"] >= 0
-    found = memory.recall("How is Ada?", user="ada", deadline_ms=None, limit=99)
+    found = memory.recall("How is Ada?", user="ada", **whole)
     assert "links" in {hit.text: hit for hit in found.hits}["Acme Corp lies in Wedding"].why.ranks
     assert "links" in str(by_text["Ada works at Acme Corp"].why)
 

@@ -99,7 +99,7 @@ def test_who_has_an_embedder_finds_a_word_by_its_kin(
 ) -> None:
     with Memory(tmp_path / "memory.db", embedder=embedder, extraction=None) as memory:
         memory.remember("Dr. Lee looked at my knee", user="ada")
-        [hit] = memory.recall("which doctor?", user="ada", deadline_ms=None).hits
+        [hit] = memory.recall("which doctor?", user="ada", deadline_ms=None, min_score=0).hits
     assert ("words" in hit.why.ranks) is found
 
 

@@ -288,7 +288,8 @@ def test_notes_are_managed_for_the_user_and_agent(memory: Memory, box: Toolbox) 
 def test_articles_are_retrieved_as_far_as_the_window_has_room(memory: Memory) -> None:
     library = Library(memory, "handbook")
     library.add("Returns", "You may return it within 30 days. " * 40, "returns.md")
-    box = Toolbox(memory, user="ada", library=library, window=Window(max_tokens=1_000))
+    window = Window(max_tokens=1_000, answer_tokens=0)
+    box = Toolbox(memory, user="ada", library=library, window=window)
     [whole] = box.retrieve_context("How long may I return it?")
     assert whole["whole"]
     assert whole["citation"] == "Returns (returns.md)"

@@ -11,7 +11,7 @@ from memorist.context.quote import Quote
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Context, Window
 
-WINDOW = Window(max_tokens=262_144, model="gpt-4o", memories=0)
+WINDOW = Window(max_tokens=262_144, answer_tokens=0, model="gpt-4o", memories=0)
 SYSTEM, QUESTION, REPLY = 2_000, 500, 3
 FRAME = 4  # three tokens and the role
 

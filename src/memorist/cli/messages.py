@@ -15,7 +15,7 @@ from memorist.client import Client
 from memorist.config import Settings
 from memorist.errors import InvalidError
 from memorist.records.message import Message
-from memorist.records.query import Hit, Recall
+from memorist.records.query import MIN_SCORE, Hit, Recall
 
 BAR_CHARS = 20
 
@@ -44,6 +44,7 @@ def recall(
     agent: opt.Agent = None,
     session: opt.SessionId = None,
     limit: int = typer.Option(10, "--limit", "-n", help="How many at most."),
+    min_score: float = typer.Option(MIN_SCORE, help="Only hits of at least this score, 0 to 1."),
     kind: str | None = typer.Option(None, help="Only: message, memory, fact, note or article."),
     role: str | None = typer.Option(None, help="Only what user, assistant, tool or system said."),
     after: datetime | None = typer.Option(None, help="Only what was said at or after."),
@@ -62,6 +63,7 @@ def recall(
             agent=agent,
             session=session,
             limit=limit,
+            min_score=min_score,
             kind=kind,
             role=role,
             after=after.astimezone(UTC) if after else None,
@@ -77,7 +79,7 @@ def recall(
             "said": "text",
             "why": lambda hit: "; ".join(filter(None, (hit.over, str(hit.why), hit.origin))),
         }
-        render.records(result.hits, columns, main="said", as_json=as_json, empty="nothing found")
+        render.records(result.hits, columns, main="said", as_json=as_json, empty=result.reason)
     render.warn_incomplete(result.late, result.failed)
 
 
@@ -87,7 +89,7 @@ def _explain(result: Recall) -> None:
         place = f"characters {hit.why.start}–{hit.why.stop}"
         said = filter(None, (render.timestamp(hit.created_at), place, hit.over, hit.origin))
         details = f"  {_speaker(hit)}, {', '.join(said)}"
-        score = (f"{rank}. {hit.score:.2f}", "bold")
+        score = (f"{rank}. {hit.score:.3f}", "bold")
         console.print(Text.assemble(score, safe_text(details, "dim")))
         console.print(safe_text(f"   {hit.text}"))
         console.print(_parts_table(hit))

@@ -183,7 +183,11 @@ class ContextBuilder:
         limit = min(most, self.window.most_memories)
         if self.deadline_ms is not None and self.deadline_ms < LONG_MS:
             limit = min(limit, HITS_IN_TIME)
-        options = {"limit": limit, "deadline_ms": self.deadline_ms}
+        options = {
+            "limit": limit,
+            "min_score": self.window.min_score,
+            "deadline_ms": self.deadline_ms,
+        }
         return self.attempt("recall", Recall(hits=()), self.search, scope, question, **options)
 
     def _quotes(self, hits: Sequence[Hit], known: Collection[str]) -> list[Quote]:
@@ -315,7 +319,7 @@ class ContextBuilder:
         """The receipt of a window that was filled with these parts."""
         return Receipt(
             window=window.max_tokens,
-            answer=window.answer_tokens,
+            answer=window.reserved,
             counted_by=self.counter.name,
             exact=self.counter.exact,
             parts=parts,

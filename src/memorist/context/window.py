@@ -10,9 +10,10 @@ from memorist.context.chat_format import ChatMessage, anthropic_form
 from memorist.errors import InvalidError
 from memorist.providers.tokenizer import Tokenizer, tokenizer_for
 from memorist.records.documents import Compression
-from memorist.records.query import Recall
+from memorist.records.query import MIN_SCORE, Recall
 from memorist.records.values import check_text
 
+MOST_RESERVED = 1_000  # tokens for the answer, where it is not said how many
 SUMMARY_PREFIX = "## Предыдущее обсуждение / Previous conversation:"
 
 
@@ -20,21 +21,24 @@ SUMMARY_PREFIX = "## Предыдущее обсуждение / Previous conver
 class Window:
     """How many tokens a model takes, and how they are shared out.
 
-    Of `max_tokens`, `answer_tokens` stay free for the answer. `notes`, `memories` and `articles`
+    Of `max_tokens`, `answer_tokens` stay free for the answer, or else an eighth of them, up to
+    1,000. `notes`, `memories` and `articles`
     are shares of what the system prompt, the tools and the question leave; 0 is none. What one
-    part does not use goes to the next, and the rest to the newest turns. When `compress_at` of
+    part does not use goes to the next, and the rest to the newest turns. What is recalled is quoted
+    if its score is at least `min_score`. When `compress_at` of
     the window is full, all but the last `keep_last` messages become a summary. Tokens are counted
     as `model` counts them, or by a `tokenizer`.
     """
 
     max_tokens: int = 8_000
-    answer_tokens: int = 0
+    answer_tokens: int | None = None
     model: str = ""
     tokenizer: Tokenizer | None = None
     notes: float = 0.2
     memories: float = 0.4
     articles: float = 0.3
     most_memories: int = 200
+    min_score: float = MIN_SCORE
     compress_at: float = 0.85
     keep_last: int = 4
     summary_tokens: int = 1_000
@@ -49,15 +53,15 @@ class Window:
             "summary_tokens": 1,
         }
         for name, lowest in least.items():
-            value = getattr(self, name)
+            value = self.reserved if name == "answer_tokens" else getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
                 raise InvalidError(f"{name} must be a whole number, and at least {lowest}")
-        if self.answer_tokens >= self.max_tokens:
+        if self.reserved >= self.max_tokens:
             raise InvalidError("answer_tokens must leave some of max_tokens for the question")
         if not isinstance(self.model, str):
             raise InvalidError(f"model must be a name, got {type(self.model).__name__}")
         check_text(self.summary_prefix, "summary_prefix", InvalidError)
-        for name in ("notes", "memories", "articles", "compress_at"):
+        for name in ("notes", "memories", "articles", "min_score", "compress_at"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value <= 1:
                 raise InvalidError(f"{name} is a share, from 0 to 1")
@@ -65,7 +69,13 @@ class Window:
     @property
     def budget(self) -> int:
         """The tokens of a request: all but those of the answer."""
-        return self.max_tokens - self.answer_tokens
+        return self.max_tokens - self.reserved
+
+    @property
+    def reserved(self) -> int:
+        """The tokens of the answer."""
+        given = self.answer_tokens
+        return min(self.max_tokens // 8, MOST_RESERVED) if given is None else given
 
     @property
     def threshold(self) -> int:

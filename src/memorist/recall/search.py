@@ -35,6 +35,7 @@ from memorist.recall.fusion import (
     fuse,
     newer_first,
 )
+from memorist.recall.relevance import relevance
 from memorist.records.query import Found, Hit, Match, Passage, Query, Recall, Record, Update, Why
 from memorist.records.values import now
 from memorist.store.base import Store
@@ -133,6 +134,7 @@ class RecallRun:
         self._store_waits = False  # the store's thread has nothing to do but wait for the model's
         self._timings: dict[str, float] = {}
         self._updates: list[Update] = []
+        self._best: float | None = None  # the score of the best that was found, if anything was
         self._late: list[str] = []
         self._failed: dict[str, str] = {}
 
@@ -264,7 +266,23 @@ class RecallRun:
             self._period.result_or(None),
         )
         limit *= 2 if ranking.reranker else 1
-        return fuse(finds, passages, ranking, focus=focus, now=self._query.now, limit=limit)
+        records = fuse(finds, passages, ranking, focus=focus, now=self._query.now, limit=limit)
+        return self._above_floor(records, finds, len(passages))
+
+    def _above_floor(
+        self, records: list[fusion.RankedRecord], finds: dict[str, list[Found]], size: int
+    ) -> list[fusion.RankedRecord]:
+        """The records that probably bear on the question, with that probability as their score."""
+        embedder, least = self._searcher.embedder, self._query.min_score
+        name = embedder.name if embedder else None
+        chances = relevance(finds, records, size, name, self._query.now)
+        self._best = max(chances, default=0.0)
+        judged = zip(records, chances, strict=True)
+        kept = [(record, chance) for record, chance in judged if chance >= least]
+        best = 0.0
+        for record, chance in reversed(kept):  # what ranks higher bears on it no less
+            best = record.score = max(best, chance)
+        return [record for record, _ in kept]
 
     def _read(self, ids: Sequence[int]) -> dict[int, Match]:
         matches = self._searcher.store.read(self._query.scope, ids)
@@ -321,8 +339,20 @@ class RecallRun:
                 self._failed or "none",
             )
         return Recall(
-            hits=hits, timings_ms=self._timings, late=tuple(self._late), failed=self._failed
+            hits=hits,
+            timings_ms=self._timings,
+            late=tuple(self._late),
+            failed=self._failed,
+            reason="" if hits else self._why_empty(),
         )
+
+    def _why_empty(self) -> str:
+        if self._late or self._failed:
+            return f"not searched in time: {', '.join([*self._late, *self._failed])}"
+        if self._best is None:
+            return "nothing is remembered here"
+        floor, best = self._query.min_score, self._best
+        return f"nothing bears on the question: the best score is {best:.4f}, min_score {floor:g}"
 
 
 class Clock:

@@ -74,6 +74,7 @@ class Filters:
 
 NO_FILTERS = Filters()
 RECALL_DEADLINE_MS = 50.0
+MIN_SCORE = 0.003  # loses at most 2 of 100 hits that are evidence: `benchmarks.calibrate`
 
 
 def _names(given: Any, field: str, known: tuple[str, ...] | None = None) -> tuple[str, ...]:
@@ -85,6 +86,12 @@ def _names(given: Any, field: str, known: tuple[str, ...] | None = None) -> tupl
         if known and name not in known:
             raise InvalidError(f"{field} must be one of {', '.join(known)}")
     return tuple(names)
+
+
+def check_score(min_score: object) -> None:
+    """Raise unless this is a number from 0 to 1."""
+    if not (isinstance(min_score, int | float) and 0 <= min_score <= 1):
+        raise InvalidError("min_score must be a number from 0 to 1; 0 gives all that was found")
 
 
 def check_deadline(deadline_ms: object) -> None:
@@ -103,6 +110,7 @@ class Query:
     limit: int = 10
     deadline_ms: float | None = RECALL_DEADLINE_MS
     filters: Filters = NO_FILTERS
+    min_score: float = MIN_SCORE
 
 
 class Found(NamedTuple):
@@ -111,6 +119,7 @@ class Found(NamedTuple):
     passage: int
     score: float
     full: float = 0.0  # what the score would be with the words asked for instead of synonyms
+    share: float = 0.0  # of the words asked for, those that it holds; rare ones count more
 
 
 class Passage(NamedTuple):
@@ -228,13 +237,15 @@ class Recall:
     """What was found, how long each channel took, and which gave nothing.
 
     `late` names the channels that were not done at the deadline, `failed` those that raised an
-    error, with the reason; the others' hits are there in either case.
+    error, with the reason; the others' hits are there in either case. Where there are no hits,
+    `reason` says why.
     """
 
     hits: tuple[Hit, ...]
     timings_ms: dict[str, float] = field(default_factory=dict)
     late: tuple[str, ...] = ()
     failed: dict[str, str] = field(default_factory=dict)
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -333,7 +333,7 @@ def chat_settings(settings: Settings, default: ChatSettings = DEFAULT) -> ChatSe
             raise errors.ConfigError(
                 f"MEMORIST_MODEL_WINDOW is a number of tokens, and at least {LEAST_WINDOW:,}"
             )
-        answer_tokens = min(window.answer_tokens, size // 4)
+        answer_tokens = min(window.reserved, size // 4)
         window = replace(window, max_tokens=size, answer_tokens=answer_tokens)
     if not (system := settings.system).strip():
         return replace(default, window=window)

@@ -16,6 +16,7 @@ Ids = NDArray[np.int64]
 K1 = 1.0
 CANDIDATES = 8_000  # postings of the rarest terms make candidates; other terms only add to scores
 POOL = 200  # records, best by their words alone, whose lengths are read
+LEAST_RECORDS = 1_000  # that shares are told by: among few records no word is rare
 
 
 def records_of(passages: Ids) -> Ids:
@@ -37,12 +38,14 @@ def rank(
     lengths_of: Callable[[list[int]], dict[int, int]],
     limit: int,
     near: Sequence[Near] = (),
+    absent: int = 0,
 ) -> list[Found]:
     """The best records for terms with these rising postings, one for each occurrence.
 
     A message is one record however many passages it has; its first passage with the rarest of the
     terms represents it. Where terms have many postings, a record must hold one of the rarer terms.
-    Of a term and its synonyms, the one that scores best counts.
+    Of a term and its synonyms, the one that scores best counts. `absent` is how many more terms
+    were asked for that no record holds.
     """
     asked = _rarest_first([Near(ids, number, 1.0) for number, ids in enumerate(postings)])
     words = [*asked, *_rarest_first(near)]
@@ -62,8 +65,10 @@ def rank(
     counts = np.diff(pairs, append=len(records)).astype(np.float32)
     leaders: dict[int, int] = {}  # the first word of each term: the term itself, if it occurs
     of = np.array([leaders.setdefault(word.of, number) for number, word in enumerate(words)])
-    idf = _idf(np.bincount(term_of).astype(np.float32), total, of, len(asked))
-    worth = idf * np.array([word.worth for word in words], np.float32)
+    documents = np.bincount(term_of).astype(np.float32)
+    idf = _idf(documents, total, of, len(asked))
+    worths = np.array([word.worth for word in words], np.float32)
+    worth = idf * worths
     is_near = term_of >= len(asked)
     by_words = _by_words(record_of, worth[term_of] * counts / (counts + K1), is_near)
     makes = terms[first] < rarer
@@ -85,7 +90,12 @@ def rank(
     best = _best(scores, limit)
     full = _by_term(idf * fits[best], of)
     chosen = passages[order[first[pool[best]]]]
-    return list(map(Found, chosen.tolist(), scores[best].tolist(), full.tolist()))
+    weights = _idf(documents, max(total, LEAST_RECORDS), of, len(asked))
+    unheld = absent * np.log1p(2 * max(total, LEAST_RECORDS) + 1)
+    held = _by_term(weights * worths * (frequencies[best] > 0), of)
+    shares = np.minimum(held / max(float(weights[: len(asked)].sum() + unheld), 1e-6), 1.0)
+    columns = (chosen, scores[best], full, shares)
+    return list(map(Found, *(column.tolist() for column in columns)))
 
 
 def _rarest_first(words: Sequence[Near]) -> list[Near]:

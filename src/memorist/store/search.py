@@ -66,7 +66,9 @@ def match_text(
         beside = [
             bm25.Near(_among(ids, allowed), *useful[stem]) for stem, ids in of_synonyms.items()
         ]
-        return bm25.rank(words, total, lengths_of, limit, beside)
+        unheld = [term for term, ids in zip(wanted, words, strict=True) if not len(ids)]
+        absent = sum(term in complete for term in unheld)  # the others occur nearly everywhere
+        return bm25.rank(words, total, lengths_of, limit, beside, absent)
 
     read = sum(map(len, [*postings.values(), *of_synonyms.values()]))
     complete = len(postings) == len(wanted) and read <= bm25.CANDIDATES

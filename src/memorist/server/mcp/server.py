@@ -46,6 +46,7 @@ MOST_MESSAGES, MOST_SESSIONS = 200, 500  # that a resource shows, the newest
 MOST_BYTES = 8 * 1024 * 1024  # of messages
 MARKDOWN, DATA = "text/markdown", "application/json"
 PROGRESS_S = 1.0  # between two progress notifications of a long call
+NOTHING = "Nothing was found that bears on this."
 USER = Argument("user_id", str, "Whose memory it is.")
 
 UserArgument = Literal["never", "always", "admin"]
@@ -212,7 +213,9 @@ def _call(schema: ToolSchema, toolbox: Toolbox, arguments: dict[str, Any]) -> An
     if USER.name not in inspect.signature(getattr(Toolbox, schema.name)).parameters:
         del named[USER.name]
     result = getattr(box, schema.name)(**named)
-    return {"found": result} if isinstance(result, list) else result
+    if not isinstance(result, list):
+        return result
+    return {"found": result, "note": "" if result else NOTHING}
 
 
 def _result_model(returns: Any, name: str) -> Any:
@@ -222,7 +225,8 @@ def _result_model(returns: Any, name: str) -> Any:
         return create_model(returns.__name__, __doc__=returns.__doc__, **fields)
     if not (inner := get_args(returns)):
         return returns
-    return create_model(f"{name}_result", found=(list[_result_model(inner[0], name)], ...))  # type: ignore
+    found: Any = list[_result_model(inner[0], name)]  # type: ignore[misc]
+    return create_model(f"{name}_result", found=(found, ...), note=(str, ""))
 
 
 async def _with_progress(ctx: Context[Any, Any, Any], work: Coroutine[Any, Any, T]) -> T:

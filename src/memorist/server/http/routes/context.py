@@ -11,7 +11,7 @@ from memorist.errors import InvalidError
 from memorist.providers.images import refuse_image
 from memorist.records.documents import Compression, Summary
 from memorist.records.message import Message
-from memorist.records.query import Recall
+from memorist.records.query import MIN_SCORE, Recall
 from memorist.records.values import check_json
 from memorist.server.http import schemas
 from memorist.server.http.openapi import AT, MESSAGE_ID, SESSION
@@ -29,6 +29,7 @@ class RecallBody(schemas.SessionRequest):
 
     question: schemas.Question = Field(examples=["where does she live now?"])
     limit: Annotated[int, Field(ge=1, le=schemas.MAX_HITS)] = 10
+    min_score: schemas.Share = Field(MIN_SCORE, description="Hits with a lower score are left out.")
     deadline_ms: schemas.Wait = 50.0
     kind: Names = Field(None, examples=["fact"])
     category: Names = None
@@ -43,12 +44,13 @@ class WindowBody(schemas.SessionRequest):
     """The size of a model's context window, and how it is shared out."""
 
     max_tokens: schemas.Tokens = Field(8_000, examples=[4_000])
-    answer_tokens: schemas.Reserved = 0
+    answer_tokens: schemas.Reserved | None = Field(None, description="An eighth, up to 1,000.")
     model: schemas.ModelName = ""
     notes: schemas.Share = Field(0.2, description="The largest share of the notes.")
     memories: schemas.Share = 0.4
     articles: schemas.Share = 0.3
     most_memories: Annotated[int, Field(ge=0, le=MAX_MEMORIES)] = 200
+    min_score: schemas.Share = MIN_SCORE
     compress_at: schemas.Share = Field(
         0.85, description="How full it is when older messages are summarised."
     )
