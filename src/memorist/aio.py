@@ -100,6 +100,7 @@ class AsyncJobs(Wrapper[namespaces.Jobs]):
     list = threaded(namespaces.Jobs.list)
     dead = threaded(namespaces.Jobs.dead)
     retry = threaded(namespaces.Jobs.retry)
+    rebuild = threaded(namespaces.Jobs.rebuild)
     catch_up = threaded(namespaces.Jobs.catch_up)
     spent = threaded(namespaces.Jobs.spent)
 

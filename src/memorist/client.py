@@ -219,6 +219,7 @@ class RemoteJobs(Jobs):
     waiting = remote(Jobs.waiting, "count_waiting", lambda data: dict(data["waiting"]))
     list = remote(Jobs.list, "list_jobs", Job, pages=True)
     retry = remote(Jobs.retry, "retry_job", lambda data: None)
+    rebuild = remote(Jobs.rebuild, "rebuild", lambda data: int(data["waiting"]["rebuild"]))
 
     def catch_up(self, timeout_s: float | None = None) -> int:
         """Wait until only dead jobs are left in the server's queue; return how many are left."""

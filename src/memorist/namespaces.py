@@ -207,7 +207,7 @@ class Facts(MemoryPart):
             object=fact.object if object is UNSET else object,
         )
         change = Supersede(old_id=id, record=new, at=now, reason="changed outright")
-        self._store.apply(scope, [change])
+        self._store.apply(scope, [change], by_hand=True)
         self._runtime.wake()
         return new.id
 
@@ -348,7 +348,7 @@ class Memories(MemoryPart):
         check_key(reason, "reason", max_bytes=MAX_SHORT_BYTES)
         check_text(id, "id")
         change = Retract(id=id, reason=reason, at=self._runtime.clock())
-        self._store.apply(self._scope(user), [change])
+        self._store.apply(self._scope(user), [change], by_hand=True)
 
     def undo(self, id: str, *, user: str) -> List[Change]:
         """Take back the last change of a memory or a fact; return what that changed."""
@@ -356,7 +356,7 @@ class Memories(MemoryPart):
 
         scope = self._scope(user)
         changes = undone(self._store, scope, id, self._runtime.clock())
-        self._store.apply(scope, changes)
+        self._store.apply(scope, changes, by_hand=True)
         self._runtime.wake()
         return changes
 
@@ -409,6 +409,18 @@ class Jobs(MemoryPart):
         """Put a job that was given up back into the queue."""
         self._store.retry(self._scope(user), job_id)
         self._runtime.wake()
+
+    def rebuild(self, *, user: str | None = None) -> int:
+        """Throw away what was derived from the log, of a user or all of the tenant; derive it anew.
+
+        Memories, facts, links, passages and vectors go, user by user in the background, and recall
+        finds messages meanwhile. What was added, changed, retracted, undone or forgotten by hand
+        stays so. Returns how many users wait; a rebuild that was interrupted goes on.
+        """
+        self._store.queue_rebuild(self._tenant, user)
+        if self._runtime.worker is not None:
+            self._runtime.worker.wake()
+        return self.waiting(user=user)["rebuild"]
 
     def catch_up(self, timeout_s: float | None = None) -> int:
         """Wait until everything stored has its vectors and memories.

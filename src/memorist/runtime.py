@@ -127,9 +127,10 @@ class Runtime:
 
     def waiting(self, of_user: Mapping[str, int] | None = None) -> dict[str, int]:
         """How many jobs of each kind wait or run, and how many are dead: all, or a user's own."""
-        kinds: dict[str, tuple[str, ...]] = {name: (name,) for name in KINDS}
+        kinds: dict[str, tuple[str, ...]] = {name: (name,) for name in KINDS[1:]}
+        kinds["embed"] = KINDS[:2]
         if self.embedder is not None:
-            kinds["vectors"] = embedding_kinds(self.embedder.name)[1:]
+            kinds["vectors"] = embedding_kinds(self.embedder.name)[2:]
         if of_user is not None:
             every = {**kinds, "dead": ("dead",)}
             return {name: sum(of_user.get(kind, 0) for kind in every[name]) for name in every}
@@ -169,7 +170,10 @@ class Runtime:
         if self.embedder is None:
             return None
         then = self.worker.wake if self.worker is not None else lambda: None
-        return Indexer(self.store, self.embedder, then, self._gate)
+        indexer = Indexer(self.store, self.embedder, then, self._gate)
+        if self.worker is not None:
+            self.worker.then = indexer.wake
+        return indexer
 
 
 def open_store(
@@ -238,8 +242,10 @@ def open_runners(
     runners: list[JobRunner] = [open_summarizer(store, extraction)]
     runners += [Scrubber(store)] if store.scrubs else []
     if embedder is None:  # vectors stay queued for a process that has an embedder
-        return [*runners, Worker(store, extraction, kinds=("embed", "derive"))]
-    return [*runners, Indexer(store, embedder), Worker(store, extraction)]
+        return [*runners, Worker(store, extraction, kinds=("index", "embed", "derive"))]
+    indexer, worker = Indexer(store, embedder), Worker(store, extraction)
+    worker.then = indexer.wake
+    return [*runners, indexer, worker]
 
 
 def work(

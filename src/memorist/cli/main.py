@@ -15,7 +15,7 @@ from memorist.cli.memories import facts, maintain, memories, undo
 from memorist.cli.messages import forget, history, recall, remember
 from memorist.cli.render import errors
 from memorist.cli.serve import keys, serve
-from memorist.cli.upkeep import backup, doctor, jobs
+from memorist.cli.upkeep import backup, doctor, jobs, rebuild
 from memorist.cli.worker import worker
 from memorist.errors import MemoristError
 
@@ -26,7 +26,7 @@ app = typer.Typer(
 for command in (
     *(remember, recall, context, history, memories, facts, notes, undo, forget),
     *(ingest, articles),
-    *(serve, worker, jobs, maintain, audit, backup, doctor),
+    *(serve, worker, jobs, maintain, rebuild, audit, backup, doctor),
 ):
     app.command()(command)
 app.add_typer(keys, name="keys", no_args_is_help=True)

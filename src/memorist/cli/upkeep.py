@@ -1,4 +1,4 @@
-"""`memorist jobs`, `backup` and `doctor`: the state of the queue and of the database."""
+"""`memorist jobs`, `rebuild`, `backup` and `doctor`: the state of the queue and of the database."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import typer
+from rich.progress import Progress
 from rich.text import Text
 
 from memorist.cli import options as opt
@@ -22,6 +23,7 @@ from memorist.records.message import Job
 from memorist.records.values import new_id
 
 SLOW_MS = {"remember": 50.0, "recall": 50.0, "history": 20.0, "forget": 50.0}
+POLL_SECONDS = 0.2
 DEADLINE_MS = 5_000.0  # long, to tell what is slow from what fails
 _STYLES = {"ok": "green", "slow": "yellow", "warning": "yellow", "fails": "red"}
 
@@ -66,6 +68,31 @@ def jobs(
 
 def _state(job: Job) -> Text:
     return Text("dead", "red") if job.dead else Text("taken" if job.lease else "waiting")
+
+
+def rebuild(user: opt.User = None, everyone: opt.Everyone = False, db: opt.Database = None) -> None:
+    """Throw away what was derived from the log, and derive it anew; interrupted, it goes on later.
+
+    Messages, notes, articles, and what was added, changed or taken back by hand stay.
+    """
+    with opt.open_memory(db, user) as (memory, user):
+        chosen = None if everyone else user
+        memory.jobs.rebuild(user=chosen)
+        if memory.extraction is None and not isinstance(memory, Client):
+            render.remark("it is queued; `memorist worker` does it with the model")
+            return
+        with Progress(console=render.errors, disable=not render.errors.is_terminal) as bar:
+            task, most = bar.add_task("rebuilding", total=None), 0
+            while left := _left(memory, chosen):
+                most = max(most, left)
+                bar.update(task, total=most, completed=most - left)
+                memory.jobs.catch_up(POLL_SECONDS)
+    console.print("rebuilt")
+
+
+def _left(memory: Memory, user: str | None) -> int:
+    waiting = memory.jobs.waiting(user=user)
+    return sum(count for kind, count in waiting.items() if kind not in ("dead", "summarize"))
 
 
 def backup(

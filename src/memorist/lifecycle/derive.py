@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,8 +13,18 @@ from memorist.lifecycle.policy import classified, has_room, refusal
 from memorist.lifecycle.reconcile import all_facts, neighbours_of, reconcile, similar_memories
 from memorist.lifecycle.rules import extract
 from memorist.lifecycle.settings import Extraction
-from memorist.lifecycle.tools import lessons
-from memorist.records.memories import Add, Candidate, Change, Fact, MemoryItem, Restore, Retract
+from memorist.lifecycle.tools import is_lesson, lessons
+from memorist.records.memories import (
+    Add,
+    Candidate,
+    Change,
+    Fact,
+    MemoryItem,
+    Reinforce,
+    Restore,
+    Retract,
+    Supersede,
+)
 from memorist.records.message import ORDINARY, Job, LogEntry, is_trusted
 from memorist.records.scope import Scope
 from memorist.store.base import Store
@@ -98,7 +108,8 @@ class Deriver:
         entries: dict[int, LogEntry] = {}
         for job in jobs:
             count = job.last_seq - job.first_seq + 1 + context
-            history = self._store.history(scope, last=count, before=job.last_seq + 1)
+            read = max(entries, default=None)
+            history = self._store.history(scope, last=count, before=job.last_seq + 1, after=read)
             entries |= {entry.seq: entry for entry in history}
         wanted = {seq for job in jobs for seq in entries if job.first_seq <= seq <= job.last_seq}
         agent = "" if policy.shared else scope.agent
@@ -149,8 +160,9 @@ class Deriver:
             score = max(scores[id_] for id_ in candidate.sources) + (candidate.importance or 0.0)
             importance = min(max(round(score - ORDINARY, 2), 0.0), 1.0)
             weighed.append(replace(candidate, importance=importance))
-        taught = lessons(batch.entries, batch.wanted)
-        return [*self._within_share(weighed, batch), *taught]
+        weighed += lessons(batch.entries, batch.wanted)
+        seqs = {entry.message.message_id: entry.seq for entry in batch.entries}
+        return sorted(weighed, key=lambda one: (seqs[one.sources[-1]], -(one.importance or 0)))
 
     def _by_model(self, entries: Sequence[LogEntry], batch: SessionBatch) -> list[Candidate]:
         """One call for the conversation's own messages, and one for each untrusted source."""
@@ -180,21 +192,16 @@ class Deriver:
             answered(reply.input_tokens + reply.output_tokens)
         return candidates
 
-    def _within_share(
-        self, candidates: Sequence[Candidate], batch: SessionBatch
-    ) -> Iterator[Candidate]:
-        """As many as the policy's share allows; of one message's, the most important."""
+    def _has_room(self, batch: SessionBatch, seq: int, changes: Sequence[Change]) -> bool:
+        """Whether the policy's share allows another memory of a message, after some changes."""
         policy = self._extraction.policy
-        seqs = {entry.message.message_id: entry.seq for entry in batch.entries}
-        accepted: Counter[str] = Counter()
-        in_order = [(seqs[one.sources[-1]], -(one.importance or 0), one) for one in candidates]
-        for seq, _, candidate in sorted(in_order, key=lambda place: place[:2]):
-            recent = batch.before(seq + 1, policy.window)
-            ids = [entry.message.message_id for entry in recent]
-            derived = len(self._store.derived(batch.home, ids))
-            if has_room(derived + sum(accepted[id_] for id_ in ids), policy):
-                accepted[candidate.sources[-1]] += 1
-                yield candidate
+        ids = {one.message.message_id for one in batch.before(seq + 1, policy.window)}
+        made = set(self._store.derived(batch.home, sorted(ids)))
+        for one in (change.record if isinstance(change, Add) else change for change in changes):
+            # A fact that is said again gets a confidence, a memory does not.
+            if isinstance(one, MemoryItem) or (isinstance(one, Reinforce) and not one.importance):
+                made.update(() if ids.isdisjoint(one.sources) else (one.id,))
+        return has_room(len(made), policy)
 
     def changes(self, batch: SessionBatch, candidates: Sequence[Candidate]) -> list[Change]:
         """What the candidates change, each decided with regard to those before it."""
@@ -206,14 +213,24 @@ class Deriver:
         for candidate in candidates:
             self._gate.wait()
             self._budget.check()
+            last = seqs[candidate.sources[-1]]
+            if not is_lesson(candidate) and not self._has_room(batch, last, changes):
+                continue
             first = min((seqs[id_] for id_ in candidate.sources if id_ in seqs), default=0)
             earlier = [one for one in batch.before(first, CONTEXT) if is_trusted(one.source)]
             texts = [entry.message.text for entry in earlier]
             before = [entry.message.message_id for entry in earlier]
             neighbours = neighbours_of(self._store, batch.home, candidate, texts, changes, before)
             now, policy = self._clock(), self._extraction.policy
-            changes += reconcile(candidate, neighbours, scope=scope, now=now, policy=policy)
+            new = reconcile(candidate, neighbours, scope=scope, now=now, policy=policy)
+            changes += self._undecided(batch.home, new)
         return self._keep_restated(batch.home, changes) if retracted else changes
+
+    def _undecided(self, home: Scope, changes: Sequence[Change]) -> list[Change]:
+        """The changes, without those that add what a person has added, ended or forgotten."""
+        added = {id(one): one.record.id for one in changes if isinstance(one, Add | Supersede)}
+        kept = self._store.kept_by_hand(home, list(added.values())) if added else set()
+        return [change for change in changes if added.get(id(change)) not in kept]
 
     def _retract_revised(self, batch: SessionBatch) -> list[Change]:
         """Retractions of what was derived from nothing but messages that were revised since."""

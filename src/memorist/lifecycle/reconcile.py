@@ -468,11 +468,16 @@ def keep(
         neighbours = neighbours_of(store, home, candidate)
         return reconcile(candidate, neighbours, scope=scope, now=clock(), policy=policy)
 
-    return apply_changes(store, home, decide)
+    return apply_changes(store, home, decide, by_hand=True)
 
 
 def apply_changes(
-    store: Store, home: Scope, decide: Callable[[], list[T]], done: Sequence[Job] = ()
+    store: Store,
+    home: Scope,
+    decide: Callable[[], list[T]],
+    done: Sequence[Job] = (),
+    *,
+    by_hand: bool = False,
 ) -> list[T]:
     """Apply the changes decided upon; decide again where another process was quicker."""
     for attempt in range(ATTEMPTS):
@@ -480,7 +485,7 @@ def apply_changes(
         version = store.version(home)
         try:
             changes = decide()
-            store.apply(home, changes, done=done, base_version=version)
+            store.apply(home, changes, done=done, base_version=version, by_hand=by_hand)
         except LeaseLostError:
             raise
         except (ConflictError, NotFoundError):
@@ -569,7 +574,7 @@ def neighbours_of(
         for subject, predicate in topics
         for fact in store.facts(home, subject=subject, predicate=predicate)
     ]
-    items = similar_memories(store, home, candidate.text)
+    items = similar_memories(store, home, candidate.text, candidate.said_at)
     if candidate.corrects and candidate.instead:
         facts += all_facts(store, home, valid_at=candidate.said_at)
         recent = store.records(home, store.derived(home, before))
@@ -578,13 +583,15 @@ def neighbours_of(
     return applied_to(neighbours, pending)
 
 
-def similar_memories(store: Store, home: Scope, text: str) -> list[MemoryItem]:
-    """The memories that share the longest words with a text."""
+def similar_memories(
+    store: Store, home: Scope, text: str, at: datetime | None = None
+) -> list[MemoryItem]:
+    """The memories that share the longest words with a text, unexpired now or at a moment."""
     words = sorted(dict.fromkeys(fold(text).split()), key=len, reverse=True)[:MOST_WORDS]
     if not words:
         return []
     terms = [(word,) for word in words]
     hits = store.match_text(home, terms, limit=MOST_SIMILAR, filters=_MEMORIES)
-    matches = store.read(home, [hit.passage for hit in hits])
+    matches = store.read(home, [hit.passage for hit in hits], alive_at=at)
     records = store.records(home, [match.id for match in matches])
     return [one for one in records if isinstance(one, MemoryItem)]

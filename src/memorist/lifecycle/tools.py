@@ -12,6 +12,7 @@ from memorist.records.message import LogEntry, least_trusted
 SUCCESS_IMPORTANCE = 0.7
 FAILURE_IMPORTANCE = 0.8
 ERROR_CHARS = 200
+MOST_MESSAGES = 20  # of a turn, its last ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ def lessons(entries: Sequence[LogEntry], ended: Container[int]) -> list[Candidat
         message = entry.message
         if message.role == "user" or (message.role == "assistant" and not message.tool_calls):
             if entry.seq in ended:
-                learnt += _lessons_of(turn)
+                learnt += _lessons_of(turn[-MOST_MESSAGES:])
             turn = []
     return learnt
 

@@ -47,7 +47,8 @@ class Worker(JobRunner):
     """
 
     name = "extraction"
-    batch_size = 16
+    batch_size = 32
+    awaited = ("rebuild",)
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class Worker(JobRunner):
         timer: Callable[[], float] = time.thread_time,
     ) -> None:
         super().__init__(store, kinds)
+        self.then: Callable[[], None] = lambda: None  # called when a rebuild has queued messages
         self._extraction = extraction
         self._clock = clock
         self._deriver = Deriver(store, extraction, clock, gate, timer)
@@ -74,11 +76,25 @@ class Worker(JobRunner):
         with contextlib.suppress(MemoristError):  # the store may be away
             self.before_step()
 
+    def step(self) -> bool:
+        """Do jobs or, where there are none, begin or end the rebuild of a user's views."""
+        if super().step():
+            return True
+        scope = None if self.stopped or self.paused else self._store.next_rebuild()
+        if scope is not None:
+            self._store.rebuild(scope)
+            self.then()
+        return scope is not None
+
     def group(self, jobs: Sequence[Job]) -> list[list[Job]]:
-        """The jobs of each session, in the order of its messages."""
-        ordered = sorted(
-            jobs, key=lambda job: (job.scope.owner, job.scope.session or "", job.first_seq)
-        )
+        """The jobs of a session that follow one another; for a model, all of them: a call costs."""
+        has_model = self._extraction.model is not None
+
+        def place(job: Job) -> tuple[str, str, int]:
+            session = job.scope.session if has_model else None
+            return job.scope.owner, session or "", job.first_seq
+
+        ordered = sorted(jobs, key=place)
         return [list(group) for _, group in itertools.groupby(ordered, key=lambda job: job.scope)]
 
     def after_step(self, jobs: Sequence[Job]) -> None:

@@ -26,6 +26,7 @@ from memorist.records.values import now, to_micros
 from memorist.store import documents, entries, forgetting, jobs, keys, log, search, views
 from memorist.store.engine import Db, Engine
 from memorist.store.indexing import MAX_MESSAGE_BYTES, Piece, Preparation, UnpreparedError
+from memorist.store.rows import END
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -116,6 +117,7 @@ class Store:
     _unseen = reads(log.unseen, snapshot=True)
     _growth = reads(log.growth, snapshot=True)
     _append_text = writes(log.append_text)
+    _reindex = writes(log.reindex)
 
     # Sessions
     open_session = writes(log.open_session)
@@ -128,6 +130,7 @@ class Store:
     version = reads(views.version)
     derived = reads(views.derived)
     updates = reads(views.updates)
+    kept_by_hand = reads(views.kept_by_hand)
     superseded_by = reads(views.superseded_by, snapshot=True)
     records = reads(views.records, snapshot=True)
     items = reads(views.items)
@@ -173,6 +176,8 @@ class Store:
     users = all_owners(jobs.users, reads=True)
     spend = all_owners(jobs.spend)
     spent = all_owners(jobs.spent, reads=True)
+    queue_rebuild = all_owners(jobs.queue_rebuild)
+    next_rebuild = all_owners(jobs.next_rebuild, reads=True)
     waiting_jobs = reads(jobs.waiting_jobs)
     jobs = reads(jobs.list_jobs)
 
@@ -187,6 +192,7 @@ class Store:
     # Deleting
     sweep = writes(entries.sweep)
     forget = writes(forgetting.forget, exclusive=True)
+    rebuild = writes(forgetting.rebuild, exclusive=True)
 
     def append(
         self, scope: Scope, messages: Sequence[Message], *, source: Source | None = None
@@ -211,6 +217,13 @@ class Store:
     def revise(self, scope: Scope, message: Message) -> None:
         """Replace the message with this id; what it said before stays among its revisions."""
         self._revise(scope, self._preparation.message(scope.owner, message))
+
+    def reindex(self, job: Job) -> None:
+        """Cut and index the messages of a job anew; their vectors are made again, too."""
+        preparation = Preparation(self._engine, END)  # none that is stored is too long
+        entries = self.history(job.scope, after=job.first_seq - 1, before=job.last_seq + 1)
+        ready = [(one.seq, preparation.message(job.owner, one.message)) for one in entries]
+        self._reindex(job, ready)
 
     def append_text(self, scope: Scope, message: Message) -> None:
         """Replace an unfinished message by a longer version of it."""

@@ -19,7 +19,7 @@ from memorist.store.engine import Db
 from memorist.store.jobs import JobRunner, enqueue
 from memorist.store.log import message_places
 from memorist.store.rows import dated_page
-from memorist.store.views import records, restore, stating
+from memorist.store.views import keep_by_hand, records, restore, stating
 
 if TYPE_CHECKING:
     from memorist.store.base import Store
@@ -60,6 +60,7 @@ def forget(
                 [item.id for item in stating(db, scope, fact)] if isinstance(fact, Fact) else []
             )
         gone = _forget_derived(db, scope, going)
+        keep_by_hand(db, scope, going)  # or a rebuild would bring them back
     elif source is not None:
         messages = db.rows("messages_of_source", **scope.columns(), source=source)
         views = [view for (view,) in db.rows("views_of_source", **scope.columns(), source=source)]
@@ -67,6 +68,23 @@ def forget(
     else:
         gone = _forget_all(db, scope)
     return Forgotten(counts=dict(+gone), residue=db.note_forget() if scrub and +gone else "")
+
+
+def rebuild(db: Db, scope: Scope) -> None:
+    """Begin a user's rebuild: throw away what was derived, queue the log; or end one that is done.
+
+    What a person made, changed or ended is kept, and of the rest when it was learnt and its use.
+    """
+    named = {"owner": scope.owner}
+    if db.run("begin_rebuild", **named):
+        for query in ("keep_items", "keep_facts", "delete_derivation_jobs"):
+            db.run(query, **named)
+        _forget_derived(db, scope, [view for (view,) in db.rows("derived_views", **named)])
+        db.run("count_change", **named, base=None)
+        db.run("queue_derivation", **named, now=db.now)
+    elif db.run("end_rebuild", **named):
+        for query in ("restore_kept_items", "restore_kept_facts", "forget_kept"):
+            db.run(query, **named)
 
 
 def _forget_all(db: Db, scope: Scope) -> Counter[str]:
@@ -81,7 +99,7 @@ def _forget_all(db: Db, scope: Scope) -> Counter[str]:
         gone["sessions"] += db.run("delete_sessions", owner=scope.owner, sessions=keys)
     if scope.agent is None and scope.session is None:
         gone["jobs"] += db.run("delete_owner_jobs", owner=scope.owner)
-        for query in ("delete_embedders", "delete_speakers"):
+        for query in ("delete_embedders", "delete_speakers", "delete_all_kept_views"):
             db.run(query, owner=scope.owner)
         gone["users"] += db.run("delete_owner", owner=scope.owner)
     return gone
@@ -107,6 +125,7 @@ def _forget_messages(
     views = list(dict.fromkeys([*(view for (view,) in cited), *also]))
     others = db.rows("messages_cited_by", owner=owner, ids=views) if views else []
     gone = _forget_derived(db, scope, views)
+    db.run("delete_kept_views", owner=owner, ids=views)
     if seqs:
         passages, vectors = db.rows("count_passages_of_messages", owner=owner, seqs=seqs)[0]
         spoke = [name for (name,) in db.rows("speakers_of_messages", owner=owner, seqs=seqs)]

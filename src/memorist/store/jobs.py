@@ -2,9 +2,12 @@
 
 The runners, and the kinds of jobs that they do:
 
-    Indexer      embed, vectors, vectors:<embedder>
-    Worker       derive, which follows embed; without an embedder embed and vectors, too
+    Indexer      index, embed, vectors, vectors:<embedder>
+    Worker       derive, which follows embed; without an embedder the others, too
     Summarizer   summarize
+
+A job `index` is `embed` for messages that are cut into passages anew first. A job `rebuild` waits
+until its user's views are thrown away and derived again.
 
 Any number of processes may run them.
 """
@@ -31,8 +34,11 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000  # microseconds
 HOUR = 3_600 * SECOND
-KINDS = ("embed", "vectors", "derive", "summarize")
-FOLLOWING = {"embed": "derive"}  # a message is embedded, then memories are extracted from it
+KINDS = ("index", "embed", "vectors", "derive", "summarize", "rebuild")
+FOLLOWING = {
+    "index": "derive",
+    "embed": "derive",
+}  # a message is embedded, then memories are extracted from it
 GATE_SECONDS = 0.1  # for which background work waits for a request
 QUIET_SECONDS = 0.5  # after a request, before background work takes more than one processor
 GATHER_SECONDS = 0.05  # what is stored together is worked on together, and writers go first
@@ -46,12 +52,12 @@ log = logging.getLogger("memorist")
 
 def embedding_kinds(embedder_name: str) -> tuple[str, ...]:
     """The kinds of jobs that an embedder does."""
-    return ("embed", "vectors", f"vectors:{embedder_name}")
+    return ("index", "embed", "vectors", f"vectors:{embedder_name}")
 
 
 def extraction_kinds(*, has_embedder: bool) -> tuple[str, ...]:
     """The kinds of jobs that extraction does; without an embedder, it does not wait for one."""
-    return ("derive",) if has_embedder else ("embed", "vectors", "derive")
+    return ("derive",) if has_embedder else ("index", "embed", "vectors", "derive")
 
 
 def enqueue(db: Db, owner: str, kind: str, first: int, last: int, *, session: Any = None) -> None:
@@ -166,6 +172,17 @@ def retry(db: Db, scope: Scope, job_id: int) -> None:
         raise NotFoundError(f"no dead job {job_id} in this scope")
 
 
+def queue_rebuild(db: Db, tenant: str, user: str | None = None) -> None:
+    """Queue a rebuild of the views of a tenant's users, or one, for whom none is under way."""
+    db.run("queue_rebuilds", tenant_hash=tenant_hash(tenant), user=user, now=db.now)
+
+
+def next_rebuild(db: Db) -> Scope | None:
+    """Whose rebuild is to begin or to end: one user's at a time."""
+    row = db.row("next_rebuild")
+    return None if row is None else Scope(tenant=row[0], user=row[1])
+
+
 def _job(row: Row) -> Job:
     id_, kind, tenant, user, agent, session, first, last, attempts, run_at, lease, error, dead = row
     return Job(
@@ -223,6 +240,7 @@ class JobRunner(ProcessPart):
     batch_size = 32
     lease_seconds = 45.0  # renewed: the jobs of a process that died are free in a minute
     longest_pause = 15.0  # seconds between two looks at an empty queue
+    awaited: tuple[str, ...] = ()  # kinds that end by themselves when its own are done
 
     def __init__(self, store: Store, kinds: Sequence[str]) -> None:
         self.kinds = tuple(kinds)
@@ -304,7 +322,8 @@ class JobRunner(ProcessPart):
         """Wait until no job is left but dead ones, for at most so long; return how many are."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self.wake()
-        while (left := self._store.backlog(self.kinds)) or self.idle_at == float("-inf"):
+        kinds = (*self.kinds, *self.awaited)
+        while (left := self._store.backlog(kinds)) or self.idle_at == float("-inf"):
             if self.stopped or (deadline is not None and time.monotonic() >= deadline):
                 break
             time.sleep(0.05)
@@ -346,6 +365,9 @@ class JobRunner(ProcessPart):
         self._taken = jobs
         with renewing(self._store, jobs, self.lease_seconds):
             try:
+                for job in jobs:
+                    if job.kind == "index":
+                        self._store.reindex(job)
                 while groups and not self.stopped and not self.paused:
                     self.do(groups[0])
                     groups.pop(0)

@@ -10,6 +10,7 @@ from memorist.errors import ConflictError, NotFoundError, ScopeError
 from memorist.records.message import (
     PART_CHARS,
     Appended,
+    Job,
     LogEntry,
     Message,
     Session,
@@ -392,6 +393,18 @@ def _rewrite(
     number = next_piece(row[0] if row else None)
     place = {"agent": home.agent, "session": home.key}
     index_messages(db, scope.owner, [(seq, new)], **place, first_piece=number)
+
+
+def reindex(db: Db, job: Job, messages: Sequence[tuple[int, PreparedMessage]]) -> None:
+    """Index a job's messages anew, without those that have changed since they were read."""
+    seqs = [seq for seq, _ in messages]
+    rows = db.rows("messages_by_seq", owner=job.owner, seqs=seqs)
+    stored = {row[0]: db.unpack(row) for row in rows}
+    for home in db.rows("find_session", **job.scope.columns()):
+        for seq, prepared in messages:
+            if stored.get(seq) == prepared.message:
+                _rewrite(db, job.scope, seq, prepared, SessionRow(*home))
+                db.run("mark_all_outdated", owner=job.owner, seq=seq)
 
 
 def next_piece(last: int | None) -> int:

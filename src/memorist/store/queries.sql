@@ -111,7 +111,7 @@ VALUES (:owner, :kind, :session, :first_seq, :last_seq, :now)
 UPDATE jobs SET lease = :lease, run_at = :until
 WHERE id IN (
   SELECT id FROM jobs
-  WHERE kind IN (:kinds*) AND dead = 0 AND deaths = 0 AND lease IS NULL AND @due
+  WHERE kind IN (:kinds*) AND dead = 0 AND deaths = 0 AND lease IS NULL AND @due AND @in_order
   ORDER BY id LIMIT :limit @skip_locked
 )
 RETURNING id
@@ -123,9 +123,18 @@ UPDATE jobs SET lease = :lease, run_at = :until,
 WHERE id IN (
   SELECT id FROM jobs
   WHERE (kind || '') IN (:kinds*) AND dead = 0 AND (deaths > 0 OR lease IS NOT NULL) AND @due
+    AND @in_order
   ORDER BY deaths, id LIMIT 1 @skip_locked
 )
 RETURNING id
+
+-- While a user's views are rebuilt, what a process had in hand when it died is derived first.
+-- name: @in_order
+(kind <> 'derive' OR NOT EXISTS (
+  SELECT 1 FROM jobs r JOIN jobs e ON e.owner = r.owner
+  WHERE r.kind = 'rebuild' AND r.dead = 0 AND r.owner = jobs.owner AND e.id < jobs.id AND e.dead = 0
+    AND (e.kind IN ('index', 'embed')
+      OR (e.kind = 'derive' AND (e.lease IS NOT NULL OR e.deaths > 0)))))
 
 -- name: @due
 (run_at <= :now OR run_at > :beyond OR (lease IS NULL AND attempts = 0))
@@ -845,3 +854,107 @@ ORDER BY e.expires_at LIMIT :limit @skip_locked
 
 -- name: delete_entries
 DELETE FROM entries WHERE owner = :owner AND id IN (:ids*)
+
+-- name: keep_by_hand
+INSERT INTO kept_views (owner, view, by_hand) VALUES (:owner, :id, 1)
+ON CONFLICT (owner, view) DO UPDATE SET by_hand = 1
+
+-- name: kept_by_hand
+SELECT view FROM kept_views WHERE owner = :owner AND view IN (:ids*) AND by_hand = 1
+
+-- name: delete_kept_views
+DELETE FROM kept_views WHERE owner = :owner AND view IN (:ids*)
+
+-- name: delete_all_kept_views
+DELETE FROM kept_views WHERE owner = :owner
+
+-- A job of the kind `rebuild` has the `first_seq` 0 until its user's views are thrown away, then 1.
+-- name: queue_rebuilds
+INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, run_at)
+SELECT o.owner, 'rebuild', NULL, 0, 0, :now FROM owners o
+WHERE o.tenant_hash = :tenant_hash AND (CAST(:user AS TEXT) IS NULL OR o.user_id = :user)
+  AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.kind = 'rebuild' AND j.owner = o.owner)
+ORDER BY o.owner
+
+-- name: @is_derived_again
+NOT EXISTS (SELECT 1 FROM jobs w
+  WHERE w.owner = j.owner AND w.kind IN ('index', 'embed', 'derive') AND w.dead = 0)
+
+-- The user whose rebuild is about to end; else, if none has begun, the next one.
+-- name: next_rebuild
+SELECT o.tenant, o.user_id FROM jobs j JOIN owners o ON o.owner = j.owner
+WHERE j.kind = 'rebuild' AND j.dead = 0 AND CASE WHEN j.first_seq = 1 THEN @is_derived_again
+  ELSE NOT EXISTS (
+    SELECT 1 FROM jobs b WHERE b.kind = 'rebuild' AND b.dead = 0 AND b.first_seq = 1) END
+ORDER BY j.first_seq DESC, j.id LIMIT 1
+
+-- name: begin_rebuild
+UPDATE jobs SET first_seq = 1 WHERE owner = :owner AND kind = 'rebuild' AND first_seq = 0
+
+-- name: end_rebuild
+DELETE FROM jobs AS j
+WHERE j.owner = :owner AND j.kind = 'rebuild' AND j.first_seq = 1 AND @is_derived_again
+
+-- name: delete_derivation_jobs
+DELETE FROM jobs WHERE owner = :owner AND kind IN ('index', 'embed', 'derive')
+
+-- In the order of the log: a session's messages up to where another session goes on.
+-- name: queue_derivation
+INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, run_at)
+SELECT owner, 'index', session_id, min(id), max(id), :now
+FROM (
+  SELECT m.owner, m.session_id, m.id, row_number() OVER (PARTITION BY m.session_id ORDER BY m.id) AS n,
+    row_number() OVER (ORDER BY m.id) AS place
+  FROM sessions s JOIN chat_message_history m ON m.owner = s.owner AND m.session_id = s.key
+  WHERE s.owner = :owner) AS ordered
+GROUP BY owner, session_id, place - n, n / 25
+ORDER BY min(id)
+
+-- name: keep_items
+INSERT INTO kept_views (owner, view, by_hand, ended_at, uses, used_at, tier)
+SELECT owner, id, 0, ended_at, uses, used_at, tier FROM memory_items WHERE owner = :owner
+ON CONFLICT (owner, view) DO UPDATE SET ended_at = excluded.ended_at, uses = excluded.uses,
+  used_at = excluded.used_at, tier = excluded.tier
+
+-- name: keep_facts
+INSERT INTO kept_views (owner, view, by_hand, known_from, known_to, ended_at)
+SELECT owner, id, 0, known_from, known_to, ended_at FROM facts WHERE owner = :owner
+ON CONFLICT (owner, view) DO UPDATE SET known_from = excluded.known_from,
+  known_to = excluded.known_to, ended_at = excluded.ended_at
+
+-- name: derived_views
+SELECT v.id FROM (
+  SELECT id FROM memory_items WHERE owner = :owner
+  UNION ALL SELECT id FROM facts WHERE owner = :owner) AS v
+WHERE NOT EXISTS (
+  SELECT 1 FROM kept_views k WHERE k.owner = :owner AND k.view = v.id AND k.by_hand = 1)
+
+-- What ended again did so when it ended before.
+-- name: restore_kept_items
+UPDATE memory_items SET uses = k.uses, used_at = k.used_at, tier = k.tier,
+  ended_at = CASE WHEN memory_items.ended_at IS NOT NULL
+    THEN coalesce(k.ended_at, memory_items.ended_at) END
+FROM kept_views k
+WHERE memory_items.owner = :owner AND k.owner = :owner AND k.view = memory_items.id
+  AND k.uses IS NOT NULL
+
+-- name: restore_kept_facts
+UPDATE facts SET known_from = k.known_from,
+  known_to = CASE WHEN facts.known_to IS NOT NULL THEN coalesce(k.known_to, facts.known_to) END,
+  ended_at = CASE WHEN facts.ended_at IS NOT NULL THEN coalesce(k.ended_at, facts.ended_at) END
+FROM kept_views k
+WHERE facts.owner = :owner AND k.owner = :owner AND k.view = facts.id AND k.known_from IS NOT NULL
+
+-- name: forget_kept
+DELETE FROM kept_views WHERE owner = :owner AND by_hand = 0
+
+-- What an ended fact says is outdated in its messages, too: since its end or, if it was wrong, ever.
+-- name: mark_all_outdated
+UPDATE passages SET outdated = coalesce((
+  SELECT max(CASE WHEN f.known_to IS NOT NULL THEN 1 ELSE f.valid_to END)
+  FROM chat_message_history m
+  JOIN view_sources v ON v.owner = :owner AND v.message_id = m.message_id
+  JOIN facts f ON f.owner = :owner AND f.id = v.view
+  WHERE m.owner = :owner AND m.id = :seq
+    AND (f.known_to IS NOT NULL OR f.ended_at IS NOT NULL)), 0)
+WHERE owner = :owner AND id @of_seq

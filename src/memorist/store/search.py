@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -192,8 +193,14 @@ def _record(passage: int, kind: str, view: str | None) -> int | str:
     return passage if kind == "article" else view
 
 
-def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
-    """The texts of passages, in the order asked; those deleted, expired or blank are left out."""
+def read(
+    db: Db, scope: Scope, ids: Sequence[int], *, alive_at: datetime | None = None
+) -> list[Match]:
+    """The texts of passages, in the order asked; those deleted, expired or blank are left out.
+
+    Expired now, or at the moment `alive_at`.
+    """
+    db.now = db.now if alive_at is None else to_micros(alive_at)
     rows = db.rows("passage_spans", **scope.columns(), ids=list(ids))
     by_id = {row[0]: row for row in rows}
     matches = _matches(db, scope, [by_id[id_] for id_ in ids if id_ in by_id])
@@ -259,7 +266,7 @@ def put_vectors(
     check_key(embedder, "embedder")
     for job in done:
         advance(db, job)
-    if any(job.kind in ("embed", "vectors") for job in done):
+    if any(job.kind in ("index", "embed", "vectors") for job in done):
         db.run("unprepare_others", owner=scope.owner, embedder=embedder)
     lengths = {len(vector) for vector in vectors.values()}
     if len(lengths) > 1 or 0 in lengths:

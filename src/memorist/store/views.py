@@ -49,8 +49,12 @@ def apply(
     *,
     done: Job | Sequence[Job] = (),
     base_version: int | None = None,
+    by_hand: bool = False,
 ) -> None:
-    """Make all the changes, or none, and finish the jobs they came of in the same transaction."""
+    """Make all the changes, or none, and finish the jobs they came of in the same transaction.
+
+    Changes `by_hand` are a person's: what they made, changed or ended stays so in a rebuild.
+    """
     for job in [done] if isinstance(done, Job) else done:
         finish(db, job)
     if not changes:
@@ -60,6 +64,24 @@ def apply(
         raise ConflictError("this user's memories have changed meanwhile; read them again")
     for change in changes:
         _apply_one(db, scope, change)
+    if by_hand:
+        made = [one.record.id for one in changes if isinstance(one, Add | Supersede)]
+        named = [getattr(one, key, "") for one in changes for key in ("id", "old_id")]
+        keep_by_hand(db, scope, [*made, *filter(None, named)])
+
+
+def keep_by_hand(db: Db, scope: Scope, ids: Sequence[str]) -> None:
+    """Note that a person decided on these records, and so on those that end with them."""
+    kept = dict.fromkeys(ids)
+    for record in records(db, scope, ids):
+        for fact in [record] if isinstance(record, Fact) else _stated(db, scope, record):
+            kept |= dict.fromkeys([fact.id, *(item.id for item in stating(db, scope, fact))])
+    db.many("keep_by_hand", [{"owner": scope.owner, "id": id_} for id_ in kept])
+
+
+def kept_by_hand(db: Db, scope: Scope, ids: Sequence[str]) -> set[str]:
+    """Those of the records that a person decided on, also by forgetting them."""
+    return {id_ for (id_,) in db.rows("kept_by_hand", owner=scope.owner, ids=list(ids))}
 
 
 def version(db: Db, scope: Scope) -> int:

@@ -86,6 +86,18 @@ def count_waiting(query: Url[schemas.UserRequest], caller: Caller) -> WaitingJob
     return WaitingJobs(waiting=caller.memory.jobs.waiting(user=caller.user(query.user)))
 
 
+@operation("rebuild", status_code=202, example=WaitingJobs(waiting={"rebuild": 1, "dead": 0}))
+def rebuild(body: schemas.UserRequest, caller: Caller) -> WaitingJobs:
+    """Throw away what was derived from the log and derive it anew: a user's or, for an admin, all.
+
+    It happens in the background; what waits for it is answered, now and by `count_waiting`.
+    """
+    everybody = body.user is None and caller.principal.admin
+    user = None if everybody else caller.user(body.user)
+    caller.memory.jobs.rebuild(user=user)
+    return WaitingJobs(waiting=caller.memory.jobs.waiting(user=user))
+
+
 @operation("audit", example=Audit(memories=2, facts=1, findings=(_JUNK,)))
 def audit(query: Url[schemas.AgentRequest], caller: Caller) -> Audit:
     """Which memories are junk, doubled, stale, contradictory or hold secrets; changes nothing."""
