@@ -1,4 +1,4 @@
-"""What a score is worth: the curves of `recall/relevance.py`, fitted and checked.
+"""What a score is worth: the curves of `recall/fusion.py`, fitted and checked.
 
 Run with `python -m benchmarks.calibrate`. Questions of the development sets are asked of the memory
 that holds their evidence, and of another user's, where nothing bears on them: as they stand, and,
@@ -32,7 +32,7 @@ from benchmarks.recall import LOADERS, ROOT
 from benchmarks.report import Grid, publish
 from memorist import Memory
 from memorist.recall import search
-from memorist.recall.relevance import Signals, signals
+from memorist.recall.fusion import RelevanceSignals, relevance_signals
 from memorist.records.query import MIN_SCORE
 
 Array = NDArray[np.float64]
@@ -49,7 +49,7 @@ class Asked:
 
     group: str
     answerable: bool
-    seen: Signals
+    seen: RelevanceSignals
     evidence: tuple[bool, ...]
 
 
@@ -137,10 +137,10 @@ def _people(dataset: Dataset, user: str) -> list[str]:
 def _ask(memory: Memory, clock: Clock, question: Question, user: str, *, answerable: bool) -> Asked:
     """One question at its time; recall is listened to where it judges what it found."""
     clock.at = question.asked_at
-    seen: list[Signals] = []
+    seen: list[RelevanceSignals] = []
 
     def listen(found: Any, records: Any, size: int, *_: Any) -> list[float]:
-        seen.append(signals(found, records, size))
+        seen.append(relevance_signals(found, records, size))
         return [1.0] * len(records)
 
     in_order: dict[str, Any] = {"relevance": listen, "newer_first": lambda _, hits: list(hits)}
@@ -148,7 +148,7 @@ def _ask(memory: Memory, clock: Clock, question: Question, user: str, *, answera
         recall = memory.recall(
             question.text, user=user, limit=DEPTH, deadline_ms=None, min_score=0.0
         )
-    last = seen[-1] if seen else Signals((0.0,) * 5, [])
+    last = seen[-1] if seen else RelevanceSignals((0.0,) * 5, [])
     evidence = tuple(answerable and hit.id in question.turns for hit in recall.hits)
     assert len(evidence) == len(last.records)
     return Asked(question.user, answerable, last, evidence)

@@ -166,7 +166,7 @@ def test_nothing_found_is_said_in_words(memory: Memory) -> None:
 
 
 def test_retrieval_leaves_room_for_the_running_conversation_to_the_token(memory: Memory) -> None:
-    window = Window(max_tokens=3_000)
+    window = Window(max_tokens=3_000, answer_tokens=0)
     box, system = Toolbox(memory, user="ada", window=window), "You are a clerk. " * 20
     tools = memory_tools(box, only=["retrieve_context"], system=system)
     call: dict[str, Any] = {"name": "retrieve_context", "args": EXAMPLES["retrieve_context"]}

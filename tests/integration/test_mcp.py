@@ -27,7 +27,7 @@ from memorist import Extraction, Library, Memory, Notebook, __version__
 from memorist.agents.toolbox import NAMES
 from memorist.providers.chat_model import Reply
 from memorist.server.mcp import server as server_module
-from memorist.server.mcp.server import build_server
+from memorist.server.mcp.server import NOTHING, build_server
 from memorist.testing.scripted import ScriptedChatModel
 from tests.support.mcp_servers import command, environment, over_stdio, structured
 
@@ -228,7 +228,7 @@ def test_a_prompt_brings_what_is_remembered_as_a_quotation(memory: Memory) -> No
         [prompt] = (await session.list_prompts()).prompts
         assert prompt.description
         assert all(argument.description for argument in prompt.arguments or ())
-        asked = {"question": "Where do I live?", "user_id": "ada"}
+        asked = {"question": "When did I move to Berlin?", "user_id": "ada"}
         [message] = (await session.get_prompt(prompt.name, asked)).messages
         assert "> I moved to Berlin in March." in message.content.text  # type: ignore[union-attr]
         with pytest.raises(McpError, match="give user_id"):
@@ -313,7 +313,10 @@ def test_what_one_client_stored_another_recalls(tmp_path: Path) -> None:
             assert (await second.read_resource(notes.uri)).contents
         async with started(database) as third:
             arguments = {"query": "Berlin", "user_id": "bob"}
-            assert structured(await third.call_tool("recall", arguments)) == {"found": []}
+            assert structured(await third.call_tool("recall", arguments)) == {
+                "found": [],
+                "note": NOTHING,
+            }
             assert "user_id" in await failure(third, "recall", {"query": "Berlin"})
             asked = {"question": "Berlin?", "user_id": "ada"}
             assert (await third.get_prompt("ask_with_memory", asked)).messages

@@ -27,7 +27,7 @@ from memorist.cli.main import app
 
 Run = Callable[..., Result]
 
-QUESTION = "Where do I live?"
+QUESTION = "When did I move to Berlin?"
 STEERING = "title \x1b]0;pwned\x07 clear \x1b[2J eight-bit \x9b31m back\x08\x08 end"
 PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8A"
 
@@ -154,7 +154,7 @@ def test_json_is_what_the_model_gets_and_the_whole_receipt(run: Run, memory: Mem
     assert got["messages"] == made.messages
     receipt = got["receipt"]
     assert (receipt["window"], receipt["used"]) == (8_000, made.receipt.used)
-    assert receipt["left"] + receipt["used"] == receipt["window"]
+    assert receipt["left"] + receipt["used"] + receipt["answer"] == receipt["window"]
     assert sum(part["tokens"] for part in receipt["parts"]) == receipt["used"]
     assert receipt["timings_ms"]["context"] > 0
 
@@ -238,7 +238,8 @@ def test_what_was_left_out_is_counted_with_the_reason(run: Run, memory: Memory) 
     Notebook(memory, user="me").write("\n".join(f"- note {number}" for number in range(200)))
     for number in range(20):
         memory.remember(f"I live in house {number}.", user="me", session="houses")
-    receipt = " ".join(worked(run("--receipt", "-t", "100")).split())
+    asked = run("--receipt", "-t", "100", question="In which house do I live?")
+    receipt = " ".join(worked(asked).split())
 
     assert "characters left out: shortened to its share of the window" in receipt
     assert "left out: no room in the window" in receipt

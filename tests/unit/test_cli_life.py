@@ -465,7 +465,7 @@ def test_doctor_tells_of_the_backlog_by_kind_and_of_what_was_given_up(
     memory.remember("two", user="ada")
     report = " ".join(worked(run("doctor")).split())
 
-    assert "1 waiting, 1 dead (embed 1, vectors 0, derive 0, summarize 0)" in report
+    assert "1 waiting, 1 dead (embed 1, vectors 0, derive 0, summarize 0, rebuild 0)" in report
     assert "warning queue" in report
     assert "none: memories are made by rules" in report
 

@@ -201,7 +201,7 @@ def test_the_last_messages_go_before_memories_and_articles(data: st.DataObject) 
 def context_of(draft: WindowDraft, window: Window, counter: TokenCounter) -> Context:
     receipt = Receipt(
         window=window.max_tokens,
-        answer=window.answer_tokens,
+        answer=window.reserved,
         counted_by=counter.name,
         exact=counter.exact,
         parts=parts_of(draft, counter),

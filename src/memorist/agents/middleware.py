@@ -350,7 +350,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         if self._larger is not None:
             return self._moved(request, OVERFLOW)
         used = sent.receipt.used if sent.receipt is not None else 0
-        half = max(used // 2, self._window.reserved + 1)
+        half = max(used // 2, (self._window.answer_tokens or 0) + 1)
         smaller = self._built(request, replace(self._window, max_tokens=half))
         if smaller.receipt is None or smaller.receipt.used >= used:
             return None

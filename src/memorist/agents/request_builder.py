@@ -126,7 +126,7 @@ class RequestBuilder(ContextBuilder):
         newest = [entry_of(message) for message in messages[newest_round(messages, at) :]]
         blocks = self.blocks(newest, ())
         tokens = sum(block.tokens for block in blocks)
-        left = max(self.window.max_tokens - tokens, self.window.reserved + 1)
+        left = max(self.window.max_tokens - tokens, (self.window.answer_tokens or 0) + 1)
         compress_at = min(max(self.window.threshold - tokens, 0) / left, 1.0)
         self.window = replace(self.window, max_tokens=left, compress_at=compress_at)
         question, system = entry_of(messages[at]).message, str(own.text) if own is not None else ""

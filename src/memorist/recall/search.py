@@ -34,8 +34,8 @@ from memorist.recall.fusion import (
     Ranking,
     fuse,
     newer_first,
+    relevance,
 )
-from memorist.recall.relevance import relevance
 from memorist.records.query import Found, Hit, Match, Passage, Query, Recall, Record, Update, Why
 from memorist.records.values import now
 from memorist.store.base import Store

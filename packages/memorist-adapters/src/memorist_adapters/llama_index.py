@@ -144,7 +144,7 @@ class MemoristMemory(BaseMemory):
 
     def _context(self, question: Message, beside: int) -> list[dict[str, Any]]:
         window: Window = self.window
-        left = max(window.max_tokens - beside, window.reserved + 1)
+        left = max(window.max_tokens - beside, (window.answer_tokens or 0) + 1)
         return self.memory.context(
             question,
             user=self.user,
