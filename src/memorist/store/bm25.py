@@ -44,8 +44,7 @@ def rank(
 
     A message is one record however many passages it has; its first passage with the rarest of the
     terms represents it. Where terms have many postings, a record must hold one of the rarer terms.
-    Of a term and its synonyms, the one that scores best counts. `absent` is how many more terms
-    were asked for that no record holds.
+    Of a term and its synonyms, the one that scores best counts. `absent` terms no record holds.
     """
     asked = _rarest_first([Near(ids, number, 1.0) for number, ids in enumerate(postings)])
     words = [*asked, *_rarest_first(near)]
@@ -68,17 +67,15 @@ def rank(
     documents = np.bincount(term_of).astype(np.float32)
     idf = _idf(documents, total, of, len(asked))
     worths = np.array([word.worth for word in words], np.float32)
-    worth = idf * worths
     is_near = term_of >= len(asked)
-    by_words = _by_words(record_of, worth[term_of] * counts / (counts + K1), is_near)
+    by_words = _by_words(record_of, (idf * worths)[term_of] * counts / (counts + K1), is_near)
     makes = terms[first] < rarer
     makes[record_of[is_near]] = True
     candidates = np.flatnonzero(makes)
     pool = candidates[np.sort(_best(by_words[candidates], max(POOL, limit)))]
     ids = records[first[pool]].tolist()
-    by_record = lengths_of(ids)
-    # An empty message is found by its date, and has the length 0.
-    lengths = np.array([max(by_record.get(record, 1), 1) for record in ids], np.float32)
+    known = lengths_of(ids)  # an empty message is found by its date, and has the length 0
+    lengths = np.array([max(known.get(record, 1), 1) for record in ids], np.float32)
     frequencies = _table(pool, len(first), record_of, term_of, counts)
     # The more the lengths differ, the stronger they are normalised: among short turns a longer
     # one says more, among turns and essays it is only longer.
@@ -86,15 +83,14 @@ def rank(
     share = min(max(1.2 * float(lengths.std()) / mean, 0.3), 1.0)
     norms = 1 - share + share * lengths / mean
     fits = frequencies / (frequencies + K1 * norms[:, None])
-    scores = _by_term(worth * fits, of)
+    scores = _by_term(idf * worths * fits, of)
     best = _best(scores, limit)
-    full = _by_term(idf * fits[best], of)
-    chosen = passages[order[first[pool[best]]]]
-    weights = _idf(documents, max(total, LEAST_RECORDS), of, len(asked))
-    unheld = absent * np.log1p(2 * max(total, LEAST_RECORDS) + 1)
+    chosen, full = passages[order[first[pool[best]]]], _by_term(idf * fits[best], of)
+    total = max(total, LEAST_RECORDS)
+    weights = _idf(documents, total, of, len(asked))
     held = _by_term(weights * worths * (frequencies[best] > 0), of)
-    shares = np.minimum(held / max(float(weights[: len(asked)].sum() + unheld), 1e-6), 1.0)
-    columns = (chosen, scores[best], full, shares)
+    wanted = float(weights[: len(asked)].sum()) + absent * float(np.log1p(2 * total + 1))
+    columns = (chosen, scores[best], full, np.minimum(held / max(wanted, 1e-6), 1.0))
     return list(map(Found, *(column.tolist() for column in columns)))
 
 
