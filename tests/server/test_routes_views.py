@@ -230,9 +230,23 @@ def test_what_waits_is_told_to_those_whose_it_is(tmp_path: Path) -> None:
         ]
         for client, query, wanted in asked:
             told = get(client, "/api/waiting", **query)["waiting"]
-            assert told == {"embed": wanted, "vectors": 0, "derive": 0, "summarize": 0, "dead": 0}
+            others = dict.fromkeys(("vectors", "derive", "summarize", "rebuild", "dead"), 0)
+            assert told == {"embed": wanted, **others}
         get(api.eve, "/api/waiting", status=403, user="ada")
         assert httpx.get(f"{api.url}/ready").json() == {"status": "ready"}
+
+
+def test_everybody_rebuilds_their_own_and_an_admin_all(tmp_path: Path) -> None:
+    with an_api(tmp_path) as api:
+        said = {"role": "user", "content": "x", "session": "s"}
+        post(api.eve, "/api/messages", status=201, **said)
+        post(api.ada, "/api/messages", status=201, **said)
+        post(api.stranger, "/api/messages", status=201, user="zoe", **said)
+        assert post(api.eve, "/api/rebuild", status=202)["waiting"]["rebuild"] == 1
+        post(api.eve, "/api/rebuild", status=403, user="ada")
+        assert get(api.ada, "/api/waiting")["waiting"]["rebuild"] == 0
+        assert post(api.admin, "/api/rebuild", status=202)["waiting"]["rebuild"] == 2
+        assert get(api.stranger, "/api/waiting", user="zoe")["waiting"]["rebuild"] == 0
 
 
 @pytest.mark.parametrize("room", ["library", "once", "store"])

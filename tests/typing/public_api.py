@@ -110,6 +110,7 @@ def namespaces(memory: Memory, scope: Scope) -> None:
     for job in memory.jobs.list(user="ada", dead=True):
         assert_type(job, Job)
         memory.jobs.retry(job.id, user="ada")
+    assert_type(memory.jobs.rebuild(user="ada"), int)
     assert_type(memory.jobs.catch_up(timeout_s=10), int)
 
 

@@ -258,6 +258,18 @@ def test_jobs_of_everyone_are_those_of_the_tenant(
     assert told(run("jobs", "--everyone", "--json")) == []
 
 
+def test_rebuild_derives_all_again(run: Run, db: Path) -> None:
+    with Memory(db, embedder=None) as memory:
+        memory.remember("I live in Oslo.", user="ada")
+        memory.remember("I live in Graz.", user="bob")
+        memory.jobs.catch_up()
+        before = [memory.memories.list(user=name) for name in ("ada", "bob")]
+    assert worked(run("rebuild", "--everyone")) == "rebuilt\n"
+    with Memory(db, embedder=None, extraction=None) as memory:
+        assert [memory.memories.list(user=name) for name in ("ada", "bob")] == before
+        assert sum(memory.jobs.waiting().values()) == 0
+
+
 def test_a_job_that_is_not_there_is_not_retried(run: Run) -> None:
     assert isinstance(run("jobs", "--retry", "7").exception, NotFoundError)
     assert run("jobs", "--retry", "seven").exit_code == 2
