@@ -223,21 +223,6 @@ CREATE TABLE view_sources (
 );
 CREATE INDEX views_by_message ON view_sources (owner, message_id);
 
--- What a rebuild of the views keeps: `by_hand` says that a person made, changed or removed a memory
--- or fact; while a rebuild runs, the rest says what the record was like before.
-CREATE TABLE kept_views (
-  owner uuid NOT NULL,
-  view text NOT NULL,
-  by_hand integer NOT NULL,
-  known_from bigint,
-  known_to bigint,
-  ended_at bigint,
-  uses bigint,
-  used_at bigint,
-  tier text,
-  PRIMARY KEY (owner, view)
-);
-
 CREATE TABLE entities (
   owner uuid NOT NULL,
   name text NOT NULL,
@@ -653,7 +638,7 @@ BEGIN
   FOREACH guarded IN ARRAY ARRAY[
     'owners', 'sessions', 'user_agent_active_sessions', 'chat_message_history',
     'message_revisions', 'passages', 'passage_words', 'speakers', 'vectors', 'embedders',
-    'memory_items', 'facts', 'view_sources', 'kept_views', 'entities', 'agent_long_term_memory',
+    'memory_items', 'facts', 'view_sources', 'entities', 'agent_long_term_memory',
     'note_versions', 'summaries', 'articles', 'entries', 'jobs']
   LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', guarded);

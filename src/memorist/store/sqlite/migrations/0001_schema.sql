@@ -188,21 +188,6 @@ CREATE TABLE view_sources (
 ) WITHOUT ROWID;
 CREATE INDEX views_by_message ON view_sources (owner, message_id);
 
--- What a rebuild of the views keeps: `by_hand` says that a person made, changed or removed a memory
--- or fact; while a rebuild runs, the rest says what the record was like before.
-CREATE TABLE kept_views (
-  owner TEXT NOT NULL,
-  view TEXT NOT NULL,
-  by_hand INTEGER NOT NULL,
-  known_from INTEGER,
-  known_to INTEGER,
-  ended_at INTEGER,
-  uses INTEGER,
-  used_at INTEGER,
-  tier TEXT,
-  PRIMARY KEY (owner, view)
-) WITHOUT ROWID;
-
 -- What facts are about: the nodes of the graph whose edges are the facts.
 CREATE TABLE entities (
   owner TEXT NOT NULL,
