@@ -78,6 +78,11 @@ def test_what_follows_at_once_counts_if_it_gives_another_figure() -> None:
     assert newer_first(QUESTION, [OLD, repeated], ()) == [OLD, repeated]
 
 
+def test_what_answers_is_not_overtaken_by_what_only_resembles_it() -> None:
+    right, other = hit("order 42 is for the blue lamps", 0), hit("order 43 is for the red lamps", 9)
+    assert newer_first("What about the blue ones?", [right, other], ()) == [right, other]
+
+
 def test_only_the_best_hits_change_places() -> None:
     others = [hit(f"Note number {number} on something else entirely", 1) for number in range(30)]
     hits = [OLD, *others[: LOOKED_AT - 1], NEW]

@@ -35,7 +35,7 @@ _LONG_NUMBER = re.compile(r"\d{2,}")  # "2" may have been said as "two"
 _INSIDE = re.compile(r"(?<![.!?:…]\s)(?<!^)\b[^\W\d_]{2,}")  # not what begins a sentence
 _ALPHABETS = "\u0530"  # Latin, Greek and Cyrillic come before; words are shorter in what follows
 SAME_MATTER = 0.5  # how like each other two clauses on the same matter are at least
-_MIN_WORDS = 2  # of a clause that is compared
+_MIN_WORDS = 2  # of a clause that is compared, and that two of them share
 _OPPOSED = 0.5  # the highest score of texts that differ in a number, a negation or their names
 
 
@@ -54,9 +54,10 @@ def alike(one: str, two: str) -> float:
 
 
 class Clause(NamedTuple):
-    """The words and numbers of a clause."""
+    """The words of a clause, those among them that were asked for, and its numbers."""
 
     words: Set[str]
+    asked: Set[str]
     numbers: Set[str]
 
     @classmethod
@@ -67,11 +68,14 @@ class Clause(NamedTuple):
         best = max(words, key=lambda it: (len(words[it] & asked), -len(words[it])), default="")
         if len(words.get(best, ())) < _MIN_WORDS:
             return None
-        return cls(words[best], frozenset(NUMBER.findall(best)))
+        return cls(words[best], words[best] & asked, frozenset(NUMBER.findall(best)))
 
     def is_on_matter_of(self, other: Clause) -> bool:
         """Whether both speak of the same thing, whatever they say of it."""
-        return dice(self.words, other.words) >= SAME_MATTER
+        shared = self.words & other.words
+        answers = not shared.isdisjoint(self.asked) or not (self.asked or other.asked)
+        alike = dice(self.words, other.words) >= SAME_MATTER
+        return answers and alike and len(shared) >= _MIN_WORDS
 
     def gives_other_figure(self, other: Clause) -> bool:
         """Whether both have a number, and not the same."""

@@ -45,7 +45,8 @@ def classified(
 ) -> Candidate:
     """The candidate with its category, importance and tags; working memory gets its end."""
     category = category_of(candidate.text)
-    if category == "user_preferences" and candidate.kind in ("fact", "episode"):
+    is_told = bool(candidate.claims) and candidate.kind in ("fact", "episode")
+    if category == "user_preferences" and is_told:
         category = candidate.category  # "I always wanted to live in Graz" is no preference
     category = category or ("task_history" if has_tools else candidate.category)
     expires_at, importance = candidate.expires_at, candidate.importance
