@@ -66,7 +66,8 @@ def quote_of(hit: Hit, whole: str | None = None) -> Quote:
     labels = (hit.role if is_message else hit.kind, hit.origin, hit.over)
     source = ", ".join(filter(None, labels))
     name = label(hit.speaker or "") if is_message else ""
-    return Quote(hit.id, source, whole or hit.text, hit.created_at, hit.score, hit.text, name)
+    ranked_by = sum(hit.why.parts.values())  # closer together than probabilities
+    return Quote(hit.id, source, whole or hit.text, hit.created_at, ranked_by, hit.text, name)
 
 
 def may_be_a_part(hit: Hit) -> bool:

@@ -10,9 +10,10 @@ from memorist.context.chat_format import ChatMessage, anthropic_form
 from memorist.errors import InvalidError
 from memorist.providers.tokenizer import Tokenizer, tokenizer_for
 from memorist.records.documents import Compression
-from memorist.records.query import MIN_SCORE, Recall
+from memorist.records.query import Recall
 from memorist.records.values import check_text
 
+QUOTED_SCORE = 0.0005  # below recall's: a window has room for what is less likely
 MOST_RESERVED = 1_000  # tokens for the answer, where it is not said how many
 SUMMARY_PREFIX = "## Предыдущее обсуждение / Previous conversation:"
 
@@ -38,7 +39,7 @@ class Window:
     memories: float = 0.4
     articles: float = 0.3
     most_memories: int = 200
-    min_score: float = MIN_SCORE
+    min_score: float = QUOTED_SCORE
     compress_at: float = 0.85
     keep_last: int = 4
     summary_tokens: int = 1_000

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memorist.context.window import SUMMARY_PREFIX, Context, Part, Receipt, Window
+from memorist.context.window import QUOTED_SCORE, SUMMARY_PREFIX, Context, Part, Receipt, Window
 from memorist.errors import InvalidError
 from memorist.providers.images import refuse_image
 from memorist.records.documents import Compression, Summary
@@ -50,7 +50,7 @@ class WindowBody(schemas.SessionRequest):
     memories: schemas.Share = 0.4
     articles: schemas.Share = 0.3
     most_memories: Annotated[int, Field(ge=0, le=MAX_MEMORIES)] = 200
-    min_score: schemas.Share = MIN_SCORE
+    min_score: schemas.Share = QUOTED_SCORE
     compress_at: schemas.Share = Field(
         0.85, description="How full it is when older messages are summarised."
     )
