@@ -73,8 +73,8 @@ def _counter(name: str, unit: str, meaning: str, **attributes: tuple[str, ...]) 
 
 
 _CHANNELS = ("recency", "words", "links", "meaning", "store", "rerank")
-_JOBS = ("embed", "vectors", "derive", "summarize")
-_QUEUE = (*_JOBS, "dead")
+_JOBS = ("index", "embed", "vectors", "derive", "summarize")
+_QUEUE = (*_JOBS[1:], "rebuild", "dead")
 _TASKS = ("memories", "summary")
 _MAKERS = ("extractive", "model")
 _RESULTS = ("answered", "unusable", "failed")

@@ -288,7 +288,8 @@ def test_many_at_once_have_each_their_own_answer(memory: Memory) -> None:
 def test_a_long_talk_is_compressed_and_moves_to_the_larger_model(memory: Memory) -> None:
     small = ScriptedChatModel(lambda _: "Well, well. " * 10)
     large = ScriptedChatModel(["That was long."], max_input_tokens=9_000)
-    agent = made(memory, small, tools=[], window=Window(max_tokens=700), larger_model=large)
+    window = Window(max_tokens=700, answer_tokens=0)
+    agent = made(memory, small, tools=[], window=window, larger_model=large)
     for day in range(20):
         answer = agent.process_message(f"On day {day} I saw {day + 3} ships.", "s")
     assert answer.receipt is not None

@@ -83,7 +83,8 @@ def test_a_context_has_its_messages_and_its_receipt(run: Run) -> None:
     assert "  I live in Berlin.\n" in shown
     assert "of 8,000, counted by o200k_base" in shown
     made = read(run("context", "Where do I live?", "--json"))
-    assert made["receipt"]["used"] + made["receipt"]["left"] == 8_000
+    receipt = made["receipt"]
+    assert receipt["used"] + receipt["left"] + receipt["answer"] == 8_000
 
 
 def test_notes_and_articles_are_written_read_and_asked(run: Run, tmp_path: Path) -> None:

@@ -213,6 +213,7 @@ def rule_patterns(code: str) -> list[patterns.Pattern]:
     language = lexicon.language(code)
     forms, _ = dates._forms(code)
     rules = [rule.pattern for rule in language.rules]
+    rules += [rule.unless for rule in language.rules if rule.unless]
     cut = [language.stops, language.places, language.joins, language.articles]
     return [*rules, *language.cues.values(), *(form.pattern for form in forms), *cut]
 

@@ -418,6 +418,11 @@ def relevance_signals(
     return RelevanceSignals(question, [(score, part, spread) for score, part in rows])
 
 
+def is_judged(found: Mapping[str, Sequence[Found]], embedder: str | None) -> bool:
+    """Whether a score is told by meaning, too, of an embedder whose cosines are known."""
+    return bool(found.get("meaning")) and embedder in CURVES
+
+
 def relevance(
     found: Mapping[str, Sequence[Found]],
     records: Sequence[RankedRecord],
@@ -426,7 +431,7 @@ def relevance(
     now: datetime,
 ) -> list[float]:
     """The probability of each record. What no channel was in time to judge counts as known."""
-    by_meaning = bool(found.get("meaning")) and embedder in CURVES
+    by_meaning = is_judged(found, embedder)
     curves = CURVES[embedder if by_meaning and embedder else WORDS_ALONE]
     seen = relevance_signals(found, records, size)
     known = _logistic(curves.known, seen.question) if by_meaning or "words" in found else 1.0

@@ -36,7 +36,18 @@ from memorist.recall.fusion import (
     newer_first,
     relevance,
 )
-from memorist.records.query import Found, Hit, Match, Passage, Query, Recall, Record, Update, Why
+from memorist.records.query import (
+    MIN_SCORE,
+    Found,
+    Hit,
+    Match,
+    Passage,
+    Query,
+    Recall,
+    Record,
+    Update,
+    Why,
+)
 from memorist.records.values import now
 from memorist.store.base import Store
 
@@ -275,6 +286,8 @@ class RecallRun:
         """The records that probably bear on the question, with that probability as their score."""
         embedder, least = self._searcher.embedder, self._query.min_score
         name = embedder.name if embedder else None
+        if least <= MIN_SCORE and not fusion.is_judged(finds, name):
+            least = 0.0  # words alone tell too little to leave something out unasked
         chances = relevance(finds, records, size, name, self._query.now)
         self._best = max(chances, default=0.0)
         judged = zip(records, chances, strict=True)

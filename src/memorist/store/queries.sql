@@ -130,11 +130,14 @@ RETURNING id
 
 -- While a user's views are rebuilt, what a process had in hand when it died is derived first.
 -- name: @in_order
-(kind <> 'derive' OR NOT EXISTS (
-  SELECT 1 FROM jobs r JOIN jobs e ON e.owner = r.owner
-  WHERE r.kind = 'rebuild' AND r.dead = 0 AND r.owner = jobs.owner AND e.id < jobs.id AND e.dead = 0
-    AND (e.kind IN ('index', 'embed')
-      OR (e.kind = 'derive' AND (e.lease IS NOT NULL OR e.deaths > 0)))))
+(kind <> 'derive'
+  OR NOT EXISTS (
+    SELECT 1 FROM jobs r WHERE r.kind = 'rebuild' AND r.dead = 0 AND r.owner = jobs.owner)
+  OR NOT EXISTS (
+    SELECT 1 FROM jobs e
+    WHERE e.owner = jobs.owner AND e.id < jobs.id AND e.dead = 0
+      AND (e.kind IN ('index', 'embed')
+        OR (e.kind = 'derive' AND (e.lease IS NOT NULL OR e.deaths > 0)))))
 
 -- name: @due
 (run_at <= :now OR run_at > :beyond OR (lease IS NULL AND attempts = 0))
