@@ -74,7 +74,7 @@ def test_a_query_without_its_where_sees_one_users_rows(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         tables = [name for (name,) in connection.execute(GUARDED)]
         assert len(tables) == 21
-        # Nobody is active in the first, and nothing was done by hand; the last shows what is asked for.
+        # Nobody is active, nothing was done by hand; the last shows what is asked for, and no more.
         for table in set(tables) - {"user_agent_active_sessions", "kept_views", "passage_words"}:
             row = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
             assert row is not None
