@@ -355,13 +355,14 @@ def _successors(asked: Set[str], updates: Sequence[Update]) -> dict[str, set[str
     A message may say several things: the one with most words of the question is asked about.
     """
     fits = {it: len(content_stems(f"{it.predicate} {it.object}") & asked) for it in updates}
+    holding: defaultdict[str, dict[str, int]] = defaultdict(dict)  # the best fit of each predicate
+    for update in filter(lambda it: it.holds, updates):
+        best = holding[update.message_id]
+        best[update.predicate] = max(best.get(update.predicate, 0), fits[update])
     successors: dict[str, set[str]] = {}
     for update in updates:
-        others = (
-            fits[it]
-            for it in updates
-            if it.holds and it[0] == update[0] and it.predicate != update.predicate
-        )
+        best = holding[update.message_id]
+        others = (fit for predicate, fit in best.items() if predicate != update.predicate)
         if not update.holds and fits[update] > max(others, default=-1):
             successors.setdefault(update.message_id, set()).add(update.by or "")
     return successors
