@@ -172,7 +172,7 @@ def _private_server(vector: bool, tried: list[str]) -> Server:
 def _candidates(vector: bool) -> Iterator[Path]:
     """Program folders to try: installations as they are, a private copy, that copy made anew."""
     if not (found := _installations()):
-        _apt_install("postgresql")
+        apt_install("postgresql")
         found = _installations()
     for bindir in found if vector else found[:1]:
         if Path(_pg_config(bindir, "sharedir"), "extension/vector.control").exists() == vector:
@@ -293,7 +293,7 @@ def _copy(bindir: Path, tree: Path) -> None:
 def _add_pgvector(bindir: Path, tree: Path, work: Path) -> str:
     """Build pgvector into a copy of an installation; return its version."""
     if not all(map(shutil.which, ("apt-get", "make", "gcc"))):
-        _apt_install("make", "gcc", "libc6-dev")
+        apt_install("make", "gcc", "libc6-dev")
     if not Path(_pg_config(bindir, "includedir-server"), "postgres.h").exists():
         package = "postgresql-server-dev-" + re.findall(r"\d+", _pg_config(bindir, "version"))[0]
         _run("dpkg-deb", "-x", _private_apt(work, "", "download", package), tree)
@@ -330,7 +330,7 @@ def _source_lines() -> str:
     return "\n".join(f"deb-src {option} {uri} {VECTOR_SOURCES[name]}" for uri in sorted(mirrors))
 
 
-def _apt_install(*packages: str) -> None:
+def apt_install(*packages: str) -> None:
     """Install packages as root, or by sudo; update apt's lists only if that is needed."""
     if not shutil.which("apt-get"):
         raise ServerError(f"there is no apt-get to install {', '.join(packages)} with")

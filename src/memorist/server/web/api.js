@@ -1,0 +1,141 @@
+// The HTTP API. The key, where the server asks for one, stays in this tab's session storage.
+
+import { readRoute } from "./route.js";
+
+const KEY = "memorist-key";
+
+export class ApiError extends Error {
+  constructor(status, problem) {
+    super(problem.detail || problem.title || `the server answered with status ${status}`);
+    this.status = status;
+    this.problem = problem;
+  }
+}
+
+export const setKey = (key) => sessionStorage.setItem(KEY, key);
+export const forgetKey = () => sessionStorage.removeItem(KEY);
+
+function headers(extra = {}) {
+  const key = sessionStorage.getItem(KEY);
+  return key ? { ...extra, Authorization: `Bearer ${key}` } : extra;
+}
+
+async function request(method, path, { query = {}, body, signal, accept } = {}) {
+  const entries = Object.entries(query).filter(([, value]) => value != null && value !== "");
+  const url = entries.length ? `${path}?${new URLSearchParams(entries)}` : path;
+  const response = await fetch(url, {
+    method,
+    signal,
+    headers: headers({
+      ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+      ...(accept ? { Accept: accept } : {}),
+    }),
+    body: body === undefined ? undefined : JSON.stringify(body),
+  }).catch((error) => {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, { detail: "The server does not answer. Is it running?" });
+  });
+  if (!response.ok) {
+    const problem = await response.json().catch(() => ({}));
+    if (response.status === 401) dispatchEvent(new Event("memorist-key-wanted"));
+    throw new ApiError(response.status, problem);
+  }
+  return response;
+}
+
+// Whose memory a request is about, where the address names it (an admin's key has no user).
+const place = () => {
+  const { user } = readRoute().query;
+  return user ? { user } : {};
+};
+
+const json = async (...args) => (await request(...args)).json();
+
+export const api = {
+  get: (path, query = {}, options = {}) =>
+    json("GET", `/api/${path}`, { query: { ...place(), ...query }, ...options }),
+  post: (path, body = {}, options = {}) =>
+    json("POST", `/api/${path}`, { body: { ...place(), ...body }, ...options }),
+  put: (path, body = {}) => json("PUT", `/api/${path}`, { body: { ...place(), ...body } }),
+  patch: (path, body = {}) => json("PATCH", `/api/${path}`, { body: { ...place(), ...body } }),
+  delete: (path, query = {}) => json("DELETE", `/api/${path}`, { query: { ...place(), ...query } }),
+  text: async (path) => (await request("GET", path)).text(),
+  // Server-sent events of a request, one at a time: `for await (const {event, data, id} of …)`.
+  stream: (method, path, options = {}) => events(method, `/api/${path}`, options),
+};
+
+async function* events(method, path, { body, query, signal } = {}) {
+  const wanted = { accept: "text/event-stream", signal };
+  const sent =
+    body === undefined ? { query: { ...place(), ...query } } : { body: { ...place(), ...body } };
+  const response = await request(method, path, { ...sent, ...wanted });
+  let rest = "";
+  const text = response.body.pipeThrough(new TextDecoderStream());
+  for await (const piece of iterate(text)) {
+    const blocks = (rest + piece).split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const event = parse(block);
+      if (event) yield event;
+    }
+  }
+}
+
+// Not every browser can iterate over a stream.
+async function* iterate(stream) {
+  const reader = stream.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+function parse(block) {
+  const fields = {};
+  for (const line of block.split("\n")) {
+    const [, name, value] = /^(\w+): ?(.*)$/.exec(line) ?? [];
+    if (name) fields[name] = name === "data" && fields.data ? `${fields.data}\n${value}` : value;
+  }
+  return fields.data === undefined
+    ? null
+    : { event: "message", ...fields, data: JSON.parse(fields.data) };
+}
+
+// Changes as they happen, shared by all who listen; one stream, opened again when it breaks.
+const listeners = new Set();
+let following = null;
+
+export function onChange(listener) {
+  listeners.add(listener);
+  following ??= follow();
+  return () => {
+    listeners.delete(listener);
+    if (!listeners.size) {
+      following.abort();
+      following = null;
+    }
+  };
+}
+
+function follow() {
+  const stop = new AbortController();
+  (async () => {
+    for (let wait = 1_000; !stop.signal.aborted; wait = Math.min(wait * 2, 30_000)) {
+      try {
+        for await (const event of api.stream("GET", "events", { signal: stop.signal })) {
+          wait = 1_000;
+          for (const listener of listeners) listener(event);
+        }
+      } catch (error) {
+        if (stop.signal.aborted || error.status === 401 || error.status === 404) return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, wait));
+    }
+  })();
+  return stop;
+}

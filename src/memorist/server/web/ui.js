@@ -1,0 +1,338 @@
+// What every view is made of: reading from the API, lists, badges, bars, dialogs, messages.
+
+import { ApiError, api, onChange } from "./api.js";
+import { ago, exactTime } from "./format.js";
+import { useKeys } from "./keys.js";
+import {
+  html,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "./vendor/preact-htm.js";
+
+export { html, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState };
+
+// Reading
+
+// `read(signal)` whenever `deps` change; late answers to earlier ones are dropped. What was read
+// before stays in `data` while the next is on its way; `slow` is true after 200 ms.
+export function useRead(read, deps) {
+  const [state, setState] = useState({ data: undefined, error: null, slow: false });
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const stop = new AbortController();
+    const timer = setTimeout(() => setState((old) => ({ ...old, slow: true })), 200);
+    const finish = (changes) => {
+      clearTimeout(timer);
+      if (!stop.signal.aborted)
+        setState((old) => ({ ...old, error: null, ...changes, slow: false }));
+    };
+    Promise.resolve()
+      .then(() => read(stop.signal))
+      .then(
+        (data) => finish({ data }),
+        (error) => finish({ error, data: undefined }),
+      );
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [...deps, round]);
+  return { ...state, reload: useCallback(() => setRound((n) => n + 1), []) };
+}
+
+// A list that comes in pages: `{items, done, error, slow, more(), reload()}`.
+export function usePages(path, query, { size = 50 } = {}) {
+  const key = JSON.stringify([path, query]);
+  const [pages, setPages] = useState({ key, items: [], next: undefined });
+  const current = useRef(key);
+  current.current = key;
+  const first = useRead((signal) => api.get(path, { ...query, limit: size }, { signal }), [key]);
+  useEffect(() => {
+    if (first.data) setPages({ key, items: first.data.items, next: first.data.next });
+  }, [first.data]);
+  const busy = useRef(false);
+  const more = async () => {
+    if (busy.current || !pages.next || pages.key !== key) return;
+    busy.current = true;
+    try {
+      const page = await api.get(path, { ...query, limit: size, cursor: pages.next });
+      if (current.current === key)
+        setPages((old) => ({ key, items: [...old.items, ...page.items], next: page.next }));
+    } finally {
+      busy.current = false;
+    }
+  };
+  const patch = (change) => setPages((old) => ({ ...old, items: change(old.items) }));
+  const stale = pages.key !== key;
+  return {
+    items: pages.items,
+    done: !stale && pages.next === null,
+    error: first.error,
+    slow: first.slow,
+    ready: !stale && first.data !== undefined,
+    more,
+    reload: first.reload,
+    patch,
+  };
+}
+
+// What somebody types, after they stopped for 120 ms.
+export function useTyped(value, wait = 120) {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), wait);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
+// Calls `listener` at changes of the memory (event is message, memory, fact or job).
+export function useChanges(listener) {
+  const latest = useRef(listener);
+  latest.current = listener;
+  useEffect(() => onChange((event) => latest.current(event)), []);
+}
+
+// States
+
+export function Problem({ error, retry }) {
+  const text = error instanceof ApiError ? error.message : "Something in this page failed.";
+  return html`<div class="problem" role="alert">
+    <p>${text}</p>
+    ${error.problem?.request_id && html`<p class="meta">request <code>${error.problem.request_id}</code></p>`}
+    ${retry && html`<button onClick=${retry}>Try again</button>`}
+  </div>`;
+}
+
+export const Skeleton = ({ rows = 6 }) =>
+  html`<div class="skeleton" aria-busy="true" aria-label="Loading">
+    ${Array.from({ length: rows }, () => html`<div></div>`)}
+  </div>`;
+
+// An empty page teaches: one sentence and a command to copy.
+export function Empty({ children, command }) {
+  return html`<div class="empty">
+    <p>${children}</p>
+    ${command && html`<${Copyable} text=${command} />`}
+  </div>`;
+}
+
+export function Copyable({ text, label = "Copy" }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard?.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1_500);
+  };
+  return html`<span class="copyable">
+    <code>${text}</code>
+    <button class="quiet" onClick=${copy}>${copied ? "Copied" : label}</button>
+  </span>`;
+}
+
+// What a read gives, or its skeleton, or its error.
+export function Loaded({ read, rows, children }) {
+  if (read.error) return html`<${Problem} error=${read.error} retry=${read.reload} />`;
+  if (read.data === undefined) return read.slow ? html`<${Skeleton} rows=${rows} />` : null;
+  return children(read.data);
+}
+
+// Small parts
+
+export const Time = ({ at }) =>
+  at ? html`<time datetime=${at} title=${exactTime(at)}>${ago(at)}</time>` : null;
+
+export const Kind = ({ kind }) =>
+  html`<span class=${`kind kind-${kind}`}><i aria-hidden="true"></i>${kind}</span>`;
+
+// current, superseded, expired or retracted, with when that was.
+export function State({ item }) {
+  const end = item.ended_at ?? item.valid_to ?? item.known_to;
+  if (!end || new Date(end) > new Date()) return html`<span class="state">current</span>`;
+  const name = item.superseded_by ? "superseded" : item.reason === "expired" ? "expired" : "over";
+  return html`<span class="state over" title=${exactTime(end)}>${name} ${ago(end)}</span>`;
+}
+
+export const isOver = (item) => {
+  const end = item.ended_at ?? item.valid_to ?? item.known_to;
+  return Boolean(end && new Date(end) <= new Date());
+};
+
+// The parts of a text that match words, marked.
+export function Marked({ text, words }) {
+  const wanted = words.filter(Boolean).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  if (!wanted.length) return text;
+  const pieces = text.split(new RegExp(`(${wanted.join("|")})`, "giu"));
+  return pieces.map((piece, i) => (i % 2 ? html`<mark>${piece}</mark>` : piece));
+}
+
+// A horizontal bar in segments: `parts` is [{name, value, label}], `total` the whole width.
+export function Bar({ parts, total, label, onPick, picked }) {
+  return html`<div class="bar" role="group" aria-label=${label}>
+    ${parts
+      .filter((part) => part.value > 0)
+      .map((part) => {
+        const style = { width: `${(100 * part.value) / total}%` };
+        const name = `${part.name}: ${part.label ?? part.value}`;
+        const css = `segment segment-${part.slot ?? part.name} ${picked === part.name ? "picked" : ""}`;
+        return onPick
+          ? html`<button
+              class=${css}
+              style=${style}
+              title=${name}
+              aria-label=${name}
+              aria-pressed=${picked === part.name}
+              onClick=${() => onPick(part.name)}
+            ></button>`
+          : html`<span class=${css} style=${style} title=${name}></span>`;
+      })}
+  </div>`;
+}
+
+// A list of which only the rows in sight exist. `render(item)` gives a row's content; rows have
+// one height. j and k move, Enter opens. `selected` is the id of the open row.
+export function VirtualList({
+  items,
+  height = 44,
+  render,
+  onOpen,
+  onMore,
+  selected,
+  label,
+  empty,
+  keys = {},
+}) {
+  const box = useRef(null);
+  const [top, setTop] = useState(0);
+  const [room, setRoom] = useState(800);
+  const [active, setActive] = useState(0);
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(([entry]) => setRoom(entry.contentRect.height));
+    observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
+  const first = Math.max(0, Math.floor(top / height) - 8);
+  const last = Math.min(items.length, Math.ceil((top + room) / height) + 8);
+  useEffect(() => {
+    if (last >= items.length - 20) onMore?.();
+  }, [last, items.length]);
+  const move = (index) => {
+    const next = Math.max(0, Math.min(items.length - 1, index));
+    setActive(next);
+    const el = box.current;
+    if (next * height < el.scrollTop) el.scrollTop = next * height;
+    if ((next + 1) * height > el.scrollTop + room) el.scrollTop = (next + 1) * height - room;
+  };
+  const open = () => items[active] && onOpen?.(items[active]);
+  const bound = Object.fromEntries(
+    Object.entries(keys).map(([key, act]) => [key, () => items[active] && act(items[active])]),
+  );
+  useKeys({ j: () => move(active + 1), k: () => move(active - 1), Enter: open, ...bound });
+  const onKeyDown = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    move(active + step);
+  };
+  return html`<div
+    class="list"
+    role="listbox"
+    tabindex="0"
+    aria-label=${label}
+    ref=${box}
+    aria-activedescendant=${items[active] ? `row-${items[active].id}` : undefined}
+    onKeyDown=${onKeyDown}
+    onScroll=${(event) => setTop(event.target.scrollTop)}
+  >
+    <div class="rows" style=${{ height: `${items.length * height}px` }}>
+      ${items.slice(first, last).map((item, i) => {
+        const index = first + i;
+        const css = `row ${index === active ? "active" : ""} ${isOver(item) ? "over" : ""}`;
+        return html`<div
+          key=${item.id}
+          id=${`row-${item.id}`}
+          class=${css}
+          role="option"
+          aria-selected=${item.id === selected}
+          style=${{ transform: `translateY(${index * height}px)`, height: `${height}px` }}
+          onClick=${() => {
+            setActive(index);
+            onOpen?.(item);
+          }}
+        >
+          ${render(item)}
+        </div>`;
+      })}
+    </div>
+    ${!items.length && empty}
+  </div>`;
+}
+
+// A modal dialog; the browser keeps the focus inside and gives it back.
+export function Dialog({ title, onClose, children }) {
+  const dialog = useRef(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current.showModal();
+    return () => before?.focus?.();
+  }, []);
+  return html`<dialog
+    ref=${dialog}
+    aria-label=${title}
+    onClose=${onClose}
+    onClick=${(event) => event.target === dialog.current && dialog.current.close()}
+  >
+    <header>
+      <h2>${title}</h2>
+      <button class="quiet" aria-label="Close" onClick=${() => dialog.current.close()}>✕</button>
+    </header>
+    ${children}
+  </dialog>`;
+}
+
+// A short message at the foot of the page: `say("Forgotten")`, `say("Changed", {undo: …})`.
+export const say = (text, { undo } = {}) =>
+  dispatchEvent(new CustomEvent("memorist-say", { detail: { text, undo } }));
+
+export function Messages() {
+  const [message, setMessage] = useState(null);
+  useEffect(() => {
+    let timer;
+    const show = ({ detail }) => {
+      clearTimeout(timer);
+      setMessage(detail);
+      timer = setTimeout(() => setMessage(null), 8_000);
+    };
+    addEventListener("memorist-say", show);
+    return () => removeEventListener("memorist-say", show);
+  }, []);
+  const undo = async () => {
+    setMessage(null);
+    await message.undo();
+  };
+  useKeys(message?.undo ? { u: undo } : {});
+  return html`<div class="messages" role="status" aria-live="polite">
+    ${
+      message &&
+      html`<div class="message">
+        ${message.text} ${message.undo && html`<button class="quiet" onClick=${undo}>Undo</button>`}
+        <button class="quiet" aria-label="Dismiss" onClick=${() => setMessage(null)}>✕</button>
+      </div>`
+    }
+  </div>`;
+}
+
+// Runs an action of a button; an error is said at the foot of the page.
+export const attempt =
+  (action) =>
+  async (...args) => {
+    try {
+      return await action(...args);
+    } catch (error) {
+      say(error.message);
+    }
+  };
