@@ -130,6 +130,14 @@ class AsyncNoteVersions(Wrapper[namespaces.NoteVersions]):
     write = threaded(namespaces.NoteVersions.write)
 
 
+class AsyncReceipts(Wrapper[namespaces.Receipts]):
+    """`Receipts` for asyncio."""
+
+    add = threaded(namespaces.Receipts.add)
+    get = threaded(namespaces.Receipts.get)
+    list = threaded(namespaces.Receipts.list)
+
+
 class AsyncApiKeys(Wrapper[namespaces.ApiKeys]):
     """`ApiKeys` for asyncio."""
 
@@ -273,6 +281,8 @@ class AsyncMemory(Wrapper[Memory]):
     forget = threaded(Memory.forget)
     scrub = threaded(Memory.scrub)
     users = threaded(Memory.users)
+    counts = threaded(Memory.counts)
+    events = threaded(Memory.events)
     check = threaded(Memory.check)
     backup = threaded(Memory.backup)
     warm_up = threaded(Memory.warm_up)
@@ -316,6 +326,7 @@ class AsyncMemory(Wrapper[Memory]):
         self.entries = AsyncEntries(memory.entries)
         self.articles = AsyncArticles(memory.articles)
         self.note_versions = AsyncNoteVersions(memory.note_versions)
+        self.receipts = AsyncReceipts(memory.receipts)
         self.keys = AsyncApiKeys(memory.keys)
 
     def tenant(self, name: str) -> "AsyncMemory":

@@ -17,9 +17,10 @@ from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnava
 from memorist.lifecycle.audit import Audit
 from memorist.lifecycle.policy import Maintained
 from memorist.memory import Memory
-from memorist.namespaces import Articles, Entries, Facts, Jobs, List, Memories
+from memorist.namespaces import Articles, Entries, Facts, Jobs, List, Memories, Receipts
 from memorist.operations import OPERATIONS, make_cursor
 from memorist.providers.http import MAX_SERVER_BYTES, PAGE, Connection, NotHereError, part
+from memorist.records.activity import Counts, Events, TurnReceipt
 from memorist.records.documents import (
     Article,
     ArticleInfo,
@@ -235,6 +236,13 @@ class RemoteJobs(Jobs):
         raise NotHereError("the model's budget")
 
 
+class RemoteReceipts(Receipts):
+    """`Receipts` on a server, whose chat adds them."""
+
+    get = remote(Receipts.get, "get_receipt", TurnReceipt, id="receipt_id")
+    list = remote(Receipts.list, "list_receipts", TurnReceipt, pages=True)
+
+
 class RemoteEntries(Entries):
     """`Entries` on a server; a store that a tenant shares needs an admin's key."""
 
@@ -272,6 +280,8 @@ def listed(**always: Any) -> Any:
 
 class RemoteStore:
     """The part of a store that conversations, notes, libraries and entries need, over HTTP."""
+
+    kind = "server"
 
     sessions = remote(Store.sessions, "list_sessions", Session, **listed())
     revisions = remote(Store.revisions, "list_revisions", Message, **listed())
@@ -454,6 +464,7 @@ class Client(Memory):
         self.jobs = RemoteJobs(runtime, tenant)
         self.entries = RemoteEntries(runtime, tenant)
         self.articles = RemoteArticles(runtime, tenant)
+        self.receipts = RemoteReceipts(runtime, tenant)
 
     def tenant(self, name: str) -> Memory:
         """The server knows the tenant by the key."""
@@ -488,6 +499,9 @@ class Client(Memory):
     context = remote(Memory.context, "context", Context, prepare=codec.context_json, keep="tools")
     compress = remote(Memory.compress, "compress", codec.read_summary, prepare=codec.compress_json)
     forget = remote(Memory.forget, "forget", Forgotten, prepare=codec.forget_json)
+    users = remote(Memory.users, "list_users", Scope, prepare=codec.users_json, pages=True)
+    counts = remote(Memory.counts, "counts", Counts)
+    events = remote(Memory.events, "events", Events)
 
     search = remote(Memory.search, "recall", Recall, prepare=codec.search_json, away=empty_recall)
 

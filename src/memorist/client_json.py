@@ -106,6 +106,12 @@ def compress_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {**window_json(body.pop("window", None)), **body}
 
 
+def users_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `users` as those of its operation, which goes on after a name."""
+    after: Scope | None = arguments.get("after")
+    return {"limit": 1_000, **arguments, "after": after and after.user}
+
+
 def forget_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `forget` as a request holds them; an id that is None is refused here too."""
     if None in arguments.values():

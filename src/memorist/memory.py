@@ -18,6 +18,7 @@ from memorist.lifecycle.settings import Extraction
 from memorist.providers.embedder import Embedder
 from memorist.providers.images import encode_image, note_given
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
+from memorist.records.activity import Counts, Events
 from memorist.records.documents import Compression, Summary
 from memorist.records.message import (
     UNSET,
@@ -105,6 +106,7 @@ class Memory:
         self.entries = namespaces.Entries(runtime, tenant)
         self.articles = namespaces.Articles(runtime, tenant)
         self.note_versions = namespaces.NoteVersions(runtime, tenant)
+        self.receipts = namespaces.Receipts(runtime, tenant)
         self.keys = namespaces.ApiKeys(runtime, tenant)
 
     @property
@@ -447,6 +449,21 @@ class Memory:
     def users(self, *, after: Scope | None = None, limit: int = 1_000) -> list[Scope]:
         """The users of this tenant as scopes, in order; `after` is the last of the page before."""
         return self.store.users(after=after, limit=limit, tenant=self.tenant_name)
+
+    def counts(self, *, user: str) -> Counts:
+        """How much the user has of each kind, counted up to 10,000."""
+        return self.store.counts(self.scope(user=user))
+
+    def events(
+        self, *, user: str, agent: str | None = None, after: str | None = None, limit: int = 500
+    ) -> Events:
+        """What changed after a place, oldest first: which message, memory, fact or job, and how.
+
+        Begin without a place, which gives that of now, and go on `after` the one of the answer.
+        The changes of all processes are there; of old ones the newest 1,000, and messages.
+        """
+        found = self.store.events(self.scope(user=user), after=after, limit=limit)
+        return replace(found, items=tuple(it for it in found.items if it.concerns(agent)))
 
     def check(self) -> dict[str, str]:
         """What the database says of itself: its kind, its schema, its integrity."""

@@ -37,7 +37,10 @@ def ids(served: Served) -> dict[str, str]:
 
     said = made("messages", role="assistant", content=WORD, unfinished=True, session=WORD)
     ada.put("/api/notes", json={"text": WORD, "base_version": 0})
+    asked = {"message": WORD, "session_id": WORD}
+    ada.post("/api/chat", json=asked, headers={"Accept": "application/json"})
     return {
+        "receipt_id": ada.get("/api/receipts").json()["items"][0]["id"],
         "message_id": said["message_ids"][0],
         "memory_id": made("memories", text=f"The code word is {WORD}.")["id"],
         "fact_id": made("facts", subject="the code", predicate="is", object=WORD)["id"],
@@ -78,9 +81,9 @@ def ask(
         whose = {} if "/keys" in path else named
         return client.request(method, path, json={**body_of(about, document), **whose})
     takes = {it["name"] for it in about.get("parameters", ()) if it["in"] == "query"}
-    query = {name: value for name, value in named.items() if name in takes}
-    session = {"session": WORD} if "session" in takes else {}
-    return client.request(method, path, params={**query, **session})
+    more = {**named, "session": WORD, "timeout_s": "0.1"}  # streams end, too
+    query = {name: value for name, value in more.items() if name in takes}
+    return client.request(method, path, params=query)
 
 
 def test_no_route_tells_another_tenant_anything_or_changes_it(

@@ -137,5 +137,5 @@ def lead_there(case: Case[Any], ids: Ids, number: int) -> None:
         for part in (case.query, case.body):
             if isinstance(part, dict):
                 part.pop("user", None)
-    if case.path.endswith("/updates"):  # else it goes on for as long as nothing comes
+    if case.path.endswith(("/updates", "/events")):  # else it goes on for as long as nothing comes
         case.query["timeout_s"] = 0.05

@@ -9,7 +9,7 @@ import threading
 import time
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from inspect import Parameter, signature
@@ -253,6 +253,14 @@ def _check_choice(value: object, field: str, choices: tuple[str, ...]) -> object
     if value not in choices:
         raise RecordError(f"{field} must be one of {', '.join(choices)}")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A count that goes up to a limit; `more` says that there are more than that."""
+
+    count: int
+    more: bool = False
 
 
 def dump_json(value: Any) -> str:

@@ -11,22 +11,24 @@ the answer says where.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from functools import wraps
+from functools import partial, wraps
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
+from memorist.records.activity import Events
 from memorist.records.documents import Article, Chunk, PutResult
 from memorist.records.entry import Answer, Ask, Put
 from memorist.records.message import Appended, Job, Message, Source
 from memorist.records.scope import ApiKey, Scope
 from memorist.records.values import now, to_micros
-from memorist.store import documents, entries, forgetting, jobs, keys, log, search, views
+from memorist.store import activity, documents, entries, forgetting, jobs, keys, log, search, views
 from memorist.store.engine import Db, Engine
 from memorist.store.indexing import MAX_MESSAGE_BYTES, Piece, Preparation, UnpreparedError
-from memorist.store.rows import END
+from memorist.store.rows import END, check_count
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -95,6 +97,8 @@ def all_owners(
 class Store:
     """A database of memories; see the module."""
 
+    kind = ""  # sqlite or postgres
+
     def __init__(
         self,
         engine: Engine,
@@ -137,6 +141,12 @@ class Store:
     facts = reads(views.facts)
     naming = reads(views.naming)
     stated_by = reads(views.stated_by, snapshot=True)
+
+    # What happens
+    _events = reads(activity.events)
+    counts = reads(activity.counts, snapshot=True)
+    receipts = reads(activity.receipts)
+    add_receipt = writes(activity.add_receipt)
 
     # Notes, summaries, articles
     note = reads(documents.note)
@@ -254,6 +264,19 @@ class Store:
         if puts or refreshed:
             self._write_entries(scope, entries.prepare(self._preparation, scope, puts), refreshed)
         return answers
+
+    def events(self, scope: Scope, *, after: str | None = None, limit: int = 500) -> Events:
+        """The user's events after a place, oldest first; without one, none, and the place of now.
+
+        A write that is under way may be about to store what comes before the newest: it is waited
+        for, up to a second.
+        """
+        read = partial(self._events, scope, after=after, limit=check_count(limit, "limit"))
+        for _ in range(20):
+            if (found := read()) is not None:
+                return found
+            time.sleep(0.05)
+        return read(settled=False) or Events(items=(), place=after or "0.0")
 
     def key(self, key_id: str) -> ApiKey | None:
         """An API key of any tenant."""

@@ -15,6 +15,7 @@ from memorist.records.memories import Fact, MemoryItem
 from memorist.records.query import Forgotten
 from memorist.records.scope import Scope
 from memorist.records.values import check_each, to_micros
+from memorist.store.activity import note
 from memorist.store.engine import Db
 from memorist.store.jobs import JobRunner, enqueue
 from memorist.store.log import message_places
@@ -80,6 +81,7 @@ def rebuild(db: Db, scope: Scope) -> None:
         for query in ("keep_items", "keep_facts", "delete_derivation_jobs"):
             db.run(query, **named)
         _forget_derived(db, scope, [view for (view,) in db.rows("derived_views", **named)])
+        db.run("delete_all_events", **named)
         db.run("count_change", **named, base=None)
         db.run("queue_derivation", **named, now=db.now)
     elif db.run("end_rebuild", **named):
@@ -96,11 +98,12 @@ def _forget_all(db: Db, scope: Scope) -> Counter[str]:
     if keys:
         gone["jobs"] += db.run("delete_session_jobs", owner=scope.owner, sessions=keys)
         db.run("delete_active_sessions", owner=scope.owner, ids=ids)
+        db.run("delete_session_receipts", owner=scope.owner, ids=ids)
         gone["sessions"] += db.run("delete_sessions", owner=scope.owner, sessions=keys)
     if scope.agent is None and scope.session is None:
         gone["jobs"] += db.run("delete_owner_jobs", owner=scope.owner)
-        for query in ("delete_embedders", "delete_speakers", "delete_all_kept_views"):
-            db.run(query, owner=scope.owner)
+        for table in ("embedders", "speakers", "all_kept_views", "all_events", "all_receipts"):
+            db.run(f"delete_{table}", owner=scope.owner)
         gone["users"] += db.run("delete_owner", owner=scope.owner)
     return gone
 
@@ -127,6 +130,7 @@ def _forget_messages(
     gone = _forget_derived(db, scope, views)
     db.run("delete_kept_views", owner=owner, ids=views)
     if seqs:
+        _forget_mentions(db, owner, [id_ for _, id_ in messages])
         passages, vectors = db.rows("count_passages_of_messages", owner=owner, seqs=seqs)[0]
         spoke = [name for (name,) in db.rows("speakers_of_messages", owner=owner, seqs=seqs)]
         gone["summaries"] += db.run("delete_summaries_of_messages", owner=owner, seqs=seqs)
@@ -151,6 +155,8 @@ def _forget_derived(db: Db, scope: Scope, views: list[str]) -> Counter[str]:
     replaced = [view for (view,) in db.rows("superseded_by_views", **named)]
     [(passages, vectors)] = db.rows("count_passages_of_views", **named)
     agents = [agent for (agent,) in db.rows("note_agents", **named)]
+    _forget_mentions(db, scope.owner, views)
+    note(db, "views", scope.owner, "forget", views)
     for query in ("delete_view_passages", "delete_view_sources", "delete_entities"):
         db.run(query, **named)
     if agents:
@@ -167,6 +173,12 @@ def _forget_derived(db: Db, scope: Scope, views: list[str]) -> Counter[str]:
     for old in records(db, scope, replaced):
         _restore_superseded(db, scope, old, going)
     return gone
+
+
+def _forget_mentions(db: Db, owner: str, ids: Sequence[str]) -> None:
+    """Remove the events of records and messages, and the receipts that name them."""
+    for query in ("delete_events", "delete_receipts_citing"):
+        db.run(query, owner=owner, ids=list(ids))
 
 
 def _restore_superseded(

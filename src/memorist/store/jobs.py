@@ -26,6 +26,7 @@ from memorist.forks import EXIT_SECONDS, ProcessPart, fork_safe
 from memorist.records.message import Job, retry_delay_seconds
 from memorist.records.scope import Scope, tenant_hash
 from memorist.records.values import check_each, from_micros, new_id
+from memorist.store.activity import note
 from memorist.store.engine import Db
 from memorist.store.rows import Row, check_count
 
@@ -80,7 +81,9 @@ def claim(
     taken alone, after the others or before them. One that processes keep dying of alone is dead.
     """
     now, wanted = db.now, list(kinds or KINDS)
-    db.run("bury_deadly", kinds=wanted, now=now, max_deaths=MAX_DEATHS, reason=DIED)
+    buried = db.rows("bury_deadly", kinds=wanted, now=now, max_deaths=MAX_DEATHS, reason=DIED)
+    if buried:
+        db.run("note_jobs", change="failed", ids=[id_ for (id_,) in buried], now=now)
     named = {"kinds": wanted, "now": now, "beyond": now + int(LONGEST_LEASE * SECOND)}
     named |= {"lease": new_id(), "until": _lease_end(db, lease_seconds), "limit": limit}
     first, then = "take_jobs", "take_suspect"
@@ -96,6 +99,8 @@ def _lease_end(db: Db, lease_seconds: float) -> int:
 
 def finish(db: Db, job: Job) -> None:
     """Remove a job from the queue, in the same transaction as its effect."""
+    if job.error is not None:  # who heard that it failed hears this too
+        note(db, "jobs", job.owner, "done", [job.id])
     _update(db, "finish_job", job)
 
 
@@ -139,6 +144,8 @@ def fail(db: Db, job: Job, error: str, *, final: bool = False) -> None:
         error=error,
         dead=int(delay is None),
     )
+    if delay is None:
+        note(db, "jobs", job.owner, "failed", [job.id])
 
 
 def _update(db: Db, query: str, job: Job, **values: Any) -> None:

@@ -27,6 +27,7 @@ from memorist.records.values import (
     from_micros,
     new_id,
 )
+from memorist.store.activity import note
 from memorist.store.engine import Db
 from memorist.store.indexing import Preparation, PreparedMessage, index_messages, traits_of
 from memorist.store.jobs import enqueue
@@ -282,6 +283,7 @@ def revise(db: Db, scope: Scope, prepared: PreparedMessage) -> None:
     db.run("delete_summaries_of_messages", owner=scope.owner, seqs=[entry.seq])
     _rewrite(db, scope, entry.seq, prepared, session)
     db.run("void_leases", owner=scope.owner, seqs=[entry.seq], now=db.now)
+    note(db, "messages", scope.owner, "revised", [entry.seq])
     enqueue(db, scope.owner, "embed", entry.seq, entry.seq, session=session.key)
 
 

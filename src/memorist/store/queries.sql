@@ -150,6 +150,7 @@ WHERE id IN (
     AND lease IS NOT NULL AND run_at <= :now AND deaths + 1 >= :max_deaths
   ORDER BY deaths, id @skip_locked
 )
+RETURNING id
 
 -- name: jobs_by_id
 SELECT @job FROM jobs j @job_joins
@@ -961,3 +962,95 @@ UPDATE passages SET outdated = coalesce((
   WHERE m.owner = :owner AND m.id = :seq
     AND (f.known_to IS NOT NULL OR f.ended_at IS NOT NULL)), 0)
 WHERE owner = :owner AND id @of_seq
+
+-- name: note_views
+INSERT INTO view_events (owner, kind, record, change, at, agent_name, session_id)
+SELECT owner, 'memory', id, :change, CAST(:now AS BIGINT), agent_name, session_id FROM memory_items
+WHERE owner = :owner AND id IN (:ids*)
+UNION ALL
+SELECT owner, 'fact', id, :change, CAST(:now AS BIGINT), agent_name, session_id FROM facts
+WHERE owner = :owner AND id IN (:ids*)
+
+-- name: note_jobs
+INSERT INTO view_events (owner, kind, record, change, at, agent_name, session_id)
+SELECT j.owner, 'job', CAST(j.id AS TEXT), :change, CAST(:now AS BIGINT), s.agent_name, s.session_id
+FROM jobs j LEFT JOIN sessions s ON s.owner = j.owner AND s.key = j.session_id
+WHERE j.id IN (:ids*)
+
+-- name: note_messages
+INSERT INTO view_events (owner, kind, record, change, at, agent_name, session_id)
+SELECT m.owner, 'message', m.message_id, :change, CAST(:now AS BIGINT), s.agent_name, s.session_id
+FROM chat_message_history m JOIN sessions s ON s.owner = m.owner AND s.key = m.session_id
+WHERE m.owner = :owner AND m.id IN (:ids*)
+
+-- name: trim_events
+DELETE FROM view_events WHERE owner = :owner AND id <= (
+  SELECT id FROM view_events WHERE owner = :owner ORDER BY id DESC LIMIT 1 OFFSET :most)
+
+-- name: delete_events
+DELETE FROM view_events WHERE owner = :owner AND record IN (:ids*)
+
+-- name: delete_all_events
+DELETE FROM view_events WHERE owner = :owner
+
+-- name: events
+SELECT id, kind, record, change, at, agent_name, session_id FROM view_events
+WHERE owner = :owner AND id > :after AND id <= :top ORDER BY id LIMIT :limit
+
+-- Only while the question is there: it may have been forgotten before it was answered.
+-- name: add_receipt
+INSERT INTO receipts (owner, session_hash, cites, @receipt)
+SELECT s.owner, s.session_hash, CAST(:cites AS TEXT), CAST(:id AS TEXT), s.session_id, m.message_id,
+  CAST(:message_id AS TEXT), CAST(:created_at AS BIGINT), CAST(:receipt AS TEXT), CAST(:recalled AS TEXT)
+FROM sessions s JOIN chat_message_history m ON m.owner = s.owner AND m.session_id = s.key
+WHERE s.owner = :owner AND s.session_hash = :session_hash AND m.message_id = :asked_id
+ON CONFLICT DO NOTHING
+
+-- name: @receipt
+id, session_id, asked_id, message_id, created_at, receipt, recalled
+
+-- name: trim_receipts
+DELETE FROM receipts WHERE owner = :owner AND (created_at, id) <= (
+  SELECT created_at, id FROM receipts WHERE owner = :owner
+  ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET :most)
+
+-- name: receipt
+SELECT @receipt FROM receipts WHERE owner = :owner AND id = :id
+
+-- name: receipts
+SELECT @receipt FROM receipts
+WHERE owner = :owner AND (created_at, id) < (:after_at, :after_id)
+ORDER BY created_at DESC, id DESC LIMIT :limit
+
+-- name: receipts_of_session
+SELECT @receipt FROM receipts
+WHERE owner = :owner AND session_hash = :session_hash AND (created_at, id) < (:after_at, :after_id)
+ORDER BY created_at DESC, id DESC LIMIT :limit
+
+-- name: delete_session_receipts
+DELETE FROM receipts WHERE owner = :owner AND session_id IN (:ids*)
+
+-- name: delete_all_receipts
+DELETE FROM receipts WHERE owner = :owner
+
+-- How many there are of each, of how many that were looked at, which are no more than so many.
+-- name: counts
+SELECT 'messages', count(*), count(*) FROM (@own_messages LIMIT :most) AS few
+UNION ALL SELECT 'sessions', count(*), count(*) FROM (
+  SELECT 1 FROM sessions WHERE owner = :owner LIMIT :most) AS few
+UNION ALL SELECT 'articles', count(*), count(*) FROM (
+  SELECT 1 FROM articles WHERE owner = :owner LIMIT :most) AS few
+UNION ALL SELECT 'memories', count(*), count(*) FROM (
+  SELECT 1 FROM memory_items WHERE owner = :owner LIMIT :most) AS few
+UNION ALL SELECT 'facts', count(*), count(*) FROM (
+  SELECT 1 FROM facts WHERE owner = :owner LIMIT :most) AS few
+UNION ALL SELECT 'memories_current', count(few.current), count(*) FROM (
+  SELECT CASE WHEN ended_at IS NULL AND (expires_at IS NULL OR expires_at > :now) THEN 1 END AS current
+  FROM memory_items WHERE owner = :owner LIMIT :most) AS few
+UNION ALL SELECT 'facts_current', count(few.current), count(*) FROM (
+  SELECT CASE WHEN known_to IS NULL AND valid_to IS NULL THEN 1 END AS current
+  FROM facts WHERE owner = :owner LIMIT :most) AS few
+UNION ALL SELECT 'waiting', count(CASE WHEN owner = :owner AND dead = 0 THEN 1 END), count(*)
+FROM (@own_jobs LIMIT :most) AS few
+UNION ALL SELECT 'dead', count(CASE WHEN owner = :owner AND dead = 1 THEN 1 END), count(*)
+FROM (@own_jobs LIMIT :most) AS few

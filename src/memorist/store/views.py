@@ -27,6 +27,7 @@ from memorist.records.message import Job
 from memorist.records.query import Update
 from memorist.records.scope import Scope
 from memorist.records.values import check_each, fold, to_micros
+from memorist.store.activity import note
 from memorist.store.engine import Db
 from memorist.store.indexing import index_view
 from memorist.store.jobs import finish
@@ -64,6 +65,10 @@ def apply(
         raise ConflictError("this user's memories have changed meanwhile; read them again")
     for change in changes:
         _apply_one(db, scope, change)
+        if isinstance(change, Add | Supersede):
+            note(db, "views", scope.owner, "add", [change.record.id])
+        elif isinstance(change, Reinforce | Promote):
+            note(db, "views", scope.owner, type(change).__name__.lower(), [change.id])
     if by_hand:
         made = [one.record.id for one in changes if isinstance(one, Add | Supersede)]
         named = [getattr(one, key, "") for one in changes for key in ("id", "old_id")]
@@ -259,6 +264,7 @@ def restore(db: Db, scope: Scope, id_: str, reason: str) -> None:
         _index(db, restored := _record(db, scope, each))
         if isinstance(restored, Fact):
             _mark(db, scope.owner, each, since=None)
+    note(db, "views", scope.owner, "restore", [id_, *others])
 
 
 def stating(db: Db, scope: Scope, fact: Fact) -> list[MemoryItem]:
@@ -313,6 +319,7 @@ def _end(
             _mark(db, scope.owner, each, since=since)
     for query in ("delete_view_passages", "delete_entities"):  # search finds what holds
         db.run(query, owner=scope.owner, ids=list(heirs))
+    note(db, "views", scope.owner, type(change).__name__.lower(), list(heirs))
 
 
 def _mark(db: Db, owner: str, fact: str, *, since: datetime | None) -> None:

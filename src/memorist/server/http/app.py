@@ -1,6 +1,7 @@
 """The ASGI app: every route, behind the middleware that limits and authenticates requests."""
 
 import asyncio
+import mimetypes
 import signal
 import threading
 from collections.abc import AsyncIterator, Sequence
@@ -14,6 +15,7 @@ from anyio.to_thread import current_default_thread_limiter
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
@@ -43,6 +45,7 @@ from memorist.server.http.middleware import (
 from memorist.server.http.openapi import PROBLEMS, describe
 from memorist.server.http.problems import on_error, on_http, on_invalid
 from memorist.server.http.routes import (
+    activity,
     chat,
     context,
     documents,
@@ -56,8 +59,10 @@ from memorist.server.http.routing import router
 from memorist.server.mcp.http import McpApp
 
 WEB = Path(__file__).parent.parent / "web"
+for ending in (".js", ".mjs"):  # a system may have other types, which browsers refuse to run
+    mimetypes.add_type("text/javascript", ending)
 # The modules that add their routes to the router.
-ROUTES = (chat, context, documents, entries, maintenance, memories, messages, system)
+ROUTES = (activity, chat, context, documents, entries, maintenance, memories, messages, system)
 MAX_TENANTS = 1_024  # whose memories are cached
 
 
@@ -87,7 +92,7 @@ def build_app(
     `chats` has the model that answers; without one, chat says so. With `owned`, the memory is
     warmed up at startup and closed at shutdown.
     """
-    app: ASGIApp = _routes(memory, chats or ChatRuntime(), owned, limits.body_bytes)
+    app: ASGIApp = _routes(memory, chats or ChatRuntime(), owned, limits)
     app = BodyLimit(app, max_bytes=limits.body_bytes)
     app = ConcurrencyLimit(app, max_concurrent=limits.at_once)
     app = RateLimit(app, TokenBuckets(limits.requests_per_s, limits.burst))
@@ -98,9 +103,9 @@ def build_app(
     return RequestIdMiddleware(app)  # the first that a request meets
 
 
-def _routes(memory: Memory, chats: ChatRuntime, owned: bool, body_bytes: int) -> FastAPI:
+def _routes(memory: Memory, chats: ChatRuntime, owned: bool, limits: Limits) -> FastAPI:
     memory_of_tenant = lru_cache(maxsize=MAX_TENANTS)(memory.tenant)
-    mcp = McpApp(memory, of_tenant=memory_of_tenant, max_bytes=body_bytes)
+    mcp = McpApp(memory, of_tenant=memory_of_tenant, max_bytes=limits.body_bytes)
 
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
@@ -138,10 +143,11 @@ def _routes(memory: Memory, chats: ChatRuntime, owned: bool, body_bytes: int) ->
     app.state.memory = memory
     app.state.probe = system.StoreProbe(memory)
     app.state.stopping = asyncio.Event()  # ends responses that stream for long
-    app.state.chats = chats
+    app.state.chats, app.state.limits = chats, limits
+    app.state.polls = activity.EventPolls()
     app.state.memory_of_tenant = memory_of_tenant
     app.include_router(router)
-    app.mount("/web", StaticFiles(directory=WEB), name="web")
+    app.mount("/web", GZipMiddleware(StaticFiles(directory=WEB)), name="web")
     app.add_route("/mcp", cast(Any, mcp), include_in_schema=False)  # an app, as Starlette allows
     describe(app)
     return app

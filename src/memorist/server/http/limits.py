@@ -230,7 +230,7 @@ class ConcurrencyLimit:
             await self._app(scope, receive, send)
             return
         kind = "large" if declared_length(scope) > LARGE_BYTES else ""
-        if scope.get("method") == "GET" and str(scope["path"]).endswith("/updates"):
+        if scope.get("method") == "GET" and str(scope["path"]).endswith(("/updates", "/events")):
             kind = "stream"
         slot = await self._acquire(who, kind)
         if slot is None:

@@ -35,8 +35,8 @@ PROBES = ("/health", "/ready")  # what monitors ask for; cheap, so never rate li
 PUBLIC = frozenset({"/", *PROBES, "/openapi.json"})
 STATIC_FOLDER = "/web/"  # files that are the same for everyone, and may be cached
 SECURITY_HEADERS = {
-    "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'self'; "
-    "frame-ancestors 'none'; object-src 'none'",
+    "content-security-policy": "default-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
@@ -88,8 +88,9 @@ class RequestIdMiddleware:
                 headers = MutableHeaders(scope=message)
                 del headers["server"]
                 headers.update({**SECURITY_HEADERS, "x-request-id": id_})
-                is_static = scope["path"].startswith(STATIC_FOLDER)
-                if not is_static and "no-store" not in headers.get("cache-control", ""):
+                if scope["path"].startswith(STATIC_FOLDER):
+                    headers["cache-control"] = "no-cache"  # asked for again by its ETag
+                elif "no-store" not in headers.get("cache-control", ""):
                     headers["cache-control"] = "no-store"
             await send(message)
 

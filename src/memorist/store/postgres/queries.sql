@@ -253,3 +253,29 @@ SELECT extversion FROM pg_extension WHERE extname = 'vector'
 SELECT a.atttypid = 'real[]'::regtype AND pg_has_role(c.relowner, 'USAGE')
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 WHERE c.oid = 'vectors'::regclass AND a.attname = 'embedding'
+
+-- Whether no write of this owner is under way. Until the transaction ends none begins: what is
+-- committed later has a greater id than what can be read now.
+-- name: is_settled
+SELECT pg_try_advisory_xact_lock(hashtextextended(CAST(:owner AS text), 1::bigint))
+
+-- name: event_ends
+SELECT coalesce((SELECT max(id) FROM chat_message_history WHERE owner = :owner), 0),
+  coalesce((SELECT max(id) FROM view_events WHERE owner = :owner), 0)
+
+-- name: messages_since
+SELECT m.id, 'message', m.message_id, 'stored', @said_at, s.agent_name, s.session_id
+FROM chat_message_history m JOIN sessions s ON s.owner = m.owner AND s.key = m.session_id
+WHERE m.owner = :owner AND m.id > :after AND m.id <= :top
+ORDER BY m.id LIMIT :limit
+
+-- name: delete_receipts_citing
+DELETE FROM receipts WHERE owner = :owner AND EXISTS (
+  SELECT 1 FROM json_array_elements_text(CAST(receipts.cites AS json)) AS c (value)
+  WHERE c.value IN (:ids*))
+
+-- name: @own_messages
+SELECT 1 FROM chat_message_history WHERE owner = :owner
+
+-- name: @own_jobs
+SELECT owner, dead FROM jobs WHERE owner = :owner

@@ -488,6 +488,8 @@ class PostgresStore(Store):
     too. A server that goes away is waited for as long as the patience lasts.
     """
 
+    kind = "postgres"
+
     def __init__(
         self,
         url: str,

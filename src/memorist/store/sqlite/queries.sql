@@ -244,3 +244,30 @@ DELETE FROM speakers WHERE owner = :owner AND speaker IN (:names*) AND NOT EXIST
 
 -- name: merge_words
 INSERT INTO passage_words (passage_words, rank) VALUES ('merge', :pages)
+
+-- One writer at a time: what is committed comes in the order of its ids.
+-- name: is_settled
+SELECT 1
+
+-- Of everybody's messages: their ids rise over all users, and no index has a user's own.
+-- name: event_ends
+SELECT max(coalesce((SELECT max(id) FROM chat_message_history), 0), seq),
+  coalesce((SELECT max(id) FROM view_events WHERE owner = :owner), 0)
+FROM deleted_ids
+
+-- name: messages_since
+SELECT m.id, 'message', m.message_id, 'stored', @said_at, s.agent_name, s.session_id
+FROM chat_message_history m CROSS JOIN sessions s
+WHERE m.id > max(:after, :top - 10000) AND m.id <= :top AND m.owner = :owner AND s.key = m.session_id
+ORDER BY m.id LIMIT :limit
+
+-- name: delete_receipts_citing
+DELETE FROM receipts WHERE owner = :owner AND EXISTS (
+  SELECT 1 FROM json_each(receipts.cites) c WHERE c.value IN (:ids*))
+
+-- name: @own_messages
+SELECT 1 FROM sessions s CROSS JOIN chat_message_history m
+WHERE s.owner = :owner AND m.session_id = s.key
+
+-- name: @own_jobs
+SELECT owner, dead FROM jobs

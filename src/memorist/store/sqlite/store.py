@@ -487,6 +487,8 @@ class SqliteStore(Store):
     last of them, without damage to the rest.
     """
 
+    kind = "sqlite"
+
     def __init__(
         self,
         path: str | os.PathLike[str],

@@ -31,6 +31,7 @@ from starlette.responses import Response
 from memorist.aio import in_thread
 from memorist.errors import MemoristError
 from memorist.memory import Memory
+from memorist.records.activity import RecalledId, TurnReceipt
 from memorist.records.query import Recall
 from memorist.server.chat import ChatQuestion, ChatRuntime, ReplyState, best_of, chat_question
 from memorist.server.http.openapi import MEMORY_ID, MESSAGE_ID, SESSION_ID, example_response
@@ -46,6 +47,7 @@ NO_MODEL = (
     "MEMORIST_MODEL_URL=http://… of a server that speaks OpenAI's format, and "
     "MEMORIST_MODEL_KEY if it asks for a key; then start the server again."
 )
+STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 LISTEN_S = 0.5  # between two looks whether the client is there
 ChatEvent = tuple[str, Any]
 """The name of a server-sent event, and its data."""
@@ -98,9 +100,14 @@ class ChatAnswer(ChatSession, ChatDone):
     context: ContextAnswer | None = None
 
 
-def event(name: str, data: Any) -> bytes:
+def event(name: str, data: Any, id_: str | None = None) -> bytes:
     """A server-sent event; its data is JSON on one line."""
-    return format_sse_event(event=name, data_str=json.dumps(to_jsonable_python(data)))
+    return format_sse_event(event=name, data_str=json.dumps(to_jsonable_python(data)), id=id_)
+
+
+def wants_json(accept: str) -> bool:
+    """Whether a client takes one JSON object only, not a stream."""
+    return "application/json" in accept and "text/event-stream" not in accept
 
 
 Accept = Annotated[str, Header(description="application/json for one answer, else events.")]
@@ -132,10 +139,9 @@ async def chat(ask: ChatAsk, request: Request, caller: Caller, accept: Accept = 
     reply = await runtime.earlier_reply(caller.memory, question)
     turn = _ChatTurn(runtime, caller.memory, question, request)
     events = turn.events(question.chat.id == ask.session_id, reply)
-    if "application/json" not in accept or "text/event-stream" in accept:
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        stream = _with_pings(turn.wire(events), runtime.settings.heartbeat_s)
-        return EventSourceResponse(stream, headers=headers)
+    if not wants_json(accept):
+        stream = with_pings(turn.wire(events), runtime.settings.heartbeat_s)
+        return EventSourceResponse(stream, headers=STREAM_HEADERS)
     try:
         whole = await _unless_gone(request, _whole(events))
         return Response(whole, media_type="application/json")
@@ -163,6 +169,7 @@ class _ChatTurn:
         if self.runtime.model is None:
             preview = await in_thread(self.runtime.preview, self.question)
             context = ContextAnswer.model_validate(preview)
+            await self._keep(preview.recall, context.receipt)
             yield "memory", preview.recall
             yield "context", context
             yield "notice", {"code": "no_model", "text": NO_MODEL}
@@ -170,10 +177,15 @@ class _ChatTurn:
             yield "done", self._done()
             return
         answer = self.runtime.answer(self.memory, self.question, reply.next_number)
+        recall = Recall(hits=())
         async with aclosing(answer):
             async for agent_event in answer:
-                for chat_event in self._translated(agent_event):
-                    yield chat_event
+                for name, data in self._translated(agent_event):
+                    if name == "memory":
+                        recall = data
+                    elif name == "receipt":
+                        await self._keep(recall, data, agent_event.message_id)
+                    yield name, data
 
     def _translated(self, agent_event: Any) -> list[ChatEvent]:
         from memorist.agents import react
@@ -192,6 +204,21 @@ class _ChatTurn:
                 receipts = [("receipt", ReceiptAnswer.model_validate(receipt))] if receipt else []
                 return [*receipts, ("done", done)]
         return []
+
+    async def _keep(
+        self, recall: Recall, receipt: ReceiptAnswer, message_id: str | None = None
+    ) -> None:
+        """Store the receipt of this turn, without texts, and what was recalled for it."""
+        it = self.question
+        turn = TurnReceipt(
+            session_id=it.chat.id,
+            asked_id=it.id,
+            message_id=message_id,
+            receipt=receipt.model_dump(mode="json", exclude={"compression"}),
+            recalled=tuple(RecalledId(hit.kind, hit.id, hit.score) for hit in recall.hits),
+        )
+        with suppress(MemoristError):  # the answer matters more
+            await in_thread(self.memory.receipts.add, it.chat.session.scope, turn)
 
     def _done(self, message_id: str | None = None, warnings: tuple[str, ...] = ()) -> ChatDone:
         it = self.question
@@ -251,7 +278,7 @@ async def _whole(events: AsyncGenerator[ChatEvent, None]) -> bytes:
     return ChatAnswer(**fields, message=message, tool_results=tools).model_dump_json().encode()
 
 
-async def _with_pings(events: AsyncGenerator[bytes, None], ping_s: float) -> AsyncIterator[bytes]:
+async def with_pings(events: AsyncGenerator[bytes, None], ping_s: float) -> AsyncIterator[bytes]:
     """The events, with a comment whenever none came for so many seconds."""
     coming = asyncio.ensure_future(anext(events, None))
     try:

@@ -1,0 +1,243 @@
+"""Who is calling, what there is, and what happens: events as they come, receipts of past turns."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
+from contextvars import Context
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import Header, Path
+from fastapi.sse import EventSourceResponse, format_sse_event
+from pydantic import BaseModel, Field, TypeAdapter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from memorist import __version__
+from memorist.aio import in_thread
+from memorist.errors import MemoristError
+from memorist.operations import make_cursor, read_cursor
+from memorist.records.activity import Counts, Event, Events, RecalledId, TurnReceipt
+from memorist.records.query import MIN_SCORE
+from memorist.records.values import Tally
+from memorist.server.chat import ChatRuntime
+from memorist.server.http import schemas
+from memorist.server.http.openapi import AT, MEMORY_ID, MESSAGE_ID, SESSION_ID, example_response
+from memorist.server.http.pagination import Page, keyset_page
+from memorist.server.http.routes.chat import STREAM_HEADERS, Accept, event, wants_json, with_pings
+from memorist.server.http.routes.messages import Patience
+from memorist.server.http.routing import Caller, Url, operation
+
+POLL_S = 1.0
+PING_S = 15.0
+LastPlace = Annotated[
+    str | None, Header(max_length=40, description="Of the last event you got.", examples=["12.7"])
+]
+ReceiptId = Annotated[str, Path(description="The receipt's id.", examples=[MEMORY_ID])]
+
+
+class ServerLimits(BaseModel):
+    """What one caller may ask for; with 0 requests a second there is no limit of those."""
+
+    body_bytes: int
+    requests_per_s: float
+    burst: int
+
+
+class Me(BaseModel):
+    """The caller, and the server that they speak to."""
+
+    user: str | None = Field(description="Null with an admin's key, which names the user.")
+    tenant: str
+    admin: bool
+    local: bool = Field(description="The only user of this server, without a key.")
+    version: str = __version__
+    model: str | None = Field(description="The model that answers in chats, if there is one.")
+    embedder: str | None
+    store: str = Field(description="sqlite or postgres.")
+    limits: ServerLimits
+    min_score: float = Field(default=MIN_SCORE, description="Recall's, where a request names none.")
+    window_min_score: float = Field(description="That of what a chat's window quotes.")
+
+
+class User(BaseModel):
+    """A user of the tenant."""
+
+    user: str
+
+
+class EventsQuery(schemas.AgentRequest):
+    """Whose events, and from where on."""
+
+    after: str | None = Field(None, max_length=40, description="A place; else begins now.")
+    limit: schemas.PageSize = schemas.MAX_PAGE
+    timeout_s: Patience = Field(60.0, description="After which a stream ends; then reconnect.")
+
+
+class ReceiptsQuery(schemas.CursorQuery, schemas.UserRequest):
+    """A page of receipts."""
+
+    session: schemas.SessionId = None
+
+
+_ME = Me(
+    user="ada",
+    tenant="default",
+    admin=False,
+    local=True,
+    model="gpt-5-mini",
+    embedder="minilm",
+    store="sqlite",
+    limits=ServerLimits(body_bytes=8_388_608, requests_per_s=100, burst=200),
+    window_min_score=0.0005,
+)
+_COUNTS = Counts(**dict.fromkeys(Counts.__dataclass_fields__, Tally(12)))
+_EVENT = Event(kind="memory", id=MEMORY_ID, change="add", at=AT, session=SESSION_ID, place="12.7")
+_EVENTS = Events(items=(_EVENT,), place="12.7")
+_RECEIPT = TurnReceipt(
+    session_id=SESSION_ID,
+    asked_id=MESSAGE_ID,
+    receipt={"window": 4_000, "used": 10, "parts": []},
+    recalled=(RecalledId("memory", MEMORY_ID, 0.91),),
+    id=MEMORY_ID,
+    created_at=AT,
+)
+
+
+@operation("me", example=_ME)
+def me(request: Request, caller: Caller) -> Me:
+    """Who is calling, and what this server is like."""
+    state, who = request.app.state, caller.principal
+    chats: ChatRuntime = state.chats
+    embedder = caller.memory.embedder
+    return Me(
+        user=who.user,
+        tenant=who.tenant,
+        admin=who.admin,
+        local=who.local,
+        model=None if chats.model is None else chats.settings.window.model or "model",
+        embedder=None if embedder is None else embedder.name,
+        store=caller.memory.store.kind,
+        limits=ServerLimits.model_validate(state.limits, from_attributes=True),
+        window_min_score=chats.settings.window.min_score,
+    )
+
+
+@operation("list_users", example=User(user="ada"))
+def list_users(query: Url[schemas.CursorQuery], caller: Caller) -> Page[User]:
+    """The users of the tenant, in an order of their own; for admins."""
+    caller.require_admin()
+    place = read_cursor(query.cursor, str)
+    after = caller.memory.scope(user=place[0]) if place else None
+    found = [it.user for it in caller.memory.users(after=after, limit=query.limit + 1)]
+    names = found[: query.limit]
+    following = make_cursor(names[-1:]) if len(found) > len(names) else None
+    return Page(items=[User(user=name) for name in names], next=following)
+
+
+@operation("counts", example=_COUNTS)
+def counts(query: Url[schemas.UserRequest], caller: Caller) -> Counts:
+    """How much the user has of each kind, counted up to 10,000."""
+    return caller.memory.counts(user=caller.user(query.user))
+
+
+@operation("list_receipts", example=_RECEIPT)
+def list_receipts(query: Url[ReceiptsQuery], caller: Caller) -> Page[TurnReceipt]:
+    """What went into the windows of past turns of chats, newest first."""
+    return keyset_page(
+        partial(caller.memory.receipts.list, **caller.place(query)), query, big=False
+    )
+
+
+@operation("get_receipt", example=_RECEIPT)
+def get_receipt(
+    receipt_id: ReceiptId, query: Url[schemas.UserRequest], caller: Caller
+) -> TurnReceipt:
+    """What went into the window of one turn."""
+    return caller.memory.receipts.get(receipt_id, user=caller.user(query.user))
+
+
+# Events
+
+
+class EventPolls:
+    """Polls for the place of a user's newest event once a second, for all who follow them."""
+
+    def __init__(self) -> None:
+        self._polls: dict[str, asyncio.Task[str]] = {}
+
+    async def next_place(self, owner: str, read: Callable[[], Events]) -> str:
+        """The place of now, in a second at most; those who ask meanwhile share the read."""
+        if (poll := self._polls.get(owner)) is None:
+            # In a context of its own: it is work for all of them, not for this request.
+            poll = asyncio.create_task(self._poll(read), context=Context())
+            poll.add_done_callback(lambda _: self._polls.pop(owner, None))
+            self._polls[owner] = poll
+        return await asyncio.shield(poll)
+
+    async def _poll(self, read: Callable[[], Events]) -> str:
+        await asyncio.sleep(POLL_S)
+        return (await in_thread(read)).place
+
+
+_RESPONSE: dict[str, Any] = {
+    "description": "Events: message, memory, fact and job, as they come.",
+    "content": {
+        **example_response(Events, _EVENTS)["content"],
+        "text/event-stream": {"example": event("memory", {"id": MEMORY_ID}, "12.7").decode()},
+    },
+}
+
+
+@operation("events", response_model=Events, responses={200: _RESPONSE})
+async def events(
+    query: Url[EventsQuery],
+    request: Request,
+    caller: Caller,
+    accept: Accept = "*/*",
+    last_event_id: LastPlace = None,
+) -> Response:
+    """What changes in the memory, by ids alone, whichever process changes it.
+
+    A stream of server-sent events, each with its place as `id`; a client that reconnects sends it
+    as Last-Event-ID. Or, where only JSON is accepted, those after a place in one object.
+    """
+    place: dict[str, Any] = {"user": caller.user(query.user), "agent": query.agent}
+    read = partial(caller.memory.events, **place, limit=query.limit)
+    first = await in_thread(read, after=last_event_id or query.after)
+    if wants_json(accept):
+        return Response(TypeAdapter(Events).dump_json(first), media_type="application/json")
+    polls: EventPolls = request.app.state.polls
+    now = partial(caller.memory.events, user=place["user"])
+    place_of_now = partial(polls.next_place, caller.scope(query).owner, now)
+    stopping: asyncio.Event = request.app.state.stopping
+    stream = _followed(first, read, place_of_now, stopping, query.timeout_s)
+    return EventSourceResponse(with_pings(stream, PING_S), headers=STREAM_HEADERS)
+
+
+async def _followed(
+    batch: Events,
+    read: Callable[..., Events],
+    place_of_now: Callable[[], Awaitable[str]],
+    stopping: asyncio.Event,
+    timeout_s: float,
+) -> AsyncGenerator[bytes, None]:
+    """The events as bytes, until the time is over or the server stops."""
+    clock = asyncio.get_running_loop().time
+    ends_at = clock() + timeout_s
+    yield format_sse_event(id=batch.place if not batch.items else None, comment="the events")
+    with suppress(MemoristError):  # the store is away: the client connects again
+        while True:
+            for item in batch.items:
+                data = {
+                    "id": item.id,
+                    "change": item.change,
+                    "at": item.at,
+                    "session": item.session,
+                }
+                yield event(item.kind, data, item.place)
+            if stopping.is_set() or clock() >= ends_at:
+                return
+            is_new = await place_of_now() != batch.place
+            batch = await in_thread(read, after=batch.place) if is_new else replace(batch, items=())

@@ -1,0 +1,117 @@
+"""What happens in a memory, in a transaction: events, counts, and receipts of turns."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import Any
+
+from memorist.errors import InvalidError
+from memorist.records.activity import Counts, Event, Events, RecalledId, TurnReceipt
+from memorist.records.scope import Scope
+from memorist.records.values import (
+    Count,
+    Place,
+    Tally,
+    check_each,
+    dump_json,
+    from_micros,
+    to_micros,
+)
+from memorist.store.engine import Db
+from memorist.store.rows import Row, dated_page
+
+MOST_EVENTS = MOST_RECEIPTS = 1_000  # that are kept of a user
+MOST_COUNTED = 10_000
+PLACE = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
+
+
+def note(db: Db, query: str, owner: str, change: str, ids: Sequence[Any]) -> None:
+    """Note a change of `views`, `jobs` or `messages`; of a user's, the newest 1,000 are kept."""
+    named = {"owner": owner, "change": change, "ids": list(ids)[-MOST_EVENTS:], "now": db.now}
+    db.run(f"note_{query}", **named)
+    db.run("trim_events", owner=owner, most=MOST_EVENTS)
+
+
+def events(
+    db: Db, scope: Scope, *, after: str | None = None, limit: int, settled: bool = True
+) -> Events | None:
+    """The events after a place; without one, none, and the place of now.
+
+    None where writes are under way, so that events may still come before the newest, unless
+    it need not be `settled`.
+    """
+    place = None if after is None else PLACE.fullmatch(after)
+    if after is not None and place is None:
+        raise InvalidError("after is not the place of an event")
+    if settled and not db.rows("is_settled", owner=scope.owner)[0][0]:
+        return None
+    [(last_seq, last_id)] = db.rows("event_ends", owner=scope.owner)
+    if place is None:
+        return Events(items=(), place=f"{last_seq}.{last_id}")
+    seq, id_ = min(int(place[1]), last_seq), min(int(place[2]), last_id)
+    page = {"owner": scope.owner, "limit": limit}
+    stored = db.rows("messages_since", **page, after=seq, top=last_seq)
+    items = [_event(row, f"{row[0]}.{id_}") for row in stored]
+    if len(items) == limit:
+        return Events(items=tuple(items), place=items[-1].place)
+    page["limit"] = limit - len(items)
+    changed = db.rows("events", **page, after=id_, top=last_id)
+    items += [_event(row, f"{last_seq}.{row[0]}") for row in changed]
+    end = items[-1].place if len(items) == limit else f"{last_seq}.{last_id}"
+    return Events(items=tuple(items), place=end)
+
+
+def _event(row: Row, place: str) -> Event:
+    _, kind, id_, change, at, agent, session = row
+    named = {"session": session, "agent": agent, "place": place}
+    return Event(kind=kind, id=id_, change=change, at=from_micros(at), **named)
+
+
+def counts(db: Db, scope: Scope) -> Counts:
+    """How much the user has of each kind, counted up to 10,000."""
+    rows = db.rows("counts", owner=scope.owner, now=db.now, most=MOST_COUNTED + 1)
+    return Counts(
+        **{name: Tally(min(count, MOST_COUNTED), seen > MOST_COUNTED) for name, count, seen in rows}
+    )
+
+
+def add_receipt(db: Db, scope: Scope, receipt: TurnReceipt) -> None:
+    """Keep the receipt of a turn; of older ones, the newest 1,000 of the user are kept."""
+    check_each("session_id", receipt.session_id)
+    db.run(
+        "add_receipt",
+        **{**scope.within(session=receipt.session_id).columns(), "id": receipt.id},
+        asked_id=receipt.asked_id,
+        message_id=receipt.message_id,
+        created_at=to_micros(receipt.created_at),
+        receipt=dump_json(receipt.receipt),
+        recalled=dump_json([astuple(it) for it in receipt.recalled]),
+        cites=dump_json(receipt.cites),
+    )
+    db.run("trim_receipts", owner=scope.owner, most=MOST_RECEIPTS)
+
+
+def receipts(
+    db: Db, scope: Scope, *, limit: Count = None, after: Place = None, id: str | None = None
+) -> list[TurnReceipt]:
+    """The receipts of the user, or of one session, newest first; or the one with this id.
+
+    `after` is the `created_at` and id of the last one of the page before.
+    """
+    check_each("id", id)
+    page = dated_page(limit, after, newest_first=True)
+    query = "receipts" if scope.session is None else "receipts_of_session"
+    rows = db.rows("receipt" if id else query, **scope.columns(), **page, id=id)
+    return [
+        TurnReceipt(
+            id=id_,
+            session_id=session,
+            asked_id=asked,
+            message_id=answer,
+            created_at=from_micros(at),
+            receipt=json.loads(receipt),
+            recalled=tuple(RecalledId(*it) for it in json.loads(recalled)),
+        )
+        for id_, session, asked, answer, at, receipt, recalled in rows
+    ]
