@@ -84,6 +84,48 @@ class ViewConformance:
         assert store.items(scope) == []
         assert len(store.items(scope, current=False)) == 1
 
+    def test_similar_memories_share_words_and_the_rare_ones_count_most(self, store: Store) -> None:
+        scope = fresh_scope().whole_user()
+        often = [f"likes tea number{number}" for number in range(20)]
+        told = [*often, "likes oolong", "the oolong tea shop", "a boat"]
+        store.apply(scope, [Add(MemoryItem(scope=scope, text=text)) for text in told])
+        store.append(scope.within(session="talk"), [Message("user", "oolong tea likes")] * 3)
+        store.apply(scope, [Add(_lives(scope, "oolong tea", MARCH))])
+
+        def similar(stems: list[str], limit: int) -> list[str]:
+            return sorted(item.text for item in store.similar(scope, stems, limit=limit))
+
+        assert similar(["oolong", "tea"], 1) == ["the oolong tea shop"]
+        assert similar(["oolong", "like"], 2) == ["likes oolong", "the oolong tea shop"]
+        assert similar(["tea"], 2) == ["likes tea number19", "the oolong tea shop"]  # the newest
+        assert similar(["coffee"], 9) == similar([], 9) == []
+        assert len(similar(["tea", "boat"], 99)) == 22
+        other = Scope(tenant=scope.tenant, user="bob")
+        assert store.similar(other, ["oolong"], limit=9) == []
+
+    def test_similar_memories_are_current_and_seen_by_the_agent(self, store: Store) -> None:
+        user = fresh_scope().whole_user()
+        own, others, shared, over, brief = (
+            MemoryItem(scope=user.within(agent=agent), text=f"green tea {name}", expires_at=until)
+            for name, agent, until in (
+                ("own", "tutor", None),
+                ("others", "coach", None),
+                ("shared", "", None),
+                ("over", "tutor", None),
+                ("brief", "tutor", JUNE),
+            )
+        )
+        store.apply(user, [Add(one) for one in (own, others, shared, over, brief)])
+        store.apply(user, [Retract(id=over.id, at=JUNE, reason="wrong")])
+        tutor = user.within(agent="tutor")
+
+        def similar(at: datetime) -> set[str]:
+            found = store.similar(tutor, ["green", "tea"], limit=9, alive_at=at)
+            return {item.text.split()[-1] for item in found}
+
+        assert similar(MARCH) == {"own", "shared", "brief"}
+        assert similar(JUNE) == {"own", "shared"}
+
     def test_a_fact_comes_back_as_it_was(self, store: Store) -> None:
         scope = fresh_scope()
         fact = Fact(

@@ -192,14 +192,15 @@ def without_rules(text: str) -> str | None:
 
 def _codes(text: str) -> list[str]:
     """The languages a text may be in: by its script, then by its commonest words."""
-    script = next((code for code, letters in _SCRIPTS.items() if letters.search(text)), None)
-    if script:
+    scripts = {} if text.isascii() else _SCRIPTS
+    if script := next((code for code, letters in scripts.items() if letters.search(text)), None):
         return [script]
     words = _WORD.findall(plain(text).lower())
-    if words and not any(_LATIN.search(word) for word in words):
+    if words and not any(map(_LATIN.search, words)):
         return ["other"]
     counts = {code: sum(map(listed.__contains__, words)) for code, listed in _common_words()}
-    return [code for code, count in counts.items() if count == max(counts.values())]
+    most = max(counts.values())
+    return [code for code, count in counts.items() if count == most]
 
 
 @cache

@@ -12,6 +12,7 @@ They are written in RE2's syntax, with these differences:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,6 +27,9 @@ _SETS = {
     "s": r"\s\x{b}\x{85}\x{a0}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{3000}",
 }
 _LOOKS = ("(?=", "(?!", "(?<=", "(?<!")
+# What a pattern is made of; a bracket that a class begins with is one of its characters.
+_OUTSIDE = re.compile(r"\\u.{4}|\\.?|\(\?<?[=!]|\[\^?\]?|[()]|[^\\()[]+", re.DOTALL)
+_IN_CLASS = re.compile(r"\\u.{4}|\\.?|\]|[^]\\]+", re.DOTALL)
 _BEHIND_BYTES = 80  # that a lookbehind sees
 _MAX_MEMORY = 64 << 20  # of one compiled pattern; what is not needed is not taken
 
@@ -256,8 +260,8 @@ def _with_unicode(pattern: str) -> str:
     pieces = []
     in_class = False
     for _, token, _ in _tokens(pattern):
-        if token in ("[", "[^", "]"):
-            in_class = token != "]"
+        if token[0] in "[]":
+            in_class = token[0] == "["
         if token[:2] == r"\u":
             token = rf"\x{{{token[2:]}}}"
         elif token[0] == "\\" and token[1] in "ws":
@@ -271,21 +275,13 @@ def _with_unicode(pattern: str) -> str:
 
 
 def _tokens(pattern: str) -> Iterator[tuple[int, str, int]]:
-    """The escapes, brackets, groups and characters of a pattern, with their place and depth."""
-    place, depth, class_start = 0, 0, -1
-    while place < len(pattern):
-        token = pattern[place]
-        if token == "\\":
-            token = pattern[place : place + (6 if pattern[place + 1] == "u" else 2)]
-        elif class_start >= 0:
-            if token == "]" and place > class_start:
-                class_start = -1
-        elif token == "[":
-            token = "[^" if pattern.startswith("[^", place) else "["
-            class_start = place + len(token)
-        elif token == "(":
-            token = next((look for look in _LOOKS if pattern.startswith(look, place)), "(")
-            depth += 1
-        yield place, token, depth if class_start < 0 else -1
-        depth -= token == ")" and class_start < 0
-        place += len(token)
+    """The escapes, brackets, groups and other text of a pattern, with their place and depth."""
+    depth, in_class = 0, False
+    place = 0
+    while found := (_IN_CLASS if in_class else _OUTSIDE).match(pattern, place):
+        token = found[0]
+        in_class = token[0] == "[" or (in_class and token != "]")
+        depth += token[0] == "(" and not in_class
+        yield place, token, -1 if in_class else depth
+        depth -= token == ")" and not in_class
+        place = found.end()

@@ -12,16 +12,16 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
 from memorist.errors import ConflictError, LeaseLostError, NotFoundError, TooLargeError
 from memorist.language.dates import find_dates
-from memorist.language.likeness import alike, contains
+from memorist.language.likeness import alike, contains, content_stems
 from memorist.language.patterns import Pattern, escape
 from memorist.language.people import NOBODY, People
-from memorist.language.text import is_single_valued
+from memorist.language.text import is_single_valued, stems
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
 from memorist.records.memories import (
@@ -40,18 +40,15 @@ from memorist.records.memories import (
     topic_of,
 )
 from memorist.records.message import Job, trust_of
-from memorist.records.query import Filters
 from memorist.records.scope import Scope
-from memorist.records.values import fold, new_id
+from memorist.records.values import new_id
 from memorist.store.base import Store
 
 ATTEMPTS = 20  # while other processes change the same user's memories
 BACKOFF_SECONDS = 0.01  # longer with each attempt
 MOST_SIMILAR = 12  # memories that a candidate is compared with
 MOST_WORDS = 40
-MOMENT = timedelta(microseconds=1)
 PAGE, PAGE_BYTES = 500, 8 * 1024 * 1024  # of a list that is gone through
-_MEMORIES = Filters(kinds=("memory",))
 NEWER = "something newer was said"
 _DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
@@ -586,12 +583,6 @@ def neighbours_of(
 def similar_memories(
     store: Store, home: Scope, text: str, at: datetime | None = None
 ) -> list[MemoryItem]:
-    """The memories that share the longest words with a text, unexpired now or at a moment."""
-    words = sorted(dict.fromkeys(fold(text).split()), key=len, reverse=True)[:MOST_WORDS]
-    if not words:
-        return []
-    terms = [(word,) for word in words]
-    hits = store.match_text(home, terms, limit=MOST_SIMILAR, filters=_MEMORIES)
-    matches = store.read(home, [hit.passage for hit in hits], alive_at=at)
-    records = store.records(home, [match.id for match in matches])
-    return [one for one in records if isinstance(one, MemoryItem)]
+    """The memories that share the most telling words with a text, unexpired now or at a moment."""
+    words = sorted(content_stems(text) or set(stems(text)), key=lambda it: (-len(it), it))
+    return store.similar(home, words[:MOST_WORDS], limit=MOST_SIMILAR, alive_at=at)

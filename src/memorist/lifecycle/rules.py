@@ -117,13 +117,14 @@ def extract(
     text = message.content
     if message.role not in ("user", "assistant") or not isinstance(text, str):
         return []
-    if len(text) > MAX_MESSAGE_CHARS or find_secrets(text):
+    if len(text) > MAX_MESSAGE_CHARS:
         return []
     kept = _worth_keeping(normalize("NFC", text), message.role == "user", check_time)
     trusted = is_trusted(source)
     safe = (sentence for sentence in kept if not injections(sentence.text, trusted=trusted))
     made = (_candidate(sentence, message, source) for sentence in safe)
-    return list({one.text: one for one in made if one}.values())
+    found = {one.text: one for one in made if one}
+    return [] if found and find_secrets(text) else list(found.values())
 
 
 def _worth_keeping(text: str, of_user: bool, check_time: Callable[[], None]) -> Iterator[Sentence]:

@@ -140,6 +140,7 @@ class Store:
     items = reads(views.items)
     facts = reads(views.facts)
     naming = reads(views.naming)
+    similar = reads(views.similar, snapshot=True)
     stated_by = reads(views.stated_by, snapshot=True)
 
     # What happens

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from memorist.records.message import Message
 from memorist.records.query import Term
+from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE
 from memorist.store.rows import SQL, Row
 
@@ -67,6 +68,9 @@ class Db(Protocol):
 
         Give the most important stems first: a database may look for the first few only.
         """
+
+    def memories_with(self, scope: Scope, stems: Sequence[str], most: int) -> Iterable[list[int]]:
+        """The passages of the newest memories with each stem that any has, at most so many."""
 
     def count_records(self, owner: str) -> int:
         """About how many messages, and passages of articles and entries, the owner has."""

@@ -258,6 +258,12 @@ SELECT 'fact' FROM facts WHERE owner = :owner AND id = :id
 -- name: items_by_id
 SELECT id, agent_name, session_id, @memory_item FROM memory_items i WHERE i.owner = :owner AND i.id IN (:ids*) ORDER BY i.created_at, i.id
 
+-- name: items_of_passages
+SELECT id, agent_name, session_id, @memory_item FROM memory_items i
+WHERE i.owner = :owner AND (i.expires_at IS NULL OR i.expires_at > :now)
+  AND i.id IN (SELECT p.view_id FROM passages p WHERE p.owner = :owner AND p.id IN (:ids*))
+ORDER BY i.created_at, i.id
+
 -- name: facts_by_id
 SELECT id, agent_name, session_id, @fact FROM facts f WHERE f.owner = :owner AND f.id IN (:ids*) ORDER BY f.known_from, f.id
 

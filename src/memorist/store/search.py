@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -193,14 +192,8 @@ def _record(passage: int, kind: str, view: str | None) -> int | str:
     return passage if kind == "article" else view
 
 
-def read(
-    db: Db, scope: Scope, ids: Sequence[int], *, alive_at: datetime | None = None
-) -> list[Match]:
-    """The texts of passages, in the order asked; those deleted, expired or blank are left out.
-
-    Expired now, or at the moment `alive_at`.
-    """
-    db.now = db.now if alive_at is None else to_micros(alive_at)
+def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
+    """The texts of passages, in the order asked; those deleted, expired or blank are left out."""
     rows = db.rows("passage_spans", **scope.columns(), ids=list(ids))
     by_id = {row[0]: row for row in rows}
     matches = _matches(db, scope, [by_id[id_] for id_ in ids if id_ in by_id])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
+from math import log1p
 from typing import Any, TypeVar
 
 from memorist.errors import ConflictError, NotFoundError, RecordError
@@ -34,6 +35,7 @@ from memorist.store.jobs import finish
 from memorist.store.log import add_owner
 from memorist.store.rows import FACT, ITEM, Columns, Row, dated_page
 
+MOST_WITH_STEM = 200  # memories, the newest, that share one
 MAX_NAME = 1_000  # characters of a subject or object that links are found by
 R = TypeVar("R")
 
@@ -190,6 +192,21 @@ def stated_by(db: Db, scope: Scope, memory: str) -> list[Fact]:
     """Every fact there ever was that a memory states, in the order learnt."""
     ids = [id_ for (id_,) in db.rows("facts_of_memory", owner=scope.owner, id=memory)]
     return _records(db, scope, FACT, db.rows("facts_by_id", owner=scope.owner, ids=ids))
+
+
+def similar(
+    db: Db, scope: Scope, stems: Sequence[str], *, limit: int, alive_at: datetime | None = None
+) -> list[MemoryItem]:
+    """The memories with most of some stems, rare ones before all; expired ones are left out."""
+    scores = defaultdict[int, float](float)
+    for ids in db.memories_with(scope, stems, MOST_WITH_STEM):
+        for id_ in ids:
+            scores[id_] += log1p(MOST_WITH_STEM / len(ids))
+    best = sorted(scores, key=lambda id_: (-scores[id_], id_))[:limit]
+    now = db.now if alive_at is None else to_micros(alive_at)
+    return _records(
+        db, scope, ITEM, db.rows("items_of_passages", owner=scope.owner, ids=best, now=now)
+    )
 
 
 def touch(db: Db, scope: Scope, ids: Sequence[str]) -> None:

@@ -16,6 +16,7 @@ from memorist.language.text import stems, term_stem
 from memorist.records.langchain import from_stored, to_stored
 from memorist.records.message import Message
 from memorist.records.query import Term
+from memorist.records.scope import Scope
 from memorist.records.values import dump_json, from_micros
 from memorist.store.engine import load_queries
 from memorist.store.rows import Row
@@ -124,6 +125,14 @@ class PostgresDb:
         near = list(stems[:MAX_SYNONYMS])
         lists = map(np.unique, self._postings(owner, near, near, most + 1))
         return {stem: ids for stem, ids in zip(near, lists, strict=True) if len(ids) <= most}
+
+    def memories_with(self, scope: Scope, stems: Sequence[str], most: int) -> Iterable[list[int]]:
+        named = {"owner": scope.owner, "agent": scope.agent}
+        lists = self._postings(scope.owner, list(stems), list(stems), MAX_POSTINGS)
+        ids = [id_ for each in lists for id_ in each[each < 0].tolist()]
+        own = {id_ for (id_,) in self.rows("memory_passages", **named, ids=ids)}
+        found = ([id_ for id_ in dict.fromkeys(each.tolist()) if id_ in own] for each in lists)
+        return [each[:most] for each in found if each]
 
     def _postings(self, owner: str, words: list[str], stems: list[str], most: int) -> list[Ids]:
         """The passages of each word, rising."""

@@ -107,6 +107,10 @@ VALUES (:owner, :id, CAST(:words AS bigint[]))
 SELECT w.number, word_postings(CAST(:owner AS uuid), ARRAY[w.word], ARRAY[w.stem], :most)
 FROM unnest(CAST(:words AS text[]), CAST(:stems AS text[])) WITH ORDINALITY AS w (word, stem, number)
 
+-- name: memory_passages
+SELECT p.id FROM passages p
+WHERE p.owner = :owner AND p.id IN (:ids*) AND p.kind = 'memory' AND @seen_by_agent
+
 -- name: count_records
 SELECT count(*) + (SELECT coalesce(sum(pieces), 0) FROM articles WHERE owner = :owner)
   + (SELECT coalesce(sum(pieces), 0) FROM entries WHERE owner = :owner)

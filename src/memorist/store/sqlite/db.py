@@ -15,6 +15,7 @@ import apsw
 from memorist.language.text import stems, term_stem
 from memorist.records.message import AgentCallMsg, Message, ToolCallMsg, extras
 from memorist.records.query import Term
+from memorist.records.scope import Scope
 from memorist.records.values import dump_json, from_micros
 from memorist.store.engine import load_queries
 from memorist.store.rows import Row
@@ -117,6 +118,12 @@ class SqliteDb:
         words = {spelled(owner, stem): stem for stem in stems}
         postings = self._read("documents_with", words, most + 1)
         return {words[word]: ids for word, ids in postings.items() if len(ids) <= most}
+
+    def memories_with(self, scope: Scope, stems: Sequence[str], most: int) -> Iterable[list[int]]:
+        words = [spelled(scope.owner, stem) for stem in stems]
+        named = {"owner": scope.owner, "agent": scope.agent}
+        rows = self.rows("memories_with", words=words, most=most, **named)
+        return [json.loads(f"[{joined}]") for (joined,) in rows if joined]
 
     def _read(self, query: str, words: Collection[str], most: int = -1) -> dict[str, Ids]:
         rows = self.rows(query, words=list(words), most=most) if words else []

@@ -94,6 +94,16 @@ SELECT (
     SELECT rowid FROM passage_words WHERE passage_words MATCH '"' || w.value || '"' LIMIT :most))
 FROM json_each(:words) w
 
+-- Of derived records, whose numbers are below zero: the newest memories come first.
+-- name: memories_with
+SELECT (
+  SELECT group_concat(id) FROM (
+    SELECT p.id FROM passage_words CROSS JOIN passages p
+    WHERE passage_words MATCH '"' || w.value || '"' AND passage_words.rowid < 0
+      AND p.id = passage_words.rowid AND p.owner = :owner AND p.kind = 'memory'
+      AND @seen_by_agent LIMIT :most))
+FROM json_each(:words) w
+
 -- name: count_postings
 SELECT cnt FROM word_counts WHERE term = :term
 
