@@ -20,7 +20,7 @@ function headers(extra = {}) {
   return key ? { ...extra, Authorization: `Bearer ${key}` } : extra;
 }
 
-async function request(method, path, { query = {}, body, signal, accept } = {}) {
+async function request(method, path, { query = {}, body, signal, accept, after } = {}) {
   const entries = Object.entries(query).filter(([, value]) => value != null && value !== "");
   const url = entries.length ? `${path}?${new URLSearchParams(entries)}` : path;
   const response = await fetch(url, {
@@ -29,6 +29,7 @@ async function request(method, path, { query = {}, body, signal, accept } = {}) 
     headers: headers({
       ...(body === undefined ? {} : { "Content-Type": "application/json" }),
       ...(accept ? { Accept: accept } : {}),
+      ...(after ? { "Last-Event-ID": after } : {}),
     }),
     body: body === undefined ? undefined : JSON.stringify(body),
   }).catch((error) => {
@@ -64,8 +65,8 @@ export const api = {
   stream: (method, path, options = {}) => events(method, `/api/${path}`, options),
 };
 
-async function* events(method, path, { body, query, signal } = {}) {
-  const wanted = { accept: "text/event-stream", signal };
+async function* events(method, path, { body, query, signal, after } = {}) {
+  const wanted = { accept: "text/event-stream", signal, after };
   const sent =
     body === undefined ? { query: { ...place(), ...query } } : { body: { ...place(), ...body } };
   const response = await request(method, path, { ...sent, ...wanted });
@@ -101,12 +102,12 @@ function parse(block) {
     const [, name, value] = /^(\w+): ?(.*)$/.exec(line) ?? [];
     if (name) fields[name] = name === "data" && fields.data ? `${fields.data}\n${value}` : value;
   }
-  return fields.data === undefined
-    ? null
-    : { event: "message", ...fields, data: JSON.parse(fields.data) };
+  if (fields.data !== undefined) fields.data = JSON.parse(fields.data);
+  return fields.id || fields.event ? fields : null;
 }
 
-// Changes as they happen, shared by all who listen; one stream, opened again when it breaks.
+// Changes as they happen, shared by all who listen; one stream, opened again where it ended. A
+// hidden tab has none: a browser allows six connections to a server.
 const listeners = new Set();
 let following = null;
 
@@ -122,17 +123,33 @@ export function onChange(listener) {
   };
 }
 
+const shown = () =>
+  new Promise((resolve) => {
+    if (!document.hidden) resolve();
+    else document.addEventListener("visibilitychange", () => resolve(), { once: true });
+  });
+
 function follow() {
   const stop = new AbortController();
   (async () => {
+    let last;
     for (let wait = 1_000; !stop.signal.aborted; wait = Math.min(wait * 2, 30_000)) {
+      await shown();
+      const pause = new AbortController();
+      const hide = () => document.hidden && pause.abort();
+      document.addEventListener("visibilitychange", hide);
+      const signal = AbortSignal.any([stop.signal, pause.signal]);
       try {
-        for await (const event of api.stream("GET", "events", { signal: stop.signal })) {
+        for await (const event of api.stream("GET", "events", { signal, after: last })) {
           wait = 1_000;
-          for (const listener of listeners) listener(event);
+          last = event.id ?? last;
+          if (event.data) for (const listener of listeners) listener(event);
         }
+        wait = 100; // it ends every minute
       } catch (error) {
         if (stop.signal.aborted || error.status === 401 || error.status === 404) return;
+      } finally {
+        document.removeEventListener("visibilitychange", hide);
       }
       await new Promise((resolve) => setTimeout(resolve, wait));
     }
