@@ -14,7 +14,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-emit-index-url --no-header pyproject.toml \
 	--find-links $(MINILM)/dist --no-emit-package memorist-minilm
 
-.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-ingest bench-scale bench-server bench-hostile prove dist prove-dist lock clean
+.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-ingest bench-scale bench-server bench-hostile pictures prove dist prove-dist lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/core-ready  ## The server on its embedded default, e.g. ARGS="--port 8000"
@@ -63,6 +63,9 @@ bench-server: $(VENV)/dev-ready  ## What the server holds, beside an empty handl
 
 bench-hostile: $(VENV)/dev-ready  ## What one user's hostile messages cost another, e.g. ARGS="--messages 200"
 	$(BIN)/python -m benchmarks.hostile $(ARGS)
+
+pictures: $(VENV)/dev-ready  ## The pictures of the page in the docs, made anew
+	MEMORIST_PICTURES=1 $(BIN)/python -m pytest tests/page/test_every_view.py
 
 prove-dist: $(VENV)/dev-ready  ## What `make dist` leaves, installed in an empty environment and run there
 	bash .ci/dist

@@ -47,12 +47,18 @@ def demo_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
+def local_server(memory: Memory, user: str = "ada", **options: Any) -> Iterator[Served]:
+    """A server for one local user."""
+    guard = LocalGuard(Principal(tenant="default", user=user, local=True), memory.keys)
+    with serving(build_app(memory, guard, UNLIMITED, **options)) as url:
+        yield Served(url, memory)
+
+
+@contextmanager
 def demo_server(file: Path, **options: Any) -> Iterator[Served]:
     """A server for the local user ada on a copy of the demo."""
-    with Memory(file, clock=DemoClock()) as memory:
-        guard = LocalGuard(Principal(tenant="default", user="ada", local=True), memory.keys)
-        with serving(build_app(memory, guard, UNLIMITED, **options)) as url:
-            yield Served(url, memory)
+    with Memory(file, clock=DemoClock()) as memory, local_server(memory, **options) as served:
+        yield served
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +89,14 @@ def open_page(browser: Browser) -> Iterator[Open]:
     contexts: list[BrowserContext] = []
     problems: list[str] = []
 
-    def open_at(url: str, address: str = "", *, width: int = 1440, dark: bool = False) -> Page:
+    def open_at(
+        url: str,
+        address: str = "",
+        *,
+        width: int = 1440,
+        dark: bool = False,
+        before: Callable[[Page], None] = lambda _: None,
+    ) -> Page:
         context = browser.new_context(
             viewport={"width": width, "height": 900 if width > 500 else 844},
             color_scheme="dark" if dark else "light",
@@ -96,6 +109,7 @@ def open_page(browser: Browser) -> Iterator[Open]:
         page = context.new_page()
         page.clock.set_fixed_time(TODAY)
         _watch(page, problems)
+        before(page)
         page.goto(f"{url}/#/{address}")
         return page
 
