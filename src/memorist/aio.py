@@ -79,6 +79,9 @@ class AsyncFacts(Wrapper[namespaces.Facts]):
     list = threaded(namespaces.Facts.list)
     as_of = threaded(namespaces.Facts.as_of)
     history = threaded(namespaces.Facts.history)
+    chain = threaded(namespaces.Facts.chain)
+    entities = threaded(namespaces.Facts.entities)
+    neighbourhood = threaded(namespaces.Facts.neighbourhood)
 
 
 class AsyncMemories(Wrapper[namespaces.Memories]):
@@ -87,6 +90,8 @@ class AsyncMemories(Wrapper[namespaces.Memories]):
     add = threaded(namespaces.Memories.add)
     list = threaded(namespaces.Memories.list)
     get = threaded(namespaces.Memories.get)
+    change = threaded(namespaces.Memories.change)
+    chain = threaded(namespaces.Memories.chain)
     retract = threaded(namespaces.Memories.retract)
     undo = threaded(namespaces.Memories.undo)
     maintain = threaded(namespaces.Memories.maintain)
@@ -271,6 +276,9 @@ class AsyncMemory(Wrapper[Memory]):
 
     active_session = threaded(Memory.active_session)
     sessions = threaded(Memory.sessions)
+    session_summaries = threaded(Memory.session_summaries)
+    rename_session = threaded(Memory.rename_session)
+    agents = threaded(Memory.agents)
     remember = threaded(Memory.remember)
     history = threaded(Memory.history)
     recall = threaded(Memory.recall)

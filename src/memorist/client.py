@@ -31,7 +31,7 @@ from memorist.records.documents import (
     Summary,
 )
 from memorist.records.entry import Answer, Ask, Put
-from memorist.records.memories import Change, Fact, MemoryItem
+from memorist.records.memories import Change, Entity, Fact, MemoryItem, Neighbourhood
 from memorist.records.message import (
     UNSET,
     Job,
@@ -40,6 +40,7 @@ from memorist.records.message import (
     MessageLike,
     Remembered,
     Session,
+    SessionSummary,
     Source,
     TextPart,
     to_messages,
@@ -96,6 +97,7 @@ class Api:
         left, after = rest.pop("limit", None), rest.pop("after", None)
         key = after if isinstance(after, tuple) else (after,)
         cursor = None if after is None else make_cursor(key)
+        rest = {name.removeprefix("created_"): value for name, value in rest.items()}
         while left is None or left > 0:
             size = PAGE if left is None else min(left, PAGE)
             page = self.call(operation, {**rest, "cursor": cursor, "limit": size})
@@ -181,6 +183,9 @@ class RemoteFacts(Facts):
 
     as_of = remote(Facts.as_of, "list_facts", Fact, prepare=codec.of_all_times, pages=True)
     history = remote(Facts.history, "list_facts", Fact, prepare=codec.of_all_times, pages=True)
+    chain = remote(Facts.chain, "fact_history", codec.items_of(Fact), id="fact_id")
+    entities = remote(Facts.entities, "list_entities", Entity, pages=True)
+    neighbourhood = remote(Facts.neighbourhood, "get_neighbourhood", Neighbourhood)
 
 
 class RemoteMemories(Memories):
@@ -189,6 +194,8 @@ class RemoteMemories(Memories):
     add = remote(Memories.add, "add_memory", codec.read_id)
     list = remote(Memories.list, "list_memories", MemoryItem, pages=True)
     get = remote(Memories.get, "get_memory", MemoryItem, id="memory_id")
+    change = remote(Memories.change, "change_memory", codec.read_id, id="memory_id")
+    chain = remote(Memories.chain, "memory_history", codec.items_of(MemoryItem), id="memory_id")
     audit = remote(Memories.audit, "audit", Audit, prepare=without_bytes)
     maintain = remote(
         Memories.maintain,
@@ -284,6 +291,9 @@ class RemoteStore:
     kind = "server"
 
     sessions = remote(Store.sessions, "list_sessions", Session, **listed())
+    session_summaries = remote(
+        Store.session_summaries, "list_sessions", SessionSummary, **listed(summary=True)
+    )
     revisions = remote(Store.revisions, "list_revisions", Message, **listed())
     note_versions = remote(Store.note_versions, "list_versions", Note, **listed())
     articles = remote(Store.articles, "list_articles", ArticleInfo, **listed())
@@ -304,6 +314,13 @@ class RemoteStore:
         where = {"user": scope.user, "agent": scope.agent, "id": scope.session}
         body = {**where, "session_id": claimed, "adopt": adopt}
         return from_json(Session, self._api.call("resolve_session", body)["session"])
+
+    def rename_session(self, scope: Scope, title: str | None) -> None:
+        where = {"user": scope.user, "session_id": scope.session}
+        self._api.call("rename_session", {**where, "title": title})
+
+    def agents(self, scope: Scope) -> list[str]:
+        return list(self._api.call("list_agents", {"user": scope.user})["items"])
 
     def active(self, scope: Scope) -> Session | None:
         data = self._get("active_session", {"user": scope.user, "agent": scope.agent})

@@ -1,10 +1,10 @@
 """What the client sends and reads: arguments as JSON, answers as records."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from memorist.context.documents.excerpts import Retrieved
 from memorist.context.window import Window
@@ -18,6 +18,7 @@ from memorist.records.query import NO_FILTERS, Filters, check_deadline, check_sc
 from memorist.records.scope import Scope
 from memorist.records.values import from_json
 
+T = TypeVar("T")
 MAX_DEADLINE_MS = 10_000  # the longest that a server searches
 MAX_MESSAGES, MAX_BYTES = 1_000, 4_000_000  # of one request
 # What ends the tenant of a scope that all users of the tenant share.
@@ -27,6 +28,11 @@ LIBRARY_TENANT, STORE_TENANT = "/library", "/store"
 def read_id(data: Any) -> str:
     """The id in an answer; empty where nothing was kept."""
     return str(data["id"] or "")
+
+
+def items_of(kind: type[T]) -> Callable[[Any], list[T]]:
+    """Reads the records of an answer that holds all items of a list."""
+    return lambda data: [from_json(kind, item) for item in data["items"]]
 
 
 def read_changes(data: Any) -> list[Change]:

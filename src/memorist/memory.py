@@ -26,6 +26,7 @@ from memorist.records.message import (
     MessageLike,
     Remembered,
     Session,
+    SessionSummary,
     Source,
     to_messages,
 )
@@ -42,7 +43,7 @@ from memorist.records.query import (
     check_score,
 )
 from memorist.records.scope import Scope, check_tenant
-from memorist.records.values import MadeAt, check_text, new_id, now
+from memorist.records.values import MadeAt, check_key, check_text, new_id, now
 from memorist.runtime import Runtime, open_embedder, open_extraction, open_store, summary_model
 from memorist.store.base import Store
 
@@ -186,6 +187,31 @@ class Memory:
         """Every conversation of the user, oldest first; or the one named, if it is theirs."""
         scope = self.scope(user=user, agent=agent, session=session)
         return self.store.sessions(scope, limit=limit, after=after, newest_first=newest_first)
+
+    def session_summaries(
+        self,
+        *,
+        user: str,
+        agent: str | None = None,
+        session: str | None = None,
+        limit: int | None = None,
+        after: tuple[datetime, str] | None = None,
+        newest_first: bool = False,
+    ) -> list[SessionSummary]:
+        """The same as `sessions`, each with its title, its last message and their number."""
+        scope = self.scope(user=user, agent=agent, session=session)
+        page: dict[str, Any] = {"limit": limit, "after": after, "newest_first": newest_first}
+        return self.store.session_summaries(scope, **page)
+
+    def rename_session(self, id: str, title: str | None, *, user: str) -> None:
+        """Give a session a title of the user's own; None takes it away."""
+        if title is not None and not (title := check_key(title, "title", InvalidError).strip()):
+            raise InvalidError("title is empty; None takes a title away")
+        self.store.rename_session(self.scope(user=user, session=id), title)
+
+    def agents(self, *, user: str) -> list[str]:
+        """The agents that the user has sessions with, by name."""
+        return self.store.agents(self.scope(user=user))
 
     def remember(
         self,
@@ -410,6 +436,7 @@ class Memory:
         source: Source = UNSET,
         everything: bool = False,
         scrub: bool = True,
+        dry_run: bool = False,
     ) -> Forgotten:
         """Remove a message, a session, all of an agent's, or everything of a user, for good.
 
@@ -418,6 +445,7 @@ class Memory:
         removes one memory or fact alone. Everything goes only with `everything=True`, and an id
         that happens to be None is an error: it must not empty a memory. The bytes leave the files
         in the background, or at once with `scrub()`; with `scrub=False` only with the next one.
+        A `dry_run` removes nothing and counts what would go.
         """
         where = _given({"agent": agent, "session": session})
         what = _given({"message": message, "memory": memory, "source": source})
@@ -435,8 +463,9 @@ class Memory:
             record_id=what.get("memory"),
             source=what.get("source"),
             scrub=scrub,
+            dry_run=dry_run,
         )
-        if gone.counts:
+        if gone.counts and not dry_run:
             self.wake()
         if gone.residue:
             self._runtime.scrubber.wake()

@@ -13,16 +13,21 @@ from memorist.records.activity import TurnReceipt
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult
 from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
 from memorist.records.memories import (
+    EDITED,
     Add,
     Candidate,
     Change,
     Claim,
+    Entity,
     Fact,
     Kind,
     MemoryItem,
+    Neighbourhood,
     Reinforce,
     Retract,
+    State,
     Supersede,
+    Tier,
 )
 from memorist.records.message import UNSET, Job, LogEntry, Message, TextPart, least_trusted
 from memorist.records.query import RECALL_DEADLINE_MS, Filters, Forgotten, Hit, Query
@@ -226,12 +231,17 @@ class Facts(MemoryPart):
         agent: str | None = None,
         subject: str | None = None,
         predicate: str | None = None,
+        object: str | None = None,
+        source: str | None = None,
+        text: str | None = None,
+        newest_first: bool = False,
         limit: int | None = None,
         after: tuple[datetime, str] | None = None,
         max_bytes: int | None = None,
     ) -> List[Fact]:
         """The facts that hold now, in the order they were learnt; as `as_of` otherwise."""
-        about: dict[str, Any] = {"subject": subject, "predicate": predicate}
+        about: dict[str, Any] = {"subject": subject, "predicate": predicate, "object": object}
+        about |= {"source": source, "text": text, "newest_first": newest_first}
         page: dict[str, Any] = {"limit": limit, "after": after, "max_bytes": max_bytes}
         return self.as_of(user=user, agent=agent, **about, valid=self._runtime.clock(), **page)
 
@@ -242,8 +252,12 @@ class Facts(MemoryPart):
         agent: str | None = None,
         subject: str | None = None,
         predicate: str | None = None,
+        object: str | None = None,
+        source: str | None = None,
+        text: str | None = None,
         valid: datetime | None = None,
         known: datetime | None = None,
+        newest_first: bool = False,
         limit: int | None = None,
         after: tuple[datetime, str] | None = None,
         max_bytes: int | None = None,
@@ -252,15 +266,20 @@ class Facts(MemoryPart):
 
         Without `valid`, those of all times; without `known`, by what is known now. A subject and
         a predicate together are compared however they are written, one of them exactly. The user
-        and "my wife" are one subject with their names, once these are told. For a page, give a
-        `limit`, and as `after` the `known_from` and id of the last fact before.
+        and "my wife" are one subject with their names, once these are told. `text` is words, the
+        last of which may go on. For a page, give a `limit`, and as `after` the `known_from` and
+        id of the last fact before.
         """
-        from memorist.language.people import People
-
-        about: dict[str, Any] = {"subject": subject, "predicate": predicate}
+        about: dict[str, Any] = {"subject": subject, "predicate": predicate, "object": object}
+        about |= {"source": source, "text": text, "newest_first": newest_first}
         page: dict[str, Any] = {"limit": limit, "after": after, "max_bytes": max_bytes}
         scope = self._scope(user, agent)
         facts = self._store.facts(scope, **about, valid_at=valid, known_at=known, **page)
+        return self._shown(scope, facts)
+
+    def _shown(self, scope: Scope, facts: Sequence[Fact]) -> List[Fact]:
+        from memorist.language.people import People
+
         people = People.of(self._store.naming(scope) if facts else ())
         return [replace(fact, subject=people.same(fact.subject)[0]) for fact in facts]
 
@@ -277,6 +296,36 @@ class Facts(MemoryPart):
         """Every fact there ever was about a subject and predicate, in the order learnt."""
         about: dict[str, Any] = {"subject": subject, "predicate": predicate}
         return self.as_of(user=user, agent=agent, **about, limit=limit, after=after)
+
+    def chain(self, id: str, *, user: str) -> List[Fact]:
+        """The facts that superseded one another, with this one among them, oldest first."""
+        self.get(id, user=user)
+        return [fact for fact in self._store.chain(self._scope(user), id) if isinstance(fact, Fact)]
+
+    def entities(
+        self, *, user: str, text: str = "", limit: int | None = None, after: str | None = None
+    ) -> List[Entity]:
+        """What facts of any time name, by name, or of that what begins with a text."""
+        return self._store.entities(self._scope(user), text=text, limit=limit, after=after)
+
+    def neighbourhood(
+        self,
+        name: str,
+        *,
+        user: str,
+        agent: str | None = None,
+        as_of: datetime | None = None,
+        always: bool = False,
+        limit: int = 150,
+    ) -> Neighbourhood:
+        """The facts that name someone or something now, at a moment or `always`, newest first."""
+        scope, valid = self._scope(user, agent), None if always else as_of or self._runtime.clock()
+        moments: dict[str, Any] = {"valid_at": valid, "known_at": None if always else as_of}
+        facts = self._store.neighbourhood(scope, name, **moments, limit=limit + 1)
+        if not facts and not self._store.neighbourhood(scope, name, limit=1):
+            raise NotFoundError("no fact of this user names this")
+        shown = tuple(self._shown(scope, facts[:limit]))
+        return Neighbourhood(name=name, facts=shown, more=len(facts) > limit)
 
 
 class Memories(MemoryPart):
@@ -325,17 +374,71 @@ class Memories(MemoryPart):
         agent: str | None = None,
         session: str | None = None,
         current: bool = True,
+        state: State | None = None,
+        text: str | None = None,
+        kind: Kind | None = None,
+        category: str | None = None,
+        tag: str | None = None,
+        tier: Tier | None = None,
+        source: str | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+        newest_first: bool = False,
         limit: int | None = None,
         after: tuple[datetime, str] | None = None,
         max_bytes: int | None = None,
     ) -> List[MemoryItem]:
         """The memories in the scope, oldest first; with `current`, those that have not ended.
 
-        For a page, give a `limit`, and as `after` the `created_at` and id of the last one before.
+        A `state` says it instead: "current", "over" or "all". `text` is words, the last of which
+        may go on; what is over has none in the index. For a page, give a `limit`, and as `after`
+        the `created_at` and id of the last one before.
         """
-        scope = self._scope(user, agent, session)
+        filters: dict[str, Any] = {"text": text, "kind": kind, "category": category, "tag": tag}
+        filters |= {"tier": tier, "source": source, "newest_first": newest_first}
+        filters |= {"created_after": created_after, "created_before": created_before}
         page: dict[str, Any] = {"limit": limit, "after": after, "max_bytes": max_bytes}
-        return self._store.items(scope, current=current, **page)
+        scope = self._scope(user, agent, session)
+        return self._store.items(scope, current=current, state=state, **filters, **page)
+
+    def change(
+        self,
+        id: str,
+        *,
+        user: str,
+        text: str = UNSET,
+        kind: Kind = UNSET,
+        category: str = UNSET,
+        importance: float = UNSET,
+        tags: Sequence[str] = UNSET,
+    ) -> str:
+        """Give a memory other words or labels; its old form stays in the past. Its new id.
+
+        The facts that it states go on: change those with `facts.change`.
+        """
+        item, now = self.get(id, user=user), self._runtime.clock()
+        if item.ended_at is not None:
+            raise InvalidError("this memory has ended; add another one")
+        if text is not UNSET and not check_text(text, "text", InvalidError).strip():
+            raise InvalidError("a memory needs text")
+        fields: dict[str, Any] = {
+            "text": text,
+            "kind": kind,
+            "category": category,
+            "importance": importance,
+        }
+        given = {name: it for name, it in {**fields, "tags": tags}.items() if it is not UNSET}
+        new = replace(item, id=new_id(), created_at=now, **given)
+        change = Supersede(old_id=id, record=new, at=now, reason=EDITED, alone=True)
+        self._store.apply(self._scope(user), [change], by_hand=True)
+        self._runtime.wake()
+        return new.id
+
+    def chain(self, id: str, *, user: str) -> List[MemoryItem]:
+        """The memories that superseded one another, with this one among them, oldest first."""
+        self.get(id, user=user)
+        chained = self._store.chain(self._scope(user), id)
+        return [item for item in chained if isinstance(item, MemoryItem)]
 
     def get(self, id: str, *, user: str) -> MemoryItem:
         """One memory, also one that has ended; `NotFoundError` where there is none."""

@@ -16,6 +16,7 @@ KEPT = ("messages", "facts", "notes", "articles")
 ONE_OF: dict[str, dict[str, Any]] = {
     "ChatAsk": {"message": "x"},
     "ChangeFactBody": {"object": "x"},
+    "ChangeMemoryBody": {"text": "x"},
     "ForgetBody": {"everything": True},
     "AddKeyBody": {"user": "ada"},
     "WriteNotesBody": {"base_version": 0},
@@ -47,6 +48,8 @@ def ids(served: Served) -> dict[str, str]:
         "article_id": made("articles", title=WORD, text=WORD)["id"],
         "key_id": made("keys", admin, user="ada", label=WORD)["info"]["id"],
         "job_id": "1",
+        "session_id": WORD,
+        "name": "nobody",
     }
 
 

@@ -43,6 +43,7 @@ OPERATIONS = [
 def furnish(client: httpx.Client, word: str) -> dict[str, list[str]]:
     """One of everything, and more; the ids by the names of the path's parts."""
     ids: dict[str, list[str]] = {"session_id": ["s0", "s1"], "job_id": ["1", "2", "3"]}
+    ids["name"] = ["ada", "it"]
 
     def add(kind: str, path: str, **body: Any) -> None:
         answer = client.post(path, json=body)

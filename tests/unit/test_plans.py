@@ -33,9 +33,12 @@ def test_no_statement_makes_an_index_of_its_own(empty: apsw.Connection) -> None:
         assert [step for step in plan if "AUTOMATIC" in step] == [], name
 
 
-LISTS = """sessions_in_scope newest_sessions items facts facts_by_topic facts_by_subject
-facts_by_predicate facts_of_memory summaries oldest_summaries note_versions articles keys users
-users_of_tenant revisions session_history following entries""".split()
+LISTS = """sessions newest_sessions sessions_of_agent items items_current items_over items_by_kind
+items_by_category items_by_tier items_by_source items_by_session items_by_tag newest_items
+newest_items_by_kind newest_items_by_tag facts newest_facts facts_by_object facts_by_source
+facts_by_topic facts_by_subject facts_by_predicate facts_of_memory summaries oldest_summaries
+note_versions articles keys users users_of_tenant revisions session_history following
+entries""".split()
 
 
 def test_every_list_is_cut_by_an_index_that_has_its_order(empty: apsw.Connection) -> None:

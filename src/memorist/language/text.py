@@ -24,6 +24,8 @@ StopWordGroup = Literal["ranking", "grammar", "subject", "reporting", "weak"]
 LANGUAGES = ("en", "de", "es", "ru", "zh", "fr")  # with rules; the others have words alone
 ALL_LANGUAGES = (*LANGUAGES, "pt", "ja", "ko")
 LONGEST_STEMMED = 40
+MAX_TYPED = 16  # words that a list is searched by
+ENDINGS = ("", "e", "s", "es", "y", "ly", "d", "ed", "g", "ng", "ing", "n", "on", "ion", "r", "er")
 MAX_STEMS = 65_536  # kept in memory
 MAX_SENTENCE_CHARS = 400
 MAX_CLAUSE_CHARS = 320
@@ -243,6 +245,21 @@ def stems(text: str) -> list[str]:
         if place + 1 < len(words) and UNSPACED.match(words[place + 1]):
             terms.append(word + words[place + 1])
     return terms
+
+
+def search_terms(text: str) -> tuple[list[str], list[str]]:
+    """The stems of what is typed, and the forms of its last word, which may go on.
+
+    The first form is the beginning of the word; the others are stems that it may come to: "runni"
+    may become "running", whose stem is "run". One letter alone begins too many words to count.
+    """
+    words = fold(text).split()[:MAX_TYPED]
+    if not words or UNSPACED.match(words[-1]):
+        return stems(" ".join(words)), []
+    last = words.pop()
+    grown = {stem(last + ending) for ending in ENDINGS}
+    others = sorted(it for it in grown if not it.startswith(last))
+    return stems(" ".join(words)), [last, *others] if len(last) > 1 else []
 
 
 def term_stem(term: Sequence[str]) -> str:

@@ -25,6 +25,7 @@ from memorist.language.text import is_single_valued, stems
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
 from memorist.records.memories import (
+    EDITED,
     FIRST,
     Add,
     Candidate,
@@ -189,11 +190,13 @@ def undo(
     """The changes that undo the last one: restore what ended, retract what took its place."""
     if has_ended(record):
         by = [record.superseded_by] if record.superseded_by is not None else []
-        retracted = [Retract(id=id_, reason="undone", at=now) for id_ in by]
+        alone = record.reason == EDITED
+        retracted = [Retract(id=id_, reason="undone", at=now, alone=alone) for id_ in by]
         return [*retracted, Restore(id=record.id, reason="undone")]
     ended = [old for old in replaced if has_ended(old)] or replaced[-1:]
+    by_id, alone = ended[-1].id if ended else None, any(old.reason == EDITED for old in ended)
     return [
-        Retract(id=record.id, reason="undone", at=now, by=ended[-1].id if ended else None),
+        Retract(id=record.id, reason="undone", at=now, by=by_id, alone=alone),
         *(Restore(id=old.id, reason="undone") for old in ended),
     ]
 

@@ -7,10 +7,12 @@ from typing import Literal
 
 from memorist.errors import RecordError
 from memorist.records.scope import Scope
-from memorist.records.values import Checked, Key, ShortText, new_id, normalize, now
+from memorist.records.values import Checked, Key, ShortText, Tally, new_id, normalize, now
 
 Kind = Literal["concept", "episode", "fact", "procedure", "working"]
 Tier = Literal["short", "long"]
+State = Literal["current", "over", "all"]
+EDITED = "edited"  # why a memory ended whose words or labels a person changed
 FIRST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -108,6 +110,23 @@ class Fact(Checked):
         return known and (valid_at is None or _within(valid_at, self.valid_from, end))
 
 
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """What facts name, and how many of all times do."""
+
+    name: str
+    facts: Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbourhood:
+    """The facts that name someone or something; `more` says that there are others."""
+
+    name: str
+    facts: tuple[Fact, ...]
+    more: bool = False
+
+
 def _within(moment: datetime, start: datetime | None, stop: datetime | None) -> bool:
     return (start is None or start <= moment) and (stop is None or moment < stop)
 
@@ -182,12 +201,16 @@ class Reinforce(Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supersede(Checked):
-    """A newer record supersedes an older one, which is ended and linked to it."""
+    """A newer record supersedes an older one, which is ended and linked to it.
+
+    `alone` if the facts that an older memory states go on.
+    """
 
     old_id: str
     record: MemoryItem | Fact
     reason: str = ""
     at: datetime = field(default_factory=now)
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,12 +231,16 @@ class Expire(Checked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retract(Checked):
-    """It was wrong; it stays visible as once believed. `by` is the id of what is right instead."""
+    """It was wrong; it stays visible as once believed. `by` is the id of what is right instead.
+
+    `alone` if the facts that a memory states go on.
+    """
 
     id: str
     reason: str = ""
     at: datetime = field(default_factory=now)
     by: str | None = None
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

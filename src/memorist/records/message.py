@@ -16,6 +16,7 @@ from memorist.records.scope import Scope
 from memorist.records.values import (
     MAX_SHORT_BYTES,
     MadeAt,
+    Tally,
     check_json,
     check_key,
     check_moment,
@@ -380,6 +381,18 @@ class Session:
     def id(self) -> str:
         assert self.scope.session is not None  # a session's scope always names it
         return self.scope.session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary(Session):
+    """A session as a list shows it: its title, its last message, how many there are.
+
+    The title is the user's own or else the beginning of their first message.
+    """
+
+    title: str
+    last_active_at: datetime | None
+    messages: Tally
 
 
 class LogEntry(NamedTuple):

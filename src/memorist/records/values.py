@@ -262,6 +262,11 @@ class Tally:
     count: int
     more: bool = False
 
+    @classmethod
+    def of(cls, counted: int, most: int) -> Tally:
+        """What was counted up to one more than `most`."""
+        return cls(min(counted, most), counted > most)
+
 
 def dump_json(value: Any) -> str:
     """JSON as it is stored: compact, in the order of its keys, not escaped."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial, wraps
@@ -26,7 +25,7 @@ from memorist.records.message import Appended, Job, Message, Source
 from memorist.records.scope import ApiKey, Scope
 from memorist.records.values import now, to_micros
 from memorist.store import activity, documents, entries, forgetting, jobs, keys, log, search, views
-from memorist.store.engine import Db, Engine
+from memorist.store.engine import Db, DryRunError, Engine
 from memorist.store.indexing import MAX_MESSAGE_BYTES, Piece, Preparation, UnpreparedError
 from memorist.store.rows import END, check_count
 
@@ -58,7 +57,7 @@ def writes(
     """A method that writes for one user; with `exclusive`, nobody else does meanwhile.
 
     `texts` are those that it indexes, by its arguments, and are prepared first. If it comes upon
-    others, it is rolled back and runs again when they are prepared.
+    others, it is rolled back and runs again when they are prepared. A dry run is rolled back, too.
     """
 
     @wraps(work)
@@ -76,8 +75,13 @@ def writes(
         while True:
             for text in [text for text, pieces in ready.items() if pieces is None]:
                 ready[text] = store._preparation.text(of.owner, text)
-            with suppress(UnpreparedError):
+            try:
                 return store._engine.write(of.owner, index, exclusive=exclusive)
+            except DryRunError as rolled_back:
+                result: T = rolled_back.result
+                return result
+            except UnpreparedError:
+                pass
 
     return run
 
@@ -127,6 +131,9 @@ class Store:
     open_session = writes(log.open_session)
     active = reads(log.active)
     sessions = reads(log.list_sessions)
+    session_summaries = reads(log.summarized, snapshot=True)
+    rename_session = writes(log.rename_session)
+    agents = reads(log.agents)
 
     # Memories and facts
     apply = writes(views.apply, texts=views.texts_of)
@@ -141,6 +148,9 @@ class Store:
     facts = reads(views.facts)
     naming = reads(views.naming)
     similar = reads(views.similar, snapshot=True)
+    chain = reads(views.chain, snapshot=True)
+    entities = reads(views.entities)
+    neighbourhood = reads(views.neighbourhood, snapshot=True)
     stated_by = reads(views.stated_by, snapshot=True)
 
     # What happens

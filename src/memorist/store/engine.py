@@ -72,6 +72,15 @@ class Db(Protocol):
     def memories_with(self, scope: Scope, stems: Sequence[str], most: int) -> Iterable[list[int]]:
         """The passages of the newest memories with each stem that any has, at most so many."""
 
+    def matches(
+        self, owner: str, words: Sequence[str], last: Sequence[str], most: int
+    ) -> Sequence[int]:
+        """The newest passages of derived records that hold all these stems, and the last word.
+
+        Of that, the first form is the beginning, and each of the others is a stem. Of words that
+        occur nearly everywhere, some may be left out.
+        """
+
     def count_records(self, owner: str) -> int:
         """About how many messages, and passages of articles and entries, the owner has."""
 
@@ -93,6 +102,14 @@ class Db(Protocol):
         """Note that deleted bytes wait for a scrub; say where they are and what removes them."""
 
 
+class DryRunError(Exception):
+    """Rolls a transaction back; `result` is what it would have returned."""
+
+    def __init__(self, result: Any) -> None:
+        super().__init__()
+        self.result = result
+
+
 class Engine(Protocol):
     """A database: runs work in a transaction that sees one owner's rows."""
 
@@ -103,6 +120,9 @@ class Engine(Protocol):
 
     def words(self, owner: str, text: str) -> Any:
         """The stems of a text in the form in which this database indexes them."""
+
+    def view_words(self, owner: str, text: str) -> Any:
+        """The same for a memory, fact or note, which `Db.matches` finds, too."""
 
     def read(self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False) -> T:
         """Run work that changes nothing; with `snapshot`, all its queries see the same state."""
@@ -138,11 +158,21 @@ def load_queries(dialect: str, list_sql: str) -> dict[str, str]:
     def complete(sql: str) -> str:
         return re.sub(r"@\w+", lambda piece: complete(pieces[piece[0]]), sql)
 
-    return {
+    queries = {
         name: re.sub(r"IN \(:(\w+)\*\)", list_sql, complete(sql))
         for name, sql in pieces.items()
         if name[0] != "@"
     }
+    lists = {
+        f"newest_{name}": _directed(sql, "<", ">=", " DESC")
+        for name, sql in queries.items()
+        if "{>}" in sql
+    }
+    return lists | {name: _directed(sql, ">", "<=", "") for name, sql in queries.items()}
+
+
+def _directed(sql: str, beyond: str, until: str, order: str) -> str:
+    return sql.replace("{>}", beyond).replace("{<=}", until).replace(" {asc}", order)
 
 
 def load_migrations(folder: Traversable) -> list[tuple[int, str]]:

@@ -16,10 +16,9 @@ from memorist.records.query import Forgotten
 from memorist.records.scope import Scope
 from memorist.records.values import check_each, to_micros
 from memorist.store.activity import note
-from memorist.store.engine import Db
+from memorist.store.engine import Db, DryRunError
 from memorist.store.jobs import JobRunner, enqueue
-from memorist.store.log import message_places
-from memorist.store.rows import dated_page
+from memorist.store.log import message_places, session_rows
 from memorist.store.views import keep_by_hand, records, restore, stating
 
 if TYPE_CHECKING:
@@ -39,11 +38,13 @@ def forget(
     record_id: str | None = None,
     source: str | None = None,
     scrub: bool = False,
+    dry_run: bool = False,
 ) -> Forgotten:
     """Remove a message, a record, all from a source, or else everything in the scope.
 
     A record is a memory with its facts, a fact, an article or an entry; the messages it came from
-    stay. With `scrub`, what is removed is noted for the `Scrubber`.
+    stay. With `scrub`, what is removed is noted for the `Scrubber`. A `dry_run` raises what would
+    be removed, so that the transaction is rolled back.
     """
     check_each("what to forget", message_id, record_id, source)
     if message_id is not None:
@@ -68,6 +69,8 @@ def forget(
         gone = _forget_some(db, scope, messages, also=views)
     else:
         gone = _forget_all(db, scope)
+    if dry_run:
+        raise DryRunError(Forgotten(counts=dict(+gone)))
     return Forgotten(counts=dict(+gone), residue=db.note_forget() if scrub and +gone else "")
 
 
@@ -90,7 +93,7 @@ def rebuild(db: Db, scope: Scope) -> None:
 
 
 def _forget_all(db: Db, scope: Scope) -> Counter[str]:
-    sessions = db.rows("sessions_in_scope", **scope.columns(), **dated_page(None, None))
+    sessions = session_rows(db, scope)
     keys = [key for key, *_ in sessions]
     ids = [id_ for _, id_, *_ in sessions]
     messages = db.rows("messages_in_sessions", owner=scope.owner, sessions=keys) if keys else []

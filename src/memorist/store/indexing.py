@@ -119,8 +119,11 @@ class Preparation:
         return PreparedMessage(message, self.engine.pack(message), traits, pieces)
 
     def text(self, owner: str, text: str) -> list[Piece]:
-        """The passages of any other text."""
-        return self.pieces(owner, (Piece(at, end, text[at:end]) for at, end in passages(text)))
+        """The passages of a memory, a fact or notes."""
+        spans, words = passages(text), self.engine.view_words
+        return [
+            Piece(*it, words(owner, text[slice(*it)])) for it in spans if text[slice(*it)].strip()
+        ]
 
     def pieces(self, owner: str, pieces: Iterable[Piece]) -> list[Piece]:
         """Those that are not blank, with their words as the database indexes them."""

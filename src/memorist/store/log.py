@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from memorist.errors import ConflictError, NotFoundError, ScopeError
+from memorist.language.text import cut
 from memorist.records.message import (
     PART_CHARS,
     Appended,
@@ -14,6 +15,7 @@ from memorist.records.message import (
     LogEntry,
     Message,
     Session,
+    SessionSummary,
     Source,
     TextPart,
     source_of,
@@ -23,6 +25,7 @@ from memorist.records.values import (
     PASSAGES_PER_MESSAGE,
     Count,
     Place,
+    Tally,
     check_each,
     from_micros,
     new_id,
@@ -34,6 +37,8 @@ from memorist.store.jobs import enqueue
 from memorist.store.rows import ALL, END, Row, check_count, dated_page
 
 MOST_IN_JOB = 100  # messages
+MAX_COUNTED = 1_000
+TITLE_CHARS, MAX_TITLE_CHARS = 80, 400
 
 
 def add_owner(db: Db, scope: Scope) -> None:
@@ -106,16 +111,68 @@ def list_sessions(
     db: Db, scope: Scope, *, limit: Count = None, after: Place = None, newest_first: bool = False
 ) -> list[Session]:
     """The sessions in the scope by age; `after` is a session's `created_at` and id."""
-    query = "newest_sessions" if newest_first else "sessions_in_scope"
-    page = dated_page(limit, after, newest_first=newest_first)
-    rows = db.rows(query, **scope.columns(), **page)
+    rows = session_rows(db, scope, limit=limit, after=after, newest_first=newest_first)
     return [
-        Session(
-            scope=Scope(user=scope.user, tenant=scope.tenant, agent=agent, session=session_id),
-            created_at=from_micros(created_at),
-        )
-        for _, session_id, agent, created_at in rows
+        Session(scope=_home(scope, agent, id_), created_at=from_micros(created_at))
+        for _, id_, agent, created_at, _ in rows
     ]
+
+
+def session_rows(
+    db: Db, scope: Scope, *, limit: Count = None, after: Place = None, newest_first: bool = False
+) -> list[Row]:
+    """The same as rows of `key, session_id, agent_name, created_at, title`."""
+    query = "sessions" if scope.agent is None else "sessions_of_agent"
+    query = query if scope.session is None else "session_named"
+    page = dated_page(limit, after, newest_first=newest_first)
+    return db.rows(f"newest_{query}" if newest_first else query, **scope.columns(), **page)
+
+
+def _home(scope: Scope, agent: str, session_id: str) -> Scope:
+    return Scope(user=scope.user, tenant=scope.tenant, agent=agent, session=session_id)
+
+
+def summarized(
+    db: Db, scope: Scope, *, limit: Count = None, after: Place = None, newest_first: bool = False
+) -> list[SessionSummary]:
+    """The sessions in the scope as a list shows them."""
+    rows = session_rows(db, scope, limit=limit, after=after, newest_first=newest_first)
+    named = {"owner": scope.owner, "keys": [key for key, *_ in rows]}
+    details = {key: rest for key, *rest in db.rows("session_details", **named)} if rows else {}
+    untitled = [details[key][2] for key, *_, title in rows if title is None and key in details]
+    words = _first_words(db, scope, [seq for seq in untitled if seq is not None])
+    return [
+        SessionSummary(
+            scope=_home(scope, agent, id_),
+            created_at=from_micros(created_at),
+            title=words.get(first or 0, "") if title is None else title,
+            last_active_at=None if last is None else from_micros(last),
+            messages=Tally.of(count, MAX_COUNTED),
+        )
+        for key, id_, agent, created_at, title in rows
+        for last, count, first in [details.get(key, (None, 0, None))]
+    ]
+
+
+def _first_words(db: Db, scope: Scope, seqs: list[int]) -> dict[int, str]:
+    """The beginnings of messages, each on one line."""
+    named = {"owner": scope.owner, "seqs": seqs}
+    texts: dict[int, Any] = dict(db.rows("first_words", **named)) if seqs else {}
+    if others := [seq for seq, text in texts.items() if text is None]:  # not plain text
+        for row in db.rows("messages_by_seq", **{**named, "seqs": others}):
+            texts[row[0]] = db.unpack(row).text[:MAX_TITLE_CHARS]
+    return {seq: cut(" ".join(text.split()), TITLE_CHARS) for seq, text in texts.items()}
+
+
+def rename_session(db: Db, scope: Scope, title: str | None) -> None:
+    """Give a session a title of the user's own, or take it away."""
+    if not db.run("rename_session", **scope.columns(), title=title):
+        raise NotFoundError("no session with this id for this user")
+
+
+def agents(db: Db, scope: Scope) -> list[str]:
+    """The agents that the user has sessions with."""
+    return [name for (name,) in db.rows("agents", owner=scope.owner)]
 
 
 def _if_theirs(db: Db, scope: Scope, claimed: str | None) -> str | None:

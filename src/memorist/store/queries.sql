@@ -1,5 +1,6 @@
 -- SQL that both databases understand. `:name` is a value, `IN (:names*)` a list of values, `@name` a
--- piece of SQL: of this file, of a dialect's own file, or the columns of a record (rows.py).
+-- piece of SQL: of this file, of a dialect's own file, or the columns of a record (rows.py). A list
+-- with `{>}`, `{<=}` and `{asc}` in it is a second one, too, of the name `newest_…`, which goes back.
 
 -- name: find_session
 SELECT key, agent_name, created_at FROM sessions
@@ -9,19 +10,47 @@ WHERE owner = :owner AND session_hash = :session_hash
 INSERT INTO owners (owner, tenant_hash, tenant, user_id, created_at)
 VALUES (:owner, :tenant_hash, :tenant, :user_id, :now) ON CONFLICT DO NOTHING
 
--- name: @session_in_scope
-SELECT key, session_id, agent_name, created_at FROM sessions
-WHERE owner = :owner
+-- name: @sessions
+SELECT key, session_id, agent_name, created_at, title FROM sessions WHERE owner = :owner
+
+-- name: @session_page
+(created_at, session_id) {>} (:after_at, :after_id)
+ORDER BY created_at {asc}, session_id {asc} LIMIT :limit
+
+-- name: sessions
+@sessions AND @session_page
+
+-- name: sessions_of_agent
+@sessions AND agent_name = :agent AND @session_page
+
+-- name: session_named
+@sessions AND session_hash = :session_hash
   AND (CAST(:agent AS TEXT) IS NULL OR agent_name = :agent)
-  AND (CAST(:session_hash AS TEXT) IS NULL OR session_hash = :session_hash)
+  AND (created_at, session_id) {>} (:after_at, :after_id) LIMIT :limit
 
--- name: sessions_in_scope
-@session_in_scope AND (created_at, session_id) > (:after_at, :after_id)
-ORDER BY created_at, session_id LIMIT :limit
+-- When a session's last message was said, how many there are, up to 1,001, and which of the first
+-- is the user's first.
+-- name: session_details
+SELECT s.key,
+  (SELECT @said_at FROM chat_message_history m WHERE @in_session ORDER BY m.id DESC LIMIT 1),
+  (SELECT count(*) FROM (
+    SELECT 1 FROM chat_message_history m WHERE @in_session LIMIT 1001) AS some),
+  (SELECT min(f.id) FROM (
+    SELECT m.id, m.role FROM chat_message_history m WHERE @in_session
+    ORDER BY m.id LIMIT 20) AS f WHERE f.role = 'user')
+FROM @listed_sessions
 
--- name: newest_sessions
-@session_in_scope AND (created_at, session_id) < (:after_at, :after_id)
-ORDER BY created_at DESC, session_id DESC LIMIT :limit
+-- name: rename_session
+UPDATE sessions SET title = :title WHERE owner = :owner AND session_hash = :session_hash
+
+-- name: agents
+WITH RECURSIVE names (name) AS (
+  SELECT min(agent_name) FROM sessions WHERE owner = :owner
+  UNION ALL
+  SELECT (SELECT min(s.agent_name) FROM sessions s WHERE s.owner = :owner AND s.agent_name > n.name)
+  FROM names n WHERE n.name IS NOT NULL
+)
+SELECT name FROM names WHERE name <> '' LIMIT 1000
 
 -- name: active_session
 SELECT active_session_id FROM user_agent_active_sessions
@@ -255,53 +284,156 @@ SELECT 'memory' FROM memory_items WHERE owner = :owner AND id = :id
 UNION ALL
 SELECT 'fact' FROM facts WHERE owner = :owner AND id = :id
 
--- name: items_by_id
-SELECT id, agent_name, session_id, @memory_item FROM memory_items i WHERE i.owner = :owner AND i.id IN (:ids*) ORDER BY i.created_at, i.id
-
 -- name: items_of_passages
 SELECT id, agent_name, session_id, @memory_item FROM memory_items i
 WHERE i.owner = :owner AND (i.expires_at IS NULL OR i.expires_at > :now)
   AND i.id IN (SELECT p.view_id FROM passages p WHERE p.owner = :owner AND p.id IN (:ids*))
-ORDER BY i.created_at, i.id
+ORDER BY i.created_at + 0, i.id
 
--- name: facts_by_id
-SELECT id, agent_name, session_id, @fact FROM facts f WHERE f.owner = :owner AND f.id IN (:ids*) ORDER BY f.known_from, f.id
-
--- name: items
+-- name: items_by_id
 SELECT id, agent_name, session_id, @memory_item FROM memory_items i
-WHERE i.owner = :owner AND (i.created_at, i.id) > (:after_at, :after_id)
-  AND (CAST(:agent AS TEXT) IS NULL OR i.agent_name IN ('', :agent))
+WHERE i.owner = :owner AND i.id IN (:ids*) ORDER BY i.created_at + 0, i.id
+
+-- The sum keeps SQLite from going through all facts in their order.
+-- name: facts_by_id
+SELECT id, agent_name, session_id, @fact FROM facts f
+WHERE f.owner = :owner AND f.id IN (:ids*) ORDER BY f.known_from + 0, f.id
+
+-- name: @item_columns
+SELECT i.id, i.agent_name, i.session_id, @memory_item FROM memory_items i
+
+-- name: @items
+@item_columns WHERE i.owner = :owner
+
+-- name: @item_filter
+(CAST(:agent AS TEXT) IS NULL OR i.agent_name IN ('', :agent))
   AND (CAST(:session_id AS TEXT) IS NULL OR i.session_id = :session_id)
-  AND (:current = 0 OR (i.ended_at IS NULL AND (i.expires_at IS NULL OR i.expires_at > :now)))
-ORDER BY i.created_at, i.id LIMIT :limit
+  AND (CAST(:kind AS TEXT) IS NULL OR i.kind = :kind)
+  AND (CAST(:category AS TEXT) IS NULL OR i.category = :category)
+  AND (CAST(:tier AS TEXT) IS NULL OR i.tier = :tier)
+  AND (CAST(:source AS TEXT) IS NULL OR i.source = :source)
+  AND (CAST(:tag AS TEXT) IS NULL OR @has_tag)
+  AND (CAST(:state AS TEXT) = 'all' OR (CAST(:state AS TEXT) = 'current') =
+    (i.ended_at IS NULL AND (i.expires_at IS NULL OR i.expires_at > :now)))
+
+-- name: @item_page
+(i.created_at, i.id) {>} (:after_at, :after_id) AND i.created_at {<=} :bound AND @item_filter
+ORDER BY i.created_at {asc}, i.id {asc} LIMIT :limit
+
+-- Each filter has a query of its own, which begins with its index: SQLite plans a statement once,
+-- whatever is null.
+-- name: items
+@items AND @item_page
+
+-- name: items_current
+@items AND i.ended_at IS NULL AND @item_page
+
+-- name: items_over
+@items AND (i.ended_at IS NOT NULL OR i.expires_at IS NOT NULL) AND @item_page
+
+-- name: items_by_kind
+@item_columns @use_kind WHERE i.owner = :owner AND i.kind = :kind AND @item_page
+
+-- name: items_by_category
+@item_columns @use_category WHERE i.owner = :owner AND i.category = :category AND @item_page
+
+-- name: items_by_tier
+@item_columns @use_tier WHERE i.owner = :owner AND i.tier = :tier AND @item_page
+
+-- name: items_by_source
+@item_columns @use_source WHERE i.owner = :owner AND i.source_start = substr(:source, 1, 200) AND @item_page
+
+-- name: items_by_session
+@item_columns @use_session WHERE i.owner = :owner AND i.session_start = substr(:session_id, 1, 200) AND @item_page
+
+-- name: items_by_tag
+SELECT i.id, i.agent_name, i.session_id, @memory_item FROM memory_tags t CROSS JOIN memory_items i
+WHERE t.owner = :owner AND t.tag = substr(:tag, 1, 200)
+  AND (t.made_at, t.memory) {>} (:after_at, :after_id) AND t.made_at {<=} :bound
+  AND i.owner = :owner AND i.id = t.memory AND @item_filter
+ORDER BY t.made_at {asc}, t.memory {asc} LIMIT :limit
+
+-- name: items_found
+WITH i AS MATERIALIZED (SELECT * FROM memory_items WHERE owner = :owner AND id IN (:found*))
+SELECT i.id, i.agent_name, i.session_id, @memory_item FROM i WHERE @item_page
 
 -- The moments are compared as `Fact.holds` does.
--- name: @fact_page
-(f.known_from, f.id) > (:after_at, :after_id)
-  AND (CAST(:agent AS TEXT) IS NULL OR f.agent_name IN ('', :agent))
+-- name: @fact_filter
+(CAST(:agent AS TEXT) IS NULL OR f.agent_name IN ('', :agent))
   AND (CAST(:session_id AS TEXT) IS NULL OR f.session_id = :session_id)
   AND CASE WHEN CAST(:known_at AS BIGINT) IS NULL THEN f.known_to IS NULL
     ELSE f.known_from <= :known_at AND (f.known_to IS NULL OR f.known_to > :known_at) END
   AND (CAST(:valid_at AS BIGINT) IS NULL OR (
     (f.valid_from IS NULL OR f.valid_from <= :valid_at)
     AND (f.valid_to IS NULL OR f.valid_to > :valid_at OR f.ended_at > CAST(:known_at AS BIGINT))))
-ORDER BY f.known_from, f.id LIMIT :limit
 
--- Subject and predicate have queries of their own: SQLite plans a statement once, whatever is null.
+-- name: @fact_page
+(f.known_from, f.id) {>} (:after_at, :after_id) AND @fact_filter
+  AND (CAST(:predicate AS TEXT) IS NULL OR f.predicate = :predicate)
+  AND (CAST(:object AS TEXT) IS NULL OR f.object = :object)
+  AND (CAST(:source AS TEXT) IS NULL OR f.source = :source)
+ORDER BY f.known_from {asc}, f.id {asc} LIMIT :limit
+
 -- name: @facts
-SELECT id, agent_name, session_id, @fact FROM facts f WHERE f.owner = :owner
+SELECT f.id, f.agent_name, f.session_id, @fact FROM facts f WHERE f.owner = :owner
 
 -- name: facts
 @facts AND @fact_page
 
 -- name: facts_by_topic
-@facts AND f.topic IN (:topics*) AND @fact_page
+@facts AND f.topic = :topic AND @fact_page
 
 -- name: facts_by_subject
-@facts AND f.subject_start IN (:starts*) AND f.subject IN (:subjects*) AND @fact_page
+@facts AND f.subject_start = substr(:subject, 1, 200) AND f.subject = :subject AND @fact_page
 
 -- name: facts_by_predicate
-@facts AND f.predicate_start = substr(:predicate, 1, 200) AND f.predicate = :predicate AND @fact_page
+@facts AND f.predicate_start = substr(:predicate, 1, 200) AND @fact_page
+
+-- name: facts_by_object
+@facts AND f.object_start = substr(:object, 1, 200) AND @fact_page
+
+-- name: facts_by_source
+@facts AND f.source_start = substr(:source, 1, 200) AND @fact_page
+
+-- name: facts_found
+WITH f AS MATERIALIZED (SELECT * FROM facts WHERE owner = :owner AND id IN (:found*))
+SELECT f.id, f.agent_name, f.session_id, @fact FROM f
+WHERE (:any_subject = 1 OR f.subject IN (:subjects*)) AND (:any_topic = 1 OR f.topic IN (:topics*))
+  AND @fact_page
+
+-- name: facts_of_topics
+SELECT f.id, f.agent_name, f.session_id, @fact FROM facts f @use_topic
+WHERE f.owner = :owner AND f.topic IN (:topics*) AND f.known_to IS NULL
+  AND (CAST(:agent AS TEXT) IS NULL OR f.agent_name IN ('', :agent))
+  AND (CAST(:session_id AS TEXT) IS NULL OR f.session_id = :session_id)
+ORDER BY f.known_from + 0, f.id
+
+-- name: facts_naming
+SELECT f.id, f.agent_name, f.session_id, @fact FROM fact_names n CROSS JOIN facts f
+WHERE n.owner = :owner AND n.name = :name AND f.owner = :owner AND f.id = n.fact AND @fact_filter
+ORDER BY n.learnt_at DESC, n.fact DESC LIMIT :limit
+
+-- name: add_fact_name
+INSERT INTO fact_names (owner, name, learnt_at, fact) VALUES (:owner, :name, :known_from, :fact)
+ON CONFLICT DO NOTHING
+
+-- The names that facts have, each once, with how many facts, up to 1,001.
+-- name: entities
+WITH RECURSIVE names (name, place) AS (
+  SELECT (SELECT min(n.name) FROM fact_names n
+    WHERE n.owner = :owner AND n.name > :after AND n.name >= :start), 1
+  UNION ALL
+  SELECT (SELECT min(n.name) FROM fact_names n WHERE n.owner = :owner AND n.name > e.name),
+    e.place + 1
+  FROM names e WHERE e.place < :limit AND substr(e.name, 1, length(:start)) = :start
+)
+SELECT e.name, (SELECT count(*) FROM (
+  SELECT 1 FROM fact_names n WHERE n.owner = :owner AND n.name = e.name LIMIT 1001) AS some)
+FROM names e WHERE substr(e.name, 1, length(:start)) = :start ORDER BY e.place
+
+-- name: views_of_passages
+SELECT DISTINCT p.view_id FROM passages p
+WHERE p.owner = :owner AND p.id IN (:ids*) AND p.kind = :kind
 
 -- name: view_parts
 SELECT p.id, substr(v.text, p.start_at + 1, p.stop_at - p.start_at) FROM passages p
@@ -672,11 +804,13 @@ UPDATE facts SET superseded_by = :heir, valid_to = :at WHERE owner = :owner AND 
 UPDATE memory_items SET uses = uses + 1, used_at = :now WHERE owner = :owner AND id IN (:ids*)
 
 -- name: superseded_by_views
-SELECT id FROM memory_items
-WHERE owner = :owner AND superseded_by IN (:ids*) AND coalesce(reason, '') <> 'undone'
+SELECT id FROM memory_items @use_memory_successor
+WHERE owner = :owner AND superseded_by IS NOT NULL AND superseded_by IN (:ids*)
+  AND coalesce(reason, '') <> 'undone'
 UNION ALL
-SELECT id FROM facts
-WHERE owner = :owner AND superseded_by IN (:ids*) AND coalesce(reason, '') <> 'undone'
+SELECT id FROM facts @use_fact_successor
+WHERE owner = :owner AND superseded_by IS NOT NULL AND superseded_by IN (:ids*)
+  AND coalesce(reason, '') <> 'undone'
 
 -- name: messages_cited_by
 SELECT DISTINCT m.id, m.session_id FROM view_sources v

@@ -10,7 +10,7 @@ from memorist.errors import InvalidError
 from memorist.records.documents import ArticleInfo, Summary
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.scope import ApiKey
-from memorist.records.values import dump_json, from_micros, to_micros
+from memorist.records.values import check_moment, dump_json, from_micros, to_micros
 
 R = TypeVar("R")
 Row = tuple[Any, ...]
@@ -92,13 +92,23 @@ def check_count(count: int | None, name: str, default: int = ALL) -> int:
 
 
 def dated_page(
-    limit: int | None, after: tuple[datetime, str] | None, *, newest_first: bool = False
+    limit: int | None,
+    after: tuple[datetime, str] | None,
+    *,
+    newest_first: bool = False,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> dict[str, Any]:
     """The values that cut a page of a list that is ordered by a moment and an id."""
-    rows = check_count(limit, "limit")
+    first = -END if since is None else to_micros(check_moment(since, "since", InvalidError))
+    last = END if until is None else to_micros(check_moment(until, "until", InvalidError))
+    place, bound = ((last + 1, ""), first) if newest_first else ((first, ""), last)
     match after:
         case None:
-            return {"limit": rows, "after_at": END if newest_first else -END, "after_id": ""}
+            pass
         case (datetime() as moment, str(id_)):
-            return {"limit": rows, "after_at": to_micros(moment), "after_id": id_}
-    raise InvalidError("after must be the moment and the id of the last item before the page")
+            place = (min if newest_first else max)(place, (to_micros(moment), id_))
+        case _:
+            raise InvalidError("after must be the moment and the id of the last item before")
+    rows = check_count(limit, "limit")
+    return {"limit": rows, "after_at": place[0], "after_id": place[1], "bound": bound}

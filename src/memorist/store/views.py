@@ -6,14 +6,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from math import log1p
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
-from memorist.errors import ConflictError, NotFoundError, RecordError
+from memorist.errors import ConflictError, InvalidError, NotFoundError, RecordError
 from memorist.language.people import People, naming_topics
+from memorist.language.text import search_terms
 from memorist.records.memories import (
     FIRST,
     Add,
     Change,
+    Entity,
     Expire,
     Fact,
     MemoryItem,
@@ -21,22 +23,26 @@ from memorist.records.memories import (
     Reinforce,
     Restore,
     Retract,
+    State,
     Supersede,
     topic_of,
 )
 from memorist.records.message import Job
 from memorist.records.query import Update
 from memorist.records.scope import Scope
-from memorist.records.values import check_each, fold, to_micros
+from memorist.records.values import Tally, check_each, fold, to_micros
 from memorist.store.activity import note
 from memorist.store.engine import Db
 from memorist.store.indexing import index_view
 from memorist.store.jobs import finish
 from memorist.store.log import add_owner
-from memorist.store.rows import FACT, ITEM, Columns, Row, dated_page
+from memorist.store.rows import FACT, ITEM, Columns, Row, check_count, dated_page
 
 MOST_WITH_STEM = 200  # memories, the newest, that share one
 MAX_NAME = 1_000  # characters of a subject or object that links are found by
+MAX_MATCHES = 1_000  # passages, the newest, that a list is searched in
+MAX_CHAIN = 1_000
+MAX_COUNTED = 1_000
 R = TypeVar("R")
 
 
@@ -102,17 +108,57 @@ def items(
     scope: Scope,
     *,
     current: bool = True,
+    state: State | None = None,
+    text: str | None = None,
+    kind: str | None = None,
+    category: str | None = None,
+    tag: str | None = None,
+    tier: str | None = None,
+    source: str | None = None,
+    created_after: datetime | None = None,
+    created_before: datetime | None = None,
+    newest_first: bool = False,
     limit: int | None = None,
     after: tuple[datetime, str] | None = None,
     max_bytes: int | None = None,
 ) -> list[MemoryItem]:
-    """The memories in the scope, oldest first; with `current`, those neither ended nor expired.
+    """The memories in the scope that pass all filters, by age; those that are neither ended nor
+    expired are `current`, and `state` says it otherwise.
 
     `after` is the `created_at` and id of the last memory of the page before.
     """
-    named = {**scope.columns(), **dated_page(limit, after), "current": int(current)}
-    rows = db.page("items", max_bytes, **named, now=db.now)
-    return _records(db, scope, ITEM, rows)
+    filters = {"tag": tag, "session": scope.session, "category": category, "source": source}
+    filters |= {"kind": kind, "tier": tier}
+    for name, value in {**filters, "text": text}.items():
+        check_each(name, value)
+    state = state or ("current" if current else "all")
+    if state not in get_args(State):
+        raise InvalidError(f"state must be one of {', '.join(get_args(State))}")
+    places: dict[str, Any] = {
+        "newest_first": newest_first,
+        "since": created_after,
+        "until": created_before,
+    }
+    named = {**scope.columns(), **filters, **dated_page(limit, after, **places), "state": state}
+    lists = [f"items_by_{name}" for name, value in filters.items() if value is not None]
+    query = [*lists, {"current": "items_current", "over": "items_over"}.get(state, "items")][0]
+    if (found := None if text is None else _matching(db, scope, "memory", text)) is not None:
+        query, named["found"] = "items_found", found
+    query = f"newest_{query}" if newest_first else query
+    return _records(db, scope, ITEM, db.page(query, max_bytes, **named, now=db.now))
+
+
+def _matching(db: Db, scope: Scope, kind: str, text: str) -> list[str] | None:
+    """The newest memories or facts that hold all words of a text, of which the last may go on.
+
+    None where it has no words to search by.
+    """
+    words, last = search_terms(text)
+    if not words and not last:
+        return None
+    ids = list(db.matches(scope.owner, words, last, MAX_MATCHES))
+    rows = db.rows("views_of_passages", owner=scope.owner, ids=ids, kind=kind)
+    return [view for (view,) in rows]
 
 
 def derived(db: Db, scope: Scope, message_ids: Sequence[str]) -> list[str]:
@@ -134,6 +180,24 @@ def superseded_by(db: Db, scope: Scope, id_: str) -> list[MemoryItem | Fact]:
     return records(db, scope, [old for (old,) in rows])
 
 
+def chain(db: Db, scope: Scope, id_: str) -> list[MemoryItem | Fact]:
+    """The records that superseded one another, up to this one and from it on, oldest first."""
+    chained = {(first := _record(db, scope, id_)).id: first}
+    new = [first]
+    while new and len(chained) < MAX_CHAIN:
+        ids = [one.id for one in new]
+        rows = db.rows("superseded_by_views", owner=scope.owner, ids=ids)
+        near = [*(old for (old,) in rows), *(one.superseded_by for one in new)]
+        ids = [each for each in dict.fromkeys(near) if each and each not in chained]
+        new = [one for one in records(db, scope, ids[:MAX_CHAIN]) if type(one) is type(first)]
+        chained |= {one.id: one for one in new}
+    return sorted(chained.values(), key=_age)
+
+
+def _age(record: MemoryItem | Fact) -> tuple[datetime, str]:
+    return record.known_from if isinstance(record, Fact) else record.created_at, record.id
+
+
 def records(db: Db, scope: Scope, ids: Sequence[str]) -> list[MemoryItem | Fact]:
     """The memories and facts with these ids, ended or not."""
     check_each("id", *ids)
@@ -150,8 +214,12 @@ def facts(
     *,
     subject: str | None = None,
     predicate: str | None = None,
+    object: str | None = None,
+    source: str | None = None,
+    text: str | None = None,
     valid_at: datetime | None = None,
     known_at: datetime | None = None,
+    newest_first: bool = False,
     limit: int | None = None,
     after: tuple[datetime, str] | None = None,
     max_bytes: int | None = None,
@@ -161,31 +229,77 @@ def facts(
     A subject is meant by its other names, too; with both a subject and a predicate, however these
     are written. `after` is the `known_from` and id of the last fact of the page before.
     """
-    check_each("subject", subject)
-    check_each("predicate", predicate)
-    query, about = "facts", dict[str, Any]()
-    if subject is None and predicate is not None:
-        query, about = "facts_by_predicate", {"predicate": predicate}
-    elif subject is not None:
-        subjects = People.of(naming(db, scope)).same(subject)
-        query, about = "facts_by_subject", {"subjects": subjects}
-        about["starts"] = [each[:200] for each in subjects]
-        if predicate is not None:
-            topics = [topic_of(each, predicate) for each in subjects]
-            query, about = "facts_by_topic", {"topics": topics}
+    filters = {"object": object, "predicate": predicate, "source": source}
+    for name, value in {**filters, "subject": subject, "text": text}.items():
+        check_each(name, value)
+    page = dated_page(limit, after, newest_first=newest_first)
+    named = {**scope.columns(), **page, **_moments(valid_at, known_at), **filters}
+    lists = [f"facts_by_{name}" for name, value in filters.items() if value is not None]
+    query, each = [*lists, "facts"][0], [dict[str, Any]()]
+    subjects, topics = list[str](), list[str]()
+    if subject is not None:
+        subjects = list(People.of(naming(db, scope)).same(subject))
+        query, each = "facts_by_subject", [{"subject": name} for name in subjects]
+    if subjects and predicate is not None:
+        topics, named["predicate"] = [topic_of(name, predicate) for name in subjects], None
+        query, each = "facts_by_topic", [{"topic": topic} for topic in topics]
+    if (found := None if text is None else _matching(db, scope, "fact", text)) is not None:
+        any_of = {"any_subject": int(not subjects or bool(topics)), "any_topic": int(not topics)}
+        about = {"found": found, "subjects": subjects, "topics": topics}
+        query, each = "facts_found", [{**any_of, **about}]
+    query = f"newest_{query}" if newest_first else query
+    max_bytes = max_bytes if len(each) == 1 else None  # or one name's would end before another's
+    pages = [db.page(query, max_bytes, **named, **about) for about in each]
+    listed = _records(db, scope, FACT, [row for rows in pages for row in rows])
+    return sorted(listed, key=_age, reverse=newest_first)[: page["limit"]]
+
+
+def _moments(valid_at: datetime | None, known_at: datetime | None) -> dict[str, int | None]:
     asked = {"valid_at": valid_at, "known_at": known_at}
-    moments = {name: at and to_micros(at) for name, at in asked.items()}
-    named = {**scope.columns(), **dated_page(limit, after), **moments, **about}
-    rows = db.page(query, max_bytes, **named)
-    return _records(db, scope, FACT, rows)
+    return {name: None if at is None else to_micros(at) for name, at in asked.items()}
 
 
 def naming(db: Db, scope: Scope) -> list[Fact]:
     """The facts that tell the names of the user and of those around them."""
-    everywhen = {**dated_page(None, None), "valid_at": None, "known_at": None}
-    topics = list(naming_topics())
-    rows = db.rows("facts_by_topic", **scope.columns(), **everywhen, topics=topics)
+    rows = db.rows("facts_of_topics", **scope.columns(), topics=list(naming_topics()))
     return _records(db, scope, FACT, rows)
+
+
+def entities(
+    db: Db, scope: Scope, *, text: str = "", limit: int | None = None, after: str | None = None
+) -> list[Entity]:
+    """What facts name, by name, as far as it begins with a text; `after` is the name before."""
+    check_each("text", text, after)
+    named = {"start": name_of(text), "after": after or "", "limit": check_count(limit, "limit")}
+    rows = db.rows("entities", owner=scope.owner, **named)
+    return [Entity(name, Tally.of(count, MAX_COUNTED)) for name, count in rows]
+
+
+def neighbourhood(
+    db: Db,
+    scope: Scope,
+    name: str,
+    *,
+    valid_at: datetime | None = None,
+    known_at: datetime | None = None,
+    limit: int = MAX_COUNTED,
+) -> list[Fact]:
+    """The facts that name someone or something, by any of their names, newest first."""
+    check_each("name", name)
+    named = {
+        **scope.columns(),
+        **_moments(valid_at, known_at),
+        "limit": check_count(limit, "limit"),
+    }
+    names = dict.fromkeys(map(name_of, People.of(naming(db, scope)).same(name)))
+    rows = {row[0]: row for each in names for row in db.rows("facts_naming", **named, name=each)}
+    listed = _records(db, scope, FACT, list(rows.values()))
+    return sorted(listed, key=_age, reverse=True)[:limit]
+
+
+def name_of(text: str) -> str:
+    """What a subject or object is found by."""
+    return " ".join(fold(text[:MAX_NAME]).split())[:200]
 
 
 def stated_by(db: Db, scope: Scope, memory: str) -> list[Fact]:
@@ -242,6 +356,8 @@ def _add(db: Db, scope: Scope, record: MemoryItem | Fact) -> None:
     home = {**record.scope.columns(), "agent": record.scope.agent or ""}
     if isinstance(record, Fact):
         added = db.run("add_fact", **home, topic=record.topic, **FACT.row(record))
+        link = {**home, "fact": record.id, "known_from": to_micros(record.known_from)}
+        db.many("add_fact_name", [{**link, "name": name} for name in _names(record)])
     else:
         added = db.run("add_item", **home, **ITEM.row(record))
     if added:
@@ -257,14 +373,14 @@ def _index(db: Db, record: MemoryItem | Fact) -> None:
         if record.known_to is None and record.valid_to is None:
             said_at = record.said_at or record.known_from
             index_view(db, record.scope, "fact", record.id, record.text, said_at)
-            ends = (
-                " ".join(fold(end[:MAX_NAME]).split())[:200]
-                for end in (record.subject, record.object)
-            )
             link = {"owner": record.scope.owner, "fact": record.id}
-            db.many("add_entity", [{**link, "name": name} for name in sorted({*ends} - {""})])
+            db.many("add_entity", [{**link, "name": name} for name in _names(record)])
     elif record.ended_at is None:
         index_view(db, record.scope, "memory", record.id, record.text, record.created_at)
+
+
+def _names(fact: Fact) -> list[str]:
+    return sorted({name_of(fact.subject), name_of(fact.object)} - {""})
 
 
 def restore(db: Db, scope: Scope, id_: str, reason: str) -> None:
@@ -320,7 +436,7 @@ def _end(
     if isinstance(record, Fact):
         heir = successor.memory if isinstance(successor, Fact) else None
         heirs |= {item.id: heir for item in stating(db, scope, record)}
-    else:
+    elif isinstance(change, Expire) or not change.alone:
         for fact in _stated(db, scope, record):
             others = [item.id for item in stating(db, scope, fact) if item.ended_at is None]
             if others == [id_] or not isinstance(change, Expire):  # else another still states it

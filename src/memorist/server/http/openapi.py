@@ -8,9 +8,10 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from memorist.records.documents import Article, ArticleInfo, Note
 from memorist.records.memories import Fact, MemoryItem
-from memorist.records.message import Message, Remembered, Session
+from memorist.records.message import Message, Remembered, Session, SessionSummary
 from memorist.records.query import Forgotten, Hit, Recall, Why
 from memorist.records.scope import Scope
+from memorist.records.values import Tally
 from memorist.server.http.pagination import Page
 from memorist.server.http.problems import MEDIA_TYPE
 
@@ -87,6 +88,13 @@ ARTICLE_ID = "019ca8b2-6c40-7000-8000-000000000005"
 SCOPE = Scope(user="ada", agent="tutor")
 REMEMBERED = Remembered(session_id=SESSION_ID, message_ids=(MESSAGE_ID,), added=1)
 SESSION = Session(scope=SCOPE.within(session=SESSION_ID), created_at=AT)
+SUMMARY = SessionSummary(
+    scope=SESSION.scope,
+    created_at=AT,
+    title="Moving to Berlin",
+    last_active_at=AT,
+    messages=Tally(2),
+)
 MESSAGE = Message("user", "I moved to Berlin in March.", message_id=MESSAGE_ID, created_at=AT)
 MEMORY = MemoryItem(
     scope=SCOPE, text="Ada lives in Berlin.", sources=(MESSAGE_ID,), id=MEMORY_ID, created_at=AT

@@ -55,6 +55,15 @@ def keyset_page(
     return Page(items=taken, next=make_cursor([last] if number else last) if more else None)
 
 
+def named_page(read: Callable[..., Sequence[T]], query: CursorQuery) -> Page[T]:
+    """A page of a list that is sorted by name."""
+    name_of: Callable[[T], str] = attrgetter("name")
+    place = read_cursor(query.cursor, str)
+    items = list(read(limit=query.limit + 1, after=place and place[0]))
+    taken, more = items[: query.limit], len(items) > query.limit
+    return Page(items=taken, next=make_cursor([name_of(taken[-1])]) if more else None)
+
+
 def take_page(items: Iterable[T], limit: int) -> tuple[list[T], bool]:
     """As many items as a page holds, at least one if there is one, and whether more follow."""
     taken: list[T] = []

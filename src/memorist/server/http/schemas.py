@@ -39,6 +39,8 @@ NewestFirst = Annotated[bool, Field(description="From the newest back.")]
 ModelName = Annotated[str, Field(max_length=200, description="Whose tokens are counted.")]
 Scrub = Annotated[bool, Field(description="Remove the bytes from the files too, within a minute.")]
 
+DryRun = Annotated[bool, Field(description="Only count what would go.")]
+
 
 def _check_length(text: str) -> str:
     # Not pydantic's max_length: that fails on lone surrogates, before a record can say why.
@@ -85,6 +87,13 @@ class SessionRequest(AgentRequest):
     """Whose memory, with which agent, and in which session."""
 
     session: SessionId = None
+
+
+class ForgetQuery(UserRequest):
+    """How something is forgotten."""
+
+    scrub: Scrub = True
+    dry_run: DryRun = False
 
 
 class ShelfRequest(AgentRequest):

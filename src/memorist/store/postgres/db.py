@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 from collections import Counter
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 MAX_POSTINGS = 60_000  # read for one question
 MAX_SYNONYMS = 8  # the nearest: each word is a search of its own, which takes .3 ms
 EVERY_POSTING = 2**31 - 1
+LONGEST_START = 12  # letters of a word that it is found by while it is typed
 COUNTED_ANEW = 1_000  # up to so many records, they are counted for every question
 
 FETCHED_ROWS = 10  # of a page at a time, each of which may be large
@@ -143,6 +145,19 @@ class PostgresDb:
             ids.sort()
         return lists
 
+    def matches(
+        self, owner: str, words: Sequence[str], last: Sequence[str], most: int
+    ) -> Sequence[int]:
+        import numpy as np
+
+        ends = [f"^{last[0][:LONGEST_START]}", *(f"={word}" for word in last[1:])] if last else []
+        keys = [*(f"={word}" for word in words), *ends]
+        lists = self._postings(owner, keys, keys, MAX_POSTINGS)
+        held = [*lists[: len(words)], *([np.concatenate(lists[len(words) :])] if ends else [])]
+        rare = [ids for ids in held if len(ids) < MAX_POSTINGS] or held[:1]
+        found: list[int] = functools.reduce(np.intersect1d, rare)[:most].tolist()
+        return found
+
     def count_records(self, owner: str) -> int:
         count, until = self._counts.get(owner, (0, 0.0))
         if time.monotonic() >= until:
@@ -207,6 +222,14 @@ def from_row(stored: Any, message_id: str, role: str, created_at: int) -> Messag
 def text_keys(owner: str, text: str) -> list[int]:
     """The `word_keys` of a text's stems."""
     return word_keys(owner, stems(text))
+
+
+def view_keys(owner: str, text: str) -> list[int]:
+    """The same, and the keys by which `matches` finds the words and their beginnings."""
+    words = set(stems(text))
+    lengths = range(2, LONGEST_START + 1)
+    starts = {f"^{word[:size]}" for word in words for size in lengths if size <= len(word)}
+    return text_keys(owner, text) + word_keys(owner, sorted(starts.union(f"={it}" for it in words)))
 
 
 def word_keys(owner: str, words: Sequence[str]) -> list[int]:

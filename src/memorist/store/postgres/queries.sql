@@ -111,6 +111,45 @@ FROM unnest(CAST(:words AS text[]), CAST(:stems AS text[])) WITH ORDINALITY AS w
 SELECT p.id FROM passages p
 WHERE p.owner = :owner AND p.id IN (:ids*) AND p.kind = 'memory' AND @seen_by_agent
 
+-- name: @in_session
+m.owner = s.owner AND m.session_id = s.key
+
+-- name: @listed_sessions
+sessions s WHERE s.owner = :owner AND s.key IN (:keys*)
+
+-- PostgreSQL sees by itself which index to use.
+-- name: @use_kind
+
+
+-- name: @use_category
+
+
+-- name: @use_tier
+
+
+-- name: @use_source
+
+
+-- name: @use_session
+
+
+-- name: @use_memory_successor
+
+
+-- name: @use_fact_successor
+
+
+-- name: @use_topic
+
+
+-- name: first_words
+SELECT m.id, CASE WHEN jsonb_typeof(m.message #> '{data,content}') = 'string'
+  THEN substr(m.message #>> '{data,content}', 1, 400) END
+FROM chat_message_history m WHERE m.owner = :owner AND m.id IN (:seqs*)
+
+-- name: @has_tag
+jsonb_exists(i.tags::jsonb, :tag)
+
 -- name: count_records
 SELECT count(*) + (SELECT coalesce(sum(pieces), 0) FROM articles WHERE owner = :owner)
   + (SELECT coalesce(sum(pieces), 0) FROM entries WHERE owner = :owner)

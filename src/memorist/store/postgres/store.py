@@ -23,7 +23,15 @@ from memorist.store.base import Store
 from memorist.store.engine import Db, load_migrations
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.postgres.connection import WatchedConnection, defaults
-from memorist.store.postgres.db import QUERIES, RESIDUE, Counts, PostgresDb, pack, text_keys
+from memorist.store.postgres.db import (
+    QUERIES,
+    RESIDUE,
+    Counts,
+    PostgresDb,
+    pack,
+    text_keys,
+    view_keys,
+)
 from memorist.store.rows import Row
 
 T = TypeVar("T")
@@ -64,6 +72,7 @@ class PostgresEngine(ProcessPart):
 
     pack = staticmethod(pack)
     words = staticmethod(text_keys)
+    view_words = staticmethod(view_keys)
     scrubs = False
 
     def __init__(self, url: str, max_connections: int, patience: float, pgvector: bool) -> None:

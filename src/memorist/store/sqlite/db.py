@@ -152,6 +152,14 @@ class SqliteDb:
         many = self._read("documents_with", [word for word in chosen if word not in few])
         return {word: few[word] if word in few else many[word] for word in chosen}
 
+    def matches(
+        self, owner: str, words: Sequence[str], last: Sequence[str], most: int
+    ) -> Sequence[int]:
+        ends = [f'"{spelled(owner, word)}"' for word in last]
+        ends = [f"({' OR '.join([f'{ends[0]}*', *ends[1:]])})"] if ends else []
+        asked = " AND ".join([*(f'"{spelled(owner, word)}"' for word in words), *ends])
+        return [id_ for (id_,) in self.rows("view_matches", words=asked, most=most)]
+
     def count_records(self, owner: str) -> int:
         return self._counted("count_records", owner=owner)
 

@@ -141,6 +141,49 @@ WHERE p.owner = :owner AND @says_something AND @passage_filter
   AND NOT EXISTS (SELECT 1 FROM vectors v WHERE v.passage = p.id AND v.embedder = :embedder)
 ORDER BY p.id LIMIT :limit
 
+-- name: @in_session
+m.session_id = s.key
+
+-- name: @listed_sessions
+json_each(:keys) k CROSS JOIN sessions s WHERE s.key = k.value AND s.owner = :owner
+
+-- SQLite does not see by itself which index leads to the fewest rows.
+-- name: @use_kind
+INDEXED BY memories_by_kind
+
+-- name: @use_category
+INDEXED BY memories_by_category
+
+-- name: @use_tier
+INDEXED BY memories_by_tier
+
+-- name: @use_source
+INDEXED BY memories_by_source
+
+-- name: @use_session
+INDEXED BY memories_by_session
+
+-- name: @use_memory_successor
+INDEXED BY memories_by_successor
+
+-- name: @use_fact_successor
+INDEXED BY facts_by_successor
+
+-- name: @use_topic
+INDEXED BY facts_by_topic
+
+-- name: first_words
+SELECT m.id, substr(m.content, 1, 400) FROM chat_message_history m
+WHERE m.owner = :owner AND m.id IN (:seqs*)
+
+-- Passages of derived records have ids below zero, the newest the lowest.
+-- name: view_matches
+SELECT rowid FROM passage_words
+WHERE passage_words MATCH :words AND rowid < 0 ORDER BY rowid LIMIT :most
+
+-- name: @has_tag
+EXISTS (SELECT 1 FROM json_each(i.tags) WHERE value = :tag)
+
 -- name: @has_tags
 NOT EXISTS (
   SELECT 1 FROM json_each(:tags) t WHERE t.value NOT IN (SELECT value FROM json_each(i.tags)))

@@ -44,7 +44,7 @@ class SqliteEngine(ProcessPart):
     """Connections to one file. The writer is shared under a lock; readers come from a pool."""
 
     pack = staticmethod(pack)
-    words = staticmethod(all_spelled)
+    words = view_words = staticmethod(all_spelled)
 
     def __init__(self, path: str, durability: str, patience_seconds: float) -> None:
         if durability not in ("full", "normal"):

@@ -63,6 +63,7 @@ class ForgetBody(schemas.SessionRequest):
     source: Source | None = Field(None, description="Everything with this source.")
     everything: bool = Field(False, description="Everything of the user's.")
     scrub: schemas.Scrub = True
+    dry_run: schemas.DryRun = False
 
 
 @operation("list_jobs", example=_JOB)

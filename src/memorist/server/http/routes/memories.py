@@ -8,19 +8,32 @@ from fastapi import Path
 from pydantic import AwareDatetime, BaseModel, Field
 
 from memorist.errors import InvalidError
-from memorist.records.memories import Change, Fact, Kind, MemoryItem
+from memorist.records.memories import (
+    Change,
+    Entity,
+    Fact,
+    Kind,
+    MemoryItem,
+    Neighbourhood,
+    State,
+    Tier,
+)
 from memorist.records.message import Source
 from memorist.records.query import Forgotten
-from memorist.records.values import check_moment
+from memorist.records.values import Tally, check_moment
 from memorist.server.http import schemas
-from memorist.server.http.openapi import FACT_ID, MEMORY_ID
-from memorist.server.http.pagination import Page, keyset_page
+from memorist.server.http.openapi import FACT, FACT_ID, MEMORY_ID
+from memorist.server.http.pagination import Page, keyset_page, named_page
 from memorist.server.http.routing import Caller, Url, operation
 
 MemoryId = Annotated[str, Path(description="The memory's id.", examples=[MEMORY_ID])]
 FactId = Annotated[str, Path(description="The fact's id.", examples=[FACT_ID])]
 Origin = Annotated[Source | None, Field(description="Where it came from.")]
 Sources = Annotated[schemas.Ids | None, Field(description="Ids of the messages that say so.")]
+SearchText = Annotated[
+    str | None, Field(max_length=1_000, description="Words; the last one may be a beginning.")
+]
+EntityName = Annotated[str, Path(description="What facts name.", examples=["Ada"])]
 ChangeName = Literal["add", "reinforce", "supersede", "promote", "expire", "retract", "restore"]
 UNDONE = {"changes": [{"change": "restore", "what": {"id": MEMORY_ID, "reason": "undone"}}]}
 
@@ -62,6 +75,16 @@ class MemoriesQuery(schemas.SessionPageQuery):
     """A page of memories."""
 
     current: bool = Field(True, description="Only those that have not ended.")
+    state: State | None = Field(None, description="Instead of `current`.")
+    text: SearchText = None
+    kind: Kind | None = None
+    category: str | None = None
+    tag: str | None = None
+    tier: Tier | None = None
+    source: str | None = None
+    after: AwareDatetime | None = Field(None, description="Made at this moment or later.")
+    before: AwareDatetime | None = Field(None, description="Made at this moment or earlier.")
+    newest_first: schemas.NewestFirst = False
 
 
 class AddMemoryBody(schemas.SessionRequest):
@@ -77,17 +100,23 @@ class AddMemoryBody(schemas.SessionRequest):
     expires_at: AwareDatetime | None = Field(None, examples=["2030-01-01T00:00:00Z"])
 
 
-class ForgetMemoryQuery(schemas.UserRequest):
-    """How a memory is forgotten."""
+class ChangeMemoryBody(schemas.AgentRequest):
+    """The parts of a memory that change."""
 
-    scrub: schemas.Scrub = True
+    text: str | None = Field(None, examples=["Ada lives in Berlin-Mitte."])
+    kind: Kind | None = None
+    category: str | None = None
+    importance: schemas.Share | None = None
+    tags: schemas.Ids | None = None
 
 
 @operation("list_memories")
 def list_memories(query: Url[MemoriesQuery], caller: Caller) -> Page[MemoryItem]:
     """The memories, oldest first."""
-    place = caller.place(query)
-    return keyset_page(partial(caller.memory.memories.list, **place, current=query.current), query)
+    filters = query.arguments("limit", "cursor", "after", "before")
+    filters |= {"created_after": query.after, "created_before": query.before}
+    read = partial(caller.memory.memories.list, **caller.place(query), **filters)
+    return keyset_page(read, query)
 
 
 @operation("add_memory", status_code=201, example=AddedId(id=MEMORY_ID))
@@ -103,12 +132,31 @@ def get_memory(memory_id: MemoryId, query: Url[schemas.UserRequest], caller: Cal
     return caller.memory.memories.get(memory_id, user=caller.user(query.user))
 
 
+@operation("change_memory", example=AddedId(id=MEMORY_ID))
+def change_memory(memory_id: MemoryId, body: ChangeMemoryBody, caller: Caller) -> AddedId:
+    """Change a memory; the old one is superseded by a new one, whose id is answered."""
+    user, changes = caller.user(body.user), body.arguments()
+    if not changes:
+        raise InvalidError("give a text, kind, category, importance or tags that change")
+    return AddedId(id=caller.memory.memories.change(memory_id, user=user, **changes))
+
+
+@operation("memory_history")
+def get_memory_history(
+    memory_id: MemoryId, query: Url[schemas.UserRequest], caller: Caller
+) -> Page[MemoryItem]:
+    """The memories that superseded one another, with this one among them, oldest first."""
+    return Page(items=caller.memory.memories.chain(memory_id, user=caller.user(query.user)))
+
+
 @operation("forget_memory")
-def forget_memory(memory_id: MemoryId, query: Url[ForgetMemoryQuery], caller: Caller) -> Forgotten:
+def forget_memory(
+    memory_id: MemoryId, query: Url[schemas.ForgetQuery], caller: Caller
+) -> Forgotten:
     """Delete one memory for good; the messages it came from stay."""
     user = caller.user(query.user)
     caller.memory.memories.get(memory_id, user=user)
-    return caller.memory.forget(user=user, memory=memory_id, scrub=query.scrub)
+    return caller.memory.forget(user=user, memory=memory_id, **query.arguments())
 
 
 @operation("retract_memory")
@@ -140,6 +188,10 @@ class FactsQuery(schemas.AgentPageQuery):
 
     subject: str | None = None
     predicate: str | None = None
+    object: str | None = None
+    source: str | None = None
+    text: SearchText = None
+    newest_first: schemas.NewestFirst = False
     valid: AwareDatetime | None = Field(None, description="True at this moment.")
     known: AwareDatetime | None = Field(None, description="As far as was known then.")
     as_of: AwareDatetime | None = Field(None, description="Both: `valid` and `known`.")
@@ -177,7 +229,8 @@ def list_facts(query: Url[FactsQuery], caller: Caller) -> Page[Fact]:
     place, facts = caller.place(query), caller.memory.facts
     valid = _checked(query.valid or query.as_of, "valid")
     known = _checked(query.known or query.as_of, "known")
-    about: dict[str, Any] = {"subject": query.subject, "predicate": query.predicate}
+    names = {"subject", "predicate", "object", "source", "text", "newest_first"}
+    about: dict[str, Any] = query.model_dump(include=names)
     if query.always or valid or known:
         read = partial(facts.as_of, **place, **about, valid=valid, known=known)
     else:
@@ -225,3 +278,45 @@ def undo_fact(fact_id: FactId, body: schemas.AgentRequest, caller: Caller) -> Ch
     """Undo the last change of a fact."""
     caller.memory.facts.get(fact_id, user=caller.user(body.user))
     return _undo(fact_id, body, caller)
+
+
+# History and graph
+
+
+class EntitiesQuery(schemas.CursorQuery, schemas.UserRequest):
+    """A page of what facts name."""
+
+    text: str = Field("", max_length=1_000, description="The beginning of the name.")
+
+
+class NeighbourhoodQuery(schemas.AgentRequest):
+    """Which facts of an entity."""
+
+    as_of: AwareDatetime | None = Field(None, description="True then, as far as was known.")
+    always: bool = Field(False, description="Of all times, by what is known now.")
+    limit: schemas.PageSize = 150
+
+
+@operation("fact_history")
+def get_fact_history(
+    fact_id: FactId, query: Url[schemas.UserRequest], caller: Caller
+) -> Page[Fact]:
+    """The facts that superseded one another, with this one among them, oldest first."""
+    return Page(items=caller.memory.facts.chain(fact_id, user=caller.user(query.user)))
+
+
+@operation("list_entities", example=Entity("ada", Tally(2)))
+def list_entities(query: Url[EntitiesQuery], caller: Caller) -> Page[Entity]:
+    """What the facts of all times name, by name, with the number of facts up to 1,000."""
+    read = partial(caller.memory.facts.entities, user=caller.user(query.user), text=query.text)
+    return named_page(read, query)
+
+
+@operation("get_neighbourhood", example=Neighbourhood(name="Ada", facts=(FACT,)))
+def get_neighbourhood(
+    name: EntityName, query: Url[NeighbourhoodQuery], caller: Caller
+) -> Neighbourhood:
+    """The facts that name someone or something, newest first."""
+    as_of = _checked(query.as_of, "as_of")
+    options: dict[str, Any] = {"as_of": as_of, "always": query.always, "limit": query.limit}
+    return caller.memory.facts.neighbourhood(name, **caller.place(query), **options)

@@ -15,17 +15,19 @@ from memorist.aio import in_thread
 from memorist.errors import ConflictError, InvalidError, NotFoundError
 from memorist.operations import make_cursor, read_cursor
 from memorist.providers.images import refuse_image
-from memorist.records.message import LogEntry, Message, Remembered, Session, Source
+from memorist.records.message import LogEntry, Message, Remembered, Session, SessionSummary, Source
+from memorist.records.query import Forgotten
 from memorist.records.scope import Scope
 from memorist.server.http import schemas
 from memorist.server.http.media_guard import check_content, check_structured_data
-from memorist.server.http.openapi import MESSAGE, MESSAGE_ID, SESSION, SESSION_ID
+from memorist.server.http.openapi import MESSAGE, MESSAGE_ID, SESSION, SESSION_ID, SUMMARY
 from memorist.server.http.pagination import MAX_BATCH, MAX_PAGE_BYTES, Page, keyset_page, take_page
 from memorist.server.http.routing import Caller, Url, operation
 
 MAX_FOLLOW_S = 300.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 0.25
 MessageId = Annotated[str, Path(description="The message's id.", examples=[MESSAGE_ID])]
+SessionPath = Annotated[str, Path(description="The session's id.", examples=[SESSION_ID])]
 MessageContent = str | dict[str, Any] | list[Any] | None
 LastEventId = Annotated[
     str | None, Header(max_length=20, description="Of the last event you got.", examples=["7"])
@@ -96,14 +98,48 @@ class SessionsQuery(schemas.SessionPageQuery):
     """A page of sessions."""
 
     newest_first: schemas.NewestFirst = False
+    summary: bool = Field(False, description="With title, last activity and number of messages.")
 
 
-@operation("list_sessions")
-def list_sessions(query: Url[SessionsQuery], caller: Caller) -> Page[Session]:
+class RenameSessionBody(schemas.UserRequest):
+    """A session's title."""
+
+    title: str | None = Field(description="Null takes it away.", examples=["Moving to Berlin"])
+
+
+@operation("list_sessions", example=SUMMARY)
+def list_sessions(query: Url[SessionsQuery], caller: Caller) -> Page[SessionSummary | Session]:
     """The user's sessions, oldest first."""
-    place = caller.place(query)
-    read = partial(caller.memory.sessions, **place, newest_first=query.newest_first)
+    listed: Any = caller.memory.session_summaries if query.summary else caller.memory.sessions
+    read = partial(listed, **caller.place(query), newest_first=query.newest_first)
     return keyset_page(read, query, big=False)
+
+
+@operation("rename_session", example=SUMMARY)
+def rename_session(
+    session_id: SessionPath, body: RenameSessionBody, caller: Caller
+) -> SessionSummary:
+    """Give a session a title of your own, or take it away."""
+    user = caller.user(body.user)
+    caller.memory.rename_session(session_id, body.title, user=user)
+    return caller.memory.session_summaries(user=user, session=session_id)[0]
+
+
+@operation("forget_session")
+def forget_session(
+    session_id: SessionPath, query: Url[schemas.ForgetQuery], caller: Caller
+) -> Forgotten:
+    """Delete a session for good, with its messages and what was derived from them."""
+    user = caller.user(query.user)
+    if not caller.memory.sessions(user=user, session=session_id):
+        raise NotFoundError("no session with this id for this user")
+    return caller.memory.forget(user=user, session=session_id, **query.arguments())
+
+
+@operation("list_agents", example="tutor")
+def list_agents(query: Url[schemas.UserRequest], caller: Caller) -> Page[str]:
+    """The agents that the user has sessions with, by name, all at once."""
+    return Page(items=caller.memory.agents(user=caller.user(query.user)))
 
 
 # Messages
