@@ -139,8 +139,11 @@ function Ask({ query, me }) {
           defaultValue=${floorOf(query, me)}
           onChange=${change}
       /></label>
-      ${typed("category", "category")} ${typed("tag", "tag")}
-      ${typed("after", "after", { type: "date" })} ${typed("before", "before", { type: "date" })}
+      <details open=${["category", "tag", "after", "before"].some((name) => query[name])}>
+        <summary>More filters</summary>
+        ${typed("category", "category")} ${typed("tag", "tag")}
+        ${typed("after", "after", { type: "date" })} ${typed("before", "before", { type: "date" })}
+      </details>
     </div>
   </form>`;
 }
