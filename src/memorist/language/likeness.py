@@ -170,11 +170,11 @@ def _numbers(text: str) -> frozenset[str]:
 
 def content_stems(text: str) -> set[str]:
     """The stems of a text without stop words; of scripts without spaces, the pairs."""
-    return {word for word in stems(text) if _has_content(word)} - _stop_terms()
+    return set(filter(_has_content, {*stems(text)} - _stop_terms()))
 
 
 def _has_content(word: str) -> bool:
-    if UNSPACED.match(word):
+    if not word.isascii() and UNSPACED.match(word):
         return len(word) > 1
     return len(word) > (2 if word < _ALPHABETS else 1) and not word.isdecimal()
 

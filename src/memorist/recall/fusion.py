@@ -13,11 +13,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cache, partial
 from math import exp, log
 from operator import itemgetter
 from typing import NamedTuple
 
-from memorist.language.likeness import Clause, content_stems
+from memorist.language.likeness import NUMBER, Clause, content_stems
 from memorist.language.questions import asks_about_past
 from memorist.providers.embedder import Reranker
 from memorist.recall.channels import CHANNELS
@@ -317,24 +318,22 @@ def newer_first(question: str, hits: Sequence[Hit], updates: Sequence[Update]) -
     over stays marked so. Hits beyond the first ten stay where they are.
     """
     asked, about_past = content_stems(question), asks_about_past(question)
-    told = {hit.id: Clause.about(asked, hit.text) for hit in hits[:LOOKED_AT] if _is_own(hit)}
+    told = cache(partial(Clause.about, asked))  # only of the hits that might change places
     successors = _successors(asked, updates)
 
     def leads(hit: Hit, other: Hit) -> bool:
         newer, older = (other, hit) if about_past else (hit, other)
-        one, two, later = (
-            told.get(newer.id),
-            told.get(older.id),
-            newer.created_at - older.created_at,
-        )
-        return newer.id in successors.get(older.id, ()) or (
-            one is not None
-            and two is not None
-            and newer.speaker == older.speaker
-            and later > timedelta(0)
-            and (later > APART or one.gives_other_figure(two))
-            and one.is_on_matter_of(two)
-        )
+        later = newer.created_at - older.created_at
+        if newer.id in successors.get(older.id, ()):
+            return True
+        if newer.speaker != older.speaker or later <= timedelta(0) or not _are_own(newer, older):
+            return False
+        if later <= APART and not (NUMBER.search(newer.text) and NUMBER.search(older.text)):
+            return False
+        one, two = told(newer.text), told(older.text)
+        if one is None or two is None or not (later > APART or one.gives_other_figure(two)):
+            return False
+        return one.is_on_matter_of(two)
 
     order: list[Hit] = []
     for hit in hits[:LOOKED_AT]:
@@ -368,9 +367,9 @@ def _successors(asked: Set[str], updates: Sequence[Update]) -> dict[str, set[str
     return successors
 
 
-def _is_own(hit: Hit) -> bool:
-    """Whether it is a user's statement, or was derived."""
-    return hit.role in ("user", None)
+def _are_own(*hits: Hit) -> bool:
+    """Whether they are a user's statements, or were derived."""
+    return all(hit.role in ("user", None) for hit in hits)
 
 
 class Curves(NamedTuple):
