@@ -50,7 +50,10 @@ const place = () => {
   return user ? { user } : {};
 };
 
-const json = async (...args) => (await request(...args)).json();
+async function json(...args) {
+  const response = await request(...args);
+  return response.status === 204 ? null : response.json();
+}
 
 export const api = {
   get: (path, query = {}, options = {}) =>
@@ -60,7 +63,7 @@ export const api = {
   put: (path, body = {}) => json("PUT", `/api/${path}`, { body: { ...place(), ...body } }),
   patch: (path, body = {}) => json("PATCH", `/api/${path}`, { body: { ...place(), ...body } }),
   delete: (path, query = {}) => json("DELETE", `/api/${path}`, { query: { ...place(), ...query } }),
-  text: async (path) => (await request("GET", path)).text(),
+  text: async (path, options = {}) => (await request("GET", path, options)).text(),
   // Server-sent events of a request, one at a time: `for await (const {event, data, id} of …)`.
   stream: (method, path, options = {}) => events(method, `/api/${path}`, options),
 };

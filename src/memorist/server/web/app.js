@@ -100,13 +100,13 @@ function Whose({ me, route }) {
       me.admin
         ? html`<select aria-label="User" value=${route.query.user ?? ""} onChange=${pick("user")}>
             <option value="">choose a user</option>
-            ${names.map((name) => html`<option>${name}</option>`)}
+            ${names.map((name) => html`<option value=${name}>${name}</option>`)}
           </select>`
         : html`<span title="whose memory this is">${me.user}</span>`
     }
     <select aria-label="Agent" value=${route.query.agent ?? ""} onChange=${pick("agent")}>
       <option value="">every agent</option>
-      ${(agents.data?.items ?? []).map((name) => html`<option>${name}</option>`)}
+      ${(agents.data?.items ?? []).map((name) => html`<option value=${name}>${name}</option>`)}
     </select>
   </div>`;
 }

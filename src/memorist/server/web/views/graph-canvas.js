@@ -1,0 +1,231 @@
+// The drawing of a graph: entities, facts as arrows with their predicates; zoom and pan by wheel,
+// pointer, buttons and keys.
+
+import { day } from "../format.js";
+import { useKeys } from "../keys.js";
+import { href } from "../route.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../ui.js";
+
+const LONGEST = 26;
+const cut = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);
+const radius = (node, middle) => (middle ? 12 : node.facts > 1 ? 8 : 6);
+
+export function Canvas({ label, nodes, edges, spots, known, selected, onOpen, onCentre }) {
+  const box = useRef(null);
+  const [size, setSize] = useState(null);
+  const [view, setView] = useState(null); // what people made of it: x, y and the scale
+  const [active, setActive] = useState(nodes[0].key);
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(([{ contentRect }]) =>
+      setSize({ width: contentRect.width, height: contentRect.height }),
+    );
+    observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
+  const now = view ?? (size && fit(spots, size));
+  const latest = useRef(null);
+  latest.current = now;
+  const zoom = (factor, x = size.width / 2, y = size.height / 2) => {
+    const { x: left, y: top, scale } = latest.current;
+    const next = Math.min(4, Math.max(0.2, scale * factor));
+    const ratio = next / scale;
+    setView({ x: x - (x - left) * ratio, y: y - (y - top) * ratio, scale: next });
+  };
+  const pan = (dx, dy) =>
+    setView({ ...latest.current, x: latest.current.x + dx, y: latest.current.y + dy });
+  useWheel(box, zoom);
+  const drag = useDrag(pan);
+  const focus = (step) => {
+    const index = nodes.findIndex((node) => node.key === active);
+    const next = nodes[(index + step + nodes.length) % nodes.length];
+    setActive(next.key);
+    box.current.querySelector(`[data-key="${CSS.escape(next.key)}"]`)?.focus();
+  };
+  useKeys({
+    "+": () => zoom(1.25),
+    "=": () => zoom(1.25),
+    "-": () => zoom(0.8),
+    0: () => setView(null),
+    ArrowLeft: () => pan(60, 0),
+    ArrowRight: () => pan(-60, 0),
+    ArrowUp: () => pan(0, 60),
+    ArrowDown: () => pan(0, -60),
+    j: () => focus(1),
+    k: () => focus(-1),
+    c: () => onCentre(nodes.find((node) => node.key === active) ?? nodes[0]),
+  });
+  const byKey = new Map(nodes.map((node, i) => [node.key, { ...node, r: radius(node, i === 0) }]));
+  return html`<div class="canvas" ref=${box}>
+    ${
+      now &&
+      html`<svg
+        role="group"
+        aria-label=${label}
+        width=${size.width}
+        height=${size.height}
+        ...${drag}
+      >
+        <defs>
+          <marker
+            id="arrow"
+            viewBox="0 0 8 8"
+            refX="7"
+            refY="4"
+            markerWidth="7"
+            markerHeight="7"
+            orient="auto-start-reverse"
+          >
+            <path d="M0 0.5L8 4L0 7.5z" />
+          </marker>
+        </defs>
+        <g
+          class=${now.scale < 0.55 ? "far" : ""}
+          transform=${`translate(${now.x} ${now.y}) scale(${now.scale})`}
+        >
+          ${fanned(edges).map((edge) => html`<${Edge} ...${edge} spots=${spots} nodes=${byKey} selected=${selected} />`)}
+          ${nodes.map(
+            (node, i) =>
+              html`<${Node}
+                key=${node.key}
+                node=${node}
+                at=${spots.get(node.key)}
+                r=${byKey.get(node.key).r}
+                middle=${i === 0}
+                known=${known.has(node.name.trim().toLowerCase())}
+                active=${node.key === active}
+                onFocus=${() => setActive(node.key)}
+                onOpen=${() => onOpen(node)}
+              />`,
+          )}
+        </g>
+      </svg>`
+    }
+    <div class="zoom" role="group" aria-label="Zoom">
+      <button aria-label="Zoom in" title="zoom in (+)" onClick=${() => zoom(1.25)}>+</button>
+      <button aria-label="Zoom out" title="zoom out (-)" onClick=${() => zoom(0.8)}>−</button>
+      <button aria-label="Fit" title="show everything (0)" onClick=${() => setView(null)}>⤢</button>
+    </div>
+    <p class="legend meta">
+      <span><i class="line"></i>holds</span><span><i class="line ended"></i>ended</span>
+      <span class="keys"
+        ><kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> expand, <kbd>c</kbd> centre</span
+      >
+    </p>
+  </div>`;
+}
+
+function Node({ node, at, r, middle, known, active, onFocus, onOpen }) {
+  const act = (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    onOpen();
+  };
+  const what = middle ? "in the middle" : known ? "centre on it" : "expand it";
+  return html`<g
+    class=${`node ${middle ? "middle" : ""} ${known ? "known" : ""}`}
+    transform=${`translate(${at.x} ${at.y})`}
+    role="button"
+    tabindex=${active ? 0 : -1}
+    data-key=${node.key}
+    aria-label=${`${node.label}: ${what}`}
+    onFocus=${onFocus}
+    onClick=${onOpen}
+    onKeyDown=${act}
+  >
+    <title>${node.label}</title>
+    <circle class="halo" r=${r + 6} />
+    <circle r=${r} />
+    <text y=${at.y < -1 ? -r - 6 : r + 14}>${cut(node.label)}</text>
+  </g>`;
+}
+
+function Edge({ fact, from, to, bend, phase, spots, nodes, selected }) {
+  if (from === to) return null; // a name is written on its entity
+  const [a, b] = [spots.get(from), spots.get(to)];
+  const [dx, dy] = [b.x - a.x, b.y - a.y];
+  const length = Math.hypot(dx, dy) || 1;
+  const [ux, uy] = [dx / length, dy / length];
+  const start = { x: a.x + ux * nodes.get(from).r, y: a.y + uy * nodes.get(from).r };
+  const stop = { x: b.x - ux * (nodes.get(to).r + 2), y: b.y - uy * (nodes.get(to).r + 2) };
+  const middle = { x: (a.x + b.x) / 2 - uy * bend, y: (a.y + b.y) / 2 + ux * bend };
+  const path = `M${start.x} ${start.y}Q${middle.x} ${middle.y} ${stop.x} ${stop.y}`;
+  const [x, y] = ["x", "y"].map((axis) => (start[axis] + 2 * middle[axis] + stop[axis]) / 4);
+  const end = fact.valid_to ?? fact.known_to;
+  const said = `${fact.subject} ${fact.predicate} ${fact.object}`;
+  const until = phase === "ended" ? `, until ${day(end)}` : "";
+  return html`<a
+    class=${`edge ${phase} ${selected === `fact:${fact.id}` ? "picked" : ""}`}
+    href=${href({ show: `fact:${fact.id}` })}
+    tabindex="-1"
+    aria-label=${said + until}
+  >
+    <title>${said + until}</title>
+    <path class="wide" d=${path} />
+    <path class="line" d=${path} marker-end="url(#arrow)" />
+    <text x=${x} y=${y}>${fact.predicate}</text>
+  </a>`;
+}
+
+// Facts between the same two, side by side.
+function fanned(edges) {
+  const groups = Map.groupBy(edges, ({ from, to }) => [from, to].sort().join("\n"));
+  return [...groups.values()].flatMap((group) =>
+    group.map((edge, i) => {
+      const side = (i - (group.length - 1) / 2) * 44;
+      return { ...edge, bend: edge.from < edge.to ? side : -side };
+    }),
+  );
+}
+
+// The scale and the place at which everything is seen, as far as it stays legible.
+function fit(spots, { width, height }) {
+  const all = [...spots.values()];
+  const [left, right] = [
+    Math.min(...all.map((p) => p.x)) - 90,
+    Math.max(...all.map((p) => p.x)) + 90,
+  ];
+  const [top, bottom] = [
+    Math.min(...all.map((p) => p.y)) - 30,
+    Math.max(...all.map((p) => p.y)) + 56,
+  ];
+  const whole = Math.min(width / (right - left), height / (bottom - top), 1.25);
+  if (whole < 0.6) return { x: width / 2, y: height / 2, scale: 0.8 }; // the middle first
+  return {
+    x: width / 2 - (whole * (left + right)) / 2,
+    y: height / 2 - (whole * (top + bottom)) / 2,
+    scale: whole,
+  };
+}
+
+function useWheel(box, zoom) {
+  const latest = useRef(zoom);
+  latest.current = zoom;
+  useEffect(() => {
+    const turn = (event) => {
+      event.preventDefault();
+      const { left, top } = box.current.getBoundingClientRect();
+      latest.current(Math.exp(-event.deltaY / 400), event.clientX - left, event.clientY - top);
+    };
+    box.current.addEventListener("wheel", turn, { passive: false });
+    return () => box.current?.removeEventListener("wheel", turn);
+  }, []);
+}
+
+function useDrag(pan) {
+  const from = useRef(null);
+  return {
+    onPointerDown: (event) => {
+      if (event.target.closest(".node, .edge")) return;
+      from.current = { x: event.clientX, y: event.clientY };
+      event.currentTarget.setPointerCapture(event.pointerId);
+    },
+    onPointerMove: (event) => {
+      if (!from.current) return;
+      pan(event.clientX - from.current.x, event.clientY - from.current.y);
+      from.current = { x: event.clientX, y: event.clientY };
+    },
+    onPointerUp: () => {
+      from.current = null;
+    },
+  };
+}
