@@ -14,7 +14,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-emit-index-url --no-header pyproject.toml \
 	--find-links $(MINILM)/dist --no-emit-package memorist-minilm
 
-.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-ingest bench-scale bench-server bench-hostile pictures prove dist prove-dist lock clean
+.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-ingest bench-scale bench-lists bench-server bench-hostile pictures prove dist prove-dist lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/core-ready  ## The server on its embedded default, e.g. ARGS="--port 8000"
@@ -57,6 +57,9 @@ bench-ingest: $(VENV)/dev-ready  ## Messages a second from remember to all views
 
 bench-scale: $(VENV)/dev-ready  ## Recall as memories grow, e.g. ARGS=--million
 	$(BIN)/python -m benchmarks.scale $(ARGS)
+
+bench-lists: $(VENV)/dev-ready  ## What a page of each list costs, of 1,000 items and of 100,000, e.g. ARGS="--postgres URL"
+	$(BIN)/python -m benchmarks.lists $(ARGS)
 
 bench-server: $(VENV)/dev-ready  ## What the server holds, beside an empty handler, e.g. ARGS="--seconds 10"
 	$(BIN)/python -m benchmarks.server $(ARGS)

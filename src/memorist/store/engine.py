@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from memorist.store.indexing import Piece
 
 T = TypeVar("T")
+# What a list of each state is made of: what is not over, what is, and None for what is `beside`:
+# memories that have expired and facts whose end is to come, of which there are few.
+STATES: dict[str, dict[str, tuple[str | None, ...]]] = {
+    "items": {"current": ("0",), "over": ("1", None), "all": ("0", "1")},
+    "facts": {"current": ("0", None), "all": ("0", "1")},
+}
 
 
 class Db(Protocol):
@@ -163,12 +169,17 @@ def load_queries(dialect: str, list_sql: str) -> dict[str, str]:
         for name, sql in pieces.items()
         if name[0] != "@"
     }
-    lists = {
-        f"newest_{name}": _directed(sql, "<", ">=", " DESC")
-        for name, sql in queries.items()
-        if "{>}" in sql
-    }
-    return lists | {name: _directed(sql, ">", "<=", "") for name, sql in queries.items()}
+    for name, sql in [*queries.items()]:
+        kind, _, _ = name.partition("_")
+        beside = complete(pieces.get(f"@{kind}_beside", ""))
+        for state, parts in STATES.get(kind, {}).items() if "{over}" in sql else ():
+            union = [beside if part is None else sql.replace("{over}", part) for part in parts]
+            queries[f"{name}_{state}"] = "\nUNION ALL ".join(union) + complete("\n@in_place")
+        if "{over}" in sql:
+            del queries[name]
+    lists = {name: sql for name, sql in queries.items() if "{>}" in sql}
+    back = {f"newest_{name}": _directed(sql, "<", ">=", " DESC") for name, sql in lists.items()}
+    return back | {name: _directed(sql, ">", "<=", "") for name, sql in queries.items()}
 
 
 def _directed(sql: str, beyond: str, until: str, order: str) -> str:

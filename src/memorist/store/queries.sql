@@ -1,6 +1,8 @@
 -- SQL that both databases understand. `:name` is a value, `IN (:names*)` a list of values, `@name` a
 -- piece of SQL: of this file, of a dialect's own file, or the columns of a record (rows.py). A list
 -- with `{>}`, `{<=}` and `{asc}` in it is a second one, too, of the name `newest_…`, which goes back.
+-- One with `{over}` in it stands for one of what holds (`…_current`), one of `…_all`, and of memories
+-- one of what is `…_over` (engine.py), so that what is over is not gone through to find what holds.
 
 -- name: find_session
 SELECT key, agent_name, created_at FROM sessions
@@ -299,11 +301,10 @@ WHERE i.owner = :owner AND i.id IN (:ids*) ORDER BY i.created_at + 0, i.id
 SELECT id, agent_name, session_id, @fact FROM facts f
 WHERE f.owner = :owner AND f.id IN (:ids*) ORDER BY f.known_from + 0, f.id
 
+-- Each filter has a query of its own: SQLite plans a statement once, whatever is null.
 -- name: @item_columns
-SELECT i.id, i.agent_name, i.session_id, @memory_item FROM memory_items i
-
--- name: @items
-@item_columns WHERE i.owner = :owner
+SELECT i.created_at AS place, i.id AS item, i.agent_name, i.session_id, @memory_item
+FROM memory_items i
 
 -- name: @item_filter
 (CAST(:agent AS TEXT) IS NULL OR i.agent_name IN ('', :agent))
@@ -318,44 +319,48 @@ SELECT i.id, i.agent_name, i.session_id, @memory_item FROM memory_items i
 
 -- name: @item_page
 (i.created_at, i.id) {>} (:after_at, :after_id) AND i.created_at {<=} :bound AND @item_filter
-ORDER BY i.created_at {asc}, i.id {asc} LIMIT :limit
 
--- Each filter has a query of its own, which begins with its index: SQLite plans a statement once,
--- whatever is null.
+-- name: @in_place
+ORDER BY place {asc}, item {asc} LIMIT :limit
+
+-- name: @items_beside
+@item_columns WHERE i.owner = :owner AND i.ended_at IS NULL AND i.expires_at IS NOT NULL
+  AND @item_page
+
 -- name: items
-@items AND @item_page
-
--- name: items_current
-@items AND i.ended_at IS NULL AND @item_page
-
--- name: items_over
-@items AND (i.ended_at IS NOT NULL OR i.expires_at IS NOT NULL) AND @item_page
+@item_columns WHERE i.owner = :owner AND i.is_over = {over} AND @item_page
 
 -- name: items_by_kind
-@item_columns @use_kind WHERE i.owner = :owner AND i.kind = :kind AND @item_page
+@item_columns @use_kind
+WHERE i.owner = :owner AND i.kind = :kind AND i.is_over = {over} AND @item_page
 
 -- name: items_by_category
-@item_columns @use_category WHERE i.owner = :owner AND i.category = :category AND @item_page
+@item_columns @use_category
+WHERE i.owner = :owner AND i.category = :category AND i.is_over = {over} AND @item_page
 
 -- name: items_by_tier
-@item_columns @use_tier WHERE i.owner = :owner AND i.tier = :tier AND @item_page
+@item_columns @use_tier
+WHERE i.owner = :owner AND i.tier = :tier AND i.is_over = {over} AND @item_page
 
 -- name: items_by_source
-@item_columns @use_source WHERE i.owner = :owner AND i.source_start = substr(:source, 1, 200) AND @item_page
+@item_columns @use_source
+WHERE i.owner = :owner AND i.source_start = substr(:source, 1, 200) AND i.is_over = {over} AND @item_page
 
 -- name: items_by_session
-@item_columns @use_session WHERE i.owner = :owner AND i.session_start = substr(:session_id, 1, 200) AND @item_page
+@item_columns @use_session
+WHERE i.owner = :owner AND i.session_start = substr(:session_id, 1, 200) AND i.is_over = {over} AND @item_page
 
 -- name: items_by_tag
-SELECT i.id, i.agent_name, i.session_id, @memory_item FROM memory_tags t CROSS JOIN memory_items i
-WHERE t.owner = :owner AND t.tag = substr(:tag, 1, 200)
+SELECT t.made_at AS place, t.memory AS item, i.agent_name, i.session_id, @memory_item
+FROM memory_tags t CROSS JOIN memory_items i
+WHERE t.owner = :owner AND t.tag = substr(:tag, 1, 200) AND t.is_over = {over}
   AND (t.made_at, t.memory) {>} (:after_at, :after_id) AND t.made_at {<=} :bound
   AND i.owner = :owner AND i.id = t.memory AND @item_filter
-ORDER BY t.made_at {asc}, t.memory {asc} LIMIT :limit
 
 -- name: items_found
 WITH i AS MATERIALIZED (SELECT * FROM memory_items WHERE owner = :owner AND id IN (:found*))
-SELECT i.id, i.agent_name, i.session_id, @memory_item FROM i WHERE @item_page
+SELECT i.created_at AS place, i.id AS item, i.agent_name, i.session_id, @memory_item FROM i
+WHERE @item_page @in_place
 
 -- The moments are compared as `Fact.holds` does.
 -- name: @fact_filter
@@ -369,37 +374,44 @@ SELECT i.id, i.agent_name, i.session_id, @memory_item FROM i WHERE @item_page
 
 -- name: @fact_page
 (f.known_from, f.id) {>} (:after_at, :after_id) AND @fact_filter
+  AND (CAST(:subject AS TEXT) IS NULL OR f.subject = :subject)
   AND (CAST(:predicate AS TEXT) IS NULL OR f.predicate = :predicate)
   AND (CAST(:object AS TEXT) IS NULL OR f.object = :object)
   AND (CAST(:source AS TEXT) IS NULL OR f.source = :source)
-ORDER BY f.known_from {asc}, f.id {asc} LIMIT :limit
 
--- name: @facts
-SELECT f.id, f.agent_name, f.session_id, @fact FROM facts f WHERE f.owner = :owner
+-- name: @fact_columns
+SELECT f.known_from AS place, f.id AS item, f.agent_name, f.session_id, @fact FROM facts f
+
+-- name: @facts_beside
+@fact_columns @use_end WHERE f.owner = :owner AND f.valid_to > :valid_at AND @fact_page
 
 -- name: facts
-@facts AND @fact_page
-
--- name: facts_by_topic
-@facts AND f.topic = :topic AND @fact_page
+@fact_columns WHERE f.owner = :owner AND f.is_over = {over} AND @fact_page
 
 -- name: facts_by_subject
-@facts AND f.subject_start = substr(:subject, 1, 200) AND f.subject = :subject AND @fact_page
+@fact_columns @use_fact_subject
+WHERE f.owner = :owner AND f.subject_start = substr(:subject, 1, 200) AND f.is_over = {over} AND @fact_page
 
 -- name: facts_by_predicate
-@facts AND f.predicate_start = substr(:predicate, 1, 200) AND @fact_page
+@fact_columns @use_fact_predicate
+WHERE f.owner = :owner AND f.predicate_start = substr(:predicate, 1, 200) AND f.is_over = {over} AND @fact_page
 
 -- name: facts_by_object
-@facts AND f.object_start = substr(:object, 1, 200) AND @fact_page
+@fact_columns @use_fact_object
+WHERE f.owner = :owner AND f.object_start = substr(:object, 1, 200) AND f.is_over = {over} AND @fact_page
 
 -- name: facts_by_source
-@facts AND f.source_start = substr(:source, 1, 200) AND @fact_page
+@fact_columns @use_fact_source
+WHERE f.owner = :owner AND f.source_start = substr(:source, 1, 200) AND f.is_over = {over} AND @fact_page
+
+-- name: facts_by_topic
+@fact_columns WHERE f.owner = :owner AND f.topic = :topic AND @fact_page @in_place
 
 -- name: facts_found
 WITH f AS MATERIALIZED (SELECT * FROM facts WHERE owner = :owner AND id IN (:found*))
-SELECT f.id, f.agent_name, f.session_id, @fact FROM f
+SELECT f.known_from AS place, f.id AS item, f.agent_name, f.session_id, @fact FROM f
 WHERE (:any_subject = 1 OR f.subject IN (:subjects*)) AND (:any_topic = 1 OR f.topic IN (:topics*))
-  AND @fact_page
+  AND @fact_page @in_place
 
 -- name: facts_of_topics
 SELECT f.id, f.agent_name, f.session_id, @fact FROM facts f @use_topic
@@ -417,7 +429,7 @@ ORDER BY n.learnt_at DESC, n.fact DESC LIMIT :limit
 INSERT INTO fact_names (owner, name, learnt_at, fact) VALUES (:owner, :name, :known_from, :fact)
 ON CONFLICT DO NOTHING
 
--- The names that facts have, each once, with how many facts, up to 1,001.
+-- The names that facts have, each once, with how many facts, up to 101.
 -- name: entities
 WITH RECURSIVE names (name, place) AS (
   SELECT (SELECT min(n.name) FROM fact_names n
@@ -428,7 +440,7 @@ WITH RECURSIVE names (name, place) AS (
   FROM names e WHERE e.place < :limit AND substr(e.name, 1, length(:start)) = :start
 )
 SELECT e.name, (SELECT count(*) FROM (
-  SELECT 1 FROM fact_names n WHERE n.owner = :owner AND n.name = e.name LIMIT 1001) AS some)
+  SELECT 1 FROM fact_names n WHERE n.owner = :owner AND n.name = e.name LIMIT 101) AS some)
 FROM names e WHERE substr(e.name, 1, length(:start)) = :start ORDER BY e.place
 
 -- name: views_of_passages

@@ -36,13 +36,14 @@ from memorist.store.engine import Db
 from memorist.store.indexing import index_view
 from memorist.store.jobs import finish
 from memorist.store.log import add_owner
-from memorist.store.rows import FACT, ITEM, Columns, Row, check_count, dated_page
+from memorist.store.rows import FACT, ITEM, Columns, check_count, dated_page
 
 MOST_WITH_STEM = 200  # memories, the newest, that share one
 MAX_NAME = 1_000  # characters of a subject or object that links are found by
 MAX_MATCHES = 1_000  # passages, the newest, that a list is searched in
 MAX_CHAIN = 1_000
-MAX_COUNTED = 1_000
+MAX_COUNTED = 100
+RECENT = 60_000_000  # microseconds
 R = TypeVar("R")
 
 
@@ -141,11 +142,12 @@ def items(
     }
     named = {**scope.columns(), **filters, **dated_page(limit, after, **places), "state": state}
     lists = [f"items_by_{name}" for name, value in filters.items() if value is not None]
-    query = [*lists, {"current": "items_current", "over": "items_over"}.get(state, "items")][0]
+    query = f"{[*lists, 'items'][0]}_{state}"
     if (found := None if text is None else _matching(db, scope, "memory", text)) is not None:
         query, named["found"] = "items_found", found
     query = f"newest_{query}" if newest_first else query
-    return _records(db, scope, ITEM, db.page(query, max_bytes, **named, now=db.now))
+    rows = db.page(query, max_bytes, **named, now=db.now)
+    return _records(db, scope, ITEM, [row for _, *row in rows])
 
 
 def _matching(db: Db, scope: Scope, kind: str, text: str) -> list[str] | None:
@@ -235,11 +237,13 @@ def facts(
     page = dated_page(limit, after, newest_first=newest_first)
     named = {**scope.columns(), **page, **_moments(valid_at, known_at), **filters}
     lists = [f"facts_by_{name}" for name, value in filters.items() if value is not None]
-    query, each = [*lists, "facts"][0], [dict[str, Any]()]
+    soon = known_at is None and valid_at is not None and to_micros(valid_at) > db.now - RECENT
+    state, named["subject"] = "current" if soon else "all", None
+    query, each = f"{[*lists, 'facts'][0]}_{state}", [dict[str, Any]()]
     subjects, topics = list[str](), list[str]()
     if subject is not None:
         subjects = list(People.of(naming(db, scope)).same(subject))
-        query, each = "facts_by_subject", [{"subject": name} for name in subjects]
+        query, each = f"facts_by_subject_{state}", [{"subject": name} for name in subjects]
     if subjects and predicate is not None:
         topics, named["predicate"] = [topic_of(name, predicate) for name in subjects], None
         query, each = "facts_by_topic", [{"topic": topic} for topic in topics]
@@ -249,8 +253,8 @@ def facts(
         query, each = "facts_found", [{**any_of, **about}]
     query = f"newest_{query}" if newest_first else query
     max_bytes = max_bytes if len(each) == 1 else None  # or one name's would end before another's
-    pages = [db.page(query, max_bytes, **named, **about) for about in each]
-    listed = _records(db, scope, FACT, [row for rows in pages for row in rows])
+    pages = [db.page(query, max_bytes, **{**named, **about}) for about in each]
+    listed = _records(db, scope, FACT, [row for rows in pages for _, *row in rows])
     return sorted(listed, key=_age, reverse=newest_first)[: page["limit"]]
 
 
@@ -282,7 +286,7 @@ def neighbourhood(
     *,
     valid_at: datetime | None = None,
     known_at: datetime | None = None,
-    limit: int = MAX_COUNTED,
+    limit: int = MAX_CHAIN,
 ) -> list[Fact]:
     """The facts that name someone or something, by any of their names, newest first."""
     check_each("name", name)
@@ -472,7 +476,7 @@ def _cite(db: Db, owner: str, view: str, sources: Sequence[str]) -> None:
     db.many("add_source", [{"owner": owner, "view": view, "message_id": id_} for id_ in sources])
 
 
-def _records(db: Db, scope: Scope, columns: Columns[R], rows: list[Row]) -> list[R]:
+def _records(db: Db, scope: Scope, columns: Columns[R], rows: Sequence[Sequence[Any]]) -> list[R]:
     """The records of rows of `id, agent, session_id, …`, with the messages they came from."""
     ids, cited = [id_ for id_, *_ in rows], defaultdict(list)
     for view, message_id in db.rows("sources_of", owner=scope.owner, ids=ids) if ids else ():

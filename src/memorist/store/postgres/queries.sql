@@ -133,6 +133,21 @@ sessions s WHERE s.owner = :owner AND s.key IN (:keys*)
 -- name: @use_session
 
 
+-- name: @use_end
+
+
+-- name: @use_fact_subject
+
+
+-- name: @use_fact_predicate
+
+
+-- name: @use_fact_object
+
+
+-- name: @use_fact_source
+
+
 -- name: @use_memory_successor
 
 

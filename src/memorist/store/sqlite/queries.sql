@@ -163,6 +163,21 @@ INDEXED BY memories_by_source
 -- name: @use_session
 INDEXED BY memories_by_session
 
+-- name: @use_end
+INDEXED BY facts_by_end
+
+-- name: @use_fact_subject
+INDEXED BY facts_by_subject
+
+-- name: @use_fact_predicate
+INDEXED BY facts_by_predicate
+
+-- name: @use_fact_object
+INDEXED BY facts_by_object
+
+-- name: @use_fact_source
+INDEXED BY facts_by_source
+
 -- name: @use_memory_successor
 INDEXED BY memories_by_successor
 

@@ -11,42 +11,61 @@ CREATE INDEX sessions_by_agent ON sessions (owner, agent_name, created_at);
 
 ALTER TABLE memory_items
   ADD COLUMN session_start text GENERATED ALWAYS AS (substr(session_id, 1, 200)) STORED,
-  ADD COLUMN source_start text GENERATED ALWAYS AS (substr(source, 1, 200)) STORED;
-CREATE INDEX memories_current ON memory_items (owner, created_at, id) WHERE ended_at IS NULL;
-CREATE INDEX memories_over ON memory_items (owner, created_at, id)
-  WHERE ended_at IS NOT NULL OR expires_at IS NOT NULL;
-CREATE INDEX memories_by_tier ON memory_items (owner, tier, created_at, id);
-CREATE INDEX memories_by_source ON memory_items (owner, source_start, created_at, id);
-CREATE INDEX memories_by_session ON memory_items (owner, session_start, created_at, id)
+  ADD COLUMN source_start text GENERATED ALWAYS AS (substr(source, 1, 200)) STORED,
+  ADD COLUMN is_over integer
+    GENERATED ALWAYS AS (CASE WHEN ended_at IS NULL THEN 0 ELSE 1 END) STORED;
+DROP INDEX memories_by_age, memories_by_kind, memories_by_category;
+CREATE INDEX memories_by_age ON memory_items (owner, is_over, created_at, id);
+CREATE INDEX memories_by_kind ON memory_items (owner, kind, is_over, created_at, id);
+CREATE INDEX memories_by_category ON memory_items (owner, category, is_over, created_at, id);
+CREATE INDEX memories_by_tier ON memory_items (owner, tier, is_over, created_at, id);
+CREATE INDEX memories_by_source ON memory_items (owner, source_start, is_over, created_at, id);
+CREATE INDEX memories_by_session ON memory_items (owner, session_start, is_over, created_at, id)
   WHERE session_start IS NOT NULL;
+CREATE INDEX memories_expiring ON memory_items (owner, created_at, id)
+  WHERE ended_at IS NULL AND expires_at IS NOT NULL;
 CREATE INDEX memories_by_successor ON memory_items (owner, superseded_by)
   WHERE superseded_by IS NOT NULL;
 
 CREATE TABLE memory_tags (
   owner uuid NOT NULL,
   tag text NOT NULL,
+  is_over integer NOT NULL,
   made_at bigint NOT NULL,
   memory text NOT NULL,
-  PRIMARY KEY (owner, tag, made_at, memory)
+  PRIMARY KEY (owner, tag, is_over, made_at, memory)
 );
 INSERT INTO memory_tags
-SELECT i.owner, substr(t.tag, 1, 200), i.created_at, i.id
+SELECT i.owner, substr(t.tag, 1, 200), i.is_over, i.created_at, i.id
 FROM memory_items i, jsonb_array_elements_text(i.tags::jsonb) AS t (tag) ON CONFLICT DO NOTHING;
 
 CREATE FUNCTION memory_added() RETURNS trigger LANGUAGE plpgsql SET search_path = @schema, pg_temp AS $$
 BEGIN
   INSERT INTO memory_tags
-  SELECT NEW.owner, substr(t.tag, 1, 200), NEW.created_at, NEW.id
+  SELECT NEW.owner, substr(t.tag, 1, 200), NEW.is_over, NEW.created_at, NEW.id
   FROM jsonb_array_elements_text(NEW.tags::jsonb) AS t (tag) ON CONFLICT DO NOTHING;
   RETURN NULL;
 END $$;
 CREATE TRIGGER memory_added AFTER INSERT ON memory_items
   FOR EACH ROW WHEN (NEW.tags <> '[]') EXECUTE FUNCTION memory_added();
 
+CREATE FUNCTION memory_ended() RETURNS trigger LANGUAGE plpgsql SET search_path = @schema, pg_temp AS $$
+BEGIN
+  UPDATE memory_tags SET is_over = NEW.is_over
+  WHERE owner = OLD.owner AND is_over = OLD.is_over AND made_at = OLD.created_at
+    AND memory = OLD.id AND tag IN (
+      SELECT substr(t.tag, 1, 200) FROM jsonb_array_elements_text(OLD.tags::jsonb) AS t (tag));
+  RETURN NULL;
+END $$;
+CREATE TRIGGER memory_ended AFTER UPDATE OF ended_at ON memory_items
+  FOR EACH ROW WHEN (NEW.tags <> '[]' AND OLD.is_over <> NEW.is_over)
+  EXECUTE FUNCTION memory_ended();
+
 CREATE FUNCTION memory_gone() RETURNS trigger LANGUAGE plpgsql SET search_path = @schema, pg_temp AS $$
 BEGIN
   DELETE FROM memory_tags
-  WHERE owner = OLD.owner AND made_at = OLD.created_at AND memory = OLD.id AND tag IN (
+  WHERE owner = OLD.owner AND is_over = OLD.is_over AND made_at = OLD.created_at
+    AND memory = OLD.id AND tag IN (
     SELECT substr(t.tag, 1, 200) FROM jsonb_array_elements_text(OLD.tags::jsonb) AS t (tag));
   RETURN NULL;
 END $$;
@@ -55,9 +74,16 @@ CREATE TRIGGER memory_gone AFTER DELETE ON memory_items
 
 ALTER TABLE facts
   ADD COLUMN object_start text GENERATED ALWAYS AS (substr(object, 1, 200)) STORED,
-  ADD COLUMN source_start text GENERATED ALWAYS AS (substr(source, 1, 200)) STORED;
-CREATE INDEX facts_by_object ON facts (owner, object_start, known_from, id);
-CREATE INDEX facts_by_source ON facts (owner, source_start, known_from, id);
+  ADD COLUMN source_start text GENERATED ALWAYS AS (substr(source, 1, 200)) STORED,
+  ADD COLUMN is_over integer GENERATED ALWAYS AS (
+    CASE WHEN known_to IS NULL AND valid_to IS NULL THEN 0 ELSE 1 END) STORED;
+DROP INDEX facts_by_age, facts_by_subject, facts_by_predicate;
+CREATE INDEX facts_by_age ON facts (owner, is_over, known_from, id);
+CREATE INDEX facts_by_subject ON facts (owner, subject_start, is_over, known_from, id);
+CREATE INDEX facts_by_predicate ON facts (owner, predicate_start, is_over, known_from, id);
+CREATE INDEX facts_by_object ON facts (owner, object_start, is_over, known_from, id);
+CREATE INDEX facts_by_source ON facts (owner, source_start, is_over, known_from, id);
+CREATE INDEX facts_by_end ON facts (owner, valid_to) WHERE valid_to IS NOT NULL;
 CREATE INDEX facts_by_successor ON facts (owner, superseded_by) WHERE superseded_by IS NOT NULL;
 
 -- By bytes, so that the names that begin alike stand together.

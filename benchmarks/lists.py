@@ -1,0 +1,224 @@
+"""What a page of each list costs, first and last, of 1,000 items and of 100,000.
+
+Run with `make bench-lists` or `python -m benchmarks.lists`. The stores are filled through the
+store's own methods, but for sessions and articles in SQLite, which are written in bulk. The older
+half of the memories and facts is over. Each page of 20 is read several times; the least counts: of
+the CPU in SQLite, which runs in the same thread, of the clock with `--postgres URL`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from memorist import Memory
+from memorist.records.documents import Article, Chunk
+from memorist.records.memories import Add, Change, Fact, MemoryItem
+from memorist.records.message import Message
+from memorist.records.scope import Scope
+from memorist.store.base import Store
+from memorist.store.sqlite.store import SqliteStore
+
+SIZES = (1_000, 100_000)
+PAGE = 20
+RUNS = 15
+BATCH = 1_000
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+KINDS = ("fact", "episode", "concept", "procedure")
+# Stores of a hundred thousand sessions take an hour to fill one by one.
+NUMBERS = """WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < :size - 1)"""
+BULK = (
+    """INSERT INTO sessions (key, owner, session_hash, session_id, agent_name, created_at)
+    SELECT n + 1, :owner, 'hash ' || n, 'session ' || n, 'agent ' || n % 20, n * 1000000 FROM n""",
+    """INSERT INTO chat_message_history
+      (id, owner, session_id, message_id, role, source, created_at, content)
+    SELECT n + 1, :owner, n + 1, 'message ' || n, 'user', 'user', n * 1000000, 'What of ' || n
+    FROM n""",
+    """INSERT INTO articles
+      (owner, id, agent_name, uri_hash, uri, title, digest, chars, pieces, created_at, text)
+    SELECT :owner, 'article ' || n, '', n, '', 'title ' || n, n, 7, 1, n * 1000000, 'article'
+    FROM n""",
+)
+console = Console(width=120)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A list: how a page of it is read, and what an item's place in it is."""
+
+    name: str
+    read: Callable[..., Sequence[Any]]
+    place: Callable[[Any], Any]
+
+
+def fill(store: Store, scope: Scope, size: int) -> None:
+    """So many sessions, memories, facts and articles."""
+    for start in range(0, size, BATCH):
+        numbers = range(start, start + BATCH)
+        changes: list[Change] = []
+        for number in numbers:
+            changes += (Add(item_of(scope, number, size)), Add(fact_of(scope, number, size)))
+        store.apply(scope, changes)
+    if isinstance(store, SqliteStore):
+        store._engine.write(scope.owner, lambda db: fill_log(db, scope.owner, size))
+        return
+    for number in range(size):
+        place = scope.within(session=f"session {number}", agent=f"agent {number % 20}")
+        store.append(place, [Message("user", f"What of {number}?")])
+        article = Article(scope=scope, title=f"title {number}", text=f"article {number}")
+        store.put_article(article, [Chunk(0, 8)])
+
+
+def fill_log(db: Any, owner: str, size: int) -> None:
+    """Sessions with a message each, and articles, as the store would write them."""
+    for statement in BULK:
+        db.connection.execute(f"{NUMBERS} {statement}", {"owner": owner, "size": size})
+
+
+def item_of(scope: Scope, number: int, size: int) -> MemoryItem:
+    at = BEGAN + timedelta(seconds=number)
+    shown = scope.within(session=f"session {number % 20}")
+    return MemoryItem(
+        scope=shown,
+        text=f"Ada keeps thing{number:06} in box{number % 20:02} of shelf{number % 977}",
+        kind=KINDS[number % 4],  # type: ignore[arg-type]
+        category=f"category {number % 20}",
+        tags=(f"tag {number % 20}", "thing"),
+        tier="long" if number % 20 == 0 else "short",
+        source=f"source {number % 20}",
+        created_at=at,
+        ended_at=at if number < size // 2 else None,
+    )
+
+
+def fact_of(scope: Scope, number: int, size: int) -> Fact:
+    at = BEGAN + timedelta(seconds=number)
+    return Fact(
+        scope=scope,
+        subject=f"thing {number // 2}",
+        predicate=f"is in {number % 20}",
+        object=f"box {number % 20}",
+        source=f"source {number % 20}",
+        known_from=at,
+        valid_to=at if number < size // 2 else None,
+        ended_at=at if number < size // 2 else None,
+    )
+
+
+def lists_of(memory: Memory, user: str) -> list[Listed]:
+    """Every list, by each of its filters."""
+
+    def aged(item: Any) -> Any:
+        return getattr(item, "created_at", None) or item.known_from, item.id
+
+    memories, facts = (
+        partial(memory.memories.list, user=user),
+        partial(memory.facts.list, user=user),
+    )
+    always = partial(memory.facts.as_of, user=user)
+    by_item: list[dict[str, Any]] = [
+        {},
+        {"newest_first": True},
+        {"state": "over"},
+        {"state": "all"},
+        {"kind": "episode"},
+        {"category": "category 3"},
+        {"tag": "tag 3"},
+        {"tier": "long"},
+        {"source": "source 3"},
+        {"session": "session 3"},
+        {"created_after": BEGAN + timedelta(seconds=600), "created_before": BEGAN + timedelta(1)},
+        {"text": "keeps"},
+        {"text": "keeps box03"},
+        {"text": "th"},
+    ]
+    by_fact: list[dict[str, Any]] = [
+        {},
+        {"newest_first": True},
+        {"predicate": "is in 3"},
+        {"object": "box 3"},
+        {"source": "source 3"},
+        {"text": "box"},
+    ]
+    return [
+        Listed("sessions", partial(memory.sessions, user=user), aged),
+        Listed("sessions of an agent", partial(memory.sessions, user=user, agent="agent 3"), aged),
+        Listed("session summaries", partial(memory.session_summaries, user=user), aged),
+        Listed("articles", partial(memory.articles.list, memory.scope(user=user)), aged),
+        Listed("jobs", partial(memory.jobs.list, user=user), lambda job: job.id),
+        Listed("entities", partial(memory.facts.entities, user=user), lambda it: it.name),
+        *(Listed(f"memories {told(it)}", partial(memories, **it), aged) for it in by_item),
+        *(Listed(f"facts {told(it)}", partial(facts, **it), aged) for it in by_fact),
+        Listed("facts always", always, aged),
+    ]
+
+
+def told(filters: dict[str, Any]) -> str:
+    return ", ".join(
+        name if isinstance(value, bool | datetime) else f"{name}={value}"
+        for name, value in filters.items()
+    )
+
+
+def cost_ms(read: Callable[..., Sequence[Any]], clock: Callable[[], float], **page: Any) -> float:
+    """The least that a page took."""
+    took = []
+    for _ in range(RUNS):
+        began = clock()
+        read(limit=PAGE + 1, **page)
+        took.append(clock() - began)
+    return min(took) * 1_000
+
+
+def last_place(listed: Listed) -> Any:
+    """The place before the last page."""
+    places: list[Any] = []
+    while page := listed.read(limit=BATCH, after=places[-1] if places else None):
+        places = [*places[-PAGE:], *map(listed.place, page)]
+    return places[-PAGE - 1] if len(places) > PAGE else None
+
+
+def measure(url: str, size: int, clock: Callable[[], float]) -> dict[str, tuple[float, float]]:
+    with Memory(url, embedder=None, extraction=None) as memory:
+        user = f"ada {size}"
+        fill(memory.store, memory.scope(user=user), size)
+        console.print(f"{size:,} of each are stored")
+        costs = {}
+        for listed in lists_of(memory, user):
+            first = cost_ms(listed.read, clock)
+            costs[listed.name] = first, cost_ms(listed.read, clock, after=last_place(listed))
+        return costs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--postgres", metavar="URL")
+    parser.add_argument("--sizes", type=int, nargs=2, default=SIZES)
+    asked = parser.parse_args()
+    clock = time.perf_counter if asked.postgres else time.thread_time
+    with tempfile.TemporaryDirectory() as folder:
+        urls = [asked.postgres or str(Path(folder) / f"{size}.db") for size in asked.sizes]
+        few, many = (measure(url, size, clock) for url, size in zip(urls, asked.sizes, strict=True))
+    small, large = (f"{size:,}" for size in asked.sizes)
+    table = Table("list", f"first of {small}", f"of {large}", f"last of {small}", f"of {large}")
+    table.add_column("ratio")
+    for name, costs in few.items():
+        (first, last), (first_many, last_many) = costs, many[name]
+        ratio = max(first_many / first, last_many / last)
+        columns = (f"{cost:.2f} ms" for cost in (first, first_many, last, last_many))
+        table.add_row(name, *columns, f"{ratio:.1f} ×")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
