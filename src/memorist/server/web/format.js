@@ -10,6 +10,7 @@ const UNITS = [
 ];
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "medium" });
+const monthOnly = new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric" });
 const dayOnly = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
 
 export function ago(moment) {
@@ -19,6 +20,7 @@ export function ago(moment) {
 }
 
 export const exactTime = (moment) => exact.format(new Date(moment));
+export const month = (moment) => monthOnly.format(new Date(moment));
 export const day = (moment) => dayOnly.format(new Date(moment));
 
 // 12345 as 12 345, with thin spaces.
@@ -32,3 +34,11 @@ export const percent = (share) =>
   `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)}\u2009%`;
 export const milliseconds = (value) => `${value < 10 ? value.toFixed(1) : number(value)}\u2009ms`;
 export const shortId = (id) => String(id).slice(-8);
+
+// The words of a message, whose content may be text, parts of several kinds, or data.
+export function textOf({ content }) {
+  if (typeof content === "string") return content;
+  if (Array.isArray(content))
+    return content.map((part) => part?.text ?? (typeof part === "string" ? part : "")).join("");
+  return content == null ? "" : (content.text ?? JSON.stringify(content));
+}

@@ -62,6 +62,8 @@ export function usePages(path, query, { size = 50 } = {}) {
       const page = await api.get(path, { ...query, limit: size, cursor: pages.next });
       if (current.current === key)
         setPages((old) => ({ key, items: [...old.items, ...page.items], next: page.next }));
+    } catch (error) {
+      say(error.message);
     } finally {
       busy.current = false;
     }
@@ -69,6 +71,7 @@ export function usePages(path, query, { size = 50 } = {}) {
   const patch = (change) => setPages((old) => ({ ...old, items: change(old.items) }));
   const stale = pages.key !== key;
   return {
+    key: pages.key, // of what is in `items`: an earlier query's, while the next is on its way
     items: pages.items,
     done: !stale && pages.next === null,
     error: first.error,
@@ -164,18 +167,28 @@ export const Time = ({ at }) =>
 export const Kind = ({ kind }) =>
   html`<span class=${`kind kind-${kind}`}><i aria-hidden="true"></i>${kind}</span>`;
 
-// current, superseded, expired or retracted, with when that was.
-export function State({ item }) {
-  const end = item.ended_at ?? item.valid_to ?? item.known_to;
-  if (!end || new Date(end) > new Date()) return html`<span class="state">current</span>`;
-  const name = item.superseded_by ? "superseded" : item.reason === "expired" ? "expired" : "over";
-  return html`<span class="state over" title=${exactTime(end)}>${name} ${ago(end)}</span>`;
-}
+// When an item ceased to hold: a memory ended; a fact was true until then, or was taken back.
+const endOf = (item) =>
+  item.predicate === undefined ? item.ended_at : (item.known_to ?? item.valid_to);
 
 export const isOver = (item) => {
-  const end = item.ended_at ?? item.valid_to ?? item.known_to;
-  return Boolean(end && new Date(end) <= new Date());
+  const end = endOf(item);
+  return Boolean(item.gone || (end && new Date(end) <= new Date()));
 };
+
+// current, superseded, retracted, expired or forgotten, with when that was.
+export function State({ item }) {
+  if (item.gone) return html`<span class="state over">forgotten</span>`;
+  if (!isOver(item)) return html`<span class="state">current</span>`;
+  const end = endOf(item);
+  return html`<span class="state over" title=${exactTime(end)}>${ending(item)} ${ago(end)}</span>`;
+}
+
+function ending(item) {
+  if (item.superseded_by) return item.reason === "corrected" ? "corrected" : "superseded";
+  if (item.expires_at && item.expires_at <= item.ended_at) return "expired";
+  return item.known_to || item.predicate === undefined ? "retracted" : "over";
+}
 
 // The parts of a text that match words, marked.
 export function Marked({ text, words }) {
@@ -224,8 +237,14 @@ export function VirtualList({
   const box = useRef(null);
   const [top, setTop] = useState(0);
   const [room, setRoom] = useState(800);
-  const [active, setActive] = useState(0);
+  const [active, setActive] = useState(() =>
+    Math.max(
+      0,
+      items.findIndex((item) => item.id === selected),
+    ),
+  );
   useLayoutEffect(() => {
+    if (active) move(active);
     const observer = new ResizeObserver(([entry]) => setRoom(entry.contentRect.height));
     observer.observe(box.current);
     return () => observer.disconnect();
@@ -329,16 +348,22 @@ export function Messages() {
     setMessage(null);
     await message.undo();
   };
-  useKeys(message?.undo ? { u: undo } : {});
   return html`<div class="messages" role="status" aria-live="polite">
     ${
       message &&
       html`<div class="message">
-        ${message.text} ${message.undo && html`<button class="quiet" onClick=${undo}>Undo</button>`}
+        ${message.text} ${message.undo && html`<${UndoKey} undo=${undo} />`}
+        ${message.undo && html`<button class="quiet" onClick=${undo}>Undo</button>`}
         <button class="quiet" aria-label="Dismiss" onClick=${() => setMessage(null)}>✕</button>
       </div>`
     }
   </div>`;
+}
+
+// While the message stands, `u` is its undo, whatever else listens to it.
+function UndoKey({ undo }) {
+  useKeys({ u: undo });
+  return null;
 }
 
 // Runs an action of a button; an error is said at the foot of the page.
