@@ -135,14 +135,6 @@ class AsyncNoteVersions(Wrapper[namespaces.NoteVersions]):
     write = threaded(namespaces.NoteVersions.write)
 
 
-class AsyncReceipts(Wrapper[namespaces.Receipts]):
-    """`Receipts` for asyncio."""
-
-    add = threaded(namespaces.Receipts.add)
-    get = threaded(namespaces.Receipts.get)
-    list = threaded(namespaces.Receipts.list)
-
-
 class AsyncApiKeys(Wrapper[namespaces.ApiKeys]):
     """`ApiKeys` for asyncio."""
 
@@ -291,6 +283,8 @@ class AsyncMemory(Wrapper[Memory]):
     users = threaded(Memory.users)
     counts = threaded(Memory.counts)
     events = threaded(Memory.events)
+    receipts = threaded(Memory.receipts)
+    add_receipt = threaded(Memory.add_receipt)
     check = threaded(Memory.check)
     backup = threaded(Memory.backup)
     warm_up = threaded(Memory.warm_up)
@@ -334,7 +328,6 @@ class AsyncMemory(Wrapper[Memory]):
         self.entries = AsyncEntries(memory.entries)
         self.articles = AsyncArticles(memory.articles)
         self.note_versions = AsyncNoteVersions(memory.note_versions)
-        self.receipts = AsyncReceipts(memory.receipts)
         self.keys = AsyncApiKeys(memory.keys)
 
     def tenant(self, name: str) -> "AsyncMemory":

@@ -17,7 +17,7 @@ from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnava
 from memorist.lifecycle.audit import Audit
 from memorist.lifecycle.policy import Maintained
 from memorist.memory import Memory
-from memorist.namespaces import Articles, Entries, Facts, Jobs, List, Memories, Receipts
+from memorist.namespaces import Articles, Entries, Facts, Jobs, List, Memories
 from memorist.operations import OPERATIONS, make_cursor
 from memorist.providers.http import MAX_SERVER_BYTES, PAGE, Connection, NotHereError, part
 from memorist.records.activity import Counts, Events, TurnReceipt
@@ -241,13 +241,6 @@ class RemoteJobs(Jobs):
     def spent(self) -> NoReturn:
         """The budget is the server's own."""
         raise NotHereError("the model's budget")
-
-
-class RemoteReceipts(Receipts):
-    """`Receipts` on a server, whose chat adds them."""
-
-    get = remote(Receipts.get, "get_receipt", TurnReceipt, id="receipt_id")
-    list = remote(Receipts.list, "list_receipts", TurnReceipt, pages=True)
 
 
 class RemoteEntries(Entries):
@@ -481,7 +474,6 @@ class Client(Memory):
         self.jobs = RemoteJobs(runtime, tenant)
         self.entries = RemoteEntries(runtime, tenant)
         self.articles = RemoteArticles(runtime, tenant)
-        self.receipts = RemoteReceipts(runtime, tenant)
 
     def tenant(self, name: str) -> Memory:
         """The server knows the tenant by the key."""
@@ -519,6 +511,7 @@ class Client(Memory):
     users = remote(Memory.users, "list_users", Scope, prepare=codec.users_json, pages=True)
     counts = remote(Memory.counts, "counts", Counts)
     events = remote(Memory.events, "events", Events)
+    receipts = remote(Memory.receipts, "list_receipts", TurnReceipt, pages=True)
 
     search = remote(Memory.search, "recall", Recall, prepare=codec.search_json, away=empty_recall)
 

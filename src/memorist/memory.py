@@ -18,7 +18,7 @@ from memorist.lifecycle.settings import Extraction
 from memorist.providers.embedder import Embedder
 from memorist.providers.images import encode_image, note_given
 from memorist.recall.fusion import DEFAULT_RANKING, Ranking
-from memorist.records.activity import Counts, Events
+from memorist.records.activity import Counts, Events, TurnReceipt
 from memorist.records.documents import Compression, Summary
 from memorist.records.message import (
     UNSET,
@@ -107,7 +107,6 @@ class Memory:
         self.entries = namespaces.Entries(runtime, tenant)
         self.articles = namespaces.Articles(runtime, tenant)
         self.note_versions = namespaces.NoteVersions(runtime, tenant)
-        self.receipts = namespaces.Receipts(runtime, tenant)
         self.keys = namespaces.ApiKeys(runtime, tenant)
 
     @property
@@ -493,6 +492,23 @@ class Memory:
         """
         found = self.store.events(self.scope(user=user), after=after, limit=limit)
         return replace(found, items=tuple(it for it in found.items if it.concerns(agent)))
+
+    def receipts(
+        self,
+        *,
+        user: str,
+        session: str | None = None,
+        id: str | None = None,
+        limit: int | None = None,
+        after: tuple[datetime, str] | None = None,
+    ) -> list[TurnReceipt]:
+        """What went into the windows of past turns of chats, newest first; or of one, by its id."""
+        scope = self.scope(user=user, session=session)
+        return self.store.receipts(scope, id=id, limit=limit, after=after)
+
+    def add_receipt(self, receipt: TurnReceipt, *, user: str) -> None:
+        """Keep the receipt of a turn of a chat; the newest 1,000 of a user are kept."""
+        self.store.add_receipt(self.scope(user=user), receipt)
 
     def check(self) -> dict[str, str]:
         """What the database says of itself: its kind, its schema, its integrity."""

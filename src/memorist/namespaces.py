@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memorist.errors import InvalidError, NotFoundError
-from memorist.records.activity import TurnReceipt
 from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult
 from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
 from memorist.records.memories import (
@@ -658,26 +657,6 @@ class NoteVersions(MemoryPart):
     def write(self, scope: Scope, text: str, *, base_version: int) -> Note:
         """Write the version after `base_version`; `ConflictError` where there is one already."""
         return self._store.write_note(scope, text, base_version=base_version)
-
-
-class Receipts(MemoryPart):
-    """The receipts of past turns of chats: what went into each window, and what was recalled."""
-
-    def add(self, scope: Scope, receipt: TurnReceipt) -> None:
-        """Keep the receipt of a turn; the newest 1,000 of a user are kept."""
-        self._store.add_receipt(scope, receipt)
-
-    def get(self, id: str, *, user: str) -> TurnReceipt:
-        """The receipt with this id."""
-        for receipt in self._store.receipts(self._scope(user), id=id):
-            return receipt
-        raise NotFoundError("no receipt with this id for this user")
-
-    def list(
-        self, *, user: str, session: str | None = None, limit: Count = None, after: Place = None
-    ) -> List[TurnReceipt]:
-        """The receipts of a user or a session, newest first."""
-        return self._store.receipts(self._scope(user, None, session), limit=limit, after=after)
 
 
 class ApiKeys(MemoryPart):

@@ -5,6 +5,7 @@ class TestMyStore(StoreConformance):
     def store(self): return MyStore(...)
 """
 
+from tests.conformance.activity_conformance import ActivityConformance
 from tests.conformance.article_conformance import ArticleConformance
 from tests.conformance.doors_conformance import DoorsConformance
 from tests.conformance.entry_conformance import EntryConformance, EntryLifeConformance
@@ -38,5 +39,6 @@ class StoreConformance(
     KeyConformance,
     PageConformance,
     LockConformance,
+    ActivityConformance,
 ):
     """Everything that `memorist.store.base.Store` promises. Give it a fixture `store`."""

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
@@ -15,6 +16,7 @@ import pytest
 from memorist import Memory
 from memorist.providers.minilm import MiniLM, StaticEmbedder
 from tests.support.servers import ServerProcess, end_servers
+from tests.support.waiting import until
 
 ALL = "".join(f"word{number} " for number in range(100_000))
 
@@ -39,14 +41,32 @@ def test_ctrl_c_ends_a_server_quietly_and_no_second_one_takes_its_port(path: str
     assert "Choose another with --port" in second.said()
     begun = {"role": "assistant", "content": "It is", "unfinished": True}
     [id_] = httpx.post(f"{server.url}/api/messages", json=begun).json()["message_ids"]
-    with httpx.stream("GET", f"{server.url}/api/messages/{id_}/updates") as reading:
-        lines = reading.iter_lines()
+    with (
+        httpx.stream("GET", f"{server.url}/api/messages/{id_}/updates") as reading,
+        httpx.stream("GET", f"{server.url}/api/events") as following,
+    ):
+        lines, events = reading.iter_lines(), following.iter_lines()
         assert next(lines).startswith("event: ")
+        assert next(events).startswith(":")
         server.signal(signal.SIGINT, group=True)
         assert "event: timeout" in list(lines)  # who reads along is not left hanging
+        assert list(events)[-1] == ""
     # As shells count: by this signal; or 0, where whoever runs the tests has it ignored.
     assert server.ended() in (130, 0)
     assert server.said() == ""
+
+
+def test_the_page_is_opened_in_the_browser_of_the_user(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = tmp_path / "browser"
+    part, opened = tmp_path / "part", tmp_path / "opened"
+    browser.write_text(f"#!/bin/sh\necho $1 > {part}\nmv {part} {opened}\n")
+    browser.chmod(0o700)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    server = ServerProcess(path, "--open", embedder="none").until_up()
+    until(opened.exists)
+    assert opened.read_text().strip() == server.url
 
 
 def test_two_worker_processes_serve_together_and_end_together(path: str) -> None:

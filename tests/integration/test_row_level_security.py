@@ -58,6 +58,8 @@ def url(postgres_url: str) -> Iterator[str]:
                 tokens=1,
             )
             store.write_summary(scope, brief, of=[entry])
+            turn = TurnReceipt(session_id="s", asked_id="m", receipt={})
+            store.add_receipt(scope, turn)
             [passage, *_] = store.unembedded(scope, "e", limit=9)
             store.put_vectors(scope, "e", {passage: [1.0]})
         yield postgres_url

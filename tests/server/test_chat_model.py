@@ -82,6 +82,10 @@ def test_an_answer_comes_piece_by_piece_with_what_was_recalled_and_its_receipt(
     assert (answer.role, answer.text) == ("assistant", "In the cellar, you said.")
     assert not answer.unfinished
     assert (asked.message_id, answer.message_id) == (done["asked_id"], done["message_id"])
+    [kept] = memory.receipts(user="ada", session=done["session_id"])
+    assert (kept.asked_id, kept.message_id) == (asked.message_id, answer.message_id)
+    assert kept.receipt["used"] == receipt["used"]
+    assert [it.id for it in kept.recalled] == [hit["id"] for hit in told[1][1]["hits"]]
     sent = server.requests[0].body
     assert "My bike is in the cellar." in str(sent["messages"])
     assert {tool["function"]["name"] for tool in sent["tools"]} >= {"recall", "store_fact"}

@@ -179,6 +179,7 @@ async def settle() -> None:
         (ADA, {}, 2),
         (Principal(tenant="acme", name="k2"), {}, 2 * ADMIN_FACTOR),
         (ADA, {"path": "/api/messages/m1/updates"}, round(2 * FACTORS["stream"])),
+        (ADA, {"path": "/api/events"}, round(2 * FACTORS["stream"])),
         (ADA, {"path": "/api/messages/m1/updates", "method": "POST"}, 2),
         (ADA, {"headers": [(b"content-length", b"65536")]}, 1),
         (None, {}, 30),

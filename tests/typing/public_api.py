@@ -32,6 +32,7 @@ from memorist import (
     Summary,
     Window,
 )
+from memorist.records.activity import Counts, Events, TurnReceipt
 
 NOW = datetime.now(UTC)
 
@@ -64,6 +65,9 @@ def verbs(memory: Memory) -> None:
     assert_type(memory.forget(user="ada", message="m1", scrub=False), Forgotten)
     assert_type(memory.scope(user="ada", agent="tutor", session="s"), Scope)
     assert_type(memory.users(limit=10), list[Scope])
+    assert_type(memory.counts(user="ada"), Counts)
+    assert_type(memory.events(user="ada", after="1.2"), Events)
+    assert_type(memory.receipts(user="ada", session="s"), list[TurnReceipt])
     memory.check()
     memory.backup(Path("copy.db"))
     memory.warm_up()

@@ -1,6 +1,8 @@
 """`memorist serve`: the HTTP API, MCP and the page on one port; `memorist keys`: its API keys."""
 
 import re
+import threading
+import webbrowser
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -58,6 +60,7 @@ def serve(
     ),
     certfile: str | None = typer.Option(None, help="A certificate (PEM): serve over TLS."),
     keyfile: str | None = typer.Option(None, help="Its private key, if in another file."),
+    open_page: bool = typer.Option(False, "--open", help="Open the page in the browser."),
 ) -> None:
     """Serve the memory over HTTP and MCP, with its worker, until stopped."""
     from memorist.server.http import run  # here: the other commands start without it
@@ -76,11 +79,12 @@ def serve(
     # Opened here first, so that one process alone creates or migrates the database.
     with closing(open_store(settings.url, settings.durability)) as store:
         settings = run.resolve_auth(settings, address, keys=store.has_keys())
-    ready = partial(_print_addresses, settings)
+    ready = partial(_announce, settings, open_page)
     run.serve(settings, address, workers=workers, certfile=certfile, keyfile=keyfile, ready=ready)
 
 
-def _print_addresses(settings: Settings, at: "Address") -> None:
+def _announce(settings: Settings, open_page: bool, at: "Address") -> None:
+    """Say where the server is, and show the page if that is wanted."""
     who = f"{settings.user}; no key is needed, as only this machine can connect"
     if settings.auth == "on":
         who = "whoever has a key: memorist keys create --user …, or --admin"
@@ -99,6 +103,8 @@ def _print_addresses(settings: Settings, at: "Address") -> None:
         console.print(f"  {name:<7}", end="", highlight=False)
         console.print(value, markup=False, highlight=False, soft_wrap=True)
     console.print("Stop it with Ctrl-C.", highlight=False)
+    if open_page:  # in a thread, as some browsers are waited for
+        threading.Thread(target=webbrowser.open, args=[at.url], daemon=True).start()
 
 
 @keys.command()

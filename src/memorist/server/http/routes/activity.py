@@ -16,7 +16,8 @@ from starlette.responses import Response
 
 from memorist import __version__
 from memorist.aio import in_thread
-from memorist.errors import MemoristError
+from memorist.context.window import QUOTED_SCORE
+from memorist.errors import MemoristError, NotFoundError
 from memorist.operations import make_cursor, read_cursor
 from memorist.records.activity import Counts, Event, Events, RecalledId, TurnReceipt
 from memorist.records.query import MIN_SCORE
@@ -37,28 +38,22 @@ LastPlace = Annotated[
 ReceiptId = Annotated[str, Path(description="The receipt's id.", examples=[MEMORY_ID])]
 
 
-class ServerLimits(BaseModel):
-    """What one caller may ask for; with 0 requests a second there is no limit of those."""
-
-    body_bytes: int
-    requests_per_s: float
-    burst: int
-
-
 class Me(BaseModel):
     """The caller, and the server that they speak to."""
 
-    user: str | None = Field(description="Null with an admin's key, which names the user.")
+    user: str | None = Field(
+        default=None, description="Null with an admin's key, which names the user."
+    )
     tenant: str
-    admin: bool
-    local: bool = Field(description="The only user of this server, without a key.")
+    admin: bool = False
+    local: bool = Field(default=False, description="The only user of this server, without a key.")
     version: str = __version__
-    model: str | None = Field(description="The model that answers in chats, if there is one.")
-    embedder: str | None
-    store: str = Field(description="sqlite or postgres.")
-    limits: ServerLimits
+    model: str | None = Field(default=None, description="The model that answers in chats.")
+    embedder: str | None = None
+    store: str = Field(default="sqlite", description="sqlite or postgres.")
+    limits: dict[str, float] = Field(default={}, description="body_bytes, requests_per_s, burst.")
     min_score: float = Field(default=MIN_SCORE, description="Recall's, where a request names none.")
-    window_min_score: float = Field(description="That of what a chat's window quotes.")
+    window_min_score: float = Field(default=QUOTED_SCORE, description="That of a chat's window.")
 
 
 class User(BaseModel):
@@ -79,19 +74,9 @@ class ReceiptsQuery(schemas.CursorQuery, schemas.UserRequest):
     """A page of receipts."""
 
     session: schemas.SessionId = None
+    id: str | None = Field(None, description="Only the one with this id.")
 
 
-_ME = Me(
-    user="ada",
-    tenant="default",
-    admin=False,
-    local=True,
-    model="gpt-5-mini",
-    embedder="minilm",
-    store="sqlite",
-    limits=ServerLimits(body_bytes=8_388_608, requests_per_s=100, burst=200),
-    window_min_score=0.0005,
-)
 _COUNTS = Counts(**dict.fromkeys(Counts.__dataclass_fields__, Tally(12)))
 _EVENT = Event(kind="memory", id=MEMORY_ID, change="add", at=AT, session=SESSION_ID, place="12.7")
 _EVENTS = Events(items=(_EVENT,), place="12.7")
@@ -105,22 +90,19 @@ _RECEIPT = TurnReceipt(
 )
 
 
-@operation("me", example=_ME)
+@operation("me", example=Me(user="ada", tenant="default"))
 def me(request: Request, caller: Caller) -> Me:
     """Who is calling, and what this server is like."""
-    state, who = request.app.state, caller.principal
-    chats: ChatRuntime = state.chats
-    embedder = caller.memory.embedder
+    who, limits = caller.principal, request.app.state.limits
+    chats: ChatRuntime = request.app.state.chats
+    window, embedder = chats.settings.window, caller.memory.embedder
     return Me(
-        user=who.user,
-        tenant=who.tenant,
-        admin=who.admin,
-        local=who.local,
-        model=None if chats.model is None else chats.settings.window.model or "model",
+        **{name: getattr(who, name) for name in ("user", "tenant", "admin", "local")},
+        model=None if chats.model is None else window.model or type(chats.model).__name__,
         embedder=None if embedder is None else embedder.name,
         store=caller.memory.store.kind,
-        limits=ServerLimits.model_validate(state.limits, from_attributes=True),
-        window_min_score=chats.settings.window.min_score,
+        limits={name: getattr(limits, name) for name in ("body_bytes", "requests_per_s", "burst")},
+        window_min_score=window.min_score,
     )
 
 
@@ -145,9 +127,8 @@ def counts(query: Url[schemas.UserRequest], caller: Caller) -> Counts:
 @operation("list_receipts", example=_RECEIPT)
 def list_receipts(query: Url[ReceiptsQuery], caller: Caller) -> Page[TurnReceipt]:
     """What went into the windows of past turns of chats, newest first."""
-    return keyset_page(
-        partial(caller.memory.receipts.list, **caller.place(query)), query, big=False
-    )
+    read = partial(caller.memory.receipts, **caller.place(query), id=query.id)
+    return keyset_page(read, query, big=False)
 
 
 @operation("get_receipt", example=_RECEIPT)
@@ -155,7 +136,9 @@ def get_receipt(
     receipt_id: ReceiptId, query: Url[schemas.UserRequest], caller: Caller
 ) -> TurnReceipt:
     """What went into the window of one turn."""
-    return caller.memory.receipts.get(receipt_id, user=caller.user(query.user))
+    for receipt in caller.memory.receipts(user=caller.user(query.user), id=receipt_id):
+        return receipt
+    raise NotFoundError("no receipt with this id for this user")
 
 
 # Events
@@ -178,7 +161,9 @@ class EventPolls:
 
     async def _poll(self, read: Callable[[], Events]) -> str:
         await asyncio.sleep(POLL_S)
-        return (await in_thread(read)).place
+        with suppress(MemoristError):  # those who follow will see why
+            return (await in_thread(read)).place
+        return ""
 
 
 _RESPONSE: dict[str, Any] = {
@@ -230,12 +215,7 @@ async def _followed(
     with suppress(MemoristError):  # the store is away: the client connects again
         while True:
             for item in batch.items:
-                data = {
-                    "id": item.id,
-                    "change": item.change,
-                    "at": item.at,
-                    "session": item.session,
-                }
+                data = {name: getattr(item, name) for name in ("id", "change", "at", "session")}
                 yield event(item.kind, data, item.place)
             if stopping.is_set() or clock() >= ends_at:
                 return

@@ -218,7 +218,7 @@ class _ChatTurn:
             recalled=tuple(RecalledId(hit.kind, hit.id, hit.score) for hit in recall.hits),
         )
         with suppress(MemoristError):  # the answer matters more
-            await in_thread(self.memory.receipts.add, it.chat.session.scope, turn)
+            await in_thread(self.memory.add_receipt, turn, user=it.chat.session.scope.user)
 
     def _done(self, message_id: str | None = None, warnings: tuple[str, ...] = ()) -> ChatDone:
         it = self.question
