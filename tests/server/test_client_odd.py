@@ -76,7 +76,7 @@ def test_an_address_that_is_no_servers_is_named_as_such(elsewhere: str, said: st
 
 @pytest.mark.parametrize("status", [502, 503, 504])
 def test_a_proxy_without_its_server_is_a_server_that_is_away(elsewhere: str, status: int) -> None:
-    with Client(f"{elsewhere}/{status}/<html>", timeout_s=0.5) as client:
+    with Client(f"{elsewhere}/{status}/<html>", timeout_s=5.0) as client:
         assert client.recall("where?", user="ada").failed
         with pytest.raises(StoreUnavailableError, match=f"HTTP {status}"):
             client.remember("I moved.", user="ada")

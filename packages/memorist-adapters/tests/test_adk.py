@@ -120,7 +120,7 @@ def test_another_process_continues_the_conversation(memory: Memory, tmp_path: Pa
 
 
 def test_sessions_kept_elsewhere_are_added_once_however_often(memory: Memory) -> None:
-    sessions, service = InMemorySessionService(), MemoristMemoryService(memory)
+    sessions, service = InMemorySessionService(), MemoristMemoryService(memory, deadline_ms=None)
     run = runner(memory, Scripted(answer=answer_from_memory), load_memory_tool, sessions)
 
     async def talk() -> str:

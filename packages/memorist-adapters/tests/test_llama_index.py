@@ -26,7 +26,8 @@ from memorist_adapters.llama_index import MemoristMemory, MemoristRetriever
 
 
 def talk(memory: Memory, session: str = "talk", **named: Any) -> MemoristMemory:
-    return MemoristMemory(memory=memory, session=session, **{"user": "ada", **named})
+    options = {"user": "ada", "deadline_ms": None, **named}
+    return MemoristMemory(memory=memory, session=session, **options)
 
 
 def said(role: str, text: str) -> ChatMessage:

@@ -60,6 +60,7 @@ class MemoristMemory(BaseMemory):
     agent: str | None = None
     session: str = ""
     window: Any = Field(default=WINDOW, exclude=True)  # a Window, of which Pydantic knows nothing
+    deadline_ms: float | None = Field(default=50.0, exclude=True)  # of what is recalled; None waits
     failed: str = Field(default="", exclude=True)
     _unsaved: list[Message] = PrivateAttr(default_factory=list)
 
@@ -151,6 +152,7 @@ class MemoristMemory(BaseMemory):
             agent=self.agent,
             session=self.session,
             window=replace(window, max_tokens=left),
+            deadline_ms=self.deadline_ms,
         ).messages
 
 
