@@ -6,7 +6,7 @@ import { useKeys } from "../keys.js";
 import { href } from "../route.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../ui.js";
 
-const LONGEST = 26;
+const LONGEST = innerWidth < 640 ? 18 : 26;
 const cut = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);
 const radius = (node, middle) => (middle ? 12 : node.facts > 1 ? 8 : 6);
 
@@ -80,6 +80,7 @@ export function Canvas({ label, nodes, edges, spots, known, selected, onOpen, on
         </defs>
         <g
           class=${now.scale < 0.55 ? "far" : ""}
+          style=${{ "--letters": Math.min(1.7, Math.max(1, 0.95 / now.scale)) }}
           transform=${`translate(${now.x} ${now.y}) scale(${now.scale})`}
         >
           ${fanned(edges).map((edge) => html`<${Edge} ...${edge} spots=${spots} nodes=${byKey} selected=${selected} />`)}

@@ -11,10 +11,11 @@ export function arrange({ memories, sessions }, range, width) {
   const scale = width / (range.to - range.from);
   const toX = (time) => (time - range.from) * scale;
   const bands = bandsOf(memories, sessions).map((band) => ({ ...band, ...pile(band, toX, width) }));
-  const seen = bands.filter((band) => band.stop > -40 && band.x < width + 40);
+  const seen = bands.filter((band) => band.x + band.width > 0 && band.x < width);
   const lanes = pack(seen);
-  const marks = seen.flatMap((band) => band.marks.map((mark) => ({ ...mark, y: band.y + 10 })));
-  return { bands: seen, lanes, marks, arcs: arcsOf(marks) };
+  const all = bands.flatMap((band) => band.marks.map((mark) => ({ ...mark, y: band.y + 10 })));
+  const marks = all.filter((mark) => mark.y >= 0); // the bands in sight have a lane
+  return { bands: seen, lanes, marks, arcs: arcsOf(all) };
 }
 
 function bandsOf(memories, sessions) {
@@ -89,8 +90,9 @@ function arcsOf(marks) {
   const byId = new Map(marks.map((mark) => [mark.memory.id, mark]));
   return marks.flatMap((old) => {
     const next = byId.get(old.memory.superseded_by);
-    if (!next) return [];
-    const [from, to] = [old.y - 6, next.y - 8];
+    if (!next || !(old.y >= 0 || next.y >= 0)) return [];
+    // One end may be out of sight: the arc leaves at the height of the other.
+    const [from, to] = [(old.y || next.y) - 6, (next.y || old.y) - 8];
     const high = Math.min(from, to) - 12 - Math.min(24, Math.abs(next.x - old.x) / 8);
     const path = `M${old.x} ${from}C${old.x} ${high} ${next.x} ${high} ${next.x} ${to}`;
     return [{ path, text: `${old.memory.text} was updated: ${next.memory.text}` }];

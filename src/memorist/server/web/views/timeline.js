@@ -138,8 +138,9 @@ function Band({ all, agent, given, shown }) {
   });
   useWheel(box, zoom, pan);
   const drag = useDrag((px) => width && pan(-px / width));
+  const moment = range.to - range.from < SPANS[2][1] ? exactTime : dayOf;
   const memories = marks.length === 1 ? "1 memory" : `${number(marks.length)} memories`;
-  const said = `${dayOf(range.from)} to ${dayOf(range.to)}: ${memories}${data.more ? ", the newest of more: zoom in" : ""}`;
+  const said = `${moment(range.from)} to ${moment(range.to)}: ${memories}${data.more ? ", the newest of more: zoom in" : ""}`;
   return html`<div class="toolbar">
       <div role="group" aria-label="Range" class="spans">
         <button onClick=${() => setRange(all)} title="everything (0)">All</button>
@@ -153,7 +154,7 @@ function Band({ all, agent, given, shown }) {
             </button>`,
         )}
       </div>
-      <span class="grow meta" aria-live="polite">${said}</span>
+      <span class="grow meta said" aria-live="polite">${said}</span>
       <button aria-label="Earlier" title="earlier (←)" onClick=${() => pan(-0.5)}>‹</button>
       <button aria-label="Later" title="later (→)" onClick=${() => pan(0.5)}>›</button>
       <button aria-label="Zoom in" title="zoom in (+)" onClick=${() => zoom(0.6)}>+</button>
