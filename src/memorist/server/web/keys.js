@@ -7,12 +7,15 @@ const layers = []; // the last one to come is asked first
 const typing = (target) =>
   target.closest?.("input, textarea, select, [contenteditable=true]") && target.type !== "checkbox";
 
+// Enter on a link or a button is its own.
+const pressing = (event) =>
+  event.key === "Enter" && event.target.closest?.("a, button, summary, [role=tab]");
+
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.defaultPrevented) return;
   if (event.metaKey && event.key !== "k") return;
   if (event.key !== "Escape" && !event.metaKey && typing(event.target)) return;
-  // Enter on a button or a link is its own.
-  if (event.key === "Enter" && event.target.closest?.("button, a, summary")) return;
+  if (pressing(event)) return;
   // A dialog has the keyboard for itself.
   if (document.querySelector("dialog[open]") && event.key !== "Escape") return;
   const name = event.metaKey ? `meta+${event.key}` : event.key;
