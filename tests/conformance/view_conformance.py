@@ -93,7 +93,7 @@ class ViewConformance:
         store.apply(scope, [Add(_lives(scope, "oolong tea", MARCH))])
 
         def similar(stems: list[str], limit: int) -> list[str]:
-            return sorted(item.text for item in store.similar(scope, stems, limit=limit))
+            return sorted(item.text for item in store.similar(scope, stems, limit=limit, at=JUNE))
 
         assert similar(["oolong", "tea"], 1) == ["the oolong tea shop"]
         assert similar(["oolong", "like"], 2) == ["likes oolong", "the oolong tea shop"]
@@ -101,7 +101,7 @@ class ViewConformance:
         assert similar(["coffee"], 9) == similar([], 9) == []
         assert len(similar(["tea", "boat"], 99)) == 22
         other = Scope(tenant=scope.tenant, user="bob")
-        assert store.similar(other, ["oolong"], limit=9) == []
+        assert store.similar(other, ["oolong"], limit=9, at=JUNE) == []
 
     def test_similar_memories_are_current_and_seen_by_the_agent(self, store: Store) -> None:
         user = fresh_scope().whole_user()
@@ -120,7 +120,7 @@ class ViewConformance:
         tutor = user.within(agent="tutor")
 
         def similar(at: datetime) -> set[str]:
-            found = store.similar(tutor, ["green", "tea"], limit=9, alive_at=at)
+            found = store.similar(tutor, ["green", "tea"], limit=9, at=at)
             return {item.text.split()[-1] for item in found}
 
         assert similar(MARCH) == {"own", "shared", "brief"}

@@ -106,14 +106,10 @@ class Deriver:
         scope, policy = jobs[0].scope, self._extraction.policy
         context = max(CONTEXT, policy.window, policy.min_messages)
         entries: dict[int, LogEntry] = {}
-        spans: list[tuple[int, int]] = []
         for job in jobs:
-            follows = bool(spans) and job.first_seq == spans[-1][1] + 1
-            first = spans.pop()[0] if follows else job.first_seq
-            spans.append((first, job.last_seq))
-        for first, last in spans:
-            count, read = last - first + 1 + context, max(entries, default=None)
-            history = self._store.history(scope, last=count, before=last + 1, after=read)
+            count = job.last_seq - job.first_seq + 1 + context
+            read = max(entries, default=None)
+            history = self._store.history(scope, last=count, before=job.last_seq + 1, after=read)
             entries |= {entry.seq: entry for entry in history}
         wanted = {seq for job in jobs for seq in entries if job.first_seq <= seq <= job.last_seq}
         agent = "" if policy.shared else scope.agent
@@ -181,7 +177,7 @@ class Deriver:
             return ()
         text = " ".join(entry.message.text for entry in entries)
         group = trust_group(entries[0].source)
-        similar = similar_memories(self._store, batch.home, text)
+        similar = similar_memories(self._store, batch.home, text, self._clock())
         known = [item.text for item in similar if trust_group(item.source) == group]
         budgeted = model.BudgetedModel(extraction.model, self._store, extraction, "memories")
         expected = model.estimate_tokens(entries, known) + extraction.max_tokens

@@ -583,9 +583,7 @@ def neighbours_of(
     return applied_to(neighbours, pending)
 
 
-def similar_memories(
-    store: Store, home: Scope, text: str, at: datetime | None = None
-) -> list[MemoryItem]:
-    """The memories that share the most telling words with a text, unexpired now or at a moment."""
+def similar_memories(store: Store, home: Scope, text: str, at: datetime) -> list[MemoryItem]:
+    """The memories that share the most telling words with a text, unexpired at a moment."""
     words = sorted(content_stems(text) or set(stems(text)), key=lambda it: (-len(it), it))
-    return store.similar(home, words[:MOST_WORDS], limit=MOST_SIMILAR, alive_at=at)
+    return store.similar(home, words[:MOST_WORDS], limit=MOST_SIMILAR, at=at)

@@ -40,19 +40,17 @@ def match_text(
     limit: int,
     filters: Filters = NO_FILTERS,
 ) -> list[Found]:
-    """The records that hold any of the terms or their synonyms, best first, each by one passage."""
+    """The records that hold any folded term or a synonym, best first, each by one passage."""
     from memorist.store import bm25  # here: `import memorist` stays light
 
-    asked = {term_stem(term): term for term in map(_folded, terms) if term}
+    asked = {term_stem(term): term for term in terms if term}
     wanted, numbers = list(asked.values()), {stem: number for number, stem in enumerate(asked)}
     postings = db.postings(scope.owner, wanted)
     # Synonyms of a word that occurs nearly everywhere say as little as the word.
     useful = {
         it.stem: (numbers[stem], it.worth)
         for it in synonyms
-        if (stem := term_stem(_folded(it.of))) in numbers
-        and asked[stem] in postings
-        and it.stem.isalnum()
+        if (stem := term_stem(it.of)) in numbers and asked[stem] in postings and it.stem.isalnum()
     }
     of_synonyms = db.rare_postings(scope.owner, list(useful), RARE) if useful else {}
     if not postings and not of_synonyms:
@@ -73,10 +71,6 @@ def match_text(
     read = sum(map(len, [*postings.values(), *of_synonyms.values()]))
     complete = len(postings) == len(wanted) and read <= bm25.CANDIDATES
     return _within(db, scope, filters, find, limit, complete=complete)
-
-
-def _folded(term: Term) -> Term:
-    return tuple(fold(" ".join(term)).split())
 
 
 def _among(passages: Ids | None, allowed: Ids | None) -> Ids:
@@ -216,9 +210,8 @@ def waiting(db: Db, job: Job, embedder: str, *, limit: int) -> dict[int, str]:
     first, last = job.first_seq, job.last_seq
     if last > 0:
         first, last = first * PASSAGES_PER_MESSAGE, (last + 1) * PASSAGES_PER_MESSAGE - 1
-    span = {"owner": job.scope.owner, "session_hash": None, "first": first, "last": last}
-    named = {**job.scope.columns(), **span, "embedder": embedder}
-    rows = db.rows("waiting", **named, limit=limit, now=db.now)
+    named = {**job.scope.columns(), "session_hash": None, "first": first, "last": last}
+    rows = db.rows("waiting", **named, embedder=embedder, limit=limit, now=db.now)
     return _texts(db, job.scope, rows)
 
 

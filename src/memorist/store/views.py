@@ -313,18 +313,16 @@ def stated_by(db: Db, scope: Scope, memory: str) -> list[Fact]:
 
 
 def similar(
-    db: Db, scope: Scope, stems: Sequence[str], *, limit: int, alive_at: datetime | None = None
+    db: Db, scope: Scope, stems: Sequence[str], *, limit: int, at: datetime
 ) -> list[MemoryItem]:
-    """The memories with most of some stems, rare ones before all; expired ones are left out."""
+    """The memories with most of some stems, rare ones before all, that are unexpired then."""
     scores = defaultdict[int, float](float)
     for ids in db.memories_with(scope, stems, MOST_WITH_STEM):
         for id_ in ids:
             scores[id_] += log1p(MOST_WITH_STEM / len(ids))
     best = sorted(scores, key=lambda id_: (-scores[id_], id_))[:limit]
-    now = db.now if alive_at is None else to_micros(alive_at)
-    return _records(
-        db, scope, ITEM, db.rows("items_of_passages", owner=scope.owner, ids=best, now=now)
-    )
+    named = {"owner": scope.owner, "ids": best, "now": to_micros(at)}
+    return _records(db, scope, ITEM, db.rows("items_of_passages", **named))
 
 
 def touch(db: Db, scope: Scope, ids: Sequence[str]) -> None:
