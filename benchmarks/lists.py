@@ -39,7 +39,8 @@ KINDS = ("fact", "episode", "concept", "procedure")
 NUMBERS = """WITH RECURSIVE n (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n WHERE n < :size - 1)"""
 BULK = (
     """INSERT INTO sessions (key, owner, session_hash, session_id, agent_name, created_at)
-    SELECT n + 1, :owner, 'hash ' || n, 'session ' || n, 'agent ' || n % 20, n * 1000000 FROM n""",
+    SELECT n + 1, :owner, 'hash ' || n, 'session ' || n, 'agent ' || (n % 20), n * 1000000
+    FROM n""",
     """INSERT INTO chat_message_history
       (id, owner, session_id, message_id, role, source, created_at, content)
     SELECT n + 1, :owner, n + 1, 'message ' || n, 'user', 'user', n * 1000000, 'What of ' || n

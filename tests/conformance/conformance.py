@@ -11,6 +11,7 @@ from tests.conformance.doors_conformance import DoorsConformance
 from tests.conformance.entry_conformance import EntryConformance, EntryLifeConformance
 from tests.conformance.key_conformance import KeyConformance
 from tests.conformance.life_conformance import LifeConformance, SourceConformance, SpendConformance
+from tests.conformance.list_conformance import ListConformance
 from tests.conformance.lock_conformance import LockConformance
 from tests.conformance.log_conformance import LogConformance
 from tests.conformance.page_conformance import PageConformance
@@ -38,6 +39,7 @@ class StoreConformance(
     SummaryConformance,
     KeyConformance,
     PageConformance,
+    ListConformance,
     LockConformance,
     ActivityConformance,
 ):

@@ -36,7 +36,7 @@ ORDER BY created_at {asc}, session_id {asc} LIMIT :limit
 SELECT s.key,
   (SELECT @said_at FROM chat_message_history m WHERE @in_session ORDER BY m.id DESC LIMIT 1),
   (SELECT count(*) FROM (
-    SELECT 1 FROM chat_message_history m WHERE @in_session LIMIT 1001) AS some),
+    SELECT 1 FROM chat_message_history m WHERE @in_session LIMIT 1001) AS few),
   (SELECT min(f.id) FROM (
     SELECT m.id, m.role FROM chat_message_history m WHERE @in_session
     ORDER BY m.id LIMIT 20) AS f WHERE f.role = 'user')
@@ -440,7 +440,7 @@ WITH RECURSIVE names (name, place) AS (
   FROM names e WHERE e.place < :limit AND substr(e.name, 1, length(:start)) = :start
 )
 SELECT e.name, (SELECT count(*) FROM (
-  SELECT 1 FROM fact_names n WHERE n.owner = :owner AND n.name = e.name LIMIT 101) AS some)
+  SELECT 1 FROM fact_names n WHERE n.owner = :owner AND n.name = e.name LIMIT 101) AS few)
 FROM names e WHERE substr(e.name, 1, length(:start)) = :start ORDER BY e.place
 
 -- name: views_of_passages
