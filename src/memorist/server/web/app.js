@@ -95,6 +95,7 @@ function Whose({ me, route }) {
   );
   const pick = (name) => (event) => go({ [name]: event.target.value, show: null });
   const names = users.data?.items.map((it) => it.user) ?? [];
+  const agentNames = new Set([...(agents.data?.items ?? []), route.query.agent].filter(Boolean));
   return html`<div class="whose">
     ${
       me.admin
@@ -106,7 +107,7 @@ function Whose({ me, route }) {
     }
     <select aria-label="Agent" value=${route.query.agent ?? ""} onChange=${pick("agent")}>
       <option value="">every agent</option>
-      ${(agents.data?.items ?? []).map((name) => html`<option value=${name}>${name}</option>`)}
+      ${[...agentNames].map((name) => html`<option value=${name}>${name}</option>`)}
     </select>
   </div>`;
 }

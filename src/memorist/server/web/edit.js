@@ -121,7 +121,7 @@ const NOUNS = {
   passages: ["entry of the index", "entries of the index"],
   vectors: ["vector", "vectors"],
 };
-const counted = (counts) =>
+export const counted = (counts) =>
   Object.entries(counts)
     .filter(([, count]) => count > 0)
     .map(([name, count]) => [

@@ -35,10 +35,12 @@ export const percent = (share) =>
 export const milliseconds = (value) => `${value < 10 ? value.toFixed(1) : number(value)}\u2009ms`;
 export const shortId = (id) => String(id).slice(-8);
 
+const OTHER = "(an image or a file)";
+
 // The words of a message, whose content may be text, parts of several kinds, or data.
 export function textOf({ content }) {
   if (typeof content === "string") return content;
   if (Array.isArray(content))
-    return content.map((part) => part?.text ?? (typeof part === "string" ? part : "")).join("");
+    return content.map((part) => part?.text ?? (typeof part === "string" ? part : OTHER)).join("");
   return content == null ? "" : (content.text ?? JSON.stringify(content));
 }

@@ -6,8 +6,8 @@ import { useEffect, useState } from "./vendor/preact-htm.js";
 const PLACE = ["user", "agent"]; // whose memory: carried along from view to view
 
 export function readRoute(hash = location.hash) {
-  const [path, search] = hash.replace(/^#\/?/, "").split("?");
-  const query = Object.fromEntries(new URLSearchParams(search ?? ""));
+  const [, path, search] = /^#?\/?([^?]*)\??(.*)$/s.exec(hash);
+  const query = Object.fromEntries(new URLSearchParams(search));
   return { view: path || "chat", query };
 }
 

@@ -171,10 +171,14 @@ export const Kind = ({ kind }) =>
 const endOf = (item) =>
   item.predicate === undefined ? item.ended_at : (item.known_to ?? item.valid_to);
 
-export const isOver = (item) => {
-  const end = endOf(item);
-  return Boolean(item.gone || (end && new Date(end) <= new Date()));
-};
+// Only what is true until a moment may end later; the clocks of servers and browsers differ.
+export const isOver = (item) =>
+  Boolean(
+    item.gone ||
+    item.ended_at ||
+    item.known_to ||
+    (item.valid_to && new Date(item.valid_to) <= new Date()),
+  );
 
 // current, superseded, retracted, expired or forgotten, with when that was.
 export function State({ item }) {
@@ -199,7 +203,7 @@ export function Marked({ text, words }) {
 }
 
 // A horizontal bar in segments: `parts` is [{name, value, label}], `total` the whole width.
-export function Bar({ parts, total, label, onPick, picked }) {
+export function Bar({ parts, total, label, onPick, onHover, picked }) {
   return html`<div class="bar" role="group" aria-label=${label}>
     ${parts
       .filter((part) => part.value > 0)
@@ -215,6 +219,8 @@ export function Bar({ parts, total, label, onPick, picked }) {
               aria-label=${name}
               aria-pressed=${picked === part.name}
               onClick=${() => onPick(part.name)}
+              onMouseEnter=${() => onHover?.(part.name)}
+              onFocus=${() => onHover?.(part.name)}
             ></button>`
           : html`<span class=${css} style=${style} title=${name}></span>`;
       })}
