@@ -20,6 +20,11 @@ def naming_topics() -> dict[str, int]:
     }
 
 
+def names_user(predicate: str) -> bool:
+    """Whether facts with this predicate tell the user's own name."""
+    return naming_topics().get(topic_of("user", predicate)) == 0
+
+
 @dataclass(frozen=True, slots=True)
 class People:
     """Groups of subjects that mean the same person, each led by the name to show."""
@@ -39,7 +44,8 @@ class People:
         shared = Counter(name for each in names for name in each)
         own = [[each[name] for name in each if shared[name] == 1] for each in names]
         user, *others = zip(own, (person["called"] for person in listed), strict=True)
-        return cls([[*user[1], *user[0]], *([*each, *called] for each, called in others if each)])
+        groups = [[*each, *called] for each, called in others if each and called]
+        return cls([[*user[1], *user[0]], *groups])
 
     def same(self, subject: str) -> Sequence[str]:
         """The subjects that mean the same person as one, led by the name to show."""

@@ -19,6 +19,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from memorist.language.likeness import NUMBER, Clause, content_stems
+from memorist.language.people import names_user
 from memorist.language.questions import asks_about_past
 from memorist.providers.embedder import Reranker
 from memorist.recall.channels import CHANNELS
@@ -351,9 +352,13 @@ def newer_first(question: str, hits: Sequence[Hit], updates: Sequence[Update]) -
 def _successors(asked: Set[str], updates: Sequence[Update]) -> dict[str, set[str]]:
     """The messages of which the part asked about is over, and those that say what holds instead.
 
-    A message may say several things: the one with most words of the question is asked about.
+    A message may say several things: the one with most words of the question is asked about; the
+    user's name in a question says whom it is about, not what.
     """
-    fits = {it: len(content_stems(f"{it.predicate} {it.object}") & asked) for it in updates}
+    stated = {
+        it: it.predicate + ("" if names_user(it.predicate) else f" {it.object}") for it in updates
+    }
+    fits = {it: len(content_stems(text) & asked) for it, text in stated.items()}
     holding: defaultdict[str, dict[str, int]] = defaultdict(dict)  # the best fit of each predicate
     for update in filter(lambda it: it.holds, updates):
         best = holding[update.message_id]

@@ -714,8 +714,13 @@ DELETE FROM jobs WHERE owner = :owner
 -- name: add_speaker
 INSERT INTO speakers (owner, speaker) VALUES (:owner, :speaker) ON CONFLICT DO NOTHING
 
+-- With the names that the user has told.
 -- name: speakers
-SELECT speaker FROM speakers WHERE owner = :owner ORDER BY speaker LIMIT 500
+SELECT speaker FROM speakers WHERE owner = :owner
+UNION
+SELECT object FROM facts
+WHERE owner = :owner AND predicate_start = 'name' AND subject = 'user' AND known_to IS NULL
+ORDER BY 1 LIMIT 500
 
 -- name: delete_speakers
 DELETE FROM speakers WHERE owner = :owner
