@@ -40,3 +40,32 @@ def test_what_is_said_in_passing_is_found(text: str, predicate: str, thing: str)
 @pytest.mark.parametrize("text", LEFT)
 def test_what_says_nothing_of_the_speaker_is_left(text: str) -> None:
     assert not extracted(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("nein, am 21.", "21."),
+        ("no, perdona, el 21 de mayo", "21 de mayo"),
+        ("non, le 21", "21"),
+        ("ой нет, в среду", "среду"),
+        ("不对，是21号", "21号"),
+    ],
+)
+def test_a_correction_that_only_names_what_is_right_is_read_in_each_language(
+    text: str, right: str
+) -> None:
+    [candidate] = extracted(text)
+    assert candidate.corrects
+    assert candidate.instead == (right, "")
+
+
+def test_what_somebody_else_does_is_told_of_them() -> None:
+    [candidate] = extracted("Lena works at Bosch now.")
+    assert [(one.subject, one.object) for one in candidate.claims] == [("Lena", "Bosch")]
+    assert not extracted("He works at Bosch now.")
+
+
+def test_a_dated_statement_that_no_other_rule_reads_is_a_plan() -> None:
+    [candidate] = extracted("Mina plays the organ in Bruges on 2 May.")
+    assert [one.predicate for one in candidate.claims] == ["plans"]

@@ -73,6 +73,7 @@ class Rule:
     dated: bool = False  # worth nothing without its date
     today: bool = False  # worth keeping for the rest of the day
     standing: bool = False  # an instruction that holds for ever, though it is put as a request
+    alone: bool = False  # says nothing where another rule reads the same clause
     unless: Pattern | None = None  # what is no object of it
 
 

@@ -10,7 +10,15 @@ from functools import cache
 from typing import NamedTuple
 
 from memorist.language.dates import DateSpan, find_dates
-from memorist.language.lexicon import Language, Rule, languages_of, plain, tags_of, without_rules
+from memorist.language.lexicon import (
+    Language,
+    Rule,
+    languages_of,
+    lines_of,
+    plain,
+    tags_of,
+    without_rules,
+)
 from memorist.language.patterns import Pattern, PatternMatch
 from memorist.language.text import (
     HIDDEN,
@@ -102,6 +110,19 @@ class Statement(NamedTuple):
         first, last = self.clauses.around(min(start + 1, end), end)
         return self.text[first:last].strip(_STATEMENT_EDGES)
 
+    def without_idle(self, matches: list[RuleMatch]) -> list[RuleMatch]:
+        """The matches, without those of `alone` rules in clauses that other rules read."""
+        read = [
+            self.clauses.around(*match.parts.span())
+            for match in matches
+            if not match.rule.alone and match.rule.group != "relation"
+        ]
+        return [
+            match
+            for match in matches
+            if not match.rule.alone or all(_distance(span, match.parts.span()) > 0 for span in read)
+        ]
+
     def part(self, match: RuleMatch, name: str) -> str:
         """A part of a match, as it was written."""
         return self.text[match.parts.start(name) : match.parts.end(name)]
@@ -137,7 +158,7 @@ def _worth_keeping(text: str, of_user: bool, check_time: Callable[[], None]) -> 
     if any(one.cues["material"].search(plain(text)) for one in languages):
         return
     abbreviations = frozenset().union(*(one.abbreviations for one in languages))
-    for sentence in sentences(written, abbreviations):
+    for sentence in _joined(sentences(written, abbreviations), languages):
         check_time()
         own = languages_of(sentence)  # where it is too short to say, the message's
         if len(own) > 1:
@@ -148,6 +169,18 @@ def _worth_keeping(text: str, of_user: bool, check_time: Callable[[], None]) -> 
             if found := _read(sentence, language, of_user):
                 yield found
                 break
+
+
+def _joined(parts: Iterator[str], languages: list[Language]) -> Iterator[str]:
+    """The sentences; one that only names what the one before speaks of is joined to it."""
+    held = ""
+    for part in parts:
+        if held and any(one.cues["names"].search(plain(part)) for one in languages):
+            held = f"{held} {part}"
+        else:
+            yield from filter(None, (held,))
+            held = part
+    yield from filter(None, (held,))
 
 
 def _say_once(code: str) -> None:
@@ -239,6 +272,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     speaker = message.name or message.role
     statement = Statement(sentence.text, sentence.clauses, speaker, message.created_at, ahead)
     meaningful = [match for match in sentence.matches if _says_something(match, statement)]
+    meaningful = statement.without_idle(meaningful)
     if not meaningful:
         return None
     group = min((match.rule.group for match in meaningful), key=list(KINDS).index)
@@ -260,7 +294,8 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
         claims=tuple(
             claim for claim in claims if claim.ends or (claim.predicate, claim.object) not in ended
         ),
-        corrects=bool(cues["corrections"].search(plain(sentence.text))),
+        corrects=any(match.rule.group == "correction" for match in meaningful)
+        or bool(cues["corrections"].search(plain(sentence.text))),
         instead=instead_of(sentence.text),
         expires_at=over,
     )
@@ -273,10 +308,12 @@ def _says_something(match: RuleMatch, statement: Statement) -> bool:
     if rule.group == "decision" and any(span.start <= now < span.end for span in spans):
         return False  # a decision for today is of no use tomorrow
     if rule.dated and rule.group == "event":
-        return any(span.end <= now for span in spans)
-    if rule.dated:
-        return any(span.start > now or (rule.today and span.end > now) for span in spans)
-    return rule.predicate is None or bool(claims_of(match, statement))
+        timely = any(span.end <= now for span in spans)
+    elif rule.dated:
+        timely = any(span.start > now or (rule.today and span.end > now) for span in spans)
+    else:
+        timely = True
+    return timely and (rule.predicate is None or bool(claims_of(match, statement)))
 
 
 def _end_of_day(spans: list[DateSpan], moment: datetime) -> datetime | None:
@@ -306,7 +343,7 @@ def _corrections() -> tuple[list[Pattern], Pattern]:
     """Patterns of "Hamburg, not Berlin", and of what leads to it, such as "it's"."""
     written = [data(code, "rules")["instead"] for code in LANGUAGES]
     words = [language for language in written if "not" in language]
-    patterns = [language["pattern"] for language in written if "pattern" in language]
+    patterns = [line for each in written for line in lines_of(each.get("pattern", ""))]
     negations, leads = ("|".join(each[key] for each in words) for key in ("not", "lead"))
     spaced = rf"(?P<right>[\w' -]{{1,60}}?),? (?:{negations}) (?P<wrong>[\w' -]{{1,40}}?)[.!]*$"
     compiled = [Pattern(pattern, ignore_case=True) for pattern in (spaced, *patterns)]
@@ -324,6 +361,8 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
         return []
     subject, predicate = _topic(match, statement)
     near = min(spans, key=lambda span: _distance(span.place, match.parts.span()), default=None)
+    if rule.ends and spans:  # "from 2015 to 2019"
+        near = max(spans, key=lambda span: span.start)
 
     def claim(thing: str, predicate: str = predicate, ends: bool = rule.ends) -> Claim:
         return Claim(
