@@ -72,8 +72,8 @@ const MemoryFields = ({ memory }) => html`
   </label>
   <label
     >kind
-    <select name="kind" defaultValue=${memory.kind}>
-      ${KINDS.map((kind) => html`<option selected=${kind === memory.kind}>${kind}</option>`)}
+    <select name="kind">
+      ${KINDS.map((kind) => html`<option value=${kind} selected=${kind === memory.kind}>${kind}</option>`)}
     </select>
   </label>
   <label>category<input name="category" defaultValue=${memory.category} required /></label>

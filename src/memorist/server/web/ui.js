@@ -175,8 +175,8 @@ const endOf = (item) =>
 export const isOver = (item) =>
   Boolean(
     item.gone ||
-    item.ended_at ||
     item.known_to ||
+    (item.predicate === undefined && item.ended_at) ||
     (item.valid_to && new Date(item.valid_to) <= new Date()),
   );
 
@@ -189,6 +189,7 @@ export function State({ item }) {
 }
 
 function ending(item) {
+  if (item.reason === "undone") return "undone";
   if (item.superseded_by) return item.reason === "corrected" ? "corrected" : "superseded";
   if (item.expires_at && item.expires_at <= item.ended_at) return "expired";
   return item.known_to || item.predicate === undefined ? "retracted" : "over";

@@ -100,7 +100,7 @@ function Ask({ query, me }) {
       onChange=${change}
     >
       <option value="">${label}</option>
-      ${choices.map((it) => html`<option selected=${query[name] === it}>${it}</option>`)}
+      ${choices.map((it) => html`<option value=${it} selected=${query[name] === it}>${it}</option>`)}
     </select>`;
   const typed = (name, label, more) =>
     html`<label class="meta"
