@@ -40,7 +40,7 @@ TIMED = 100  # questions of each set whose windows are timed
 BESIDE = (
     f"plain top-k takes whole messages of up to {DEPTH} hits until one does not fit, as lines that "
     f"tell the speaker; Memorist of at most {Window().most_memories} hits what fits, under dates, "
-    "numbered and quoted: that takes more tokens"
+    "under speakers and quoted: that takes more tokens"
 )
 Marks = dict[str, dict[int, bool]]
 """Whether the evidence was inside, by method and window."""

@@ -56,11 +56,7 @@ def test_what_was_said_elsewhere_is_quoted_above_the_question(memory: Memory) ->
     [(_, system), (_, question)] = said(context)
     assert system == "Be brief."
     _, _, header, name, quotation, empty, _, last = question.split("\n")
-    assert (header, name, quotation) == (
-        "[1] user, named:",
-        "> Ada L.:",
-        "> My boat is called Nixe.",
-    )
+    assert (header, name, quotation) == ("user, named:", "> Ada L.:", "> My boat is called Nixe.")
     assert (empty, last) == ("", "What is my boat called?")
     memories = context.receipt.part("memories")
     assert memories.tokens > 0

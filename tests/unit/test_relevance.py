@@ -9,6 +9,7 @@ from itertools import cycle, islice
 import pytest
 
 from memorist import InvalidError, Memory, Message
+from memorist.context.quote import QUOTED_SHARE
 from memorist.context.window import Window
 from memorist.recall.fusion import CURVES, UNJUDGED, WORDS_ALONE, RankedRecord, relevance
 from memorist.records.query import MIN_SCORE, Found, Passage
@@ -128,6 +129,18 @@ def test_one_message_among_many_is_quoted_alone(memory: Memory) -> None:
     window = Window(max_tokens=8_000, min_score=0)
     made = memory.context("What am I allergic to?", user="ada", window=window, deadline_ms=None)
     assert len(made.receipt.part("memories").ids) > 50
+
+
+def test_a_window_leaves_out_what_ranks_far_behind_the_best(memory: Memory) -> None:
+    chat(memory, *SMALL_TALK, "I'm allergic to peanuts.")
+    found = memory.recall("What am I allergic to?", user="ada", deadline_ms=None, min_score=0)
+    ranks = {hit.id: sum(hit.why.parts.values()) for hit in found.hits}
+    near = {id_ for id_, rank in ranks.items() if rank >= QUOTED_SHARE * max(ranks.values())}
+    assert 0 < len(near) < len(ranks) == len(SMALL_TALK) + 1
+    for min_score, quoted in ((1e-9, near), (0, ranks.keys())):
+        window = Window(max_tokens=8_000, min_score=min_score)
+        made = memory.context("What am I allergic to?", user="ada", window=window, deadline_ms=None)
+        assert set(made.receipt.part("memories").ids) == quoted
 
 
 def test_without_a_floor_nothing_is_left_out_whatever_embeds() -> None:

@@ -96,9 +96,9 @@ class WindowDraft:
 
     def recalled(self) -> str:
         """The memories and articles as text."""
-        first = len(self.memories) + 1
-        parts = ((MEMORIES_INTRO, self.memories, 1), (ARTICLES_INTRO, self.articles, first))
-        return "".join(f"{block(intro, quotes, at)}\n" for intro, quotes, at in parts if quotes)
+        parts = ((MEMORIES_INTRO, self.memories, False), (ARTICLES_INTRO, self.articles, True))
+        blocks = (block(intro, quotes, numbered=cited) for intro, quotes, cited in parts if quotes)
+        return "".join(f"{text}\n" for text in blocks)
 
     def frame(self) -> list[ChatMessage]:
         """All but the turns."""

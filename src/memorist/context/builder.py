@@ -13,7 +13,7 @@ from memorist import metrics
 from memorist.context.assemble import Assembly, WindowInput, parts_of
 from memorist.context.chat_format import Block, blocks_of, to_chat_message
 from memorist.context.compression.compress import CHUNK, Style, style_of
-from memorist.context.quote import Quote, may_be_a_part, quote_of
+from memorist.context.quote import Quote, may_be_a_part, near_the_best, quote_of
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Context, Part, Receipt, Window
 from memorist.errors import ConflictError, InvalidError, MemoristError
@@ -193,6 +193,8 @@ class ContextBuilder:
     def _quotes(self, hits: Sequence[Hit], known: Collection[str]) -> list[Quote]:
         """The hits as quotations, messages in whole; notes have a part of their own."""
         wanted = [hit for hit in hits if hit.kind != "note" and hit.id not in known]
+        if self.window.min_score:
+            wanted = near_the_best(wanted)
         cut = [hit.id for hit in wanted if hit.kind == "message" and may_be_a_part(hit)]
         entries = self.entries("memories", self.scope.whole_user(), cut)
         # Several sessions may have a message of one id.

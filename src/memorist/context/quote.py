@@ -9,13 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from memorist.context.tokens import TokenCounter
 from memorist.language.text import PASSAGE_CHARS
 from memorist.records.query import Hit
 
 MARK = "> "
+ALSO = "also:\n"
+JUST_SAID = timedelta(seconds=10)  # in which a message may have no vector, so that it ranks low
+QUOTED_SHARE = 0.45  # of the best hit's ranking: fewer tokens for the same evidence than a floor
 _CONTROL = re.compile(r"[^\w .,'’&()/#+@-]+")
 
 
@@ -34,8 +37,8 @@ class Quote:
     """Something to quote: its id, its role or kind, its text, and when it was said.
 
     `score` tells how well it fits the question, `excerpt` is the part of it that was found. `name`
-    is who said it or where it stands: the words of others, so it is quoted with the text. The line
-    above tells that it is there, as a text may begin with a name, too.
+    is who said it or where it stands: the words of others, so it is quoted above the text. The line
+    before tells that it is there, as a text may begin with a name, too.
     """
 
     id: str
@@ -46,18 +49,20 @@ class Quote:
     excerpt: str = ""
     name: str = ""
     date: str = field(init=False, repr=False)  # "3 March 2026", the line above those of a day
-    body: str = field(init=False, repr=False)  # the text, quoted; both are needed often
+    header: str = field(init=False, repr=False)  # who said it, above what one says in a row
+    body: str = field(init=False, repr=False)  # the text, quoted; all are needed often
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "date", f"{self.at.day} {self.at:%B %Y}\n" if self.at else "")
-        said = f"{self.name}:\n{self.text}" if self.name else self.text
-        object.__setattr__(self, "body", quoted(said))
+        source = f"{self.source}{', named' if self.name else ''}:\n" if self.source else ""
+        name = f"{quoted(f'{self.name}:')}\n" if self.name else ""
+        object.__setattr__(self, "header", source + name)
+        object.__setattr__(self, "body", f"{quoted(self.text)}\n")
 
     def numbered(self, number: int) -> str:
         """The quotation with its number, which an answer may cite."""
-        named = ", named" if self.name and self.source else ""
-        source = f" {self.source}{named}:" if self.source else ""
-        return f"[{number}]{source}\n{self.body}\n"
+        break_ = " " if self.source else "\n"
+        return f"[{number}]{break_}{self.header}{self.body}"
 
 
 def quote_of(hit: Hit, whole: str | None = None) -> Quote:
@@ -66,8 +71,22 @@ def quote_of(hit: Hit, whole: str | None = None) -> Quote:
     labels = (hit.role if is_message else hit.kind, hit.origin, hit.over)
     source = ", ".join(filter(None, labels))
     name = label(hit.speaker or "") if is_message else ""
-    ranked_by = sum(hit.why.parts.values())  # closer together than probabilities
-    return Quote(hit.id, source, whole or hit.text, hit.created_at, ranked_by, hit.text, name)
+    return Quote(hit.id, source, whole or hit.text, hit.created_at, _rank(hit), hit.text, name)
+
+
+def near_the_best(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits whose ranking is at least a share of the best one's, and what was just said."""
+    least = QUOTED_SHARE * max(map(_rank, hits), default=0.0)
+    return [hit for hit in hits if _rank(hit) >= least or _has_no_vector_yet(hit)]
+
+
+def _has_no_vector_yet(hit: Hit) -> bool:
+    return hit.why.age < JUST_SAID and "meaning" not in hit.why.scores
+
+
+def _rank(hit: Hit) -> float:
+    """What the hit was ranked by: closer together than probabilities."""
+    return sum(hit.why.parts.values())
 
 
 def may_be_a_part(hit: Hit) -> bool:
@@ -75,19 +94,24 @@ def may_be_a_part(hit: Hit) -> bool:
     return hit.why.start > 0 or len(hit.text) >= PASSAGE_CHARS // 2
 
 
-def block(intro: str, quotes: Sequence[Quote], first: int = 1) -> str:
-    """Quotations below an intro, undated ones and the oldest first, dates above their first."""
-    lines, shown = [f"{intro}\n"], ""
-    dated = sorted(quotes, key=lambda quote: quote.at.timestamp() if quote.at else 0.0)
-    for number, quote in enumerate(dated, start=first):
-        if quote.date != shown:
+def block(intro: str, quotes: Sequence[Quote], *, numbered: bool = False) -> str:
+    """Quotations below an intro, undated ones and the oldest first, dates above their first.
+
+    Unless they are numbered, who said several in a row is told once, and "also:" above the others.
+    """
+    lines, date, above = [f"{intro}\n"], "", None
+    ordered = sorted(quotes, key=lambda quote: quote.at.timestamp() if quote.at else 0.0)
+    for number, quote in enumerate(ordered, start=1):
+        if quote.date != date:
             lines.append(quote.date)
-            shown = quote.date
-        lines.append(quote.numbered(number))
+            date, above = quote.date, None
+        header = ALSO if quote.header == above else quote.header or "\n"
+        lines.append(quote.numbered(number) if numbered else f"{header}{quote.body}")
+        above = quote.header
     return "".join(lines)
 
 
-WIDEST = 999  # the number that a quotation is counted with
+WIDEST = 999  # the number that a numbered quotation is counted with
 LEAST_SCORE = 1e-6  # so that of quotations without a score the shorter ones go first
 
 
@@ -118,7 +142,7 @@ class Packing:
 
     def _add(self, quotes: Sequence[Quote], picked: list[Quote], left: int) -> int:
         """Add what fits to `picked`, the best first; return the tokens that are left."""
-        shown = [quote.numbered(WIDEST) for quote in quotes]
+        shown = [f"{quote.header}{quote.body}" for quote in quotes]
         self._count(shown)
         costs = zip(quotes, (self._tokens[text] for text in shown), strict=True)
         dates = {quote.date for quote in picked}

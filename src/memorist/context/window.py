@@ -13,7 +13,7 @@ from memorist.records.documents import Compression
 from memorist.records.query import Recall
 from memorist.records.values import check_text
 
-QUOTED_SCORE = 0.0005  # below recall's: a window has room for what is less likely
+QUOTED_SCORE = 0.0002  # below recall's: a window has room for what is less likely
 MOST_RESERVED = 1_000  # tokens for the answer, where it is not said how many
 SUMMARY_PREFIX = "## Предыдущее обсуждение / Previous conversation:"
 
