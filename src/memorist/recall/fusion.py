@@ -331,10 +331,9 @@ def newer_first(question: str, hits: Sequence[Hit], updates: Sequence[Update]) -
             return False
         if later <= APART and not (NUMBER.search(newer.text) and NUMBER.search(older.text)):
             return False
-        one, two = told(newer.text), told(older.text)
-        if one is None or two is None or not (later > APART or one.gives_other_figure(two)):
+        if not (one := told(newer.text)) or not (two := told(older.text)):
             return False
-        return one.is_on_matter_of(two)
+        return (later > APART or one.gives_other_figure(two)) and one.is_on_matter_of(two)
 
     order: list[Hit] = []
     for hit in hits[:LOOKED_AT]:

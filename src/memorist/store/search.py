@@ -212,13 +212,13 @@ def waiting(db: Db, job: Job, embedder: str, *, limit: int) -> dict[int, str]:
         first, last = first * PASSAGES_PER_MESSAGE, (last + 1) * PASSAGES_PER_MESSAGE - 1
     named = {**job.scope.columns(), "session_hash": None, "first": first, "last": last}
     rows = db.rows("waiting", **named, embedder=embedder, limit=limit, now=db.now)
-    return _texts(db, job.scope, rows)
+    return {match.passage: match.text for match in _matches(db, job.scope, rows)}
 
 
 def unembedded(db: Db, scope: Scope, embedder: str, *, limit: int) -> dict[int, str]:
     """Passages that have no vector of this embedder yet, with their texts."""
     rows = db.rows("unembedded", **scope.columns(), embedder=embedder, limit=limit)
-    return _texts(db, scope, rows)
+    return {match.passage: match.text for match in _matches(db, scope, rows)}
 
 
 def unprepared(db: Db, embedder: str, *, limit: int = 100) -> list[Scope]:
@@ -230,8 +230,7 @@ def unprepared(db: Db, embedder: str, *, limit: int = 100) -> list[Scope]:
 def prepare(db: Db, scope: Scope, embedder: str) -> None:
     """Queue all that the user has for a new embedder, unless that was done before."""
     check_key(embedder, "embedder")
-    named = {"owner": scope.owner, "embedder": embedder}
-    if db.run("add_embedder", **named):
+    if db.run("add_embedder", owner=scope.owner, embedder=embedder):
         kind = f"vectors:{embedder}"
         db.run("queue_vectors_of_messages", owner=scope.owner, kind=kind, now=db.now)
         db.run("queue_vectors_of_views", owner=scope.owner, kind=kind, now=db.now)
@@ -281,10 +280,6 @@ def _check_dimensions(stored: int, given: int) -> None:
             f"this embedder gave {stored}-d vectors before and {given}-d now; "
             "give the new model another embedder name"
         )
-
-
-def _texts(db: Db, scope: Scope, rows: Sequence[Row]) -> dict[int, str]:
-    return {match.passage: match.text for match in _matches(db, scope, rows)}
 
 
 def _matches(db: Db, scope: Scope, rows: Sequence[Row]) -> list[Match]:

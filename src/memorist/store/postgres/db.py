@@ -129,12 +129,11 @@ class PostgresDb:
         return {stem: ids for stem, ids in zip(near, lists, strict=True) if len(ids) <= most}
 
     def memories_with(self, scope: Scope, stems: Sequence[str], most: int) -> Iterable[list[int]]:
-        named = {"owner": scope.owner, "agent": scope.agent}
-        lists = self._postings(scope.owner, list(stems), list(stems), MAX_POSTINGS)
-        ids = [id_ for each in lists for id_ in each[each < 0].tolist()]
-        own = {id_ for (id_,) in self.rows("memory_passages", **named, ids=ids)}
-        found = ([id_ for id_ in dict.fromkeys(each.tolist()) if id_ in own] for each in lists)
-        return [each[:most] for each in found if each]
+        postings = self._postings(scope.owner, list(stems), list(stems), MAX_POSTINGS)
+        lists = [dict.fromkeys(each[each < 0].tolist()) for each in postings]
+        ids = [id_ for each in lists for id_ in each]
+        own = set(self.rows("memory_passages", **scope.columns(), ids=ids))
+        return filter(None, ([id_ for id_ in each if (id_,) in own][:most] for each in lists))
 
     def _postings(self, owner: str, words: list[str], stems: list[str], most: int) -> list[Ids]:
         """The passages of each word, rising."""

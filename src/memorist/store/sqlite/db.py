@@ -121,8 +121,7 @@ class SqliteDb:
 
     def memories_with(self, scope: Scope, stems: Sequence[str], most: int) -> Iterable[list[int]]:
         words = [spelled(scope.owner, stem) for stem in stems]
-        named = {"owner": scope.owner, "agent": scope.agent}
-        rows = self.rows("memories_with", words=words, most=most, **named)
+        rows = self.rows("memories_with", **scope.columns(), words=words, most=most)
         return [json.loads(f"[{joined}]") for (joined,) in rows if joined]
 
     def _read(self, query: str, words: Collection[str], most: int = -1) -> dict[str, Ids]:
