@@ -91,17 +91,16 @@ export function useConversation(session, agent) {
     if (event === "message" && data.session === session && !running.current) refresh();
   });
 
-  const ask = async (question) => {
+  const ask = async ({ message, asked_id }) => {
     const stop = new AbortController();
     running.current = stop;
-    let turn = { ...question, answer: "", tools: [], seen: {} };
+    let turn = { message, asked_id, answer: "", tools: [], seen: {} };
     const show = (changes) => {
       turn = { ...turn, ...changes };
       setLive(turn);
     };
     show({});
     try {
-      const { message, asked_id } = question;
       const body = { message, asked_id, session_id: session, agent_id: agent || null };
       const events = api.stream("POST", "chat", { body, signal: stop.signal });
       for await (const { event, data } of events) show(step(turn, event, data));

@@ -15,8 +15,9 @@ export function Thread({ talk, agent, me, shown, empty }) {
   const box = useRef(null);
   const place = useRef({ atEnd: true, height: 0 });
   const rows = turnsOf(talk.log.entries);
-  const live = talk.live;
-  const isStored = live && rows.some((row) => row.message.message_id === live.asked_id);
+  const stored = new Set(rows.map((row) => row.message.message_id));
+  const { done, asked_id } = talk.live ?? {};
+  const live = done && stored.has(done.message_id ?? asked_id) ? null : talk.live;
   const isHere = rows.some((row) => row.message.message_id === shown);
   useLayoutEffect(() => keepPlace(box.current, place.current));
   useEffect(() => {
@@ -52,7 +53,7 @@ export function Thread({ talk, agent, me, shown, empty }) {
           shown=${shown === row.message.message_id}
         />`,
     )}
-    ${live && html`<${Live} live=${live} talk=${talk} agent=${agent} isStored=${isStored} />`}
+    ${live && html`<${Live} live=${live} talk=${talk} agent=${agent} isStored=${stored.has(asked_id)} />`}
     ${
       isOpen &&
       html`<${Turn} label=${agent}>
