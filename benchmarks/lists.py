@@ -32,7 +32,7 @@ from memorist.store.sqlite.store import SqliteStore
 SIZES = (1_000, 100_000)
 PAGE = 20
 RUNS = 15
-BATCH = 1_000
+BATCH = 100  # of which a transaction of PostgreSQL writes 200 records in time
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 KINDS = ("fact", "episode", "concept", "procedure")
 # Stores of a hundred thousand sessions take an hour to fill one by one.
@@ -184,7 +184,7 @@ def cost_ms(read: Callable[..., Sequence[Any]], clock: Callable[[], float], **pa
 def last_place(listed: Listed) -> Any:
     """The place before the last page."""
     places: list[Any] = []
-    while page := listed.read(limit=BATCH, after=places[-1] if places else None):
+    while page := listed.read(limit=1_000, after=places[-1] if places else None):
         places = [*places[-PAGE:], *map(listed.place, page)]
     return places[-PAGE - 1] if len(places) > PAGE else None
 

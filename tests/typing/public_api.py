@@ -33,6 +33,8 @@ from memorist import (
     Window,
 )
 from memorist.records.activity import Counts, Events, TurnReceipt
+from memorist.records.memories import Entity, Neighbourhood
+from memorist.records.message import SessionSummary
 
 NOW = datetime.now(UTC)
 
@@ -57,6 +59,17 @@ def verbs(memory: Memory) -> None:
     window = memory.context("Plan my weekend", user="ada", max_tokens=4_000, system="Be kind.")
     assert_type(window, Context)
     assert_type(memory.search(memory.scope(user="ada"), "tea", limit=3), Recall)
+    [summary, *_] = memory.session_summaries(user="ada", newest_first=True, limit=5)
+    assert_type(summary, SessionSummary)
+    assert_type(memory.agents(user="ada"), list[str])
+    memory.rename_session("s", "Home", user="ada")
+    assert_type(memory.forget(user="ada", session="s", dry_run=True), Forgotten)
+    assert_type(memory.memories.list(user="ada", text="tea", state="over"), list[MemoryItem])
+    assert_type(memory.memories.change("m", user="ada", tags=["home"]), str)
+    assert_type(memory.memories.chain("m", user="ada"), list[MemoryItem])
+    assert_type(memory.facts.chain("f", user="ada"), list[Fact])
+    assert_type(memory.facts.entities(user="ada", text="ad"), list[Entity])
+    assert_type(memory.facts.neighbourhood("ada", user="ada", as_of=NOW), Neighbourhood)
     memory.compress(user="ada", session="s", window=Window(max_tokens=1_000))
     assert_type(memory.summaries(user="ada", session="s"), list[Summary])
     assert_type(memory.history(user="ada", last=10, role="user"), list[Message])
