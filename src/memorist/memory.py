@@ -115,6 +115,11 @@ class Memory:
         return self._runtime.store
 
     @property
+    def database(self) -> str:
+        """Where everything is kept: sqlite, postgres, or a server."""
+        return self.store.kind
+
+    @property
     def embedder(self) -> Embedder | None:
         """What turns text into vectors; None where recall goes by words and links alone."""
         return self._runtime.embedder

@@ -66,6 +66,9 @@ def furnish(client: httpx.Client, word: str) -> dict[str, list[str]]:
         add("fact_id", "/api/facts", subject="Ada", predicate=f"likes {number}", object=about)
         add("article_id", "/api/articles", title=about, text=f"# Returns\n\nWithin {about} days.")
     client.put("/api/notes", json={"text": word, "base_version": 0}).raise_for_status()
+    one_answer = {"Accept": "application/json"}
+    client.post("/api/chat", json={"message": word}, headers=one_answer).raise_for_status()
+    ids["receipt_id"] = [item["id"] for item in client.get("/api/receipts").json()["items"]]
     return ids
 
 

@@ -28,6 +28,8 @@ PLACE = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 
 def note(db: Db, query: str, owner: str, change: str, ids: Sequence[Any]) -> None:
     """Note a change of `views`, `jobs` or `messages`; of a user's, the newest 1,000 are kept."""
+    if not ids:
+        return
     named = {"owner": owner, "change": change, "ids": list(ids)[-MOST_EVENTS:], "now": db.now}
     db.run(f"note_{query}", **named)
     db.run("trim_events", owner=owner, most=MOST_EVENTS)

@@ -74,12 +74,11 @@ def apply(
         raise ConflictError("this user's memories have changed meanwhile; read them again")
     for change in changes:
         _apply_one(db, scope, change)
-        if isinstance(change, Add | Supersede):
-            note(db, "views", scope.owner, "add", [change.record.id])
-        elif isinstance(change, Reinforce | Promote):
+        if isinstance(change, Reinforce | Promote):
             note(db, "views", scope.owner, type(change).__name__.lower(), [change.id])
+    made = [one.record.id for one in changes if isinstance(one, Add | Supersede)]
+    note(db, "views", scope.owner, "add", made)
     if by_hand:
-        made = [one.record.id for one in changes if isinstance(one, Add | Supersede)]
         named = [getattr(one, key, "") for one in changes for key in ("id", "old_id")]
         keep_by_hand(db, scope, [*made, *filter(None, named)])
 

@@ -100,7 +100,7 @@ def me(request: Request, caller: Caller) -> Me:
         **{name: getattr(who, name) for name in ("user", "tenant", "admin", "local")},
         model=None if chats.model is None else window.model or type(chats.model).__name__,
         embedder=None if embedder is None else embedder.name,
-        store=caller.memory.store.kind,
+        store=caller.memory.database,
         limits={name: getattr(limits, name) for name in ("body_bytes", "requests_per_s", "burst")},
         window_min_score=window.min_score,
     )
