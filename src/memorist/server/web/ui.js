@@ -101,7 +101,7 @@ export function useAddress(value, write) {
     if (own === null) return undefined;
     const timer = setTimeout(() => {
       write(own);
-      setOwn(null);
+      setOwn((latest) => (latest === own ? null : latest));
     }, 150);
     return () => clearTimeout(timer);
   }, [own]);

@@ -1,0 +1,50 @@
+"""The timeline: from the whole year to an hour, and to a memory, by the keyboard."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.page.conftest import Open
+from tests.support.http_server import Served
+
+
+def test_the_timeline_zooms_from_a_year_to_an_hour(demo: Served, open_page: Open) -> None:
+    page = open_page(demo.url, "timeline")
+    drawing = page.get_by_role("group", name="Sessions and memories")
+    moved = drawing.get_by_role("button", name=re.compile("^fact: I moved to Berlin in June"))
+    expect(moved).to_be_visible()
+    expect(drawing.get_by_text("I adopted a cat called Miso.", exact=True)).to_be_visible()
+    expect(page.get_by_text("14 Feb 2026 to 27 Nov 2026: 17 memories")).to_be_visible()
+    # What was over is said, and an arc leads from it to what took its place.
+    expect(
+        drawing.get_by_role("button", name=re.compile("Munich.*over since 1 June 2026"))
+    ).to_be_visible()
+    arc = drawing.locator(".arc title")
+    expect(arc).to_have_text(re.compile("Munich.* was updated: I moved to Berlin"))
+
+    page.keyboard.press("j")
+    while "Oren" not in page.evaluate("document.activeElement.getAttribute('aria-label')"):
+        page.keyboard.press("j")
+    page.get_by_role("button", name="Hour").press("Enter")
+    expect(page.get_by_text("8 May 2026 at 08:38:00 to 8 May 2026 at 09:38:00")).to_be_visible()
+    expect(drawing.get_by_role("button")).to_have_count(3)
+    expect(moved).to_have_count(0)
+    expect(page).to_have_url(re.compile("from=2026-05-08T08%3A38"))
+    page.keyboard.press("Escape")
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    inspector = page.get_by_role("complementary", name="Inspector")
+    expect(inspector).to_contain_text("Lumen")
+    page.keyboard.press("Escape")
+    expect(inspector).to_have_count(0)
+
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_text("8 May 2026 at 08:50:00 to")).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("8 May 2026 at 08:50:00 to")).to_be_visible()
+    page.keyboard.press("0")
+    expect(moved).to_be_visible()
+    drawing.get_by_text("I adopted a cat called Miso.", exact=True).click()
+    expect(drawing.get_by_role("button")).to_have_count(5)
