@@ -21,7 +21,9 @@ def test_notes_are_edited_compared_and_restored(fresh: Served, open_page: Open) 
     page.keyboard.press("e")
     editor = page.get_by_role("textbox", name="Notes in Markdown")
     expect(editor).to_be_focused()
-    editor.fill("# About Ada\n\n- Tea, **green**\n- <img src=x onerror=alert(1)> [x](javascript:1)\n")
+    editor.fill(
+        "# About Ada\n\n- Tea, **green**\n- <img src=x onerror=alert(1)> [x](javascript:1)\n"
+    )
     preview = page.get_by_role("article", name="Preview")
     expect(preview.locator("strong")).to_have_text("green")
     expect(preview.locator("img, a")).to_have_count(0)

@@ -139,7 +139,8 @@ function Band({ all, agent, given, shown }) {
   useWheel(box, zoom, pan);
   const drag = useDrag((px) => width && pan(-px / width));
   const moment = range.to - range.from < SPANS[2][1] ? exactTime : dayOf;
-  const memories = marks.length === 1 ? "1 memory" : `${number(marks.length)} memories`;
+  const inside = marks.filter((mark) => mark.time >= range.from && mark.time <= range.to).length;
+  const memories = inside === 1 ? "1 memory" : `${number(inside)} memories`;
   const said = `${moment(range.from)} to ${moment(range.to)}: ${memories}${data.more ? ", the newest of more: zoom in" : ""}`;
   return html`<div class="toolbar">
       <div role="group" aria-label="Range" class="spans">
