@@ -44,7 +44,7 @@ def test_the_graph_goes_through_time_and_to_the_evidence(demo: Served, open_page
 
     # Lena is expanded by Enter, and the middle by c.
     lena = graph.get_by_role("button", name="Lena: expand it")
-    while "lena" != page.evaluate("document.activeElement.dataset?.key ?? ''"):
+    while page.evaluate("document.activeElement.dataset?.key ?? ''") != "lena":
         slider.blur()
         page.keyboard.press("j")
     page.keyboard.press("Enter")
