@@ -169,14 +169,12 @@ def load_queries(dialect: str, list_sql: str) -> dict[str, str]:
         for name, sql in pieces.items()
         if name[0] != "@"
     }
-    for name, sql in [*queries.items()]:
-        kind, _, _ = name.partition("_")
-        beside = complete(pieces.get(f"@{kind}_beside", ""))
-        for state, parts in STATES.get(kind, {}).items() if "{over}" in sql else ():
-            union = [beside if part is None else sql.replace("{over}", part) for part in parts]
-            queries[f"{name}_{state}"] = "\nUNION ALL ".join(union) + complete("\n@in_place")
-        if "{over}" in sql:
-            del queries[name]
+    beside, order = {kind: complete(f"@{kind}_beside") for kind in STATES}, complete("@in_place")
+    for name in [name for name, sql in queries.items() if "{over}" in sql]:
+        sql, kind = queries.pop(name), name.partition("_")[0]
+        for state, parts in STATES[kind].items():
+            union = [sql.replace("{over}", part) if part else beside[kind] for part in parts]
+            queries[f"{name}_{state}"] = "\nUNION ALL ".join(union) + f"\n{order}"
     lists = {name: sql for name, sql in queries.items() if "{>}" in sql}
     back = {f"newest_{name}": _directed(sql, "<", ">=", " DESC") for name, sql in lists.items()}
     return back | {name: _directed(sql, ">", "<=", "") for name, sql in queries.items()}

@@ -41,7 +41,14 @@ def _picker(sql: str) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
     return lambda values: (values[names[0]],) if names else ()
 
 
-_PICK = {name: _picker(sql) for name, sql in QUERIES.items()}
+class _Pickers(dict[str, Callable[[dict[str, Any]], tuple[Any, ...]]]):
+    """The pickers of the statements used so far."""
+
+    def __missing__(self, query: str) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+        return self.setdefault(query, _picker(QUERIES[query]))
+
+
+_PICK = _Pickers()
 
 
 class SqliteDb:
