@@ -11,21 +11,24 @@ import { WindowView, receiptLine } from "./window.js";
 
 const NEAR = 120; // pixels from an end of the thread
 
-export function Thread({ talk, agent, me, shown, empty }) {
+export function Thread({ talk, agent, me, shown, sought, empty }) {
   const box = useRef(null);
   const place = useRef({ atEnd: true, height: 0 });
   const rows = turnsOf(talk.log.entries);
   const stored = new Set(rows.map((row) => row.message.message_id));
+  const isHere = stored.has(sought);
   const { done, asked_id } = talk.live ?? {};
   const live = done && stored.has(done.message_id ?? asked_id) ? null : talk.live;
-  const isHere = rows.some((row) => row.message.message_id === shown);
+  useLayoutEffect(() => {
+    if (asked_id) place.current.atEnd = true; // what is sent is seen
+  }, [asked_id]);
   useLayoutEffect(() => keepPlace(box.current, place.current));
   useEffect(() => {
-    if (!shown || !talk.log.ready) return;
+    if (!sought || !talk.log.ready) return;
     place.current.atEnd = false;
-    if (isHere) box.current.querySelector(".shown").scrollIntoView({ block: "center" });
+    if (isHere) box.current.querySelector(".shown")?.scrollIntoView({ block: "center" });
     else talk.earlier(); // until it is there, or there is no more
-  }, [shown, isHere, rows.length]);
+  }, [sought, isHere, isHere ? 0 : rows.length]);
   const onScroll = async ({ target }) => {
     const rest = target.scrollHeight - target.scrollTop - target.clientHeight;
     place.current.atEnd = rest < NEAR;

@@ -3,6 +3,7 @@
 import { api } from "./api.js";
 import { number, percent, plural, textOf } from "./format.js";
 import { href } from "./route.js";
+import { ScoreBar, rankingScore } from "./signals.js";
 import { Bar, Kind, Loaded, Time, html, useRead, useRef, useState } from "./ui.js";
 
 // The sections by their names in a receipt: what they are called, and their colours' numbers.
@@ -99,7 +100,8 @@ export function WindowView({ receipt, messages, hits, recalled }) {
     <${Cuts} receipt=${receipt} />
     ${
       messages &&
-      html`<h3>What the model sees</h3>
+      html`<div>
+        <h2>What the model sees</h2>
         <section class="seen" aria-label="What the model sees" tabindex="0" ref=${texts}>
           ${piecesOf(messages, receipt).map(
             (piece) =>
@@ -112,7 +114,8 @@ export function WindowView({ receipt, messages, hits, recalled }) {
                 <div class="text">${piece.text.trim()}</div>
               </div>`,
           )}
-        </section>`
+        </section>
+      </div>`
     }
     ${hits && html`<${Recalled} hits=${hits} receipt=${receipt} />`}
     ${!hits && recalled && html`<${PastRecalled} recalled=${recalled} receipt=${receipt} />`}
@@ -175,7 +178,7 @@ function Cuts({ receipt }) {
   ];
   if (!cuts.length) return html`<p class="meta">Nothing was cut.</p>`;
   return html`<section class="cuts" aria-label="What was cut">
-    <h3>What was cut</h3>
+    <h2>What was cut</h2>
     <ul>
       ${cuts.map(([what, why]) => html`<li>${what}: ${why}</li>`)}
     </ul>
@@ -191,13 +194,15 @@ function cutLine({ name, cut, why }) {
 // What was recalled for the question, each with its reason and where it went.
 function Recalled({ hits, receipt }) {
   if (!hits.length) return html`<p class="meta">Nothing was recalled.</p>`;
+  const most = Math.max(...hits.map((hit) => (hit.why ? rankingScore(hit) : 0)));
   return html`<section class="recalled" aria-label="What was recalled">
-    <h3>What was recalled</h3>
+    <h2>What was recalled</h2>
     <ol>
       ${hits.map(
         (hit) =>
           html`<li>
             <a class="clip" href=${addressOf(hit)}>${hit.text}</a>
+            ${hit.why && html`<${ScoreBar} hit=${hit} most=${most} />`}
             <span class="meta">
               <${Kind} kind=${hit.kind} />
               ${hit.score !== undefined && html`<span title="how likely it bears on the question">${percent(hit.score)}</span>`}
@@ -211,18 +216,17 @@ function Recalled({ hits, receipt }) {
   </section>`;
 }
 
-// "words #1, meaning #3; session, role": the ranks in each channel, then what moved it up.
-export function reason({ ranks, parts }) {
-  const found = Object.entries(ranks).map(([channel, rank]) => `${channel} #${rank}`);
-  const moved = Object.keys(parts).filter((name) => !(name in ranks) && parts[name] > 0);
-  return [found.join(", "), moved.join(", ")].filter(Boolean).join("; ");
-}
+// "words #1, meaning #3": its place in each channel; the bar shows what else moved it.
+const reason = ({ ranks }) =>
+  Object.entries(ranks)
+    .map(([channel, rank]) => `${channel} #${rank}`)
+    .join(", ");
 
 function fate(hit, receipt) {
   if (part(receipt, "memories").ids.includes(hit.id)) return "quoted";
   if (part(receipt, "history").ids.includes(hit.id)) return "in the conversation already";
   if (hit.kind === "note") return part(receipt, "notes").tokens ? "among the notes" : "not quoted";
-  return "not quoted";
+  return part(receipt, "memories").cut ? "not quoted" : "too far below the best to be quoted";
 }
 
 export const addressOf = ({ kind, id }) =>

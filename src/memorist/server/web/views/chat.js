@@ -52,6 +52,7 @@ export default function Chat({ route, me }) {
 function Room({ agent, session, user, route, me, onGone }) {
   const [listed, setListed] = useState(false);
   const [dialog, setDialog] = useState(null);
+  const [first] = useState(shownIn(route.query)); // one that is picked later stays where it is
   const input = useRef(null);
   const talk = useConversation(session, agent);
   const here = useSummary(session);
@@ -100,6 +101,7 @@ function Room({ agent, session, user, route, me, onGone }) {
               agent=${name}
               me=${me}
               shown=${shownIn(route.query)}
+              sought=${route.query.message ?? first}
               empty=${html`<${Beginning} agent=${name} />`}
             />`
       }

@@ -177,6 +177,7 @@ function Answer({ answer, wide, body }) {
     <div class="said">
       <strong>${answer.hits.length ? plural(answer.hits.length, "hit") : "No hits"}</strong>
       <span class="meta">${took}</span>
+      <a href=${href({ view: "context", question: body.question })}>In a model's window</a>
       <${Legend} />
     </div>
     ${answer.reason && html`<p class="note">${sentence(answer.reason)}</p>`}
