@@ -81,7 +81,8 @@ def test_why_not(demo: Served, open_page: Open) -> None:
     expected(page, "cat", "I adopted a cat")
     verdict(page, "The filters cut it (role)")
 
-    [over] = demo.memory.memories.list(user="ada", state="over")
+    ended = demo.memory.memories.list(user="ada", state="over")
+    [over] = [item for item in ended if "Munich" in item.text]
     page.get_by_role("searchbox", name="What was expected").fill(over.id)
     page.get_by_role("button", name="I live in Munich").click()
     verdict(page, "It is superseded.")

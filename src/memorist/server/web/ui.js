@@ -64,6 +64,7 @@ export function usePages(path, query, { size = 50 } = {}) {
         setPages((old) => ({ key, items: [...old.items, ...page.items], next: page.next }));
     } catch (error) {
       say(error.message);
+      setTimeout(() => setPages((old) => ({ ...old })), 2_000); // a list at its end asks again
     } finally {
       busy.current = false;
     }
@@ -260,7 +261,7 @@ export function VirtualList({
   const last = Math.min(items.length, Math.ceil((top + room) / height) + 8);
   useEffect(() => {
     if (last >= items.length - 20) onMore?.();
-  }, [last, items.length]);
+  });
   const move = (index) => {
     const next = Math.max(0, Math.min(items.length - 1, index));
     setActive(next);
