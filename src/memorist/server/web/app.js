@@ -236,7 +236,10 @@ function Frame({ me }) {
     >
     <${TopBar} me=${me} route=${route} search=${search} />
     <${Rail} view=${route.view} />
-    <main id="main" tabindex="-1" aria-label=${title}><${View} route=${route} me=${me} /></main>
+    <main id="main" tabindex="-1" aria-label=${title}>
+      <h1 class="hidden">${title}</h1>
+      <${View} route=${route} me=${me} />
+    </main>
     ${route.query.show && html`<${Inspector} key=${route.query.show} show=${route.query.show} />`}
     <${Messages} />
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}`;

@@ -116,6 +116,13 @@ export function useChanges(listener) {
   useEffect(() => onChange((event) => latest.current(event)), []);
 }
 
+// A number that grows a second after changes of one kind: what depends on it is read again.
+export function useNews(kind) {
+  const [news, setNews] = useState(0);
+  useChanges(({ event }) => event === kind && setNews((count) => count + 1));
+  return useTyped(news, 1_000);
+}
+
 // States
 
 export function Problem({ error, retry }) {

@@ -13,6 +13,7 @@ import {
   say,
   useAddress,
   useMemo,
+  useNews,
   useRead,
   useRef,
   useState,
@@ -30,9 +31,10 @@ const fold = (name) => name.trim().toLowerCase();
 export default function Graph({ route, me }) {
   const { entity = USER, expand = "", as_of: asOf, agent } = route.query;
   const names = [entity, ...expand.split("\n").filter(Boolean)];
+  const news = useNews("fact");
   const read = useRead(
     (signal) => Promise.all(names.map((name) => neighbourhood(name, agent, signal))),
-    [entity, expand, agent],
+    [entity, expand, agent, news],
   );
   return html`<div class="pane">
     <${Loaded} read=${read}

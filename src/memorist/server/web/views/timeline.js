@@ -13,6 +13,7 @@ import {
   useEffect,
   useLayoutEffect,
   useMemo,
+  useNews,
   useRead,
   useRef,
   useState,
@@ -97,7 +98,11 @@ function Band({ all, agent, given, shown }) {
   const grid = 2 ** Math.ceil(Math.log2(range.to - range.from));
   const after = Math.floor(range.from / grid) * grid;
   const before = Math.ceil(range.to / grid) * grid;
-  const read = useRead((signal) => readRange({ after, before, agent }, signal), [after, before]);
+  const news = useNews("memory");
+  const read = useRead(
+    (signal) => readRange({ after, before, agent }, signal),
+    [after, before, news],
+  );
   const zoom = (factor, share = 0.5) => {
     const span = Math.min(LONGEST, Math.max(HOUR, (range.to - range.from) * factor));
     const point = range.from + (range.to - range.from) * share;
