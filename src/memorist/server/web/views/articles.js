@@ -117,7 +117,7 @@ function Answers({ question, agent }) {
   return html`<div class="scroll">
     <${Loaded} read=${read}
       >${({ found, tokens }) =>
-        html`<p class="note meta">
+        html`<p class="remark meta">
             ${plural(found.length, "article")}, ${number(tokens)} tokens ·
             <a href=${href({ question: null })}>all articles</a>
           </p>
@@ -226,7 +226,7 @@ function Add({ agent, onClose, onAdded }) {
           value=${fields.uri}
           onInput=${set("uri")}
       /></label>
-      <div class="actions"><button class="primary">Add</button></div>
+      <div class="choices"><button class="primary">Add</button></div>
     </form><//
   >`;
 }
@@ -252,7 +252,7 @@ function Remove({ article, agent, onClose, onChanged }) {
       “${article.title}” with its ${number(chars)} characters, its place in the text index and its
       vectors will go. Agents can quote it no longer.
     </p>
-    <div class="actions">
+    <div class="choices">
       <button onClick=${onClose}>Keep it</button>
       <button class="danger" autofocus onClick=${remove}>Remove</button>
     </div><//

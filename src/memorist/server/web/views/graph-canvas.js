@@ -4,9 +4,10 @@
 import { day } from "../format.js";
 import { useKeys } from "../keys.js";
 import { href } from "../route.js";
-import { html, useEffect, useLayoutEffect, useRef, useState } from "../ui.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../ui.js";
 
 const LONGEST = innerWidth < 640 ? 18 : 26;
+const CROWD = 80; // of more facts than that, predicates are shown when one comes near
 const cut = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);
 const radius = (node, middle) => (middle ? 12 : node.facts > 1 ? 8 : 6);
 
@@ -54,7 +55,13 @@ export function Canvas({ label, nodes, edges, spots, known, selected, onOpen, on
     k: () => focus(-1),
     c: () => onCentre(nodes.find((node) => node.key === active) ?? nodes[0]),
   });
-  const byKey = new Map(nodes.map((node, i) => [node.key, { ...node, r: radius(node, i === 0) }]));
+  // Zooming moves the drawing as a whole: nothing in it is made anew.
+  const drawn = useMemo(
+    () =>
+      html`<${Drawn} ...${{ nodes, edges, spots, known, selected, active, setActive, onOpen }} />`,
+    [nodes, edges, spots, selected, active],
+  );
+  const crowded = now && now.scale < (edges.length > CROWD ? 1 : 0.55);
   return html`<div class="canvas" ref=${box}>
     ${
       now &&
@@ -79,25 +86,11 @@ export function Canvas({ label, nodes, edges, spots, known, selected, onOpen, on
           </marker>
         </defs>
         <g
-          class=${now.scale < 0.55 ? "far" : ""}
+          class=${crowded ? "far" : ""}
           style=${{ "--letters": Math.min(1.7, Math.max(1, 0.95 / now.scale)) }}
           transform=${`translate(${now.x} ${now.y}) scale(${now.scale})`}
         >
-          ${fanned(edges).map((edge) => html`<${Edge} ...${edge} spots=${spots} nodes=${byKey} selected=${selected} />`)}
-          ${nodes.map(
-            (node, i) =>
-              html`<${Node}
-                key=${node.key}
-                node=${node}
-                at=${spots.get(node.key)}
-                r=${byKey.get(node.key).r}
-                middle=${i === 0}
-                known=${known.has(node.name.trim().toLowerCase())}
-                active=${node.key === active}
-                onFocus=${() => setActive(node.key)}
-                onOpen=${() => onOpen(node)}
-              />`,
-          )}
+          ${drawn}
         </g>
       </svg>`
     }
@@ -106,13 +99,32 @@ export function Canvas({ label, nodes, edges, spots, known, selected, onOpen, on
       <button aria-label="Zoom out" title="zoom out (-)" onClick=${() => zoom(0.8)}>−</button>
       <button aria-label="Fit" title="show everything (0)" onClick=${() => setView(null)}>⤢</button>
     </div>
-    <p class="legend meta">
+    <p class="graph-legend meta">
       <span><i class="line"></i>holds</span><span><i class="line ended"></i>ended</span>
       <span class="keys"
         ><kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> expand, <kbd>c</kbd> centre</span
       >
     </p>
   </div>`;
+}
+
+function Drawn({ nodes, edges, spots, known, selected, active, setActive, onOpen }) {
+  const byKey = new Map(nodes.map((node, i) => [node.key, { ...node, r: radius(node, i === 0) }]));
+  return html`${fanned(edges).map((edge) => html`<${Edge} key=${edge.fact.id} ...${edge} spots=${spots} nodes=${byKey} selected=${selected} />`)}
+  ${nodes.map(
+    (node, i) =>
+      html`<${Node}
+        key=${node.key}
+        node=${node}
+        at=${spots.get(node.key)}
+        r=${byKey.get(node.key).r}
+        middle=${i === 0}
+        known=${known.has(node.name.trim().toLowerCase())}
+        active=${node.key === active}
+        onFocus=${() => setActive(node.key)}
+        onOpen=${() => onOpen(node)}
+      />`,
+  )}`;
 }
 
 function Node({ node, at, r, middle, known, active, onFocus, onOpen }) {
@@ -161,7 +173,7 @@ function Edge({ fact, from, to, bend, phase, spots, nodes, selected }) {
     aria-label=${said + until}
   >
     <title>${said + until}</title>
-    <path class="wide" d=${path} />
+    <path class="reach" d=${path} />
     <path class="line" d=${path} marker-end="url(#arrow)" />
     <text x=${x} y=${y}>${fact.predicate}</text>
   </a>`;

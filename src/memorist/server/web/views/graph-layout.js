@@ -3,60 +3,60 @@
 
 const LENGTH = 105; // how far apart the two of a fact like to be
 const STEPS = 260;
+const WORK = 700_000; // pairs that are compared in all, so that many entities cost no more
 const GOLDEN = Math.PI * (3 - Math.sqrt(5));
 
 // Positions by name. `names` begins with the entity in the middle; `pairs` are [name, name];
 // those in `before` stay where they were; `wide` is how much more room there is sideways.
 export function place(names, pairs, before = new Map(), wide = 1.75) {
-  const at = new Map(names.map((name) => [name, names.indexOf(name)]));
+  const index = new Map(names.map((name, i) => [name, i]));
   const fixed = names.map((name, i) => before.has(name) || (i === 0 && before.size === 0));
-  const spots = begin(names, pairs, before, wide);
-  const springs = pairs
-    .map(([a, b]) => [at.get(a), at.get(b)])
-    .filter(([a, b]) => a !== b && a !== undefined && b !== undefined);
-  for (let step = 0; step < STEPS; step++)
-    settle(spots, springs, fixed, LENGTH * (1 - step / STEPS));
-  return new Map(names.map((name, i) => [name, { x: spots[i].x * wide, y: spots[i].y }]));
+  const { x, y } = begin(names, pairs, before, wide);
+  const springs = pairs.map((pair) => pair.map((name) => index.get(name)));
+  const steps = Math.min(STEPS, Math.ceil((2 * WORK) / names.length ** 2));
+  for (let step = 0; step < steps; step++)
+    settle(x, y, springs, fixed, LENGTH * (1 - step / steps));
+  return new Map(names.map((name, i) => [name, { x: x[i] * wide, y: y[i] }]));
 }
 
 // On a spiral around the middle, or around the neighbour that is there already.
 function begin(names, pairs, before, wide) {
-  return names.map((name, i) => {
-    if (before.has(name)) return { x: before.get(name).x / wide, y: before.get(name).y };
+  const [x, y] = [new Float64Array(names.length), new Float64Array(names.length)];
+  names.forEach((name, i) => {
     const pair = pairs.find(([a, b]) => before.has(a === name ? b : b === name ? a : null));
-    const near = pair ? before.get(pair[0] === name ? pair[1] : pair[0]) : { x: 0, y: 0 };
-    const radius = i === 0 && !before.size ? 0 : LENGTH * (0.4 + 0.35 * Math.sqrt(i));
-    const angle = i * GOLDEN;
-    return {
-      x: near.x / wide + radius * Math.cos(angle),
-      y: near.y + radius * Math.sin(angle),
-    };
+    const near = before.get(name) ?? before.get(pair?.find((other) => other !== name));
+    const still = before.has(name) || (i === 0 && !before.size);
+    const radius = still ? 0 : LENGTH * (0.4 + 0.35 * Math.sqrt(i));
+    x[i] = (near?.x ?? 0) / wide + radius * Math.cos(i * GOLDEN);
+    y[i] = (near?.y ?? 0) + radius * Math.sin(i * GOLDEN);
   });
+  return { x, y };
 }
 
-function settle(spots, springs, fixed, most) {
-  const moves = spots.map(() => ({ x: 0, y: 0 }));
-  for (let a = 0; a < spots.length; a++)
-    for (let b = a + 1; b < spots.length; b++)
-      push(spots[a], spots[b], moves[a], moves[b], (d) => -(LENGTH * LENGTH) / d);
-  for (const [a, b] of springs)
-    push(spots[a], spots[b], moves[a], moves[b], (d) => (d * d) / LENGTH);
-  spots.forEach((spot, i) => {
-    if (fixed[i]) return;
-    const length = Math.hypot(moves[i].x, moves[i].y) || 1;
-    const step = Math.min(length, most) / length;
-    spot.x += moves[i].x * step;
-    spot.y += moves[i].y * step;
-  });
-}
-
-// `force` of the distance: positive draws the two together.
-function push(a, b, moveA, moveB, force) {
-  const [dx, dy] = [b.x - a.x || 0.01, b.y - a.y || 0.01];
-  const distance = Math.max(Math.hypot(dx, dy), 1);
-  const share = force(distance) / distance;
-  moveA.x += dx * share;
-  moveA.y += dy * share;
-  moveB.x -= dx * share;
-  moveB.y -= dy * share;
+// One step: every entity goes where it is pushed and pulled, `most` pixels at most.
+function settle(x, y, springs, fixed, most) {
+  const [goX, goY] = [new Float64Array(x.length), new Float64Array(x.length)];
+  const move = (a, b, dx, dy, share) => {
+    goX[a] += dx * share;
+    goY[a] += dy * share;
+    goX[b] -= dx * share;
+    goY[b] -= dy * share;
+  };
+  for (let a = 0; a < x.length; a++)
+    for (let b = a + 1; b < x.length; b++) {
+      const dx = x[b] - x[a] || 0.01;
+      const dy = y[b] - y[a] || 0.01;
+      move(a, b, dx, dy, -(LENGTH * LENGTH) / Math.max(dx * dx + dy * dy, 1));
+    }
+  for (const [a, b] of springs) {
+    const [dx, dy] = [x[b] - x[a], y[b] - y[a]];
+    if (a !== b) move(a, b, dx, dy, Math.sqrt(dx * dx + dy * dy) / LENGTH);
+  }
+  for (let i = 0; i < x.length; i++) {
+    if (fixed[i]) continue;
+    const length = Math.sqrt(goX[i] * goX[i] + goY[i] * goY[i]) || 1;
+    const share = Math.min(length, most) / length;
+    x[i] += goX[i] * share;
+    y[i] += goY[i] * share;
+  }
 }

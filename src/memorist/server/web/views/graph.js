@@ -134,7 +134,7 @@ function Neighbourhood({ found, centre, expanded, asOf, route, who }) {
     return place(names, pairs, kept, innerWidth < 640 ? 0.8 : 1.75);
   }, [graph]);
   before.current = { centre, spots };
-  const moment = asOf ? new Date(Date.parse(asOf) + DAY - 1) : new Date();
+  const moment = new Date(asOf ? Date.parse(asOf) + DAY - 1 : Date.now() + DAY); // by whole days
   const edges = graph.edges.map((edge) => ({ ...edge, phase: phase(edge.fact, moment) }));
   const shown = edges.filter((edge) => edge.phase !== "later");
   const there = new Set([graph.nodes[0].key, ...shown.flatMap((edge) => [edge.from, edge.to])]);
@@ -170,7 +170,7 @@ function Neighbourhood({ found, centre, expanded, asOf, route, who }) {
           />`
     }
     <${TimeSlider} edges=${graph.edges} asOf=${asOf} />
-    ${more && html`<p class="note meta">More is known than is shown: centre on another entity.</p>`}`;
+    ${more && html`<p class="remark meta">More is known than is shown: centre on another entity.</p>`}`;
 }
 
 const centreOn = (node) => go({ entity: node.name, expand: null });

@@ -155,7 +155,7 @@ export function Rebuild({ waiting }) {
           Memories, facts, summaries and indexes are thrown away and made again from the messages.
           What a person decided stays. Meanwhile recall finds less.
         </p>
-        <div class="actions">
+        <div class="choices">
           <button onClick=${() => setAsking(false)}>Leave it as it is</button>
           <button class="danger" onClick=${start}>Rebuild</button>
         </div><//

@@ -190,7 +190,7 @@ function DeadJobs({ dead, onRetry }) {
         )}
       </tbody>
     </table>
-    <div class="actions">
+    <div class="choices">
       ${!pages.done && html`<button onClick=${pages.more}>More</button>`}
       <button onClick=${() => retry(pages.items)}>Retry these ${number(pages.items.length)}</button>
     </div>`;

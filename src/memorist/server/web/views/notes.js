@@ -148,7 +148,7 @@ function Versions({ versions, note, query, agent }) {
             >Version ${version}</a
           >
           <span class="meta"><${Time} at=${at} /></span>
-          <span class="actions">
+          <span class="choices">
             ${
               version > 1 &&
               html`<a
@@ -216,7 +216,7 @@ function Editor({ note, agent, onDone }) {
           Somebody wrote version ${theirs.version} meanwhile. This is what yours would change in it:
         </p>
         <${Diff} before=${theirs.text} after=${text} />
-        <div class="actions">
+        <div class="choices">
           <button type="button" onClick=${() => save(theirs.version)}>Write mine over it</button>
           <button type="button" onClick=${take}>Take theirs</button>
           <button type="button" class="quiet" onClick=${() => setTheirs(null)}>
@@ -235,7 +235,7 @@ function Editor({ note, agent, onDone }) {
       ></textarea>
       <article class="document" aria-label="Preview"><${Markdown} text=${text} /></article>
     </div>
-    <div class="toolbar foot">
+    <div class="toolbar last">
       <span class="grow meta"
         >${unsaved ? "not saved yet" : "nothing changed"} · Ctrl+Enter saves</span
       >

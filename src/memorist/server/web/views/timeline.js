@@ -160,7 +160,7 @@ function Band({ all, agent, given, shown }) {
             </button>`,
         )}
       </div>
-      <span class="grow meta said" aria-live="polite">${said}</span>
+      <span class="grow meta range-text" aria-live="polite">${said}</span>
       <button aria-label="Earlier" title="earlier (←)" onClick=${() => pan(-0.5)}>‹</button>
       <button aria-label="Later" title="later (→)" onClick=${() => pan(0.5)}>›</button>
       <button aria-label="Zoom in" title="zoom in (+)" onClick=${() => zoom(0.6)}>+</button>
@@ -181,7 +181,7 @@ function Band({ all, agent, given, shown }) {
           />`}<//
       >
     </div>
-    <p class="note meta legend-row">
+    <p class="remark meta legend-row">
       ${KINDS.map((kind) => html`<${Kind} kind=${kind} />`)}
       <span class="keys"
         ><kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> open, <kbd>+</kbd> <kbd>-</kbd> zoom</span
