@@ -118,6 +118,7 @@ const NOUNS = {
   memories: ["memory", "memories"],
   facts: ["fact", "facts"],
   messages: ["message", "messages"],
+  sessions: ["conversation", "conversations"],
   passages: ["entry of the index", "entries of the index"],
   vectors: ["vector", "vectors"],
 };
