@@ -230,16 +230,23 @@ const NoModel = () =>
 
 function Composer({ talk, session, agent, input }) {
   const [text, setText] = useState(drafts.get(session) ?? "");
+  const [waiting, setWaiting] = useState(false);
   const write = (value) => {
     setText(value);
+    setWaiting(false);
     drafts.set(session, value);
   };
   const send = (event) => {
     event?.preventDefault();
+    setWaiting(talk.busy);
     if (!text.trim() || talk.busy) return;
     write("");
     talk.send(text.trim());
   };
+  // What is sent while an answer comes follows it.
+  useEffect(() => {
+    if (waiting && !talk.busy) send();
+  }, [talk.busy]);
   const onKeyDown = (event) => {
     if (event.key === "Escape") event.target.blur();
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
