@@ -92,10 +92,7 @@ def test_why_not(demo: Served, open_page: Open) -> None:
 
 
 def test_by_keyboard_alone(demo: Served, open_page: Open) -> None:
-    page = open_page(demo.url, "memories")
-    expect(page.get_by_role("listbox").get_by_role("option").first).to_be_visible()
-    page.keyboard.press("g")
-    page.keyboard.press("r")
+    page = open_page(demo.url, "recall?deadline=none")
     expect(page.get_by_label("Question")).to_be_focused()
     page.keyboard.type("where does Ada live")
     page.keyboard.press("Enter")
