@@ -135,7 +135,7 @@ export function Problem({ error, retry }) {
 }
 
 export const Skeleton = ({ rows = 6 }) =>
-  html`<div class="skeleton" aria-busy="true" aria-label="Loading">
+  html`<div class="skeleton" role="progressbar" aria-label="Loading">
     ${Array.from({ length: rows }, () => html`<div></div>`)}
   </div>`;
 
