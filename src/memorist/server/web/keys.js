@@ -17,7 +17,7 @@ addEventListener("keydown", (event) => {
   if (event.key !== "Escape" && !event.metaKey && typing(event.target)) return;
   if (pressing(event)) return;
   // A dialog has the keyboard for itself.
-  if (document.querySelector("dialog[open]") && event.key !== "Escape") return;
+  if (document.querySelector("dialog[open]")) return;
   const name = event.metaKey ? `meta+${event.key}` : event.key;
   for (const layer of [...layers].reverse()) {
     if (!layer.current[name]) continue;

@@ -35,6 +35,7 @@ export function useRoute() {
   useEffect(() => {
     const update = () => setRoute(readRoute());
     addEventListener("hashchange", update);
+    update(); // it may have changed before anybody listened
     return () => removeEventListener("hashchange", update);
   }, []);
   return route;

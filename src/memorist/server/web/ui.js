@@ -155,7 +155,7 @@ export function Copyable({ text, label = "Copy" }) {
     setTimeout(() => setCopied(false), 1_500);
   };
   return html`<span class="copyable">
-    <code>${text}</code>
+    <code tabindex="0">${text}</code>
     <button class="quiet" onClick=${copy}>${copied ? "Copied" : label}</button>
   </span>`;
 }

@@ -42,7 +42,7 @@ export default function Timeline({ route }) {
           ? html`<${Band}
               all=${all}
               agent=${agent}
-              given=${from && to ? { from: Date.parse(from), to: Date.parse(to) } : all}
+              given=${given(from, to) ?? all}
               shown=${show.replace(/^memory:/, "")}
             />`
           : html`<${Empty} command='memorist remember "I live in Berlin"'
@@ -52,12 +52,20 @@ export default function Timeline({ route }) {
   </div>`;
 }
 
-// From the oldest memory until now, with some room; null where there is none.
+// The range that an address names, if it is one.
+function given(from, to) {
+  const range = { from: Date.parse(from), to: Date.parse(to) };
+  return range.from < range.to ? range : null;
+}
+
+// From the oldest memory until now, or the newest one, with some room; null where there is none.
 async function extent(agent, signal) {
-  const query = { agent, state: "all", limit: 1 };
-  const oldest = (await api.get("memories", query, { signal })).items[0];
+  const read = (newest_first) =>
+    api.get("memories", { agent, state: "all", limit: 1, newest_first }, { signal });
+  const [[oldest], [newest]] = (await Promise.all([read(false), read(true)])).map((it) => it.items);
   if (!oldest) return null;
-  const [from, to] = [Date.parse(oldest.created_at), Date.now()];
+  const from = Date.parse(oldest.created_at);
+  const to = Math.max(Date.now(), Date.parse(newest.created_at)); // clocks differ
   const room = Math.max((to - from) / 20, HOUR / 2);
   return { from: from - room, to: to + room };
 }

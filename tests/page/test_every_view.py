@@ -1,0 +1,101 @@
+"""Every view: no serious problem of accessibility, in both themes; small; alone with its server.
+
+`make pictures` writes the pictures of the docs with the same run.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.page.conftest import Open
+from tests.support.http_server import Served
+
+PICTURES = Path(__file__).parents[2] / "docs" / "images" / "page"
+FIRST_PAGE_BYTES = 300_000
+# The address of each view, and what must be on it before it counts as shown.
+VIEWS = {
+    "chat": ("chat", "technology museum"),
+    "memories": ("memories", "vegetarian"),
+    "recall": (
+        f"recall?deadline=none&question={quote('where does Ada live now?')}",
+        "moved to Berlin",
+    ),
+    "graph": ("graph", "lives in"),
+    "timeline": ("timeline", ""),
+    "notes": ("notes?agent=assistant", "About Ada"),
+    "articles": ("articles?agent=assistant", "Night trains in Europe"),
+    "health": ("health", "sqlite"),
+    "context": (f"context?question={quote('Plan my weekend')}", "Copy as OpenAI"),
+}
+
+
+SIZES = {1440: 900, 1024: 768, 390: 844}
+
+
+def show(page: Page, text: str) -> None:
+    """Wait until a text is there and nothing is on its way."""
+    if text:
+        expect(page.locator("main")).to_contain_text(text, ignore_case=True)
+    expect(page.locator("[aria-busy=true]")).to_have_count(0)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_axe_finds_nothing_serious(
+    demo: Served, open_page: Open, name: str, tmp_path: Path
+) -> None:
+    address, text = VIEWS[name]
+    folder = PICTURES if os.environ.get("MEMORIST_PICTURES") else tmp_path
+    folder.mkdir(exist_ok=True)
+    page = open_page(demo.url, address)
+    for width, height in SIZES.items():
+        page.set_viewport_size({"width": width, "height": height})
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+            show(page, text)
+            page.screenshot(path=folder / f"{name}-{width}-{theme}.png")
+            violations = Axe().run(page).response["violations"]
+            serious = [
+                (it["id"], [node["html"][:200] for node in it["nodes"]])
+                for it in violations
+                if it["impact"] in ("serious", "critical")
+            ]
+            assert serious == [], (name, width, theme)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_first_page_is_small_and_needs_nothing_but_its_server(
+    demo: Served, open_page: Open
+) -> None:
+    sizes: dict[str, int] = {}
+
+    def count(page: Page) -> None:
+        page.on("response", lambda response: sizes.update({response.url: len(response.body())}))
+
+    page = open_page(demo.url, before=count)
+    show(page, "technology museum")
+    assert all(url.startswith(demo.url) for url in sizes)
+    assert sum(size for url, size in sizes.items() if "/api/" not in url) < FIRST_PAGE_BYTES
+
+
+def test_letters_go_to_every_place(demo: Served, open_page: Open) -> None:
+    page = open_page(demo.url, "health")
+    show(page, "sqlite")
+    for name in ("chat", "memories", "recall", "graph", "timeline", "notes", "articles", "health"):
+        page.keyboard.press("g")
+        page.keyboard.press(name[0])
+        place = page.get_by_role("navigation", name="Places").locator("[aria-current]")
+        expect(place).to_have_text(name.capitalize())
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("/")
+    page.keyboard.type("where does Ada live?")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("searchbox", name="Question")).to_have_value("where does Ada live?")
