@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
-from memorist import namespaces
+from memorist import documents, namespaces
 from memorist.chat import Chat, Stream
 from memorist.context.quote import Quote
 from memorist.context.tokens import TokenCounter
@@ -110,29 +110,29 @@ class AsyncJobs(Wrapper[namespaces.Jobs]):
     spent = threaded(namespaces.Jobs.spent)
 
 
-class AsyncEntries(Wrapper[namespaces.Entries]):
+class AsyncEntries(Wrapper[documents.Entries]):
     """`Entries` for asyncio."""
 
-    batch = threaded(namespaces.Entries.batch)
-    sweep = threaded(namespaces.Entries.sweep)
+    batch = threaded(documents.Entries.batch)
+    sweep = threaded(documents.Entries.sweep)
 
 
-class AsyncArticles(Wrapper[namespaces.Articles]):
+class AsyncArticles(Wrapper[documents.Articles]):
     """`Articles` for asyncio."""
 
-    put = threaded(namespaces.Articles.put)
-    get = threaded(namespaces.Articles.get)
-    list = threaded(namespaces.Articles.list)
-    remove = threaded(namespaces.Articles.remove)
-    fit = threaded(namespaces.Articles.fit)
+    put = threaded(documents.Articles.put)
+    get = threaded(documents.Articles.get)
+    list = threaded(documents.Articles.list)
+    remove = threaded(documents.Articles.remove)
+    fit = threaded(documents.Articles.fit)
 
 
-class AsyncNoteVersions(Wrapper[namespaces.NoteVersions]):
+class AsyncNoteVersions(Wrapper[documents.NoteVersions]):
     """`NoteVersions` for asyncio."""
 
-    get = threaded(namespaces.NoteVersions.get)
-    list = threaded(namespaces.NoteVersions.list)
-    write = threaded(namespaces.NoteVersions.write)
+    get = threaded(documents.NoteVersions.get)
+    list = threaded(documents.NoteVersions.list)
+    write = threaded(documents.NoteVersions.write)
 
 
 class AsyncApiKeys(Wrapper[namespaces.ApiKeys]):

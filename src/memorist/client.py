@@ -13,11 +13,12 @@ from memorist import client_json as codec
 from memorist.config import Settings
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Context, Window
+from memorist.documents import Articles, Entries
 from memorist.errors import ConfigError, InvalidError, NotFoundError, StoreUnavailableError
 from memorist.lifecycle.audit import Audit
 from memorist.lifecycle.policy import Maintained
 from memorist.memory import Memory
-from memorist.namespaces import Articles, Entries, Facts, Jobs, List, Memories
+from memorist.namespaces import Facts, Jobs, List, Memories
 from memorist.operations import OPERATIONS, make_cursor
 from memorist.providers.http import MAX_SERVER_BYTES, PAGE, Connection, NotHereError, part
 from memorist.records.activity import Counts, Events, TurnReceipt

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from memorist import namespaces
+from memorist import documents, namespaces
 from memorist.chat import Chat
 from memorist.config import Settings
 from memorist.context.window import Context, Window
@@ -104,9 +104,9 @@ class Memory:
         self.facts = namespaces.Facts(runtime, tenant)
         self.memories = namespaces.Memories(runtime, tenant)
         self.jobs = namespaces.Jobs(runtime, tenant)
-        self.entries = namespaces.Entries(runtime, tenant)
-        self.articles = namespaces.Articles(runtime, tenant)
-        self.note_versions = namespaces.NoteVersions(runtime, tenant)
+        self.entries = documents.Entries(runtime, tenant)
+        self.articles = documents.Articles(runtime, tenant)
+        self.note_versions = documents.NoteVersions(runtime, tenant)
         self.keys = namespaces.ApiKeys(runtime, tenant)
 
     @property

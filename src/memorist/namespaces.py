@@ -1,16 +1,13 @@
-"""The namespaces of a memory: messages, facts, memories, jobs, entries, articles, notes, keys."""
+"""The namespaces of a memory: messages, facts, memories, jobs, keys."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memorist.errors import InvalidError, NotFoundError
-from memorist.records.documents import Article, ArticleInfo, Chunk, Note, PutResult
-from memorist.records.entry import Answer, Ask, Ids, Put, Search, findable
 from memorist.records.memories import (
     EDITED,
     Add,
@@ -29,20 +26,14 @@ from memorist.records.memories import (
     Tier,
 )
 from memorist.records.message import UNSET, Job, LogEntry, Message, TextPart, least_trusted
-from memorist.records.query import RECALL_DEADLINE_MS, Filters, Forgotten, Hit, Query
 from memorist.records.scope import ApiKey, Scope
-from memorist.records.values import MAX_SHORT_BYTES, Count, Place, check_key, check_text, new_id
+from memorist.records.values import MAX_SHORT_BYTES, check_key, check_text, new_id
 from memorist.runtime import Runtime
 
 if TYPE_CHECKING:  # the rest is imported where it is used: `import memorist` stays light
-    from memorist.context.documents.excerpts import Retrieved
-    from memorist.context.tokens import TokenCounter
     from memorist.lifecycle.audit import Audit
     from memorist.lifecycle.policy import Maintained
 
-PASSAGES_PER_ARTICLE = 12  # looked for, for each article that is wanted
-MAX_QUOTED_CHARS = 8_000_000  # of the articles that are read to quote from
-MAX_RANKED = 10_000  # entries of a search without a limit that are ranked by its query
 List = list  # the methods named `list` hide the builtin inside their classes
 
 
@@ -536,127 +527,6 @@ class Jobs(MemoryPart):
     def spent(self) -> tuple[int, int]:
         """The model calls and tokens of this hour's budget that are used up."""
         return self._store.spent()
-
-
-class Entries(MemoryPart):
-    """JSON objects by key in namespaces, as LangGraph's BaseStore keeps them: `memory.entries`."""
-
-    def batch(
-        self,
-        scope: Scope,
-        asks: Sequence[Ask],
-        puts: Sequence[Put] = (),
-        *,
-        deadline_ms: float | None = RECALL_DEADLINE_MS,
-        max_bytes: int | None = None,
-    ) -> List[Answer]:
-        """Answer the reads, in `max_bytes` at most; then do the writes, in one transaction."""
-        ranked = [
-            replace(ask, ranks=self._ranks(scope, ask, deadline_ms))
-            if isinstance(ask, Search) and ask.query
-            else ask
-            for ask in asks
-        ]
-        answers = self._store.batch(scope, ranked, puts, max_bytes=max_bytes)
-        if puts:
-            self._runtime.wake()
-        return answers
-
-    def _ranks(self, scope: Scope, ask: Search, deadline_ms: float | None) -> dict[str, float]:
-        """How well entries fit the query of a search: the order they are read in a moment later."""
-        records: tuple[str, ...] = ()
-        if ask.prefix or ask.where:
-            [ids] = self._store.batch(scope, [Ids(of=ask)])
-            records = tuple(id_ for id_ in ids if isinstance(id_, str))
-            if not records:
-                return {}
-        query = Query(
-            scope=scope,
-            question=findable(ask.query),
-            now=self._runtime.clock(),
-            limit=ask.offset + (MAX_RANKED if ask.limit is None else ask.limit),
-            deadline_ms=deadline_ms,
-            filters=Filters(kinds=("entry",), records=records),
-            min_score=0.0,
-        )
-        return {hit.id: hit.score for hit in self._runtime.search(query).hits}
-
-    def sweep(self, scope: Scope) -> int:
-        """Remove the entries whose time to live is over; return how many."""
-        return self._store.sweep(scope)
-
-
-class Articles(MemoryPart):
-    """The documents that `Library` reads in and quotes: `memory.articles`."""
-
-    def put(self, article: Article, chunks: Sequence[Chunk]) -> PutResult:
-        """Store an article in the place of the one with the same uri."""
-        stored = self._store.put_article(article, chunks)
-        self._runtime.wake()
-        return stored
-
-    def get(self, scope: Scope, ids: Sequence[str]) -> List[Article]:
-        """The articles with these ids, with their texts."""
-        return self._store.read_articles(scope, ids)
-
-    def list(
-        self, scope: Scope, *, limit: Count = None, after: Place = None, max_bytes: Count = None
-    ) -> List[ArticleInfo]:
-        """The articles without their texts, oldest first; `after` is one's `created_at` and id."""
-        return self._store.articles(scope, limit=limit, after=after, max_bytes=max_bytes)
-
-    def remove(self, scope: Scope, id: str) -> Forgotten:
-        """Remove an article; its bytes go with the next `Memory.scrub`."""
-        return self._store.forget(scope, record_id=id)
-
-    def fit(
-        self,
-        scope: Scope,
-        query: str,
-        max_tokens: int,
-        counter: TokenCounter,
-        *,
-        top_k: int,
-        deadline_ms: float | None,
-        model: str = "",
-    ) -> List[Retrieved]:
-        """The articles for a query, best first, whole or in passages; `model` is for servers."""
-        from memorist.context.documents.excerpts import fit
-
-        search = Query(
-            scope=scope,
-            question=query,
-            now=self._runtime.clock(),
-            limit=top_k * PASSAGES_PER_ARTICLE,
-            deadline_ms=deadline_ms,
-            filters=Filters(kinds=("article",)),
-            min_score=0.0,
-        )
-        hits: defaultdict[str, List[Hit]] = defaultdict(List)
-        for hit in self._runtime.search(search).hits if max_tokens else ():
-            if hit.id in hits or len(hits) < top_k:
-                hits[hit.id].append(hit)
-        articles = self._store.read_articles(scope, List(hits), max_chars=MAX_QUOTED_CHARS)
-        return fit(hits, articles, max_tokens, counter)
-
-
-class NoteVersions(MemoryPart):
-    """The versions of a user's notes, which `Notebook` edits: `memory.note_versions`."""
-
-    def get(self, scope: Scope, *, version: int | None = None) -> Note | None:
-        """The newest version of the notes, or the one with this number."""
-        return self._store.note(scope, version=version)
-
-    def list(
-        self, scope: Scope, *, limit: Count = None, before: Count = None, max_bytes: Count = None
-    ) -> List[Note]:
-        """The versions of the notes, newest first; for a page, `limit` of them `before` one."""
-        page: dict[str, Any] = {"limit": limit, "before": before, "max_bytes": max_bytes}
-        return self._store.note_versions(scope, **page)
-
-    def write(self, scope: Scope, text: str, *, base_version: int) -> Note:
-        """Write the version after `base_version`; `ConflictError` where there is one already."""
-        return self._store.write_note(scope, text, base_version=base_version)
 
 
 class ApiKeys(MemoryPart):

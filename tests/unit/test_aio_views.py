@@ -33,16 +33,8 @@ from memorist.aio import (
     AsyncMessages,
     AsyncNoteVersions,
 )
-from memorist.namespaces import (
-    ApiKeys,
-    Articles,
-    Entries,
-    Facts,
-    Jobs,
-    Memories,
-    Messages,
-    NoteVersions,
-)
+from memorist.documents import Articles, Entries, NoteVersions
+from memorist.namespaces import ApiKeys, Facts, Jobs, Memories, Messages
 
 Act = Callable[[AsyncMemory], Awaitable[None]]
 

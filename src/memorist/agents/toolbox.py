@@ -111,7 +111,7 @@ class StoredMemory(TypedDict):
     why: str
 
 
-class SessionSummary(TypedDict):
+class SessionDigest(TypedDict):
     """The summary of a session; `updated` says whether it is new."""
 
     session_id: str
@@ -291,7 +291,7 @@ class Toolbox:
 
     def summarize_session(
         self, session_id: SessionId, user_id: UserId, force_update: Force = False
-    ) -> SessionSummary:
+    ) -> SessionDigest:
         """Summarise the older messages of a conversation, if there are new ones among them.
 
         The messages themselves stay. Without new ones, you get the summary as it is.
@@ -304,7 +304,7 @@ class Toolbox:
             why = made.fell_back
         else:
             why = "nothing new is to be summarised" if newest else "there are not enough messages"
-        return SessionSummary(
+        return SessionDigest(
             session_id=session,
             updated=made is not None,
             messages=newest.messages if newest else 0,
