@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Request, expect
 
 from tests.page.conftest import Open
 from tests.support.http_server import Served
@@ -21,7 +21,7 @@ FIRST_PAGE_BYTES = 300_000
 # The address of each view, and what must be on it before it counts as shown.
 VIEWS = {
     "chat": ("chat", "technology museum"),
-    "memories": ("memories", "vegetarian"),
+    "memories": ("memories", "allergic to peanuts"),
     "recall": (
         f"recall?deadline=none&question={quote('where does Ada live now?')}",
         "moved to Berlin",
@@ -50,14 +50,15 @@ def test_axe_finds_nothing_serious(
     demo: Served, open_page: Open, name: str, tmp_path: Path
 ) -> None:
     address, text = VIEWS[name]
-    folder = PICTURES if os.environ.get("MEMORIST_PICTURES") else tmp_path
-    folder.mkdir(exist_ok=True)
+    kept = PICTURES if os.environ.get("MEMORIST_PICTURES") else tmp_path
+    kept.mkdir(exist_ok=True)
     page = open_page(demo.url, address)
     for width, height in SIZES.items():
         page.set_viewport_size({"width": width, "height": height})
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
             show(page, text)
+            folder = kept if width == max(SIZES) else tmp_path
             page.screenshot(path=folder / f"{name}-{width}-{theme}.png")
             violations = Axe().run(page).response["violations"]
             serious = [
@@ -72,10 +73,13 @@ def test_axe_finds_nothing_serious(
 def test_the_first_page_is_small_and_needs_nothing_but_its_server(
     demo: Served, open_page: Open
 ) -> None:
-    sizes: dict[str, int] = {}
+    sizes: dict[str, int] = {}  # as sent, which is compressed
+
+    def add(request: Request) -> None:
+        sizes[request.url] = request.sizes()["responseBodySize"]
 
     def count(page: Page) -> None:
-        page.on("response", lambda response: sizes.update({response.url: len(response.body())}))
+        page.on("requestfinished", add)
 
     page = open_page(demo.url, before=count)
     show(page, "technology museum")
