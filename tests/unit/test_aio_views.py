@@ -69,7 +69,8 @@ def run(act: Act) -> None:
 def test_the_async_classes_have_the_same_methods_with_the_same_parameters(
     sync: type, other: type
 ) -> None:
-    synchronous_only = {"store", "embedder", "extraction", "builder", "summary_model", "id"}
+    synchronous_only = {"store", "database", "embedder", "extraction", "builder"}
+    synchronous_only |= {"summary_model", "id"}
     public = {name for name in dir(sync) if not name.startswith("_")} - synchronous_only
     assert public <= set(dir(other))
     for name in public:
