@@ -66,7 +66,7 @@ def test_memories_by_filter(memory: Memory, ada: str) -> None:
 
 
 def test_a_memory_is_edited_and_the_edit_undone(memory: Memory, ada: str) -> None:
-    said = memory.remember({"role": "user", "content": "I live in Berlin."}, user=ada)
+    said = memory.remember({"role": "user", "content": "Good morning."}, user=ada)
     cited = list(said.message_ids)
     old = memory.memories.add("Ada lives in Berlin.", user=ada, tags=["home"], sources=cited)
     fact = memory.facts.add("Ada", "lives in", "Berlin", user=ada, sources=cited)

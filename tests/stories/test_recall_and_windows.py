@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -16,6 +17,11 @@ def first_that_tells(texts: Sequence[str], question: Question) -> str:
     return next(text for text in texts if any(word in text.lower() for word in words))
 
 
+def quotes(content: str) -> list[str]:
+    """The quotes of a window, each with the line above it, which says whose it is and till when."""
+    return re.findall(r"^(?!>).*\n(?:>.*(?:\n|$))+", content, re.MULTILINE)
+
+
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_what_holds_comes_before_what_is_over(story: Story) -> None:
     with Memory(":memory:", clock=lambda: story.end) as memory:
@@ -25,7 +31,7 @@ def test_what_holds_comes_before_what_is_over(story: Story) -> None:
             first = first_that_tells([hit.text for hit in hits], question)
             assert question.answer.lower() in first.lower()
             window = memory.context(question.ask, user="ada", max_tokens=2_000, deadline_ms=None)
-            quoted = str(window.messages[0]["content"]).split("\n[")[1:]
+            quoted = quotes(str(window.messages[0]["content"]))
             assert any(question.answer.lower() in quote.lower() for quote in quoted)
             for quote in quoted:
                 is_over = any(word.lower() in quote.lower() for word in question.over)
