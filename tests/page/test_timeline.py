@@ -30,7 +30,7 @@ def test_the_timeline_zooms_from_a_year_to_an_hour(demo: Served, open_page: Open
     expect(drawing.locator(".arc title", has_text=said)).to_have_count(1)
 
     page.keyboard.press("j")
-    while "Oren" not in page.evaluate("document.activeElement.getAttribute('aria-label')"):
+    while "Oren" not in page.evaluate("document.activeElement.ariaLabel ?? ''"):
         page.keyboard.press("j")
     page.get_by_role("button", name="Hour").press("Enter")
     expect(page.get_by_text("8 May 2026 at 08:38:00 to 8 May 2026 at 09:38:00")).to_be_visible()
