@@ -67,6 +67,25 @@ def test_the_graph_goes_through_time_and_to_the_evidence(demo: Served, open_page
     munich.dispatch_event("click")
     expect(page).to_have_url(re.compile("show=fact%3A"))
     expect(page.get_by_role("complementary", name="Inspector")).to_contain_text("Munich")
+    page.keyboard.press("Escape")
+
+    # By the keyboard: round the facts of an entity, the evidence of one, and along it.
+    graph.get_by_role("button", name="Ada: in the middle").focus()
+    berlin = graph.get_by_role("link", name="user lives in Berlin", exact=True)
+    page.keyboard.press("ArrowLeft")
+    while page.evaluate("document.activeElement.getAttribute('aria-label')") != (
+        "user lives in Berlin"
+    ):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("complementary", name="Inspector")).to_contain_text("Berlin")
+    expect(berlin).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(graph.get_by_role("button", name="Berlin: expand it")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(berlin).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(graph.get_by_role("button", name="Berlin: expand it")).to_be_focused()
 
 
 def test_the_graph_as_a_list_and_of_nothing(demo: Served, open_page: Open) -> None:

@@ -76,7 +76,7 @@ class Library:
 
     def add(self, title: str, text: str, uri: str = "") -> PutResult:
         """Store a text, in the place of the article with the same uri, if there is one."""
-        return self._put(Article(scope=self.scope, title=title, text=text, uri=uri))
+        return self._put(self._article(title, text, uri))
 
     def articles(self) -> list[ArticleInfo]:
         """All articles without their texts, by uri and title."""
@@ -172,6 +172,10 @@ class Library:
         )
         return [article.quote for article in found]
 
+    def _article(self, title: str, text: str, uri: str) -> Article:
+        at = self._memory.clock()
+        return Article(scope=self.scope, title=title, text=text, uri=uri, created_at=at)
+
     def _put(self, article: Article, known: ArticleInfo | None = None) -> PutResult:
         if known and (known.title, known.digest) == (article.title, article.digest):
             return PutResult(known.id, "unchanged")
@@ -183,8 +187,7 @@ class Library:
         """Read one file in; an error is noted in `done`."""
         try:
             document = read_document(path)
-            title, text = document.title, document.text
-            result = self._put(Article(scope=self.scope, title=title, text=text, uri=uri), known)
+            result = self._put(self._article(document.title, document.text, uri), known)
         except (InvalidError, MissingExtraError) as error:
             done.failed[uri] = str(error)
             return

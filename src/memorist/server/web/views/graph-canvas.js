@@ -36,23 +36,47 @@ export function Canvas({ label, nodes, edges, spots, known, selected, onOpen, on
     setView({ ...latest.current, x: latest.current.x + dx, y: latest.current.y + dy });
   useWheel(box, zoom);
   const drag = useDrag(pan);
-  const focus = (step) => {
+  // What gets the focus comes into sight.
+  const focus = (selector, { x, y }) => {
+    const { x: left, y: top, scale } = latest.current;
+    const [dx, dy] = [
+      [left + x * scale, size.width],
+      [top + y * scale, size.height],
+    ].map(([at, room]) => (at < 0 || at > room ? room / 2 - at : 0));
+    if (dx || dy) pan(dx, dy);
+    box.current.querySelector(selector)?.focus();
+  };
+  const focusNode = (key) => {
+    setActive(key);
+    focus(`[data-key="${CSS.escape(key)}"]`, spots.get(key));
+  };
+  const walk = (step) => {
     const index = nodes.findIndex((node) => node.key === active);
-    const next = nodes[(index + step + nodes.length) % nodes.length];
-    setActive(next.key);
-    box.current.querySelector(`[data-key="${CSS.escape(next.key)}"]`)?.focus();
+    focusNode(nodes[(index + step + nodes.length) % nodes.length].key);
+  };
+  // With the focus in the drawing, left and right go round an entity's facts, down to a fact's
+  // other end, and up back to the entity; otherwise arrows move the drawing.
+  const arrow = (way, dx, dy) => () => {
+    const focused = document.activeElement;
+    if (!box.current.querySelector("svg")?.contains(focused)) return pan(dx, dy);
+    const round = around(active, edges, spots);
+    const at = round.findIndex(({ fact }) => fact.id === focused.dataset.fact);
+    if (way === "back") return focusNode(active);
+    if (way === "along" && at >= 0) return focusNode(round[at].other);
+    const next = way === "before" ? round.at(Math.max(at, 0) - 1) : round[(at + 1) % round.length];
+    if (next) focus(`[data-fact="${CSS.escape(next.fact.id)}"]`, spots.get(next.other));
   };
   useKeys({
     "+": () => zoom(1.25),
     "=": () => zoom(1.25),
     "-": () => zoom(0.8),
     0: () => setView(null),
-    ArrowLeft: () => pan(60, 0),
-    ArrowRight: () => pan(-60, 0),
-    ArrowUp: () => pan(0, 60),
-    ArrowDown: () => pan(0, -60),
-    j: () => focus(1),
-    k: () => focus(-1),
+    ArrowLeft: arrow("before", 60, 0),
+    ArrowRight: arrow("after", -60, 0),
+    ArrowUp: arrow("back", 0, 60),
+    ArrowDown: arrow("along", 0, -60),
+    j: () => walk(1),
+    k: () => walk(-1),
     c: () => onCentre(nodes.find((node) => node.key === active) ?? nodes[0]),
   });
   // Zooming moves the drawing as a whole: nothing in it is made anew.
@@ -102,7 +126,8 @@ export function Canvas({ label, nodes, edges, spots, known, selected, onOpen, on
     <p class="graph-legend meta">
       <span><i class="line"></i>holds</span><span><i class="line ended"></i>ended</span>
       <span class="keys"
-        ><kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> expand, <kbd>c</kbd> centre</span
+        ><kbd>j</kbd> <kbd>k</kbd> entities, <kbd>←</kbd> <kbd>→</kbd> its facts,
+        <kbd>↓</kbd> along, <kbd>Enter</kbd> open, <kbd>c</kbd> centre</span
       >
     </p>
   </div>`;
@@ -170,6 +195,7 @@ function Edge({ fact, from, to, bend, phase, spots, nodes, selected }) {
     class=${`edge ${phase} ${selected === `fact:${fact.id}` ? "picked" : ""}`}
     href=${href({ show: `fact:${fact.id}` })}
     tabindex="-1"
+    data-fact=${fact.id}
     aria-label=${said + until}
   >
     <title>${said + until}</title>
@@ -177,6 +203,17 @@ function Edge({ fact, from, to, bend, phase, spots, nodes, selected }) {
     <path class="line" d=${path} marker-end="url(#arrow)" />
     <text x=${x} y=${y}>${fact.predicate}</text>
   </a>`;
+}
+
+// The facts of an entity clockwise, each with its other end.
+function around(key, edges, spots) {
+  const centre = spots.get(key);
+  const own = edges
+    .filter(({ from, to }) => from !== to && (from === key || to === key))
+    .map((edge) => ({ ...edge, other: edge.from === key ? edge.to : edge.from }));
+  const angle = ({ other }) =>
+    Math.atan2(spots.get(other).y - centre.y, spots.get(other).x - centre.x);
+  return own.sort((a, b) => angle(a) - angle(b));
 }
 
 // Facts between the same two, side by side.

@@ -169,10 +169,12 @@ function Band({ all, agent, given, shown }) {
         )}
       </div>
       <span class="grow meta range-text" aria-live="polite">${said}</span>
-      <button aria-label="Earlier" title="earlier (←)" onClick=${() => pan(-0.5)}>‹</button>
-      <button aria-label="Later" title="later (→)" onClick=${() => pan(0.5)}>›</button>
-      <button aria-label="Zoom in" title="zoom in (+)" onClick=${() => zoom(0.6)}>+</button>
-      <button aria-label="Zoom out" title="zoom out (-)" onClick=${() => zoom(1.6)}>−</button>
+      <div class="spans">
+        <button aria-label="Earlier" title="earlier (←)" onClick=${() => pan(-0.5)}>‹</button>
+        <button aria-label="Later" title="later (→)" onClick=${() => pan(0.5)}>›</button>
+        <button aria-label="Zoom in" title="zoom in (+)" onClick=${() => zoom(0.6)}>+</button>
+        <button aria-label="Zoom out" title="zoom out (-)" onClick=${() => zoom(1.6)}>−</button>
+      </div>
     </div>
     <div class="timeline" ref=${box} ...${drag}>
       <${Loaded} read=${read}
