@@ -21,7 +21,7 @@ _TITLE = re.compile(r"^title:[ \t]*(\S.*)$", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class FileText:
     """The title and text of a file; `note` says if its encoding was guessed."""
 
     title: str
@@ -91,7 +91,7 @@ def _uri(path: Path) -> str:
     return path.as_posix().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def read_document(path: Path) -> Document:
+def read_document(path: Path) -> FileText:
     """Read a file. Errors say why it cannot be read, and quote nothing from it."""
     try:
         with path.open("rb") as file:
@@ -106,7 +106,7 @@ def read_document(path: Path) -> Document:
     return document
 
 
-def parse_document(raw: bytes, suffix: str, name: str) -> Document:
+def parse_document(raw: bytes, suffix: str, name: str) -> FileText:
     """The document in the bytes of a file; `name` becomes its title if it has none."""
     note = ""
     if suffix == ".pdf":
@@ -119,7 +119,7 @@ def parse_document(raw: bytes, suffix: str, name: str) -> Document:
     else:
         text, note = decode(raw)
         title = title_of(text)
-    return Document(" ".join((title or name).split())[:MAX_TITLE], text, note)
+    return FileText(" ".join((title or name).split())[:MAX_TITLE], text, note)
 
 
 def title_of(text: str) -> str:
