@@ -7,10 +7,11 @@ import importlib
 import pkgutil
 import re
 import tomllib
-import types
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import memorist
 
@@ -126,15 +127,12 @@ def own_imports(tree: ast.Module) -> set[str]:
 
 
 def test_the_public_names_are_exactly_those_in_all() -> None:
-    held = {
-        name
-        for name, value in vars(memorist).items()
-        if not name.startswith("_") and not isinstance(value, types.ModuleType)
-    }
-    later = {name for names in memorist._IMPORTED_WHEN_USED.values() for name in names}
-    assert all(callable(getattr(memorist, name)) for name in later)
-    assert sorted(held | later | {"__version__"}) == sorted(memorist.__all__)
-    assert memorist.__all__ == sorted(memorist.__all__)
+    names = [name for listed in memorist._MODULES.values() for name in listed.split()]
+    assert all(hasattr(memorist, name) for name in names)
+    assert sorted([*names, "__version__"]) == memorist.__all__
+    assert set(memorist.__all__) <= set(dir(memorist))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        memorist.nothing
 
 
 def test_every_module_and_public_class_has_a_docstring() -> None:

@@ -163,6 +163,6 @@ def test_its_picture_shows_nothing_of_the_memory(memory: Memory) -> None:
 
 
 def test_memorist_itself_imports_no_framework() -> None:
-    code = "import memorist, sys; print([it for it in sys.modules if it.startswith('lang')])"
+    code = "import memorist.memory, sys; print([it for it in sys.modules if it.startswith('lang')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -61,9 +61,9 @@ def worked(done: Done) -> str:
     return done.stdout.decode()
 
 
-def failed(done: Done) -> str:
+def failed(done: Done, code: int = 1) -> str:
     """The one line that an error is, with nothing on the standard output."""
-    assert (done.returncode, done.stdout) == (1, b"")
+    assert (done.returncode, done.stdout) == (code, b"")
     line = done.stderr.decode()
     assert "Traceback" not in line
     assert line.count("\n") == 1

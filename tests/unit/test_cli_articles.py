@@ -84,7 +84,7 @@ def test_what_is_gone_is_pruned_and_one_can_be_removed(
         [card] = library.articles()
         worked(run("articles", "--library", "x", "--remove", f"…{card.id[-8:]}"))
         assert library.articles() == []
-    assert "NotFoundError" in failed(run("articles", "--library", "x", "--remove", card.id))
+    assert "NotFoundError" in failed(run("articles", "--library", "x", "--remove", card.id), 3)
 
 
 def test_a_shelf_and_a_user_are_not_named_at_once(run: Run) -> None:

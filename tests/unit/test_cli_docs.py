@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from memorist.cli.main import app
+from memorist.cli.main import app, load
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 SHARED = ("--user", "--agent", "--session", "--db", "--json")  # the page explains them once
@@ -20,6 +20,7 @@ ROOT: Any = typer.main.get_command(app)
 def commands(group: Any = ROOT, *path: str) -> Iterator[tuple[str, Any]]:
     """Every command by its name, those of a group after the group."""
     for name, command in group.commands.items():
+        command = load(name) if group is ROOT else command
         yield " ".join((*path, name)), command
         if hasattr(command, "commands"):
             yield from commands(command, *path, name)
@@ -58,7 +59,7 @@ def _metavar(argument: Any) -> str:
 
 SHARED_HELP = {
     parameter.opts[0]: parameter.help
-    for parameter in ROOT.commands["recall"].params
+    for parameter in load("recall").params
     if parameter.opts[0] in SHARED
 }
 
@@ -77,10 +78,10 @@ def test_every_example_is_one_that_the_command_line_understands() -> None:
     assert len(examples) >= len(list(commands()))
     seen = set()
     for example in examples:
-        command, words, path = ROOT, shlex.split(example), "memorist"
+        command, words, names = ROOT, shlex.split(example), list[str]()
         while words and words[0] in getattr(command, "commands", ()):
-            path = words.pop(0)
-            command = command.commands[path]
-        with command.make_context(path, words):
-            seen.add(command)
-    assert {command for _, command in commands()} <= seen | {ROOT.commands["keys"]}
+            names.append(words.pop(0))
+            command = load(names[0]) if command is ROOT else command.commands[names[-1]]
+        with command.make_context(names[-1], words):
+            seen.add(" ".join(names))
+    assert {name for name, _ in commands()} <= seen | {"keys"}

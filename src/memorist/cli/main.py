@@ -2,35 +2,83 @@
 
 import logging
 import sys
+from importlib import import_module
+from typing import Any
 
 import typer
+from rich.console import Console
 from rich.text import Text
+from typer.core import TyperCommand, TyperGroup
 
 from memorist import __version__
-from memorist.cli.audit import audit
-from memorist.cli.context import context
-from memorist.cli.documents import articles, ingest, notes
-from memorist.cli.mcp import mcp
-from memorist.cli.memories import facts, maintain, memories, undo
-from memorist.cli.messages import forget, history, recall, remember
-from memorist.cli.render import errors
-from memorist.cli.serve import keys, serve
-from memorist.cli.upkeep import backup, doctor, jobs, rebuild
-from memorist.cli.worker import worker
-from memorist.errors import MemoristError
+from memorist.errors import MemoristError, NotFoundError
 
 SUMMARY = "The memory of AI agents. Keeps every word, finds the right ones."
-app = typer.Typer(
-    help=SUMMARY, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
-)
-for command in (
-    *(remember, recall, context, history, memories, facts, notes, undo, forget),
-    *(ingest, articles),
-    *(serve, worker, jobs, maintain, rebuild, audit, backup, doctor),
-):
-    app.command()(command)
-app.add_typer(keys, name="keys", no_args_is_help=True)
-app.add_typer(mcp, name="mcp")
+FAILED, NOT_FOUND, INTERRUPTED = 1, 3, 130
+
+
+# Each command: `module:function` in this package, and what it does, in one line of the list.
+EVERY_DAY = {
+    "remember": ("messages:remember", "Store a message."),
+    "recall": ("messages:recall", "Find what bears on a question, with reasons."),
+    "context": ("context:context", "Show what a model would be sent, and its tokens."),
+    "history": ("messages:history", "Show the last messages, as they were said."),
+    "memories": ("memories:memories", "Show the memories made of messages."),
+    "facts": ("memories:facts", "Show what is true now, or was at a moment."),
+    "notes": ("documents:notes", "Show or change the notes about a user."),
+    "undo": ("memories:undo", "Take back the last change of a memory or fact."),
+    "forget": ("messages:forget", "Remove messages and all that came of them."),
+}
+IN_AND_OUT = {
+    "ingest": ("documents:ingest", "Read documents in, to quote from."),
+    "articles": ("documents:articles", "List documents, or ask them."),
+    "backup": ("upkeep:backup", "Copy the database into a new file."),
+}
+SERVERS = {
+    "serve": ("serve:serve", "Serve the page, HTTP and MCP."),
+    "keys": ("serve:keys", "Create, list, rotate and revoke API keys."),
+    "mcp": ("mcp:mcp", "Serve MCP to a client, or add it to a client's settings."),
+}
+UPKEEP = {
+    "doctor": ("upkeep:doctor", "Check that memory works, by using it."),
+    "worker": ("worker:worker", "Make vectors, memories and summaries."),
+    "jobs": ("upkeep:jobs", "Show the jobs that wait or were given up."),
+    "maintain": ("memories:maintain", "Tidy memories by policy and retention rule."),
+    "audit": ("audit:audit", "Find junk, duplicates, secrets and more."),
+    "rebuild": ("upkeep:rebuild", "Derive everything anew from the log."),
+}
+PANELS = {"Every day": EVERY_DAY, "In and out": IN_AND_OUT, "Servers": SERVERS, "Upkeep": UPKEEP}
+COMMANDS = {name: entry[0] for panel in PANELS.values() for name, entry in panel.items()}
+
+
+class LazyGroup(TyperGroup):
+    """Knows its commands by the table; imports the module of the one that is run."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for panel, entries in PANELS.items():
+            for name, (_, summary) in entries.items():
+                self.add_command(TyperCommand(name, short_help=summary, rich_help_panel=panel))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, listed and load(str(name)), rest
+
+
+def load(name: str) -> Any:
+    """A command with its options, from its module."""
+    module, function = COMMANDS[name].split(":")
+    target = getattr(import_module(f"memorist.cli.{module}"), function)
+    if isinstance(target, typer.Typer):
+        command: Any = typer.main.get_group(target)
+        command.name = name
+        return command
+    single = typer.Typer(add_completion=False)
+    single.command(name)(target)
+    return typer.main.get_command(single)
+
+
+app = typer.Typer(cls=LazyGroup, help=SUMMARY, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def show_version(wanted: bool) -> None:
@@ -50,12 +98,19 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; an error of ours is one line and exit code 1."""
+    """Run the command line; an error of ours is one line, and its exit code is documented."""
     # The pool logs each failed attempt; our own error reports the last.
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     try:
         app()
     except MemoristError as error:
-        line = Text.assemble((type(error).__name__, "red"), f": {error}")
-        errors.print(line, soft_wrap=True)
-        sys.exit(1)
+        _explain(Text.assemble((type(error).__name__, "red"), f": {error}"))
+        sys.exit(NOT_FOUND if isinstance(error, NotFoundError) else FAILED)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _explain(Text("interrupted", "dim"))
+        raise
+
+
+def _explain(line: Text) -> None:
+    Console(stderr=True).print(line, soft_wrap=True)
