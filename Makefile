@@ -4,7 +4,11 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+STEP := $(PYTHON) tools/step.py
+STEPS := 4
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# uv installs in seconds what takes pip minutes; where it cannot (an index that only pip is told of), pip does.
+install = sh -c '$(BIN)/uv pip install --python $(BIN)/python $(1) || $(PIP) install $(1)'
 MINILM := packages/memorist-minilm
 ADAPTERS := packages/memorist-adapters
 WEIGHTS := $(MINILM)/dist/memorist_minilm-0.2.0-py3-none-any.whl
@@ -20,7 +24,8 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 run: $(VENV)/core-ready  ## The server on its embedded default, e.g. ARGS="--port 8000"
 	@$(BIN)/memorist serve $(ARGS)
 
-test: $(VENV)/dev-ready  ## Every test, on SQLite and on real PostgreSQL servers
+test: STEPS := 5
+test: $(VENV)/dev-ready $(VENV)/servers-ready  ## Every test, on SQLite and on real PostgreSQL servers
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m "not prove" -n $(WORKERS) --dist worksteal
 
 lint: $(VENV)/dev-ready  ## Style, types, and which room may know which
@@ -84,7 +89,8 @@ dist: $(VENV)/dev-ready  ## Wheels and source distributions to install elsewhere
 	cp $(WEIGHTS) dist
 
 lock: $(VENV)/dev-ready  ## Renew the locked development dependencies
-	$(PIP) install uv
+	echo uv | $(COMPILE:pyproject.toml=-) -o requirements-uv.lock
+	$(BIN)/uv pip install --require-hashes -r requirements-uv.lock
 	$(COMPILE) --extra server --extra chat -o requirements.lock
 	$(COMPILE) --extra dev -o requirements-dev.lock
 
@@ -92,27 +98,37 @@ clean:
 	rm -rf $(VENV) dist build bench-results .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf $(MINILM)/build $(MINILM)/dist
 
+# Setting up shows each step: what it does, how long it takes about, and took.
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Memorist needs Python 3.11 or newer"; exit 1; }
-	$(PYTHON) -m venv $(VENV) || { echo "no venv module: apt-get install python3-venv"; exit 1; }
+	@echo "Setting up in $(VENV), once: one to three minutes, some 150 MB to fetch (\`make test\`: 500 MB)."
+	@$(STEP) 1/$(STEPS) "An environment of its own, and an installer" "10 s" -- sh -c '$(PYTHON) -m venv $(VENV) \
+		|| { echo "no venv module: apt-get install python3-venv"; exit 1; } \
+		&& $(PIP) install --quiet --require-hashes -r requirements-uv.lock'
 
 # The weights: fetched by hash and converted in an environment that pip makes and throws away, and
 # in place only when they are whole.
 $(WEIGHTS): $(wildcard $(addprefix $(MINILM)/,*.py *.toml *.txt *.npz src/*/*.py)) | $(BIN)/python
-	@echo "Building the weights of the local embedder, once; this takes a minute or two."
-	$(PIP) wheel --no-deps -w $(MINILM)/build ./$(MINILM)
+	@$(STEP) 2/$(STEPS) "The weights of the local embedder, fetched by hash and converted" "1 minute" -- \
+		sh -c '$(BIN)/uv build --wheel -o $(MINILM)/build $(MINILM) || $(PIP) wheel --no-deps -w $(MINILM)/build ./$(MINILM)'
 	@mkdir -p $(@D)
 	@mv $(MINILM)/build/$(@F) $@
 	@rm -rf $(MINILM)/build
 
 $(VENV)/core-ready: requirements.lock pyproject.toml $(WEIGHTS) | $(BIN)/python
-	$(PIP) install --require-hashes -r requirements.lock
-	$(PIP) install --no-deps --force-reinstall $(WEIGHTS)
-	$(PIP) install --no-deps -e .
+	@$(STEP) 3/$(STEPS) "The packages that it needs" "20 s" -- $(call install,--require-hashes -r requirements.lock)
+	@$(STEP) 4/$(STEPS) "Memorist itself" "5 s" -- $(call install,--no-deps --force-reinstall $(WEIGHTS) -e .)
 	@touch $@
 
 $(VENV)/dev-ready: requirements-dev.lock pyproject.toml $(WEIGHTS) | $(BIN)/python
-	$(PIP) install --require-hashes -r requirements-dev.lock
-	$(PIP) install --no-deps --force-reinstall $(WEIGHTS)
-	$(PIP) install --no-deps --no-build-isolation -e . -e packages/memorist-adapters
+	@$(STEP) 3/$(STEPS) "The packages that it and its tests need" "30 s" -- \
+		$(call install,--require-hashes -r requirements-dev.lock)
+	@$(STEP) 4/$(STEPS) "Memorist itself" "5 s" -- \
+		$(call install,--no-deps --force-reinstall --no-build-isolation $(WEIGHTS) -e . -e $(ADAPTERS))
 	@touch $@ $(VENV)/core-ready
+
+# For the tests alone; where this fails, those tests say why that need them.
+$(VENV)/servers-ready: $(VENV)/dev-ready
+	-@$(STEP) 5/5 "PostgreSQL, pgvector and Chromium, as found or by apt-get" "10 s to 3 minutes" -- $(BIN)/python -c \
+		'from tests.support import browser, postgres; browser.chromium(); \
+		[postgres.start_server(vector=v).close() for v in (True, False)]' && touch $@
