@@ -18,7 +18,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-emit-index-url --no-header pyproject.toml \
 	--find-links $(MINILM)/dist --no-emit-package memorist-minilm
 
-.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-ingest bench-scale bench-lists bench-server bench-hostile pictures prove dist prove-dist lock clean
+.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-ingest bench-scale bench-lists bench-server bench-hostile pictures prove dist prove-dist prove-image lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/core-ready  ## The server on its embedded default, e.g. ARGS="--port 8000"
@@ -78,6 +78,9 @@ pictures: $(VENV)/dev-ready  ## The pictures of the page in the docs, made anew
 prove-dist: $(VENV)/dev-ready  ## What `make dist` leaves, installed in an empty environment and run there
 	bash .ci/dist
 
+prove-image: $(VENV)/dev-ready  ## The Dockerfile's steps in a throw-away root, and its server; root on Linux
+	bash .ci/image
+
 prove: $(VENV)/dev-ready  ## Long runs: crashes, soaks, many examples
 	MEMORIST_PROVE=1 $(BIN)/python -m pytest
 
@@ -91,7 +94,7 @@ dist: $(VENV)/dev-ready  ## Wheels and source distributions to install elsewhere
 lock: $(VENV)/dev-ready  ## Renew the locked development dependencies
 	echo uv | $(COMPILE:pyproject.toml=-) -o requirements-uv.lock
 	$(BIN)/uv pip install --require-hashes -r requirements-uv.lock
-	$(COMPILE) --extra server --extra chat -o requirements.lock
+	$(COMPILE) --extra server --extra chat --extra postgres --extra pdf -o requirements.lock
 	$(COMPILE) --extra dev -o requirements-dev.lock
 
 clean:
@@ -101,7 +104,7 @@ clean:
 # Setting up shows each step: what it does, how long it takes about, and took.
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Memorist needs Python 3.11 or newer"; exit 1; }
-	@echo "Setting up in $(VENV), once: one to three minutes, some 150 MB to fetch (\`make test\`: 500 MB)."
+	@echo "Setting up in $(VENV), once: two to three minutes, some 250 MB to fetch (\`make test\`: 600 MB)."
 	@$(STEP) 1/$(STEPS) "An environment of its own, and an installer" "10 s" -- sh -c '$(PYTHON) -m venv $(VENV) \
 		|| { echo "no venv module: apt-get install python3-venv"; exit 1; } \
 		&& $(PIP) install --quiet --require-hashes -r requirements-uv.lock'
@@ -109,7 +112,7 @@ $(BIN)/python:
 # The weights: fetched by hash and converted in an environment that pip makes and throws away, and
 # in place only when they are whole.
 $(WEIGHTS): $(wildcard $(addprefix $(MINILM)/,*.py *.toml *.txt *.npz src/*/*.py)) | $(BIN)/python
-	@$(STEP) 2/$(STEPS) "The weights of the local embedder, fetched by hash and converted" "1 minute" -- \
+	@$(STEP) 2/$(STEPS) "The weights of the local embedder, fetched by hash and converted" "2 minutes" -- \
 		sh -c '$(BIN)/uv build --wheel -o $(MINILM)/build $(MINILM) || $(PIP) wheel --no-deps -w $(MINILM)/build ./$(MINILM)'
 	@mkdir -p $(@D)
 	@mv $(MINILM)/build/$(@F) $@

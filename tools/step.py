@@ -14,9 +14,8 @@ import subprocess
 import sys
 import time
 
-COLOUR = rb"(?:\x1b\[[0-9;]*m)*"
-LISTED = re.compile(b"^" + COLOUR + b" ?[+~-]" + COLOUR + b" .*\n", re.MULTILINE)
-BEGUN = re.compile(b"^" + COLOUR + b" ?[+~-].*\\Z", re.MULTILINE)
+LISTED = re.compile(rb"^ (\x1b\[\d+m)?[+~-](\x1b\[\d+m)? .*\n", re.MULTILINE)
+BEGUN = re.compile(rb"^ (\x1b(\[\d*)?m?)?([+~-].*)?\Z", re.MULTILINE)
 
 
 def shown(command: list[str]) -> int:
