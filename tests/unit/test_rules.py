@@ -241,6 +241,46 @@ def test_jokes_dreams_and_others_make_no_claims(text: str) -> None:
     assert claims(text) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "She moved to Leipzig last month.",
+        "My neighbours just moved to Spain for work",
+        "Eoin's brother got a flat in Naas before the madness",
+        "my sister went vegan for a month and then ate a whole salami",
+        "my roommate can't do cats, which is sad",
+        "I know people who live in Berlin and work at Google",
+        "I want to quit and live in Spain",
+        "Она недавно переехала в Казань",
+        "她搬到了上海。",
+    ],
+)
+def test_what_others_do_is_no_claim_about_the_speaker(text: str) -> None:
+    assert [claim for claim in claims(text) if claim[0] == "user"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "I live in Munich and work at Siemens.",
+            {("lives in", "Munich"), ("works at", "Siemens")},
+        ),
+        ("My wife and I live in Rome and love hiking", {("lives in", "Rome"), ("likes", "hiking")}),
+        ("I'm a nurse and live in Graz", {("works as", "nurse"), ("lives in", "Graz")}),
+    ],
+)
+def test_a_subject_is_that_of_what_follows_and(text: str, told: set[tuple[str, str]]) -> None:
+    assert {(claim[1], claim[2]) for claim in claims(text)} >= told
+
+
+@pytest.mark.parametrize("name", ["Helen", "Ahmed", "Emily", "Theo"])
+def test_a_name_is_no_other_word_that_it_begins_like(name: str) -> None:
+    assert [claim[:3] for claim in claims(f"{name} moved to Leipzig.")] == [
+        (name, "lives in", "Leipzig")
+    ]
+
+
 def test_a_doubt_or_a_question_takes_no_other_clause_with_it() -> None:
     [candidate] = extracted("I'm vegan now, maybe I'll keep bees, can you plan a menu?")
     assert candidate.text == "I'm vegan now"
