@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog,
 
 from memorist import Memory
 from memorist.server.auth import LocalGuard, Principal
+from memorist.server.chat import ChatRuntime, ChatSettings
 from memorist.server.http.app import Limits, build_app
 from tests.support.browser import browsing
 from tests.support.demo import TODAY, DemoClock, fill
@@ -51,6 +52,7 @@ def demo_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def local_server(memory: Memory, user: str = "ada", **options: Any) -> Iterator[Served]:
     """A server for one local user."""
     guard = LocalGuard(Principal(tenant="default", user=user, local=True), memory.keys)
+    options.setdefault("chats", ChatRuntime(settings=ChatSettings(deadline_ms=None)))
     with serving(build_app(memory, guard, UNLIMITED, **options)) as url:
         yield Served(url, memory)
 

@@ -304,12 +304,12 @@ def parts_of(draft: WindowDraft, counter: TokenCounter) -> tuple[Part, ...]:
     return (
         Part("system", system),
         Part("tools", counter.tools(inputs.tools)),
-        Part("notes", notes, (), *_cut(inputs.note, draft.note)),
+        Part("notes", notes, (), *_cut(inputs.note, draft.note), NOTES_INTRO),
         summarised,
         Part("history", turns, turn_ids, turns_cut, "; ".join(why)),
-        Part("memories", memories, ids, cut, NO_ROOM if cut else ""),
-        Part("articles", articles, tuple(quote.id for quote in draft.articles)),
-        Part("question", question),
+        Part("memories", memories, ids, cut, NO_ROOM if cut else "", MEMORIES_INTRO),
+        Part("articles", articles, tuple(it.id for it in draft.articles), intro=ARTICLES_INTRO),
+        Part("question", question, intro=QUESTION_INTRO),
     )
 
 

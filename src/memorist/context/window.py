@@ -90,13 +90,17 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a window: its tokens, the ids of its contents, how many were cut and why."""
+    """A part of a window: its tokens, the ids of its contents, how many were cut and why.
+
+    A part that shares a message with others begins with the line `intro`.
+    """
 
     name: str
     tokens: int = 0
     ids: tuple[str, ...] = ()
     cut: int = 0
     why: str = ""
+    intro: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

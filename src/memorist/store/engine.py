@@ -173,8 +173,10 @@ def load_queries(dialect: str, list_sql: str) -> dict[str, str]:
     for name in [name for name, sql in queries.items() if "{over}" in sql]:
         sql, kind = queries.pop(name), name.partition("_")[0]
         for state, parts in STATES[kind].items():
-            union = [sql.replace("{over}", part) if part else beside[kind] for part in parts]
-            queries[f"{name}_{state}"] = "\nUNION ALL ".join(union) + f"\n{order}"
+            each = [sql.replace("{over}", part) if part else beside[kind] for part in parts]
+            if dialect == "postgres":  # which would otherwise read and sort all of them
+                each = [f"({one}\n{order})" for one in each]
+            queries[f"{name}_{state}"] = "\nUNION ALL ".join(each) + f"\n{order}"
     lists = {name: sql for name, sql in queries.items() if "{>}" in sql}
     back = {f"newest_{name}": _directed(sql, "<", ">=", " DESC") for name, sql in lists.items()}
     return back | {name: _directed(sql, ">", "<=", "") for name, sql in queries.items()}
