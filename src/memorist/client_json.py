@@ -188,7 +188,7 @@ def operation_json(operation: Ask | Put) -> dict[str, Any]:
     if isinstance(operation, Ids):
         return {"op": "ids", "of": operation_json(operation.of)}
     fields = {
-        name: value.total_seconds() if isinstance(value, timedelta) else value
+        name: value.total_seconds() if isinstance(value, timedelta) else to_json(value)
         for name, value in asdict(operation).items()
         if name != "ranks"  # the server ranks by the query
     }

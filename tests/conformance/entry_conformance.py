@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -59,6 +59,19 @@ class EntryConformance:
         assert found.created_at.utcoffset() == timedelta(0)
         assert get(store, scope, "other") is None
         assert get(store, scope, namespace=("notes",)) is None
+
+    def test_what_was_written_elsewhere_keeps_its_date_and_its_own_time_to_live(
+        self, store: Store
+    ) -> None:
+        scope, then = fresh_owner(), datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
+        store.batch(scope, [], [put(written_at=then, ttl=SOON)])
+        found = get(store, scope)
+        assert found is not None
+        assert (found.created_at, found.updated_at) == (then, then)
+        assert found.expires_at is not None
+        assert abs(found.expires_at - datetime.now(UTC) - SOON) < timedelta(seconds=30)
+        with pytest.raises(RecordError, match="no time zone"):
+            put(written_at=then.replace(tzinfo=None))
 
     def test_odd_texts_come_back_as_values_keys_and_labels(self, store: Store) -> None:
         scope = fresh_owner()

@@ -32,6 +32,7 @@ from memorist import (
     connect,
 )
 from memorist.agents.langgraph import MemoristStore
+from memorist.records.entry import Entry, Get, Put
 from memorist.records.query import SourceMessage
 from memorist.views.knowledge import KGMemory
 from memorist.views.library import Library
@@ -217,6 +218,15 @@ def test_many_values_are_put_and_forgotten(memory: Memory, ada: str) -> None:
     assert len(store.search(("n",), limit=2_000)) == 1_100
     assert store.forget(("n",), scrub=False).counts == {"entries": 1_100}
     assert store.search(("n",)) == []
+
+
+def test_an_entry_that_was_written_elsewhere_keeps_its_date(memory: Memory, ada: str) -> None:
+    then, scope = datetime(2024, 5, 6, tzinfo=UTC), memory.scope(user=ada)
+    put = Put(namespace=("n",), key="k", value={"n": 1}, written_at=then)
+    memory.entries.batch(scope, [], [put])
+    [[entry]] = memory.entries.batch(scope, [Get(namespace=("n",), key="k")])
+    assert isinstance(entry, Entry)
+    assert entry.updated_at == then
 
 
 def test_the_history_of_a_topic_has_what_held_before(memory: Memory, ada: str) -> None:

@@ -8,7 +8,17 @@ from typing import Any
 from memorist.aio import in_thread
 from memorist.errors import InvalidError, RecordError, needs_extra
 from memorist.memory import Memory
-from memorist.records.entry import Answer, Ask, Entry, Get, Namespace, Namespaces, Put, Search
+from memorist.records.entry import (
+    Answer,
+    Ask,
+    Entry,
+    Get,
+    Namespace,
+    Namespaces,
+    Put,
+    Search,
+    whole_text,
+)
 from memorist.records.query import Forgotten
 from memorist.records.scope import shared_scope
 
@@ -121,21 +131,9 @@ def texts_of(value: Mapping[str, Any], fields: Iterable[str]) -> Iterator[str]:
     """The texts of a value to index: one for each text at a path, or one for the whole value."""
     for path in fields:
         if path == WHOLE:
-            yield "\n".join(_lines(value))
+            yield whole_text(value)
         else:
             yield from base.get_text_at_path(value, path)
-
-
-def _lines(value: Any, name: str = "") -> Iterator[str]:
-    """The texts in a value, each with its key on a line of its own."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _lines(inner, key)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _lines(inner, name)
-    elif value is not None:
-        yield f"{name}: {value}" if name else str(value)
 
 
 def _result(op: base.Op, answer: Answer) -> base.Result:

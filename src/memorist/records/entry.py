@@ -2,13 +2,13 @@
 
 import hashlib
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from memorist.errors import InvalidError, RecordError
-from memorist.records.values import MAX_JSON_DEPTH, check_json, check_key
+from memorist.records.values import MAX_JSON_DEPTH, check_json, check_key, check_moment
 
 Namespace = tuple[str, ...]
 MAX_TTL = timedelta(days=366_000)
@@ -50,7 +50,8 @@ class Put(Placed):
     key: str
     value: Mapping[str, Any] | None
     texts: Sequence[str] = ()
-    ttl: timedelta | None = None  # after it was written, or was read with `refresh`
+    ttl: timedelta | None = None  # from now on, or from when it is read with `refresh`
+    written_at: datetime | None = None  # before it came here
 
     def __post_init__(self) -> None:
         _check_place(self.namespace, self.key)
@@ -61,6 +62,8 @@ class Put(Placed):
             object.__setattr__(self, "value", value)
         if self.ttl is not None and abs(self.ttl) > MAX_TTL:
             raise RecordError(f"ttl is longer than {MAX_TTL.days} days")
+        if self.written_at is not None:
+            check_moment(self.written_at, "written_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +141,22 @@ def _check_place(namespace: Namespace, key: object) -> None:
         raise RecordError(f"key must be a string, got {type(key).__name__}")
     if len(key) > MAX_KEY_CHARS:
         raise RecordError(f"key is longer than {MAX_KEY_CHARS} characters")
+
+
+def whole_text(value: Any) -> str:
+    """The texts in a value, each with its key on a line of its own."""
+    return "\n".join(_lines(value))
+
+
+def _lines(value: Any, name: str = "") -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _lines(inner, key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _lines(inner, name)
+    elif value is not None:
+        yield f"{name}: {value}" if name else str(value)
 
 
 def findable(text: str) -> str:

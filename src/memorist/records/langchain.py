@@ -14,7 +14,7 @@ from typing import Any
 
 from memorist.errors import MessageError
 from memorist.records.message import Message, ToolCallMsg, extras, from_extras
-from memorist.records.values import UNSTORABLE, check_json, dump_json, map_json, replace_unstorable
+from memorist.records.values import UNSTORABLE, check_json, dump_json, storable
 from memorist.records.wire import response_fields
 
 Stored = dict[str, Any]
@@ -28,7 +28,6 @@ _THEIRS = "langchain"
 _SILENT = {"response_metadata", "usage_metadata"}  # fields that say nothing of what was said
 _DICTS = ("additional_kwargs", "response_metadata")
 _FIELDS = {"id", "name", "role", "content", "tool_call_id", "status", "artifact"}
-_TOO_DEEP = 128
 
 
 def to_stored(message: Message) -> Stored:
@@ -77,7 +76,7 @@ def _ours(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:
 
 
 def _foreign(stored: Mapping[str, Any], known: dict[str, Any]) -> Message:
-    clean = _clean(stored)
+    clean = storable(stored)
     data = stored.get("data") if isinstance(stored, Mapping) else None
     if not isinstance(data, Mapping) or "type" not in stored:  # another serialised form
         return Message(**{**response_fields(clean), **known})
@@ -225,8 +224,8 @@ def _role(stored: Mapping[str, Any]) -> str:
 def _said(content: Any) -> Any:
     """The texts of LangChain's content, without numbers, which jsonb may change in form."""
     if isinstance(content, str):
-        return _clean(content)
-    return [_clean(part.get("text") if isinstance(part, dict) else part) for part in content]
+        return storable(content)
+    return [storable(part.get("text") if isinstance(part, dict) else part) for part in content]
 
 
 def _same(value: Any, usual: Any) -> bool:
@@ -234,15 +233,3 @@ def _same(value: Any, usual: Any) -> bool:
     if usual is False and value in (None, False):
         return True
     return value == usual and json.dumps(value, sort_keys=True) == json.dumps(usual, sort_keys=True)
-
-
-def _clean(value: Any) -> Any:
-    """A copy in which characters and numbers that no store keeps are replaced."""
-    too_deep = MessageError(f"message is nested more than {_TOO_DEEP} levels deep")
-    return map_json(value, _clean_one, _clean_one, depth=_TOO_DEEP, too_deep=too_deep)
-
-
-def _clean_one(value: Any) -> Any:
-    if isinstance(value, str):
-        return replace_unstorable(value)
-    return str(value) if isinstance(value, float) and value - value != 0 else value

@@ -16,7 +16,7 @@ from inspect import Parameter, signature
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from memorist.errors import InvalidError, RecordError
+from memorist.errors import InvalidError, MessageError, RecordError
 from memorist.forks import fork_safe
 
 MAX_JSON_DEPTH = 64
@@ -135,7 +135,21 @@ def check_each(field: str, *values: str | None) -> None:
 
 def replace_unstorable(text: str) -> str:
     """The text with U+FFFD in the place of each character that `check_text` refuses."""
+    if text.isascii() and "\x00" not in text:  # mostly, and faster
+        return text
     return UNSTORABLE.sub("\ufffd", text)
+
+
+def storable(value: Any) -> Any:
+    """A copy of JSON in which characters and numbers that no store keeps are replaced."""
+    too_deep = MessageError(f"message is nested more than {2 * MAX_JSON_DEPTH} levels deep")
+    return map_json(value, _storable, _storable, depth=2 * MAX_JSON_DEPTH, too_deep=too_deep)
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return replace_unstorable(value)
+    return str(value) if isinstance(value, float) and value - value != 0 else value
 
 
 def check_key(

@@ -27,7 +27,7 @@ from memorist.records.entry import (
     path_of,
 )
 from memorist.records.scope import Scope
-from memorist.records.values import Count, dump_json, from_micros
+from memorist.records.values import Count, dump_json, from_micros, to_micros
 from memorist.store.engine import Db
 from memorist.store.indexing import Piece, Preparation, index_pieces
 from memorist.store.log import add_owner
@@ -80,6 +80,7 @@ def _prepared(preparation: Preparation, scope: Scope, id_: str, put: Put) -> Pre
         "text": JOINT.join(texts),
         "pieces": len(pieces),
         "ttl": None if put.ttl is None else put.ttl // MICROSECOND,
+        "now": None if put.written_at is None else to_micros(put.written_at),
     }
     return PreparedPut(id_, columns, pieces)
 
@@ -94,10 +95,11 @@ def write(db: Db, scope: Scope, puts: Sequence[PreparedPut], read: list[str]) ->
     for id_, columns, pieces in kept:
         ttl, before = columns["ttl"], db.row("lock_entry", owner=scope.owner, id=id_)
         expires_at = None if ttl is None else db.now + ttl
-        db.run("put_entry", owner=scope.owner, **columns, now=db.now, expires_at=expires_at)
+        columns = {**columns, "now": columns["now"] or db.now, "expires_at": expires_at}
+        db.run("put_entry", owner=scope.owner, **columns)
         if before is None or before[0] != columns["text"]:  # else it is indexed
             db.run("delete_view_passages", owner=scope.owner, ids=[id_])
-            index_pieces(db, scope, "entry", id_, pieces, from_micros(db.now))
+            index_pieces(db, scope, "entry", id_, pieces, from_micros(columns["now"]))
     if gone := [put.id for put in puts if not put.columns]:
         _delete(db, scope, gone)
     if puts:

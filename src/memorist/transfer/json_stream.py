@@ -32,9 +32,13 @@ class JsonStream:
             yield self._value()
 
     def array(self, keys: tuple[str, ...] = (), depth: int = MAX_DEPTH) -> Iterator[Any]:
-        """The values of an array, or of the one below one of the `keys` of an object."""
+        """The values of an array, or of the one below one of the `keys` of an object.
+
+        Without keys, an object is the only value.
+        """
         if self._next() == "{":
-            yield from self._members(keys if depth else (), depth - 1)
+            one = [self._value()] if not keys else ()
+            yield from one or self._members(keys if depth else (), depth - 1)
             return
         for _ in self._separated("[", "]"):
             yield self._value()

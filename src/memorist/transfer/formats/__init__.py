@@ -2,4 +2,9 @@
 
 from memorist.transfer.items import Format
 
-FORMATS: tuple[Format, ...] = ()
+from . import chatgpt, claude, claude_code, codex, langchain_tables, langgraph_store
+
+FORMATS: tuple[Format, ...] = (
+    *(chatgpt, claude, claude_code, codex),
+    *(langchain_tables, langgraph_store),
+)

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, model_validator
 
 from memorist.errors import InvalidError
 from memorist.records import entry as records
@@ -86,6 +86,7 @@ class PutEntry(RequestModel):
     value: dict[str, Any] | None
     texts: tuple[str, ...] = ()
     ttl: Seconds | None = Field(None, description="Seconds until it is gone.")
+    written_at: AwareDatetime | None = Field(None, description="If that was before now.")
 
     def put(self) -> records.Put:
         """The write as a record; half a character could be stored, but never answered with."""
@@ -95,6 +96,7 @@ class PutEntry(RequestModel):
             value=check_json(self.value, "value", InvalidError),
             texts=self.texts,
             ttl=None if self.ttl is None else timedelta(seconds=self.ttl),
+            written_at=self.written_at,
         )
 
 
