@@ -279,6 +279,7 @@ class AsyncMemory(Wrapper[Memory]):
     compress = threaded(Memory.compress)
     summaries = threaded(Memory.summaries)
     forget = threaded(Memory.forget)
+    restore = threaded(Memory.restore)
     scrub = threaded(Memory.scrub)
     users = threaded(Memory.users)
     counts = threaded(Memory.counts)
@@ -364,6 +365,14 @@ class AsyncMemory(Wrapper[Memory]):
     ) -> AsyncLibrary:
         """Articles to find and quote: shared by the tenant under a name, or a user's own."""
         return AsyncLibrary(self._wrapped.library(name, user=user, agent=agent))
+
+    async def export(
+        self, user: str | None = None, *, vectors: bool = False
+    ) -> AsyncIterator[bytes]:
+        """See `Memory.export`."""
+        chunks = self._wrapped.export(user, vectors=vectors)
+        while chunk := await in_thread(next, chunks, b""):
+            yield chunk
 
     async def __aenter__(self) -> Self:
         return self

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from functools import lru_cache, partial
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 from memorist import documents, namespaces
 from memorist.chat import Chat
@@ -50,6 +50,7 @@ from memorist.store.base import Store
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
     from memorist.context.builder import ArticleSource
     from memorist.providers.chat_model import ChatModel
+    from memorist.records.archive import RestoreReport
     from memorist.views.library import Library
     from memorist.views.notebook import Notebook
 
@@ -514,6 +515,44 @@ class Memory:
     def add_receipt(self, receipt: TurnReceipt, *, user: str) -> None:
         """Keep the receipt of a turn of a chat; the newest 1,000 of a user are kept."""
         self.store.add_receipt(self.scope(user=user), receipt)
+
+    def export(self, user: str | None = None, *, vectors: bool = False) -> Iterator[bytes]:
+        """An archive of everything that a user has, or all users of this tenant, piece by piece.
+
+        It holds each user as of one moment, however much is written meanwhile. API keys are not in
+        it; vectors are made again where it is restored, unless they are asked for.
+        """
+        from memorist import archive
+
+        every = archive.scopes_of(self.store, self.tenant_name)
+        scopes = every if user is None else [self.scope(user=user)]
+        return archive.export(self.store, scopes, self.tenant_name, vectors=vectors)
+
+    def restore(
+        self,
+        chunks: Iterable[bytes] | IO[bytes],
+        *,
+        user: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> RestoreReport:
+        """Store what an archive holds; the archive of one user is restored for `user`, if given.
+
+        One that is cut off, altered or of a newer version is refused before anything is stored.
+        What is there already stays as it is, so that a restore that was interrupted goes on when it
+        is run again. `progress` is told how much of how much is done.
+        """
+        from memorist import archive
+
+        report = archive.restore(
+            self.store,
+            chunks,
+            partial(archive.scope_in, self.tenant_name, user=user),
+            only_one=user is not None,
+            embedder=None if self.embedder is None else self.embedder.name,
+            progress=progress,
+        )
+        self.wake()
+        return report
 
     def check(self) -> dict[str, str]:
         """What the database says of itself: its kind, its schema, its integrity."""

@@ -78,10 +78,10 @@ def counts(db: Db, scope: Scope) -> Counts:
     )
 
 
-def add_receipt(db: Db, scope: Scope, receipt: TurnReceipt) -> None:
+def add_receipt(db: Db, scope: Scope, receipt: TurnReceipt) -> int:
     """Keep the receipt of a turn; of older ones, the newest 1,000 of the user are kept."""
     check_each("session_id", receipt.session_id)
-    db.run(
+    added = db.run(
         "add_receipt",
         **{**scope.within(session=receipt.session_id).columns(), "id": receipt.id},
         asked_id=receipt.asked_id,
@@ -92,6 +92,7 @@ def add_receipt(db: Db, scope: Scope, receipt: TurnReceipt) -> None:
         cites=dump_json(receipt.cites),
     )
     db.run("trim_receipts", owner=scope.owner, most=MOST_RECEIPTS)
+    return added
 
 
 def receipts(

@@ -19,12 +19,24 @@ from functools import partial, wraps
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from memorist.records.activity import Events
+from memorist.records.archive import ArchiveRecord
 from memorist.records.documents import Article, Chunk, PutResult
 from memorist.records.entry import Answer, Ask, Put
 from memorist.records.message import Appended, Job, Message, Source
 from memorist.records.scope import ApiKey, Scope
 from memorist.records.values import now, to_micros
-from memorist.store import activity, documents, entries, forgetting, jobs, keys, log, search, views
+from memorist.store import (
+    activity,
+    archive,
+    documents,
+    entries,
+    forgetting,
+    jobs,
+    keys,
+    log,
+    search,
+    views,
+)
 from memorist.store.engine import Db, DryRunError, Engine
 from memorist.store.indexing import MAX_MESSAGE_BYTES, Piece, Preparation, UnpreparedError
 from memorist.store.rows import END, check_count
@@ -36,14 +48,14 @@ S = TypeVar("S", bound=Scope | Job | Article)
 
 
 def reads(
-    work: Callable[Concatenate[Db, S, P], T], *, snapshot: bool = False
+    work: Callable[Concatenate[Db, S, P], T], *, snapshot: bool = False, bounded: bool = True
 ) -> Callable[Concatenate[Store, S, P], T]:
-    """A method that reads rows of one user; with `snapshot`, all its queries see the same state."""
+    """A method that reads rows of one user; `Engine.read` says how."""
 
     @wraps(work)
     def run(store: Store, of: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
         job = store._dated(work, of, *args, **kwargs)
-        return store._engine.read(of.owner, job, snapshot=snapshot)
+        return store._engine.read(of.owner, job, snapshot=snapshot, bounded=bounded)
 
     return run
 
@@ -210,6 +222,11 @@ class Store:
     _answer = reads(entries.answer, snapshot=True)
     _write_entries = writes(entries.write)
 
+    # Archives
+    export = reads(archive.export, snapshot=True, bounded=False)
+    _stored = reads(archive.stored, snapshot=True)
+    _restore = writes(archive.restore, texts=archive.texts_of)
+
     # Deleting
     sweep = writes(entries.sweep)
     forget = writes(forgetting.forget, exclusive=True)
@@ -275,6 +292,31 @@ class Store:
         if puts or refreshed:
             self._write_entries(scope, entries.prepare(self._preparation, scope, puts), refreshed)
         return answers
+
+    def restore(
+        self,
+        scope: Scope,
+        records: Sequence[ArchiveRecord],
+        cut: Callable[[str], Sequence[Chunk]],
+        *,
+        own: bool = False,
+    ) -> list[archive.Outcome]:
+        """Store what is not stored of some records of an archive; None for each that was added.
+
+        True says that a record was there, False that it is there with other content, which stays.
+        """
+        preparation = Preparation(self._engine, END)  # what was stored once is not too long
+        while True:
+            outcomes = self._stored(scope, records)
+            fresh = [place for place, outcome in enumerate(outcomes) if outcome is None]
+            ready = [archive.prepare(preparation, scope, records[it], cut) for it in fresh]
+            try:
+                added = self._restore(scope, ready, own=own)
+            except log.RepeatError:  # somebody else has stored one meanwhile
+                continue
+            for place, is_new in zip(fresh, added, strict=True):
+                outcomes[place] = None if is_new else True
+            return outcomes
 
     def events(self, scope: Scope, *, after: str | None = None, limit: int = 500) -> Events:
         """The user's events after a place, oldest first; without one, none, and the place of now.

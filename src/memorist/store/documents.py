@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 from memorist.errors import ConflictError
@@ -175,9 +176,7 @@ def put_article(db: Db, article: Article, digest: str, pieces: Sequence[Piece]) 
     """Store an article in place of the one of its uri; a text that is there is a duplicate."""
     scope = article.scope
     place = {"owner": scope.owner, "agent": scope.agent or ""}
-    uri_hash = hashlib.sha256(article.uri.encode()).hexdigest() if article.uri else article.id
-    row = db.row("article_by_uri", **place, uri_hash=uri_hash)
-    old = None if row is None else ARTICLE.record(row)
+    old = _same_uri(db, article)
     if old and (old.digest, old.title) == (digest, article.title):
         return PutResult(old.id, "unchanged")
     row = db.row("article_by_digest", **place, digest=digest)
@@ -188,17 +187,41 @@ def put_article(db: Db, article: Article, digest: str, pieces: Sequence[Piece]) 
                 db.run(query, owner=scope.owner, ids=[old.id])
         return PutResult(twin.id, "duplicate")
     id_ = article.id if old is None else old.id
+    _write_article(db, replace(article, id=id_), digest, pieces)
+    return PutResult(id_, "added" if old is None else "changed")
+
+
+def insert_article(db: Db, article: Article, pieces: Sequence[Piece]) -> int:
+    """Store an article, unless there is one of its uri; return 1 or 0."""
+    if _same_uri(db, article) is not None:
+        return 0
+    _write_article(db, article, article.digest, pieces)
+    return 1
+
+
+def _uri_hash(article: Article) -> str:
+    return hashlib.sha256(article.uri.encode()).hexdigest() if article.uri else article.id
+
+
+def _same_uri(db: Db, article: Article) -> ArticleInfo | None:
+    place = {"owner": article.owner, "agent": article.scope.agent or ""}
+    row = db.row("article_by_uri", **place, uri_hash=_uri_hash(article))
+    return None if row is None else ARTICLE.record(row)
+
+
+def _write_article(db: Db, article: Article, digest: str, pieces: Sequence[Piece]) -> None:
+    scope = article.scope
     add_owner(db, scope)
     info = ArticleInfo(
-        id=id_,
+        id=article.id,
         title=article.title,
         uri=article.uri,
         digest=digest,
         chars=len(article.text),
         created_at=article.created_at,
     )
-    more = {"uri_hash": uri_hash, "pieces": len(pieces), "text": article.text}
+    more = {"uri_hash": _uri_hash(article), "pieces": len(pieces), "text": article.text}
+    place = {"owner": scope.owner, "agent": scope.agent or ""}
     db.run("put_article", **place, **ARTICLE.row(info), **more)
-    db.run("delete_view_passages", owner=scope.owner, ids=[id_])
-    index_pieces(db, scope, "article", id_, pieces, article.created_at)
-    return PutResult(id_, "added" if old is None else "changed")
+    db.run("delete_view_passages", owner=scope.owner, ids=[article.id])
+    index_pieces(db, scope, "article", article.id, pieces, article.created_at)

@@ -93,8 +93,8 @@ class Db(Protocol):
     def lengths(self, owner: str, records: list[int]) -> dict[int, int]:
         """How long the records are, in characters, of those where that is known."""
 
-    def allowed(self, conditions: dict[str, Any]) -> Ids:
-        """All passages that are in a scope and pass its filters."""
+    def ids(self, query: str, **values: Any) -> Ids:
+        """The ids that a query gathers in one value, in which many take little room."""
 
     def nearest(
         self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None
@@ -130,8 +130,13 @@ class Engine(Protocol):
     def view_words(self, owner: str, text: str) -> Any:
         """The same for a memory, fact or note, which `Db.matches` finds, too."""
 
-    def read(self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False) -> T:
-        """Run work that changes nothing; with `snapshot`, all its queries see the same state."""
+    def read(
+        self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False, bounded: bool = True
+    ) -> T:
+        """Run work that changes nothing; with `snapshot`, all its queries see the same state.
+
+        Work that is not `bounded` may take as long as the database answers.
+        """
 
     def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
         """Run work once, durably; with `exclusive`, nobody else writes for the owner meanwhile."""

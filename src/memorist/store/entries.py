@@ -75,8 +75,8 @@ def _prepared(preparation: Preparation, scope: Scope, id_: str, put: Put) -> Pre
     columns = {
         "id": id_,
         "path": path_of(put.namespace),
-        "key": _dump(put.key),
-        "value": _dump(put.value),
+        "key": json_text(put.key),
+        "value": json_text(put.value),
         "text": JOINT.join(texts),
         "pieces": len(pieces),
         "ttl": None if put.ttl is None else put.ttl // MICROSECOND,
@@ -220,7 +220,7 @@ def _entry(row: Row) -> tuple[int, Entry]:
     )
 
 
-def _dump(value: Any) -> str:
+def json_text(value: Any) -> str:
     """JSON that every database keeps: with lone surrogates escaped, as NUL always is."""
     text = dump_json(value)
     try:

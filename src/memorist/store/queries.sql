@@ -1211,3 +1211,156 @@ UNION ALL SELECT 'waiting', count(CASE WHEN owner = :owner AND dead = 0 THEN 1 E
 FROM (@own_jobs LIMIT :most) AS few
 UNION ALL SELECT 'dead', count(CASE WHEN owner = :owner AND dead = 1 THEN 1 END), count(*)
 FROM (@own_jobs LIMIT :most) AS few
+
+-- What an archive is made of (store/archive.py).
+-- name: archive_sessions
+SELECT s.session_hash, @archived_session FROM @session_and_agent
+WHERE s.owner = :owner AND s.session_hash > :after ORDER BY s.session_hash LIMIT :limit
+
+-- name: archive_session
+SELECT @archived_session FROM @session_and_agent
+WHERE s.owner = :owner AND s.session_hash = :session_hash
+
+-- name: @archived_session
+s.session_id, s.agent_name, s.created_at, s.title,
+  CASE WHEN a.active_session_id = s.session_id THEN a.last_active_at END
+
+-- name: @session_and_agent
+sessions s LEFT JOIN user_agent_active_sessions a
+  ON a.owner = s.owner AND a.agent_name = s.agent_name
+
+-- name: archive_messages
+SELECT @message,
+  (SELECT coalesce(max(p.outdated), 0) FROM passages p WHERE p.owner = :owner AND p.id @of_message),
+  s.session_id
+FROM chat_message_history m CROSS JOIN sessions s
+WHERE m.owner = :owner AND m.id IN (:seqs*) AND s.owner = :owner AND s.key = m.session_id
+ORDER BY m.id
+
+-- name: @revision_place
+r.message * 1048576 + r.number
+
+-- name: archive_revisions
+SELECT @revision_place, @revised, r.number, r.replaced_at, s.session_id
+FROM message_revisions r CROSS JOIN chat_message_history m CROSS JOIN sessions s
+WHERE r.owner = :owner AND r.message IN (:seqs*) AND @revision_place > :after
+  AND m.owner = :owner AND m.id = r.message AND s.owner = :owner AND s.key = m.session_id
+ORDER BY 1 LIMIT :limit
+
+-- The first that waits for a message comes last.
+-- name: archive_jobs
+SELECT m.id, j.kind, j.attempts, j.error, j.dead FROM jobs j CROSS JOIN chat_message_history m
+WHERE j.owner = :owner AND j.kind IN ('index', 'embed', 'derive')
+  AND j.first_seq <= :last AND j.last_seq >= :first
+  AND m.owner = :owner AND m.session_id = j.session_id AND m.id BETWEEN j.first_seq AND j.last_seq
+  AND m.id IN (:seqs*)
+ORDER BY j.id DESC
+
+-- name: archive_passages
+SELECT p.view_id, p.kind, p.created_at FROM passages p
+WHERE p.owner = :owner AND p.id IN (:ids*) ORDER BY p.id DESC
+
+-- name: @unindexed
+v.owner = :owner AND v.id > :after
+  AND NOT EXISTS (SELECT 1 FROM passages p WHERE p.owner = v.owner AND p.view_id = v.id)
+ORDER BY v.id LIMIT :limit
+
+-- name: unindexed_memory
+SELECT v.id FROM memory_items v WHERE @unindexed
+
+-- name: unindexed_fact
+SELECT v.id FROM facts v WHERE @unindexed
+
+-- name: unindexed_note
+SELECT v.id FROM agent_long_term_memory v WHERE @unindexed
+
+-- name: unindexed_article
+SELECT v.id FROM articles v WHERE @unindexed
+
+-- name: unindexed_entry
+SELECT v.id FROM entries v WHERE @unindexed
+
+-- name: archive_note
+SELECT -v.version, n.id, n.agent_name, v.version, v.notes, v.created_at
+FROM agent_long_term_memory n
+JOIN note_versions v ON v.owner = n.owner AND v.agent_name = n.agent_name
+WHERE n.owner = :owner AND n.id = :id AND -v.version > :after ORDER BY -v.version LIMIT :limit
+
+-- name: archive_entry
+SELECT e.path, e.key, e.value, e.text, e.created_at, e.updated_at, e.expires_at, e.ttl FROM entries e
+WHERE e.owner = :owner AND e.id = :id AND @alive
+
+-- name: spans_of_view
+SELECT start_at, stop_at FROM passages WHERE owner = :owner AND view_id = :id ORDER BY id DESC
+
+-- name: archive_summaries
+SELECT z.id, s.session_id, (
+    SELECT m.message_id FROM chat_message_history m
+    WHERE m.owner = :owner AND m.session_id = z.session_id AND m.id <= z.last_seq
+    ORDER BY m.id DESC LIMIT 1),
+  z.previous, z.text, z.made_by, z.asked, z.messages, z.tokens_before, z.tokens, z.created_at
+FROM summaries z JOIN sessions s ON s.owner = z.owner AND s.key = z.session_id
+WHERE z.owner = :owner AND z.id > :after ORDER BY z.id LIMIT :limit
+
+-- name: archive_kept
+SELECT view FROM kept_views
+WHERE owner = :owner AND by_hand = 1 AND view > :after ORDER BY view LIMIT :limit
+
+-- name: is_rebuilding
+SELECT 1 FROM jobs WHERE owner = :owner AND kind = 'rebuild' AND first_seq = 1
+
+-- name: vectors_of_messages
+SELECT m.id, v.embedder, p.start_at, @embedding FROM chat_message_history m
+JOIN passages p ON p.owner = m.owner AND p.id @of_message
+JOIN vectors v ON v.owner = p.owner AND v.passage = p.id
+WHERE m.owner = :owner AND m.id IN (:ids*) ORDER BY 1, 2, 3
+
+-- name: vectors_of_views
+SELECT p.view_id, v.embedder, p.start_at, @embedding FROM passages p
+JOIN vectors v ON v.owner = p.owner AND v.passage = p.id
+WHERE p.owner = :owner AND p.view_id IN (:ids*) ORDER BY 1, 2, 3
+
+-- name: stored_messages
+SELECT @message FROM chat_message_history m
+WHERE m.owner = :owner AND m.session_id = @session_key AND m.message_id IN (:ids*)
+
+-- name: restore_active
+INSERT INTO user_agent_active_sessions
+  (owner, user_id, agent_name, active_session_id, last_active_at, created_at)
+VALUES (:owner, :user_id, :agent, :session_id, :at, :at)
+ON CONFLICT DO NOTHING
+
+-- name: restore_job
+INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, run_at, attempts, error, dead)
+VALUES (:owner, :kind, :session, :first, :last, :now, :attempts, :error, :dead)
+
+-- name: restore_note_version
+INSERT INTO note_versions (owner, agent_name, version, notes, created_at)
+SELECT n.owner, n.agent_name, CAST(:version AS INTEGER), CAST(:text AS TEXT), CAST(:created_at AS BIGINT)
+FROM agent_long_term_memory n
+WHERE n.owner = :owner AND n.agent_name = :agent AND n.id = :id ON CONFLICT DO NOTHING
+
+-- name: restore_note
+INSERT INTO agent_long_term_memory
+  (owner, user_id, agent_name, id, version, notes, created_at, updated_at)
+VALUES (:owner, :user_id, :agent, :id, :version, :text, :created_at, :created_at)
+ON CONFLICT (owner, agent_name) DO UPDATE SET notes = excluded.notes, version = excluded.version,
+  updated_at = excluded.updated_at
+WHERE agent_long_term_memory.version < excluded.version AND agent_long_term_memory.id = excluded.id
+
+-- name: restore_entry
+INSERT INTO entries (
+  owner, id, path, key, created_at, updated_at, expires_at, ttl, pieces, value, text)
+VALUES (:owner, :id, :path, :key, :created_at, :updated_at, :expires_at, :ttl_us, :pieces, :value,
+  :text)
+ON CONFLICT DO NOTHING
+
+-- name: restore_summary
+INSERT INTO summaries (owner, session_id, @summary)
+VALUES (:owner, :session, @summary_values) ON CONFLICT DO NOTHING
+
+-- name: passages_of_message
+SELECT p.start_at, p.id FROM passages p WHERE p.owner = :owner AND p.id @of_seq
+
+-- name: passages_of_view
+SELECT start_at, id FROM passages WHERE owner = :owner AND view_id = :id

@@ -146,7 +146,7 @@ def _within(
         passing = _filtered(db, scope, filters, first)
         if len(passing) >= limit or (complete and len(first) < FIRST_LOOK * limit):
             return passing[:limit]
-    return find(limit, db.allowed(conditions(scope, filters)))
+    return find(limit, db.ids("allowed", **conditions(scope, filters)))
 
 
 def _is_all(scope: Scope, filters: Filters) -> bool:

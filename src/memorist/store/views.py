@@ -354,6 +354,13 @@ def _apply_one(db: Db, scope: Scope, change: Change) -> None:
 def _add(db: Db, scope: Scope, record: MemoryItem | Fact) -> None:
     if record.scope.owner != scope.owner:
         raise RecordError("a change may only add records of its own user")
+    added = insert(db, record, _search_date(record))
+    if added and isinstance(record, Fact) and record.superseded_by is not None:
+        _mark(db, scope.owner, record.id, since=record.valid_to)
+
+
+def insert(db: Db, record: MemoryItem | Fact, indexed_at: datetime | None) -> int:
+    """Store a record, unless it is stored, and let search find it under a moment; return 1 or 0."""
     home = {**record.scope.columns(), "agent": record.scope.agent or ""}
     if isinstance(record, Fact):
         added = db.run("add_fact", **home, topic=record.topic, **FACT.row(record))
@@ -362,22 +369,27 @@ def _add(db: Db, scope: Scope, record: MemoryItem | Fact) -> None:
     else:
         added = db.run("add_item", **home, **ITEM.row(record))
     if added:
-        _cite(db, scope.owner, record.id, record.sources)
-        _index(db, record)
-        if isinstance(record, Fact) and record.superseded_by is not None:
-            _mark(db, scope.owner, record.id, since=record.valid_to)
+        _cite(db, record.scope.owner, record.id, record.sources)
+        _index(db, record, indexed_at)
+    return added
 
 
-def _index(db: Db, record: MemoryItem | Fact) -> None:
-    """Make a record findable, unless it has ended."""
+def _search_date(record: MemoryItem | Fact) -> datetime | None:
+    """Under which moment search finds a record; None if it has ended."""
+    if isinstance(record, MemoryItem):
+        return record.created_at if record.ended_at is None else None
+    holds = record.known_to is None and record.valid_to is None
+    return (record.said_at or record.known_from) if holds else None
+
+
+def _index(db: Db, record: MemoryItem | Fact, at: datetime | None) -> None:
+    if at is None:
+        return
+    is_fact = isinstance(record, Fact)
+    index_view(db, record.scope, "fact" if is_fact else "memory", record.id, record.text, at)
     if isinstance(record, Fact):
-        if record.known_to is None and record.valid_to is None:
-            said_at = record.said_at or record.known_from
-            index_view(db, record.scope, "fact", record.id, record.text, said_at)
-            link = {"owner": record.scope.owner, "fact": record.id}
-            db.many("add_entity", [{**link, "name": name} for name in _names(record)])
-    elif record.ended_at is None:
-        index_view(db, record.scope, "memory", record.id, record.text, record.created_at)
+        link = {"owner": record.scope.owner, "fact": record.id}
+        db.many("add_entity", [{**link, "name": name} for name in _names(record)])
 
 
 def _names(fact: Fact) -> list[str]:
@@ -395,7 +407,7 @@ def restore(db: Db, scope: Scope, id_: str, reason: str) -> None:
     for each in (id_, *others):
         for query in ("restore_item", "restore_fact"):
             db.run(query, owner=scope.owner, id=each, reason=reason)
-        _index(db, restored := _record(db, scope, each))
+        _index(db, restored := _record(db, scope, each), _search_date(restored))
         if isinstance(restored, Fact):
             _mark(db, scope.owner, each, since=None)
     note(db, "views", scope.owner, "restore", [id_, *others])

@@ -172,8 +172,8 @@ class PostgresDb:
     def lengths(self, owner: str, records: list[int]) -> dict[int, int]:
         return dict(self.rows("record_lengths", owner=owner, records=records))
 
-    def allowed(self, conditions: dict[str, Any]) -> Ids:
-        return _ids(self.rows("allowed", **conditions)[0][0])
+    def ids(self, query: str, **values: Any) -> Ids:
+        return _ids(self.rows(query, **values)[0][0])
 
     def nearest(
         self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None

@@ -337,3 +337,17 @@ SELECT 1 FROM chat_message_history WHERE owner = :owner
 
 -- name: @own_jobs
 SELECT owner, dead FROM jobs WHERE owner = :owner
+
+-- name: own_seqs
+SELECT array_send(array_agg(id)) FROM chat_message_history WHERE owner = :owner
+
+-- name: own_view_passages
+SELECT array_send(array_agg(id)) FROM passages WHERE owner = :owner AND view_id IS NOT NULL
+
+-- name: @embedding
+v.embedding::real[]
+
+-- name: restore_revision
+INSERT INTO message_revisions (owner, message, number, replaced_at, role, created_at, body)
+VALUES (:owner, :seq, :number, :replaced_at, :role, @stamp, CAST(:message AS jsonb))
+ON CONFLICT DO NOTHING

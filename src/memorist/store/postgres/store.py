@@ -145,10 +145,13 @@ class PostgresEngine(ProcessPart):
         self._connections.add(connection)
         connection.heard_at = time.monotonic()
 
-    def read(self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False) -> T:
+    def read(
+        self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False, bounded: bool = True
+    ) -> T:
         level = "ISOLATION LEVEL REPEATABLE READ" if snapshot else ""
+        how: dict[str, Any] = {"level": level, "bounded": bounded}
         return self._patiently(
-            lambda deadline: self._transact(owner, work, deadline, level=level), self._deadline()
+            lambda deadline: self._transact(owner, work, deadline, **how), self._deadline()
         )
 
     def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:

@@ -190,8 +190,8 @@ class SqliteDb:
         [(lengths,)] = self.rows("record_lengths", owner=owner, records=records)
         return dict(zip(records, json.loads(lengths), strict=True))
 
-    def allowed(self, conditions: dict[str, Any]) -> Ids:
-        return _numbers(self.rows("allowed", **conditions)[0][0])
+    def ids(self, query: str, **values: Any) -> Ids:
+        return _numbers(self.rows(query, **values)[0][0])
 
     def nearest(
         self, owner: str, embedder: str, vector: Sequence[float], limit: int, allowed: Ids | None

@@ -339,3 +339,18 @@ WHERE s.owner = :owner AND m.session_id = s.key
 
 -- name: @own_jobs
 SELECT owner, dead FROM jobs
+
+-- name: own_seqs
+SELECT group_concat(m.id) FROM sessions s CROSS JOIN chat_message_history m
+WHERE s.owner = :owner AND m.session_id = s.key
+
+-- name: own_view_passages
+SELECT group_concat(id) FROM passages WHERE owner = :owner AND view_id IS NOT NULL
+
+-- name: @embedding
+v.embedding
+
+-- name: restore_revision
+INSERT INTO message_revisions (owner, message, number, replaced_at, role, created_at, content, extras)
+VALUES (:owner, :seq, :number, :replaced_at, :role, :created_at, :content, :extras)
+ON CONFLICT DO NOTHING

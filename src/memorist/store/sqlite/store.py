@@ -66,7 +66,9 @@ class SqliteEngine(ProcessPart):
         self._db()
         self.watch_process()
 
-    def read(self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False) -> T:
+    def read(
+        self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False, bounded: bool = True
+    ) -> T:
         if self._in_memory:
             return self.write(owner, work)
         with TRANSLATED:

@@ -1,0 +1,183 @@
+"""Archives: everything of a user goes out and comes back, within and across databases."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorist import Memory, Message
+from memorist.context.window import Window
+from memorist.lifecycle.settings import Extraction
+from memorist.records.activity import RecalledId, TurnReceipt
+from memorist.records.entry import Put, Search
+from memorist.records.scope import shared_scope
+from tests.conformance.worlds import ODD_TEXTS, rich_messages
+from tests.stories.stories import STORIES
+from tests.support.lives import Clock
+from tests.support.models import WordEmbedder
+from tests.support.postgres import Server
+
+QUESTIONS = (
+    *(question.ask for story in STORIES[:6] for question in story.questions),
+    "what about boats?",
+    "Berlin",
+)
+START = datetime(2025, 1, 1, tzinfo=UTC)
+
+
+def opened(url: str, clock: Clock, **parts: Any) -> Memory:
+    """A memory in which nothing is derived, unless it is asked for."""
+    settings: dict[str, Any] = {"embedder": WordEmbedder(), "extraction": None, **parts}
+    return Memory(url, clock=clock, **settings)
+
+
+def live(memory: Memory, clock: Clock) -> None:
+    """A life in which everything happens that can be stored."""
+    for story in STORIES[:6]:
+        story.tell(memory)
+    clock.moment = max(story.end for story in STORIES[:6])
+    scope = memory.scope(user="ada")
+    chat = memory.session(user="ada", agent="tutor")
+    for number in range(30):
+        chat.add(
+            "user" if number % 2 else "assistant", f"Line {number} of a long talk about boats."
+        )
+    memory.rename_session(chat.id, "Boats", user="ada")
+    memory.compress(user="ada", session=chat.id, window=Window(keep_last=5))
+    memory.remember(rich_messages(), user="ada", agent="tools", session="rich")
+    odd = [Message("user", text, message_id=name) for name, text in ODD_TEXTS.items()]
+    memory.remember(odd, user="ada", session="odd", source="web")
+    memory.messages.revise(scope, Message("user", "I like sailing.", message_id="sql"))
+    memory.messages.revise(scope, Message("user", "I love sailing.", message_id="sql"))
+    memory.remember(
+        Message("assistant", "not yet do", message_id="cut", unfinished=True),
+        user="ada",
+        session="odd",
+    )
+    memory.jobs.catch_up(60)
+    kept = memory.memories.add("The boat is called Ada.", user="ada", tags=["boat"])
+    gone = memory.memories.add("Nobody may know this.", user="ada")
+    memory.forget(user="ada", memory=gone)
+    wrong = memory.memories.add("The boat is green.", user="ada")
+    memory.memories.retract(wrong, user="ada")
+    memory.memories.undo(wrong, user="ada")
+    fact = memory.facts.add("boat", "colour", "blue", user="ada")
+    memory.facts.change(fact, user="ada", object="red")
+    for version, text in enumerate(("# One", "# One\n\nsailing", "# Two\n\nrowing")):
+        memory.note_versions.write(scope.within(agent="tutor"), text, base_version=version)
+    memory.note_versions.write(scope, "", base_version=0)
+    memory.library(user="ada").add("Boats", "# Boats\n\nA keel.\n\n## Sails\n\nA jib.", "b.md")
+    memory.library("shelf").add("Shared", "# Shared\n\nFor all.")
+    puts = [
+        Put(namespace=("a", "b"), key="k\ud800", value={"x": "\x00", "n": 1.0}, texts=["one\ntwo"]),
+        Put(namespace=(), key="", value={}, ttl=timedelta(days=9)),
+        Put(namespace=("old",), key="over", value={"a": 1}, ttl=timedelta(0)),
+    ]
+    memory.entries.batch(scope, [], puts)
+    memory.entries.batch(shared_scope(memory.tenant_name, "store", "s"), [], puts[:1])
+    recalled = (RecalledId("memory", kept, 0.5),)
+    receipt = TurnReceipt(
+        session_id="odd", asked_id="sql", receipt={"parts": []}, recalled=recalled
+    )
+    memory.add_receipt(receipt, user="ada")
+    memory.recall("boats", user="ada", deadline_ms=None)
+    memory.jobs.catch_up(60)
+
+
+def left_waiting(memory: Memory) -> None:
+    """What no worker has come to yet, and what one gave up."""
+    memory.remember(
+        ["I live in Oslo.", "I work as a baker."], user="ada", agent="later", session="later"
+    )
+    memory.remember("This one fails.", user="ada", session="fails")
+    for job in memory.store.claim(kinds=("embed",), limit=2):
+        if job.scope.session == "fails":
+            memory.store.fail(job, "it was too hard", final=True)
+        else:
+            memory.store.release(job)
+
+
+def readable(memory: Memory) -> dict[str, Any]:
+    """All that can be read of ada, less what numbers of this database are in it."""
+    ada: dict[str, Any] = {"user": "ada"}
+    scope = memory.scope(**ada)
+    sessions = [session.id for session in memory.sessions(**ada)]
+    store = memory.store
+    return {
+        "sessions": memory.session_summaries(**ada),
+        "active": [memory.active_session(**ada, agent=it) for it in ("", "tutor", "tools")],
+        "log": [entry[1:] for entry in store.history(scope)],
+        "revisions": store.revisions(scope.within(session="odd"), "sql"),
+        "memories": memory.memories.list(**ada, current=False),
+        "facts": [store.facts(scope, known_at=at) for at in (None, memory.clock())],
+        "entities": store.entities(scope),
+        "speakers": store.speakers(scope),
+        "notes": [store.note_versions(scope.within(agent=it)) for it in ("tutor",)],
+        "note": [memory.note_versions.get(it) for it in (scope, scope.within(agent="tutor"))],
+        "articles": [memory.articles.get(scope, [it.id]) for it in memory.articles.list(scope)],
+        "entries": store.batch(scope, [Search(limit=None)]),
+        "receipts": memory.receipts(**ada),
+        "summaries": [
+            (it.id, it.text, it.messages, it.previous, it.created_at)
+            for session in sessions
+            for it in memory.summaries(**ada, session=session)
+        ],
+        "jobs": [
+            (job.kind, job.scope, job.error, job.dead)
+            for job in store.jobs(scope)
+            if job.kind != "vectors"
+        ],
+        "kept": store.kept_by_hand(scope, [it.id for it in memory.memories.list(**ada)]),
+    }
+
+
+def recalled(memory: Memory) -> list[Any]:
+    """What questions find, when even what was given up and what is unfinished has vectors."""
+    assert memory.jobs.catch_up(60) <= 1
+    scope, embedder = memory.scope(user="ada"), WordEmbedder()
+    texts = memory.store.unembedded(scope, embedder.name, limit=100)
+    vectors = dict(zip(texts, embedder.embed(list(texts.values())), strict=True))
+    memory.store.put_vectors(scope, embedder.name, vectors)
+    return [
+        [(hit.kind, hit.id, hit.text) for hit in found.hits]
+        for found in (memory.recall(it, user="ada", deadline_ms=None) for it in QUESTIONS)
+    ]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def source(request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str) -> str:
+    return postgres_url if request.param == "postgres" else str(tmp_path / "a.db")
+
+
+def test_what_is_exported_and_restored_is_the_same_in_any_database(
+    source: str, tmp_path: Path, plain_server: Server
+) -> None:
+    clock = Clock(START)
+    with opened(source, clock, extraction=Extraction(maintain_every=0)) as memory:
+        live(memory, clock)
+    with opened(source, clock, embedder=None) as memory:
+        left_waiting(memory)
+        archive, plain = (b"".join(memory.export("ada", vectors=it)) for it in (True, False))
+        whole = b"".join(memory.export())
+        before = readable(memory)
+    with opened(source, clock) as memory:
+        found = recalled(memory)
+    for target in (str(tmp_path / "b.db"), plain_server.create_database("archive")):
+        with opened(target, clock, embedder=None) as other:
+            report = other.restore([archive])
+            assert report.users == 1
+            assert not report.there
+            assert not report.differing
+            for name, value in readable(other).items():
+                assert value == before[name], name
+            assert b"".join(other.export("ada")) == plain
+            again = other.restore([archive])
+            assert not again.differing
+            assert not again.added.keys() - {"vectors"}
+            other.restore([whole])
+            assert b"".join(other.export()) == whole
+        with opened(target, clock) as other:
+            assert recalled(other) == found
