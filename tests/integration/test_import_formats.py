@@ -20,8 +20,8 @@ from langgraph.store.postgres import PostgresStore
 from langgraph.store.sqlite import SqliteStore
 
 from memorist.records.entry import Put
+from memorist.transfer.content import LEFT_OUT as WORDS
 from memorist.transfer.formats import FORMATS
-from memorist.transfer.formats.content import REASONS
 from memorist.transfer.items import Document, Item, Skipped, Turn
 from memorist.transfer.source import Source
 
@@ -201,7 +201,9 @@ def test_it_is_recognised_as_itself_alone_and_read_whole(export: Export) -> None
     items = export.items()
     assert [shown(item) for item in items if not isinstance(item, Skipped)] == export.lines
     reasons = Counter(item.reason for item in items if isinstance(item, Skipped))
-    assert reasons == {REASONS[key]: count for key, count in LEFT_OUT[export.format].items()}
+    assert reasons == {
+        WORDS["reasons"][key]: count for key, count in LEFT_OUT[export.format].items()
+    }
 
 
 JUNK: list[Any] = [

@@ -8,18 +8,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from memorist.records.message import ToolCallMsg
-from memorist.transfer.formats.content import (
-    LEFT_OUT,
-    REASONS,
-    Loose,
-    Part,
-    branch,
-    chats,
-    heads,
-    message,
-    turns,
-)
-from memorist.transfer.items import Document, Item, Skipped, stable_id
+from memorist.transfer.content import LEFT_OUT, Loose, Part, branch, chats, heads, message, turns
+from memorist.transfer.items import Document, Item, stable_id
 from memorist.transfer.source import Source
 
 name = "chatgpt"
@@ -52,9 +42,8 @@ def _conversation(place: str, conversation: Loose, known: set[str]) -> Iterator[
         parts, heading = _said(said, id_, call_id, at), conversation.text("title") or None
         yield from turns(place, parts, session, name, title=heading)
         call_id = call_id if said.text("recipient") in ("", "all") else id_
-    for said in messages.values():
-        if ROLES.get(said.below("author").text("role")):
-            yield Skipped(place, REASONS["branch"])
+    left = [it for it in messages.values() if it.below("author").text("role") in ROLES]
+    yield from turns(place, ["branch" for _ in left], session, name)
 
 
 def _instructions(said: Loose, at: datetime | None, known: set[str]) -> Iterator[Item]:

@@ -5,19 +5,9 @@ There, an answer and the results of its tools are one message.
 
 from collections.abc import Iterator
 from datetime import datetime
-from pathlib import PurePosixPath
 
-from memorist.transfer.formats.content import (
-    REASONS,
-    Loose,
-    Part,
-    branch,
-    chats,
-    heads,
-    said,
-    turns,
-)
-from memorist.transfer.items import Document, Item, Skipped, stable_id
+from memorist.transfer.content import Loose, Part, branch, chats, left_out, named, said, turns
+from memorist.transfer.items import Document, Item, stable_id
 from memorist.transfer.source import Source
 
 name = "claude"
@@ -27,15 +17,15 @@ MESSAGES = ("chat_messages", "messages")  # in newer and in older exports
 
 
 def recognises(source: Source) -> bool:
-    keys = (head.keys() for head in heads(source, chats(source)))
+    keys = (Loose.of(source.first(file)).keys() for file in chats(source))
     return any("uuid" in it and not it.isdisjoint(MESSAGES) for it in keys)
 
 
 def read(source: Source) -> Iterator[Item]:
-    shared = sum(1 for file in _named(source, "users") for _ in source.array(file)) > 1
+    shared = sum(1 for file in named(source, "users.json") for _ in source.array(file)) > 1
     for item in _items(source, shared=shared):
         if shared and isinstance(item, Document):
-            yield Skipped(item.uri, REASONS["other_people"])
+            yield left_out(item.uri, "other_people")
         else:
             yield item
 
@@ -45,15 +35,9 @@ def _items(source: Source, *, shared: bool) -> Iterator[Item]:
         for place, value in source.array(file):
             yield from _conversation(place, Loose.of(value), shared=shared)
     for kind, documents in (("projects", _project), ("memories", _memory)):
-        for file in _named(source, kind):
+        for file in named(source, f"{kind}.json", f"{kind}/*.json"):
             for place, value in source.array(file):
                 yield from documents(place, Loose.of(value))
-
-
-def _named(source: Source, kind: str) -> list[str]:
-    """The files with this name, or in the folder with this name."""
-    patterns = (f"{kind}.json", f"{kind}/*.json")
-    return [it for it in source.names() if any(map(PurePosixPath(it).match, patterns))]
 
 
 def _conversation(place: str, conversation: Loose, *, shared: bool) -> Iterator[Item]:
@@ -61,8 +45,8 @@ def _conversation(place: str, conversation: Loose, *, shared: bool) -> Iterator[
     session = conversation.text("uuid") or stable_id(place)
     listed = next((conversation.each(key) for key in MESSAGES if key in conversation), [])
     messages = {it.text("uuid") or f"{session}/{n}": it for n, it in enumerate(listed)}
-    owner = conversation.below("account").text("uuid") if shared else ""
-    more = {"title": conversation.text("name") or None, "user": owner or None}
+    owner = conversation.below("account").text("uuid") or None
+    more = {"title": conversation.text("name") or None, "user": owner if shared else None}
     at = conversation.date("created_at")
     dates = {id_: it.date("created_at") for id_, it in messages.items()}
     parents = {id_: it.text("parent_message_uuid") for id_, it in messages.items()}
@@ -71,7 +55,7 @@ def _conversation(place: str, conversation: Loose, *, shared: bool) -> Iterator[
         message, at = messages.pop(id_), dates[id_] or at
         yield from turns(place, _said(message, id_, at), session, name, **more)
         yield from _attached(message, id_, at)
-    yield from (Skipped(place, REASONS["branch"]) for _ in messages)
+    yield from (left_out(place, "branch") for _ in messages)
 
 
 def _said(message: Loose, id_: str, at: datetime | None) -> Iterator[Part]:
@@ -95,12 +79,10 @@ def _attached(message: Loose, id_: str, at: datetime | None) -> Iterator[Item]:
 
 def _project(place: str, project: Loose) -> Iterator[Item]:
     if project.get("is_starter_project") is True:
-        yield Skipped(place, REASONS["example"])
+        yield left_out(place, "example")
         return
-    home, heading = (
-        f"claude:project/{project.text('uuid') or place}",
-        project.text("name") or "A project",
-    )
+    home = f"claude:project/{project.text('uuid') or place}"
+    heading = project.text("name") or "A project"
     if text := project.text("prompt_template"):
         yield Document(f"{home}/instructions", heading, text, project.date("created_at"))
     for number, it in enumerate(project.each("docs")):
@@ -116,4 +98,4 @@ def _memory(place: str, memory: Loose) -> Iterator[Item]:
     for project in texts:
         if text := texts.text(project):
             yield Document(f"claude:memory/{project}", "What Claude remembered", text)
-    yield from (Skipped(place, REASONS["unknown"]) for _ in memory.each("memory_files"))
+    yield from (left_out(place, "unknown") for _ in memory.each("memory_files"))

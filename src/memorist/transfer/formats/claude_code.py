@@ -5,15 +5,7 @@ A transcript is taken in the order in which it was written, with turns that were
 
 from collections.abc import Iterator
 
-from memorist.transfer.formats.content import (
-    LEFT_OUT,
-    REASONS,
-    Loose,
-    heads,
-    said,
-    transcripts,
-    turns,
-)
+from memorist.transfer.content import LEFT_OUT, Loose, heads, left_out, named, said, turns
 from memorist.transfer.items import Item, Skipped, stable_id
 from memorist.transfer.source import Source
 
@@ -26,13 +18,13 @@ ADDED = tuple(LEFT_OUT["added"]["claude_code"])
 
 
 def recognises(source: Source) -> bool:
-    lines = heads(source, transcripts(source))
+    lines = heads(source, named(source, "*.jsonl"))
     return any(it.keys() >= {"type", "sessionId"} or it.get("type") in UNTIED for it in lines)
 
 
 def read(source: Source) -> Iterator[Item]:
     known = set[int]()  # hashes of ids: a session that is resumed or forked repeats messages
-    for file in transcripts(source):
+    for file in named(source, "*.jsonl"):
         for found in source.objects(file):
             if isinstance(found, Skipped):
                 yield found
@@ -49,7 +41,7 @@ def _line(place: str, line: Loose, known: set[int]) -> Iterator[Item]:
     id_ = line.text("uuid") or stable_id(place)
     reason = next((FIELDS[field] for field in FIELDS if line.get(field)), "")
     if reason or hash(id_) in known:
-        yield Skipped(place, REASONS[reason or "copy"])
+        yield left_out(place, reason or "copy")
         return
     known.add(hash(id_))
     parts = said(role, _blocks(message), id_, line.date("timestamp"))

@@ -8,15 +8,7 @@ from datetime import UTC, datetime
 
 from memorist.records.message import Message
 from memorist.records.values import MadeAt, storable
-from memorist.transfer.formats.content import (
-    LEFT_OUT,
-    Loose,
-    Part,
-    heads,
-    message,
-    transcripts,
-    turns,
-)
+from memorist.transfer.content import LEFT_OUT, Loose, Part, heads, message, named, turns
 from memorist.transfer.items import Item, Skipped, stable_id
 from memorist.transfer.source import Source
 
@@ -27,18 +19,18 @@ EDITOR, REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
 
 
 def recognises(source: Source) -> bool:
-    return any(_session(head) for head in heads(source, transcripts(source)))
+    return any(_session(head) for head in heads(source, named(source, "*.jsonl")))
 
 
 def read(source: Source) -> Iterator[Item]:
-    for file in transcripts(source):
+    for file in named(source, "*.jsonl"):
         session, at = "", None
         for number, found in enumerate(source.objects(file)):
             if isinstance(found, Skipped):
                 yield found
                 continue
             place, line = found[0], Loose.of(found[1])
-            session, at = session or _session(line) or stable_id(file), line.date("timestamp", at)
+            session, at = session or _session(line) or stable_id(file), line.date("timestamp") or at
             item = line.below("payload") if line.get("type") == "response_item" else line
             yield from turns(place, _said(item, f"{session}/{number}", at), session, name)
 

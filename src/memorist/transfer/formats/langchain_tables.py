@@ -9,7 +9,7 @@ from datetime import UTC
 
 from memorist.records.langchain import from_stored
 from memorist.records.values import MadeAt
-from memorist.transfer.formats.content import Loose, Part, parsed, turns
+from memorist.transfer.content import Loose, Part, parsed, turns
 from memorist.transfer.items import Item
 from memorist.transfer.source import Source
 

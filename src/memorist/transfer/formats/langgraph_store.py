@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from memorist.errors import InvalidError
 from memorist.records.entry import Put, namespace_of, whole_text
 from memorist.records.values import now
-from memorist.transfer.formats.content import REASONS, Loose, parsed
+from memorist.transfer.content import Loose, left_out, parsed
 from memorist.transfer.items import Item, Skipped
 from memorist.transfer.source import Source
 
@@ -33,10 +33,10 @@ def read(source: Source) -> Iterator[Item]:
 def _put(place: str, record: Loose) -> Item:
     value, expires_at = parsed(record["value"]), record.date("expires_at")
     if not isinstance(value, dict):
-        return Skipped(place, REASONS["unknown"])
+        return left_out(place, "unknown")
     ttl = None if expires_at is None else expires_at - now()
     if ttl is not None and ttl.total_seconds() <= 0:
-        return Skipped(place, REASONS["over"])
+        return left_out(place, "over")
     return Put(
         namespace=namespace_of(record.text("prefix")),
         key=record["key"],

@@ -20,7 +20,6 @@ from memorist.transfer.source import Source
 
 LOOKED_AT = 20  # files, to recognise a folder by
 LEFT_OUT = tomllib.loads((files(__package__) / "left_out.toml").read_text("utf-8"))
-REASONS: dict[str, str] = LEFT_OUT["reasons"]
 Part = Message | str
 """A message of an export, or the key of the reason why something there is left out."""
 
@@ -50,23 +49,27 @@ class Loose(dict[str, Any]):
                 return replace_unstorable(value)
         return ""
 
-    def date(self, key: str, otherwise: datetime | None = None) -> datetime | None:
+    def date(self, key: str) -> datetime | None:
         value = self.get(key)
         with suppress(RecordError):
-            return moment(str(value) if isinstance(value, datetime) else value, key) or otherwise
-        return otherwise
+            return moment(str(value) if isinstance(value, datetime) else value, key)
+        return None
+
+
+def left_out(place: str, key: str) -> Skipped:
+    """What is skipped for the reason of this key."""
+    return Skipped(place, LEFT_OUT["reasons"][key])
+
+
+def named(source: Source, *patterns: str) -> list[str]:
+    """The files whose names fit a pattern."""
+    return [it for it in source.names() if any(map(PurePosixPath(it).match, patterns))]
 
 
 def chats(source: Source) -> list[str]:
-    """The files that hold the conversations of an account's export, by their names."""
-    names = list(source.names())
-    found = [name for name in names if PurePosixPath(name).match("conversations*.json")]
-    return found or [name for name in names if len(names) == 1 and name.endswith(".json")]
-
-
-def transcripts(source: Source) -> list[str]:
-    """The files of JSON lines."""
-    return [name for name in source.names() if name.endswith(".jsonl")]
+    """The files with the conversations of an account; the only file may have any name."""
+    only = named(source, "*.json") if len(source.names()) == 1 else []
+    return named(source, "conversations*.json") or only
 
 
 def heads(source: Source, files: list[str], *keys: str) -> Iterator[Loose]:
@@ -101,7 +104,7 @@ def turns(
             if isinstance(part, Message):
                 yield Turn(session, part, agent=agent, **more)
             else:
-                yield Skipped(place, REASONS[part])
+                yield left_out(place, part)
     except (InvalidError, RecursionError) as error:
         yield Skipped(place, str(error))
 
