@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorist.errors import InvalidError, NotFoundError
 from memorist.records.memories import (
+    CORRECTED,
     EDITED,
     Add,
     Candidate,
@@ -401,10 +402,12 @@ class Memories(MemoryPart):
         category: str = UNSET,
         importance: float = UNSET,
         tags: Sequence[str] = UNSET,
+        said_in: str = UNSET,
     ) -> str:
         """Give a memory other words or labels; its old form stays in the past. Its new id.
 
-        The facts that it states go on: change those with `facts.change`.
+        The facts that it states go on: change those with `facts.change`. With `said_in`, the id of
+        a message that corrects it, they end with its old form, and the new one comes from there.
         """
         item, now = self.get(id, user=user), self._runtime.clock()
         if item.ended_at is not None:
@@ -418,11 +421,22 @@ class Memories(MemoryPart):
             "importance": importance,
         }
         given = {name: it for name, it in {**fields, "tags": tags}.items() if it is not UNSET}
+        corrected = said_in is not UNSET
+        if corrected:
+            entry = self._said(said_in, user)
+            now, trust = entry.message.created_at, least_trusted((item.source, entry.source))
+            given |= {"sources": (said_in,), "source": trust}
         new = replace(item, id=new_id(), created_at=now, **given)
-        change = Supersede(old_id=id, record=new, at=now, reason=EDITED, alone=True)
+        reason = CORRECTED if corrected else EDITED
+        change = Supersede(old_id=id, record=new, at=now, reason=reason, alone=not corrected)
         self._store.apply(self._scope(user), [change], by_hand=True)
         self._runtime.wake()
         return new.id
+
+    def _said(self, message_id: str, user: str) -> LogEntry:
+        for entry in self._store.find(self._scope(user), [check_text(message_id, "said_in")]):
+            return entry
+        raise NotFoundError("said_in names no message of this user")
 
     def chain(self, id: str, *, user: str) -> List[MemoryItem]:
         """The memories that superseded one another, with this one among them, oldest first."""

@@ -8,7 +8,16 @@ from typing import NamedTuple
 
 import pytest
 
-from memorist.records.memories import Add, Expire, Fact, MemoryItem, Restore, Retract, Supersede
+from memorist.records.memories import (
+    CORRECTED,
+    Add,
+    Expire,
+    Fact,
+    MemoryItem,
+    Restore,
+    Retract,
+    Supersede,
+)
 from memorist.records.message import Message
 from memorist.records.scope import Scope
 from memorist.store.base import Store
@@ -121,6 +130,24 @@ class DoorsConformance:
         known = _stated(store)
         store.apply(known.scope, [Expire(id=known.item.id, at=JUNE)])
         assert _present(store, known.scope) == {known.fact.id, known.again.id}
+
+    def test_what_a_corrected_memory_says_is_marked_in_its_message_until_undone(
+        self, store: Store
+    ) -> None:
+        scope, said = fresh_scope(), Message("user", "The cat is called Zuse", created_at=MAY)
+        stored = store.append(scope, [said])
+        whole = scope.whole_user()
+        old = MemoryItem(scope=whole, text=said.text, sources=(said.message_id,), created_at=MAY)
+        new = MemoryItem(scope=whole, text="The cat is called Turing")
+        change = Supersede(old_id=old.id, record=new, at=JUNE, reason=CORRECTED)
+
+        def marks() -> set[str]:
+            return {hit.over for hit in worded(store, whole, [("zuse",)], limit=9)}
+
+        store.apply(whole, [Add(old), change])
+        assert (stored.added, marks()) == (1, {"until June 2026"})
+        store.apply(whole, [Restore(id=old.id, reason="undone")])
+        assert marks() == {""}
 
     def test_a_memory_of_two_facts_ends_with_the_first_and_leaves_the_other(
         self, store: Store

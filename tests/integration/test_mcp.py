@@ -24,6 +24,7 @@ from mcp.shared.memory import create_connected_server_and_client_session
 from pydantic import AnyUrl
 
 from memorist import Extraction, Library, Memory, Notebook, __version__
+from memorist.agents.assistant import ADDED
 from memorist.agents.toolbox import NAMES
 from memorist.providers.chat_model import Reply
 from memorist.server.mcp import server as server_module
@@ -38,7 +39,7 @@ def here(memory: Memory, talk: Talk, **options: Any) -> None:
     """Let a client talk to a server in this process."""
 
     async def run() -> None:
-        server = build_server(memory, **options)
+        server = build_server(memory, **{"tools": "all", **options})
         async with create_connected_server_and_client_session(server) as session:
             await talk(session)
 
@@ -68,12 +69,12 @@ async def failure(session: ClientSession, tool: str, arguments: dict[str, Any]) 
 def test_every_tool_tells_what_it_does_takes_and_gives(memory: Memory) -> None:
     async def talk(session: ClientSession) -> None:
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
-        assert tuple(tools) == NAMES
+        assert tuple(tools) == (*NAMES, *ADDED)
         for tool in tools.values():
             properties = tool.inputSchema["properties"]
             assert tool.description
             assert all(one["description"] for one in properties.values()), tool.name
-            assert tool.outputSchema
+            assert bool(tool.outputSchema) == (tool.name in NAMES)
             assert "user_id" in tool.inputSchema["required"]
         assert tools["recall"].annotations
         assert tools["recall"].annotations.readOnlyHint
@@ -370,7 +371,7 @@ def test_an_agent_uses_the_tools_through_langchains_adapters(tmp_path: Path) -> 
         )
         async with MultiServerMCPClient({"memory": connection}).session("memory") as session:
             tools = await load_mcp_tools(session)
-            assert [tool.name for tool in tools] == list(NAMES)
+            assert [tool.name for tool in tools] == [*NAMES, *ADDED]
             agent = create_agent(ScriptedChatModel(script), tools=tools)
             result = await agent.ainvoke({"messages": [HumanMessage("Where do I live?")]})
             return list(result["messages"])

@@ -101,6 +101,27 @@ def test_a_memory_is_edited_and_the_edit_undone(memory: Memory, ada: str) -> Non
         memory.memories.chain(fact, user=ada)
 
 
+def test_a_memory_is_corrected_by_a_message_and_ends_with_its_facts(
+    memory: Memory, ada: str
+) -> None:
+    said, no = (
+        memory.remember({"role": role, "content": text}, user=ada).message_ids[0]
+        for role, text in (("user", "I live in Munich."), ("assistant", "She lives in Berlin."))
+    )
+    old = memory.memories.add("Ada lives in Munich.", user=ada, sources=[said])
+    memory.facts.add("Ada", "lives in", "Munich", user=ada, sources=[said])
+    new = memory.memories.change(old, user=ada, text="Ada lives in Berlin.", said_in=no)
+    [item] = memory.memories.list(user=ada)
+    assert (item.id, item.sources, item.source) == (new, (no,), "assistant")
+    assert memory.facts.list(user=ada) == []
+    assert [fact.object for fact in memory.facts.as_of(user=ada)] == ["Munich"]
+    memory.memories.undo(new, user=ada)
+    assert [one.id for one in memory.memories.list(user=ada)] == [old]
+    assert [fact.object for fact in memory.facts.list(user=ada)] == ["Munich"]
+    with pytest.raises(NotFoundError):
+        memory.memories.change(old, user=ada, text="x", said_in="nothing")
+
+
 def test_an_edited_memory_goes_with_its_message(memory: Memory, ada: str) -> None:
     said = memory.remember({"role": "user", "content": "I live in Berlin."}, user=ada)
     [cited] = said.message_ids

@@ -22,6 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl
 
 from memorist import Memory, Notebook
+from memorist.agents.assistant import ADDED
 from memorist.agents.toolbox import NAMES
 from memorist.server.mcp import server as server_module
 from memorist.server.mcp.http import LONGEST_ID, MOST_BYTES, McpApp, body_refusal
@@ -150,7 +151,7 @@ def test_nobody_known_is_told_nothing(url: str) -> None:
 
 def test_a_call_by_python_has_no_caller(memory: Memory) -> None:
     with pytest.raises(Exception, match="no known caller"):
-        asyncio.run(McpApp(memory).server.call_tool("recall", {"query": "x"}))
+        asyncio.run(McpApp(memory).servers["all"].call_tool("recall", {"query": "x"}))
 
 
 def test_the_user_is_an_argument_that_may_be_left_out(url: str) -> None:
@@ -159,7 +160,7 @@ def test_the_user_is_an_argument_that_may_be_left_out(url: str) -> None:
         assert "user_id" in tool["inputSchema"]["properties"]
         assert "user_id" not in tool["inputSchema"].get("required", [])
         assert "admin" in tool["inputSchema"]["properties"]["user_id"]["description"]
-    assert tuple(tool["name"] for tool in tools) == NAMES
+    assert tuple(tool["name"] for tool in tools) == (*NAMES, *ADDED)
 
 
 # Every tool, every transport
@@ -228,7 +229,7 @@ def test_langchains_adapters_load_and_call_the_tools(tmp_path: Path) -> None:
         connection = StreamableHttpConnection(transport="streamable_http", url=url, headers=ADA)
         async with MultiServerMCPClient({"memory": connection}).session("memory") as session:
             tools = {tool.name: tool for tool in await load_mcp_tools(session)}
-            assert tuple(tools) == NAMES
+            assert tuple(tools) == (*NAMES, *ADDED)
             for name, arguments in CALLS.items():
                 assert await tools[name].ainvoke(arguments)
             return await tools["recall"].ainvoke({"query": "Berlin"})

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 
 from memorist import Memory
+from memorist.agents.assistant import ADDED
 from memorist.agents.toolbox import NAMES
 from memorist.server.auth import Guard
 from memorist.server.http.app import Limits, build_app
@@ -21,13 +22,16 @@ from tests.support.mcp_servers import structured
 
 
 def ask(client: httpx.Client, message: Any, **headers: str) -> httpx.Response:
-    return client.post("/mcp", json=message, headers={**TYPES, **headers})
+    return client.post("/mcp?tools=all", json=message, headers={**TYPES, **headers})
 
 
 def test_a_key_says_whose_memory_it_is(tmp_path: Path) -> None:
     async def talk(url: str, key: str) -> None:
-        async with client_of(f"{url}/mcp", {"Authorization": key}) as session:
-            assert tuple(tool.name for tool in (await session.list_tools()).tools) == NAMES
+        async with client_of(f"{url}/mcp?tools=all", {"Authorization": key}) as session:
+            assert tuple(tool.name for tool in (await session.list_tools()).tools) == (
+                *NAMES,
+                *ADDED,
+            )
             for name, arguments in CALLS.items():
                 structured(await session.call_tool(name, arguments))
 

@@ -210,7 +210,7 @@ class Everybody:
 def make(memory: Memory) -> Any:
     """The app with the fixtures."""
     door = McpApp(memory)
-    add_fixtures(door.server)
+    add_fixtures(door.servers["all"])
     return TrustedHosts(TrustedOrigins(Everybody(make_app(memory, door))))
 
 

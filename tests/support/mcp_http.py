@@ -75,7 +75,7 @@ def serving_here(app: Any) -> Iterator[str]:
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])))
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp?tools=all"
     finally:
         server.should_exit = True
         thread.join(timeout=20)
@@ -95,7 +95,7 @@ def serving_elsewhere(database: Path, module: str = ALONE) -> Iterator[str]:
         try:
             port = server.stdout.readline().strip()
             assert port, "the server did not start"
-            yield f"http://127.0.0.1:{port}/mcp"
+            yield f"http://127.0.0.1:{port}/mcp?tools=all"
             assert server.poll() is None, "the server died"
         finally:
             server.terminate()

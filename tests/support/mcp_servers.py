@@ -22,8 +22,8 @@ def environment(database: Path, **more: str) -> dict[str, str]:
 
 
 def over_stdio(database: Path, *options: str, **more: str) -> StdioServerParameters:
-    """What a client starts the server with."""
-    first, *rest = command(*options)
+    """What a client starts a server of all tools with."""
+    first, *rest = command("--tools", "all", *options)
     return StdioServerParameters(command=first, args=rest, env=environment(database, **more))
 
 

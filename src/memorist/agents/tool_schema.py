@@ -19,9 +19,13 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class ToolSchema:
-    """A tool: its name, description, arguments and result type, and whether it only reads."""
+    """A tool: its name, description, arguments and result type, and whether it only reads.
+
+    `method` is what a call does: its first argument is the toolbox.
+    """
 
     name: str
+    method: Callable[..., Any]
     description: str
     arguments: tuple[Argument, ...]
     returns: Any
@@ -33,8 +37,8 @@ class ToolSchema:
         return {key: value for key, value in arguments.items() if value or key not in optional}
 
 
-def schema_of(method: Callable[..., Any], *, reads: bool) -> ToolSchema:
-    """The schema of a method, by its signature and docstring."""
+def schema_of(method: Callable[..., Any], *, name: str, reads: bool) -> ToolSchema:
+    """The schema of a method of the toolbox, by its signature and docstring."""
     hints = get_type_hints(method, include_extras=True)
     arguments = []
     for parameter in list(inspect.signature(method).parameters.values())[1:]:
@@ -45,4 +49,4 @@ def schema_of(method: Callable[..., Any], *, reads: bool) -> ToolSchema:
             default = "" if kind is str else []
         arguments.append(Argument(parameter.name, kind, description, default))
     description = inspect.cleandoc(method.__doc__ or "")
-    return ToolSchema(method.__name__, description, tuple(arguments), hints["return"], reads)
+    return ToolSchema(name, method, description, tuple(arguments), hints["return"], reads)

@@ -174,9 +174,9 @@ class Toolbox:
         result says when it was said and why it was found.
         """
         check_length(query, LONGEST_QUESTION, "query")
-        _check_count(limit, MOST_HITS, "limit")
+        check_count(limit, MOST_HITS, "limit")
         found = self.memory.recall(
-            query, user=self._user, agent=self.agent, limit=limit, deadline_ms=DEADLINE_MS
+            query, user=self.user_id, agent=self.agent, limit=limit, deadline_ms=DEADLINE_MS
         )
         if not found.hits and (silent := [*found.late, *found.failed]):
             # An empty list would say that nothing is known.
@@ -203,7 +203,7 @@ class Toolbox:
         What is worth keeping of it is found out in the background.
         """
         check_length(content, LONGEST_SAID, "content")
-        return self._remember(Message(_role(role), content), self._user, self.session)
+        return self._remember(Message(_role(role), content), self.user_id, self.session)
 
     def store_session_message(
         self,
@@ -234,7 +234,7 @@ class Toolbox:
             tool_call_id=tool_call_id,
             structured_data={"importance_score": importance_score, **data},
         )
-        user, session = self.for_user(user_id)._user, self._session(session_id)
+        user, session = self.for_user(user_id).user_id, self._session(session_id)
         return self._remember(message, user, session)
 
     def store_concept(
@@ -271,7 +271,7 @@ class Toolbox:
         kept = self._keep("fact", content, importance, tags)
         if len(parts) == 3:
             kept["fact_id"] = self.memory.facts.add(
-                *parts, user=self._user, agent=self.agent, source=WRITER
+                *parts, user=self.user_id, agent=self.agent, source=WRITER
             )
             if not kept["fact_id"]:
                 kept["why"] = "someone more trusted says otherwise, so the link was not changed"
@@ -296,7 +296,7 @@ class Toolbox:
 
         The messages themselves stay. Without new ones, you get the summary as it is.
         """
-        user, session = self.for_user(user_id)._user, self._session(session_id)
+        user, session = self.for_user(user_id).user_id, self._session(session_id)
         window = replace(self.window, keep_last=0) if force_update else self.window
         made = self.memory.compress(user=user, session=session, window=window)
         newest = next(iter(self.memory.summaries(user=user, session=session, limit=1)), None)
@@ -324,7 +324,7 @@ class Toolbox:
         section_header, `replace_section_by_header` needs both.
         """
         check_length(content, LONGEST_SAID, "content")
-        notes = Notebook(self.memory, user=self._user, agent=self.agent)
+        notes = Notebook(self.memory, user=self.user_id, agent=self.agent)
         return notes.manage(operation, content, section_header)
 
     def retrieve_context(
@@ -335,7 +335,7 @@ class Toolbox:
         Cite what you use of them by its citation.
         """
         check_length(query, LONGEST_QUESTION, "query")
-        _check_count(top_k, MOST_ARTICLES, "top_k")
+        check_count(top_k, MOST_ARTICLES, "top_k")
         found = self.articles().retrieve(
             query, top_k, reserved_tokens, window=self.window.budget, model=self.window.model
         )
@@ -363,7 +363,8 @@ class Toolbox:
         return session
 
     @property
-    def _user(self) -> str:
+    def user_id(self) -> str:
+        """The user whose memory it is; an error where none is named."""
         if self.user is None:
             raise ScopeError("no user is named; give user_id")
         return self.user
@@ -401,7 +402,7 @@ class Toolbox:
             raise InvalidError(f"there are {len(tags or ())} tags; there may be {MOST_TAGS}")
         id_ = self.memory.memories.add(
             content,
-            user=self._user,
+            user=self.user_id,
             agent=self.agent,
             session=self.session,
             kind=kind,
@@ -409,7 +410,7 @@ class Toolbox:
             tags=tuple(tags or ()),
             source=WRITER,
         )
-        item = self.memory.memories.get(id_, user=self._user) if id_ else None
+        item = self.memory.memories.get(id_, user=self.user_id) if id_ else None
         return StoredMemory(
             id=id_,
             kind=item.kind if item else kind,
@@ -425,7 +426,7 @@ class Toolbox:
 
 def tool_schemas() -> list[ToolSchema]:
     """The schemas of all tools of the toolbox."""
-    return [schema_of(getattr(Toolbox, name), reads=name in READING) for name in NAMES]
+    return [schema_of(getattr(Toolbox, name), name=name, reads=name in READING) for name in NAMES]
 
 
 def check_length(text: str | None, most: int, name: str) -> None:
@@ -434,7 +435,8 @@ def check_length(text: str | None, most: int, name: str) -> None:
         raise InvalidError(f"{name} has {len(text)} characters; it may have {most} at most")
 
 
-def _check_count(count: int, most: int, name: str) -> None:
+def check_count(count: int, most: int, name: str) -> None:
+    """Raise unless this is a number from 1 to `most`."""
     if not isinstance(count, int) or not 1 <= count <= most:
         raise InvalidError(f"{name} must be a number from 1 to {most}")
 

@@ -91,7 +91,7 @@ class _ToolCall:
                 named = {"session_id": box.session, "user_id": box.user, **named}
             if "reserved_tokens" in takes:
                 named["reserved_tokens"] = self._used_tokens(runtime)
-            result = getattr(box, self.tool.name)(**named)
+            result = self.tool.method(box, **named)
         except MemoristError as error:
             raise ToolException(str(error)) from None
         except Exception as error:  # noqa: BLE001 - whatever it is, the agent goes on

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -43,6 +43,11 @@ CLIENTS = {
     "vscode": McpClient("{settings}/Code/User/mcp.json", ".vscode/mcp.json", "servers"),
 }
 
+Tools = Annotated[
+    Literal["assistant", "revise", "all"] | None,
+    typer.Option(help="Which tools. Default: assistant, or all for a program."),
+]
+
 mcp = typer.Typer(invoke_without_command=True)
 
 
@@ -61,6 +66,7 @@ def serve(
     program: bool = typer.Option(
         False, "--program", help="Its client is no model: believe the roles that it names."
     ),
+    tools: Tools = None,
 ) -> None:
     """Serve the memory as MCP tools over standard input and output, until the client leaves."""
     if context.invoked_subcommand is not None:
@@ -71,7 +77,7 @@ def serve(
     agent = agent or settings.agent or None
     url = opt.database_url(db, settings)
     with connect(url) if opt.is_server(url) else Memory(db) as memory:
-        build_server(memory, user=user, agent=agent, program=program).run()
+        build_server(memory, user=user, agent=agent, program=program, tools=tools).run()
 
 
 @mcp.command()

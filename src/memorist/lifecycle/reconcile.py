@@ -25,6 +25,7 @@ from memorist.language.text import is_single_valued, stems
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
 from memorist.records.memories import (
+    CORRECTED,
     EDITED,
     FIRST,
     Add,
@@ -143,7 +144,7 @@ def _corrected(
             claim = Claim(subject=fact.subject, predicate=fact.predicate, object=thing)
             if thing != fact.object:
                 changes += _correct([fact], _fact(claim, told, scope, now, id_))
-        only = Supersede(old_id=item.id, record=new, reason="corrected", at=candidate.said_at)
+        only = Supersede(old_id=item.id, record=new, reason=CORRECTED, at=candidate.said_at)
         return changes if changes[1:] else [only]
     meant = [fact for fact in facts if fact.is_about(instead[1])]
     if candidate.claims or len({fact.topic for fact in meant}) != 1:
@@ -180,7 +181,8 @@ def is_echo(candidate: Candidate, neighbours: Neighbours, policy: Policy = DEFAU
     """Whether an assistant, tool or web page only repeats what was said or remembered."""
     if candidate.source in ("user", "import") or is_lesson(candidate):
         return False
-    texts = (*neighbours.texts, *(item.text for item in neighbours.items))
+    own = [item for item in neighbours.items if item.sources and item.sources == candidate.sources]
+    texts = (*neighbours.texts, *(item.text for item in neighbours.items if item not in own))
     return any(contains(candidate.text, text) >= policy.echo for text in texts)
 
 
@@ -422,7 +424,7 @@ def _correct(wrong: Sequence[Fact], right: Fact) -> list[Change]:
     """Retract wrong facts; the right one holds for as long as they seemed to."""
     since = min(fact.valid_from or FIRST for fact in (right, *wrong))
     at, by = right.known_from, right.id
-    retracted = [Retract(id=fact.id, at=at, reason="corrected", by=by) for fact in wrong]
+    retracted = [Retract(id=fact.id, at=at, reason=CORRECTED, by=by) for fact in wrong]
     return [*retracted, Add(replace(right, valid_from=None if since == FIRST else since))]
 
 
@@ -532,7 +534,9 @@ def undone(store: Store, scope: Scope, id_: str, now: datetime) -> list[Change]:
     known = store.records(scope, [id_])
     if not known:
         raise NotFoundError("no memory or fact with this id for this user")
-    records: Sequence[MemoryItem | Fact] = facts_of(store, scope, known[0]) or known
+    replaced = [known[0], *store.superseded_by(scope, id_)]
+    corrected = any(isinstance(one, MemoryItem) and one.reason == CORRECTED for one in replaced)
+    records = known if corrected else facts_of(store, scope, known[0]) or known
     for one in records:
         successors = store.records(scope, [one.superseded_by] if one.superseded_by else [])
         if has_ended(one) and any(successor.superseded_by for successor in successors):

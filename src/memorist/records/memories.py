@@ -13,6 +13,7 @@ Kind = Literal["concept", "episode", "fact", "procedure", "working"]
 Tier = Literal["short", "long"]
 State = Literal["current", "over", "all"]
 EDITED = "edited"  # why a memory ended whose words or labels a person changed
+CORRECTED = "corrected"  # why one ended that a later message corrects
 FIRST = datetime.min.replace(tzinfo=UTC)
 
 

@@ -1110,14 +1110,16 @@ WHERE facts.owner = :owner AND k.owner = :owner AND k.view = facts.id AND k.know
 DELETE FROM kept_views WHERE owner = :owner AND by_hand = 0
 
 -- What an ended fact says is outdated in its messages, too: since its end or, if it was wrong, ever.
+-- So is what a corrected memory says.
 -- name: mark_all_outdated
 UPDATE passages SET outdated = coalesce((
-  SELECT max(CASE WHEN f.known_to IS NOT NULL THEN 1 ELSE f.valid_to END)
+  SELECT max(CASE WHEN f.known_to IS NOT NULL THEN 1 ELSE coalesce(f.valid_to, i.ended_at) END)
   FROM chat_message_history m
   JOIN view_sources v ON v.owner = :owner AND v.message_id = m.message_id
-  JOIN facts f ON f.owner = :owner AND f.id = v.view
+  LEFT JOIN facts f ON f.owner = :owner AND f.id = v.view
+  LEFT JOIN memory_items i ON i.owner = :owner AND i.id = v.view AND i.reason = 'corrected'
   WHERE m.owner = :owner AND m.id = :seq
-    AND (f.known_to IS NOT NULL OR f.ended_at IS NOT NULL)), 0)
+    AND (f.known_to IS NOT NULL OR f.ended_at IS NOT NULL OR i.ended_at IS NOT NULL)), 0)
 WHERE owner = :owner AND id @of_seq
 
 -- name: note_views

@@ -12,6 +12,7 @@ from memorist.errors import ConflictError, InvalidError, NotFoundError, RecordEr
 from memorist.language.people import People, naming_topics
 from memorist.language.text import search_terms
 from memorist.records.memories import (
+    CORRECTED,
     FIRST,
     Add,
     Change,
@@ -408,7 +409,7 @@ def restore(db: Db, scope: Scope, id_: str, reason: str) -> None:
         for query in ("restore_item", "restore_fact"):
             db.run(query, owner=scope.owner, id=each, reason=reason)
         _index(db, restored := _record(db, scope, each), _search_date(restored))
-        if isinstance(restored, Fact):
+        if isinstance(restored, Fact) or record.reason == CORRECTED:
             _mark(db, scope.owner, each, since=None)
     note(db, "views", scope.owner, "restore", [id_, *others])
 
@@ -461,17 +462,21 @@ def _end(
     end_fact = "end_fact_belief" if isinstance(change, Retract) else "end_fact_validity"
     for each, by in heirs.items():
         values |= {"id": each, "superseded_by": by}
-        if not db.run("end_item", **values) and db.run(end_fact, **values, now=db.now):
+        if db.run("end_item", **values):
+            untrue = change.reason == CORRECTED
+        else:
+            untrue = bool(db.run(end_fact, **values, now=db.now))
+        if untrue:
             _mark(db, scope.owner, each, since=since)
     for query in ("delete_view_passages", "delete_entities"):  # search finds what holds
         db.run(query, owner=scope.owner, ids=list(heirs))
     note(db, "views", scope.owner, type(change).__name__.lower(), list(heirs))
 
 
-def _mark(db: Db, owner: str, fact: str, *, since: datetime | None) -> None:
-    """Let search know since when what a fact's messages say is not true; None if it is."""
+def _mark(db: Db, owner: str, id_: str, *, since: datetime | None) -> None:
+    """Let search know since when what a record's messages say is not true; None if it is."""
     outdated = 0 if since is None else max(to_micros(since), 1)
-    for seq, _ in db.rows("messages_cited_by", owner=owner, ids=[fact]):
+    for seq, _ in db.rows("messages_cited_by", owner=owner, ids=[id_]):
         db.run("mark_outdated", owner=owner, seq=seq, outdated=outdated)
 
 

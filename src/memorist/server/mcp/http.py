@@ -4,11 +4,12 @@
     app.add_route("/mcp", mcp)     # and `async with mcp.run()` in the app's lifespan
 
 It is stateless: any process answers any call, and each request says by its credentials whose
-memory it is about. Authentication, hosts and origins are checked by the layers around it.
+memory it is about, and by its address which tools it wants: /mcp?tools=revise. Authentication,
+hosts and origins are checked by the layers around it.
 """
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Annotated, Any, Literal
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -19,11 +20,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from memorist.agents.assistant import TOOL_SETS
 from memorist.agents.toolbox import Toolbox
 from memorist.errors import UnauthorizedError
 from memorist.memory import Memory
 from memorist.server.auth import Principal
-from memorist.server.mcp.server import McpServer
+from memorist.server.mcp.server import McpServer, default_tools
 
 MOST_BYTES = 8 * 1024 * 1024
 LONGEST_ID = 1_000
@@ -56,26 +58,31 @@ class McpApp:
         self._of_tenant = of_tenant or memory.tenant
         self._agent = agent
         self._max_bytes = max_bytes
-        self.server = McpServer(self._toolbox_of, user_argument="admin")
+        self.servers = {
+            tools: McpServer(self._toolbox_of, user_argument="admin", tools=tools)
+            for tools in TOOL_SETS
+        }
         self._limited = RequestBodyLimitMiddleware(self._answer, max_bytes)
-        self._manager: StreamableHTTPSessionManager | None = None
+        self._managers: dict[str, StreamableHTTPSessionManager] = {}
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
         """Answer requests while this is open; it may be opened again."""
-        manager = self.server.http_manager(self._max_bytes)
-        async with manager.run():
-            self._manager = manager
+        async with AsyncExitStack() as stack:
+            for tools, server in self.servers.items():
+                manager = server.http_manager(self._max_bytes)
+                await stack.enter_async_context(manager.run())
+                self._managers[tools] = manager
             try:
                 yield
             finally:
-                self._manager = None
+                self._managers.clear()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             raise RuntimeError("MCP is spoken over HTTP only")
-        if self._manager is None:
+        if not self._managers:
             raise RuntimeError("open run() in the lifespan of the app")
         await self._limited(scope, receive, send)
 
@@ -91,8 +98,8 @@ class McpApp:
         async def replay() -> Message:
             return messages.pop() if messages else await receive()
 
-        if self._manager is not None:
-            await self._manager.handle_request(scope, replay, send)
+        if manager := self._managers.get(_tools(request)):
+            await manager.handle_request(scope, replay, send)
 
     def _toolbox_of(self, request: Request | None) -> Toolbox:
         """The toolbox of a request's caller; an admin names a user in each call."""
@@ -107,6 +114,14 @@ def _principal(request: Request) -> Principal | None:
     return principal
 
 
+def _tools(request: Request) -> str:
+    """The tool set that the address names, as in /mcp?tools=revise; else that of the caller."""
+    principal = _principal(request)
+    return request.query_params.get("tools") or default_tools(
+        principal is not None and principal.program
+    )
+
+
 def _head_refusal(request: Request) -> JSONResponse | None:
     if _principal(request) is None:
         return _refusal(401, INVALID_REQUEST, NO_CALLER, {"WWW-Authenticate": "Bearer"})
@@ -115,6 +130,8 @@ def _head_refusal(request: Request) -> JSONResponse | None:
     types = [kind.partition(";")[0].strip() for kind in request.headers.getlist("content-type")]
     if [kind.lower() for kind in types] != ["application/json"]:
         return _refusal(415, INVALID_REQUEST, "the content type must be application/json")
+    if _tools(request) not in TOOL_SETS:
+        return _refusal(404, INVALID_REQUEST, f"the tool sets are {', '.join(TOOL_SETS)}")
     return None
 
 

@@ -1,4 +1,4 @@
-"""The MCP server: every tool of the toolbox, notes and sessions as resources, and a prompt.
+"""The MCP server: a set of tools, notes and sessions as resources, and a prompt.
 
 The memory belongs to the process and outlives the sessions of the protocol. Each call asks anew
 whose toolbox it may use: over stdio it is always the same, over HTTP the request decides.
@@ -17,18 +17,13 @@ from mcp.server.fastmcp import Context, FastMCP
 from mcp.server.fastmcp.exceptions import ResourceError, ToolError
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import ToolAnnotations
+from mcp.types import Tool, ToolAnnotations
 from pydantic import Field, ValidationError, create_model
 
 from memorist import __version__
+from memorist.agents.assistant import ToolSet, tools_for
 from memorist.agents.tool_schema import Argument, ToolSchema
-from memorist.agents.toolbox import (
-    DEADLINE_MS,
-    LONGEST_QUESTION,
-    Toolbox,
-    check_length,
-    tool_schemas,
-)
+from memorist.agents.toolbox import DEADLINE_MS, LONGEST_QUESTION, Toolbox, check_length
 from memorist.aio import in_thread
 from memorist.errors import MemoristError
 from memorist.memory import Memory
@@ -47,6 +42,7 @@ MOST_BYTES = 8 * 1024 * 1024  # of messages
 MARKDOWN, DATA = "text/markdown", "application/json"
 PROGRESS_S = 1.0  # between two progress notifications of a long call
 NOTHING = "Nothing was found that bears on this."
+DESTRUCTIVE = ("forget", "correct", "notes", "manage_long_term_memory")
 USER = Argument("user_id", str, "Whose memory it is.")
 
 UserArgument = Literal["never", "always", "admin"]
@@ -71,20 +67,28 @@ def build_server(
     agent: str | None = None,
     library: Library | None = None,
     program: bool = False,
+    tools: ToolSet | None = None,
 ) -> FastMCP:
     """An MCP server for one user, or for many, who are then named in each call by `user_id`.
 
-    With `program` its client is no model: it may store messages of every role. It is the SDK's
-    own server object: `run()` serves it over stdio.
+    With `program` its client is no model: it may store messages of every role. `tools` are a chat
+    assistant's, or all for a program. It is the SDK's own server object: `run()` serves it over
+    stdio.
     """
     toolbox = Toolbox(memory, user=user, agent=agent, library=library, program=program)
-    return McpServer(lambda _: toolbox, "always" if user is None else "never")
+    argument: UserArgument = "always" if user is None else "never"
+    return McpServer(lambda _: toolbox, argument, tools or default_tools(program))
+
+
+def default_tools(program: bool) -> ToolSet:
+    """The tools of a client that names no set: by whether it is a program or a model."""
+    return "all" if program else "assistant"
 
 
 class McpServer(FastMCP):
     """The SDK's server with strict arguments, whose errors and logs repeat nothing of a call."""
 
-    def __init__(self, toolbox_of: ToolboxOf, user_argument: UserArgument) -> None:
+    def __init__(self, toolbox_of: ToolboxOf, user_argument: UserArgument, tools: ToolSet) -> None:
         root = logging.getLogger()
         handlers, level = list(root.handlers), root.level
         super().__init__("memorist", instructions=INSTRUCTIONS)
@@ -95,23 +99,35 @@ class McpServer(FastMCP):
         self._mcp_server.version = __version__
         self._toolbox_of = toolbox_of
         self.arguments: dict[str, list[str]] = {}
-        for schema in tool_schemas():
+        for schema in tools_for(tools):
             self._add_tool(_with_user(schema, user_argument))
         add_resources(self, own=user_argument != "always")
         add_prompt(self)
 
     def _add_tool(self, schema: ToolSchema) -> None:
         self.arguments[schema.name] = [argument.name for argument in schema.arguments]
-        deletes = schema.name == "manage_long_term_memory"
+        # A text is for a model to read: as data it would be there twice.
+        structured = schema.returns is not str or schema.name == "manage_long_term_memory"
         self.add_tool(
             _function(schema, self),
             name=schema.name,
-            title=schema.name.replace("_", " "),
+            title=schema.name.replace("_", " ") if "_" in schema.name else None,
             description=schema.description,
             annotations=ToolAnnotations(
-                readOnlyHint=schema.reads, destructiveHint=deletes, openWorldHint=False
+                readOnlyHint=schema.reads,
+                destructiveHint=None if schema.reads else schema.name in DESTRUCTIVE,
+                openWorldHint=False,
             ),
+            structured_output=structured,
         )
+
+    async def list_tools(self) -> list[Tool]:
+        """The tools, without the titles that the SDK gives to arguments: they cost tokens."""
+        tools = await super().list_tools()
+        for tool in tools:
+            for schema in (tool.inputSchema, *tool.inputSchema["properties"].values()):
+                schema.pop("title", None)
+        return tools
 
     async def work(self, use: Callable[[Toolbox], T], make_error: Callable[[str], Exception]) -> T:
         """The result of using the call's toolbox in a thread; errors carry no user content."""
@@ -210,9 +226,9 @@ def _function(schema: ToolSchema, server: McpServer) -> Callable[..., Any]:
 def _call(schema: ToolSchema, toolbox: Toolbox, arguments: dict[str, Any]) -> Any:
     box = toolbox.for_user(arguments.get(USER.name))
     named = {**schema.without_empty(arguments), USER.name: box.user}
-    if USER.name not in inspect.signature(getattr(Toolbox, schema.name)).parameters:
+    if USER.name not in inspect.signature(schema.method).parameters:
         del named[USER.name]
-    result = getattr(box, schema.name)(**named)
+    result = schema.method(box, **named)
     if not isinstance(result, list):
         return result
     return {"found": result, "note": "" if result else NOTHING}

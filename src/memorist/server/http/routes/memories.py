@@ -108,6 +108,7 @@ class ChangeMemoryBody(schemas.AgentRequest):
     category: str | None = None
     importance: schemas.Share | None = None
     tags: schemas.Ids | None = None
+    said_in: str | None = Field(None, description="The message that corrects it: its facts end.")
 
 
 @operation("list_memories")
