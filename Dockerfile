@@ -16,7 +16,7 @@ RUN uv build --no-cache --wheel --out-dir /dist . \
     && uv pip install --no-cache --python /opt/memorist --compile-bytecode --no-deps /dist/*.whl
 
 FROM python:3.13-slim
-RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/memorist memorist
+RUN useradd --uid 10001 --create-home --home-dir /var/lib/memorist memorist
 COPY --from=build /opt/memorist /opt/memorist
 USER 10001
 ENV PATH=/opt/memorist/bin:$PATH

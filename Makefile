@@ -18,7 +18,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-emit-index-url --no-header pyproject.toml \
 	--find-links $(MINILM)/dist --no-emit-package memorist-minilm
 
-.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-ingest bench-scale bench-lists bench-server bench-hostile pictures prove dist prove-dist prove-image lock clean
+.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-ingest bench-scale bench-lists bench-server bench-hostile pictures prove dist prove-dist prove-image docs lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/core-ready  ## The server on its embedded default, e.g. ARGS="--port 8000"
@@ -91,14 +91,18 @@ dist: $(VENV)/dev-ready  ## Wheels and source distributions to install elsewhere
 	cd $(MINILM) && $(CURDIR)/$(BIN)/hatchling build -t sdist -d $(CURDIR)/dist
 	cp $(WEIGHTS) dist
 
+docs: $(VENV)/docs-ready  ## The documentation as a site with search, in site/; every link is checked
+	$(BIN)/python docs/site/build.py
+
 lock: $(VENV)/dev-ready  ## Renew the locked development dependencies
 	echo uv | $(COMPILE:pyproject.toml=-) -o requirements-uv.lock
 	$(BIN)/uv pip install --require-hashes -r requirements-uv.lock
 	$(COMPILE) --extra server --extra chat --extra postgres --extra pdf -o requirements.lock
 	$(COMPILE) --extra dev -o requirements-dev.lock
+	$(COMPILE) --extra docs -c requirements-dev.lock -o requirements-docs.lock
 
 clean:
-	rm -rf $(VENV) dist build bench-results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist build site bench-results .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -rf $(MINILM)/build $(MINILM)/dist
 
 # Setting up shows each step: what it does, how long it takes about, and took.
@@ -129,6 +133,10 @@ $(VENV)/dev-ready: requirements-dev.lock pyproject.toml $(WEIGHTS) | $(BIN)/pyth
 	@$(STEP) 4/$(STEPS) "Memorist itself" "5 s" -- \
 		$(call install,--no-deps --force-reinstall --no-build-isolation $(WEIGHTS) -e . -e $(ADAPTERS))
 	@touch $@ $(VENV)/core-ready
+
+$(VENV)/docs-ready: requirements-docs.lock $(VENV)/core-ready
+	@$(STEP) 5/5 "What builds the documentation" "5 s" -- $(call install,--require-hashes -r requirements-docs.lock)
+	@touch $@
 
 # For the tests alone; where this fails, those tests say why that need them.
 $(VENV)/servers-ready: $(VENV)/dev-ready

@@ -77,7 +77,11 @@ def overlay(place: Path) -> Path:
     options = f"lowerdir=/,upperdir={layers['upper']},workdir={layers['work']}"
     subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, layers["root"]], check=True)
     for name in ("proc", "dev"):
-        subprocess.run(["mount", "--rbind", f"/{name}", layers["root"] / name], check=True)
+        subprocess.run(
+            ["mount", "--bind", "-o", "ro", f"/{name}", layers["root"] / name], check=True
+        )
+    if Path(sys.prefix).is_relative_to("/root"):  # this Python; the image's user must read it, too
+        (layers["root"] / "root").chmod(0o711)
     return layers["root"]
 
 
@@ -144,14 +148,18 @@ def try_it(stage: Stage) -> None:
 
 
 def main() -> None:
-    if "--inside" not in sys.argv:  # mounts that nobody else sees, and that end with this process
-        os.execvp("unshare", ["unshare", "--mount", sys.executable, __file__, "--inside"])
-    with tempfile.TemporaryDirectory() as name:
-        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", name], check=True)
-        stage = build(Path(name))
-        try_it(stage)
-        subprocess.run(["umount", "--recursive", "--lazy", name], check=True)
-    print("the Dockerfile builds; its server is healthy, remembers, recalls and ends")
+    if len(sys.argv) > 1:
+        place = Path(sys.argv[1])
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place], check=True)
+        try_it(build(place))
+        print("the Dockerfile builds; its server is healthy, remembers, recalls and ends")
+        return
+    # Mounts that nobody else sees, and that end with the process; what is left is an empty folder.
+    place = Path(tempfile.mkdtemp())
+    inside = ["unshare", "--mount", sys.executable, __file__, str(place)]
+    code = subprocess.run(inside, check=False).returncode
+    place.rmdir()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tools.notebook import PAGE, notebook
 
 from memorist.testing.model_server import ModelServer
+from tests.support.pages import UNHURRIED
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 PLACE = ("HOME", "XDG_DATA_HOME")
@@ -72,3 +74,16 @@ def test_a_model_of_the_environment_is_asked_instead(name: str, tmp_path: Path) 
         asked: list[Any] = [json.dumps(request.body) for request in server.requests]
     assert "Ahoy from the server." in said
     assert any("I bought the desk lamp" in it or "allergic to peanuts" in it for it in asked[2:])
+
+
+def test_the_notebook_is_the_tutorial_and_its_cells_print_what_is_stored(tmp_path: Path) -> None:
+    """Its cells run in order in one process, as a kernel runs them; it takes no Jupyter."""
+    stored = json.loads((EXAMPLES / "first_memory.ipynb").read_text("utf-8"))
+    assert stored == notebook(PAGE.read_text("utf-8")), "python tools/notebook.py makes it anew"
+    cells = [cell for cell in stored["cells"] if cell["cell_type"] == "code"]
+    marked = [f"{''.join(cell['source'])}\nprint('\\f', end='')\n" for cell in cells]
+    script = tmp_path / "cells.py"
+    script.write_text(UNHURRIED + "".join(marked), "utf-8")
+    printed = run(str(script), tmp_path).split("\f")[:-1]
+    outputs = ["".join(text for out in cell["outputs"] for text in out["text"]) for cell in cells]
+    assert printed == outputs
