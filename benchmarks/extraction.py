@@ -21,7 +21,7 @@ from rich.console import Console
 
 from benchmarks.report import WIDTH, Grid, publish, short
 from memorist import Message
-from memorist.records.memories import Candidate
+from memorist.records.memories import PLANS, Candidate
 
 LABELS = Path(__file__).parent / "labelled"
 SPLITS = tuple(sorted(path.stem for path in LABELS.glob("*.jsonl")))
@@ -88,6 +88,8 @@ class Guess:
             return cls()
         every = (claim for candidate in candidates for claim in candidate.claims)
         claims = (claim for claim in every if claim.subject in ("user", "assistant"))
+        # That a plan is done changes nothing where no such plan is known.
+        claims = (claim for claim in claims if not (claim.ends and claim.predicate in PLANS))
         return cls(
             max(candidates, key=lambda one: one.importance or 0).category,
             tuple(Statement(claim.predicate, claim.object, claim.ends) for claim in claims),
@@ -211,7 +213,8 @@ def guess(label: Labelled) -> Guess:
     from memorist.lifecycle.rules import extract
 
     message = Message(label.role, label.text, created_at=label.said_at)
-    return Guess.from_candidates([classified(one) for one in extract(message, label.role)])
+    kept = [one for one in extract(message, label.role) if one.text]
+    return Guess.from_candidates([classified(one) for one in kept])
 
 
 def measure(labels: Sequence[Labelled], guesses: Sequence[Guess]) -> Figures:

@@ -9,7 +9,7 @@ import pytest
 from memorist import Message
 from memorist.lifecycle import rules
 from memorist.lifecycle.rules import extract
-from memorist.records.memories import Candidate
+from memorist.records.memories import PLANS, Candidate
 
 SUNDAY = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -19,10 +19,12 @@ def extracted(text: str, role: str = "user", name: str | None = None) -> list[Ca
 
 
 def claims(text: str) -> list[tuple[str, str, str, bool]]:
+    """What a text claims, other than that a plan is done: anything done may have been one."""
     return [
         (claim.subject, claim.predicate, claim.object, claim.ends)
         for candidate in extracted(text)
         for claim in candidate.claims
+        if not (claim.ends and claim.predicate in PLANS)
     ]
 
 
@@ -272,6 +274,24 @@ def test_what_others_do_is_no_claim_about_the_speaker(text: str) -> None:
 )
 def test_a_subject_is_that_of_what_follows_and(text: str, told: set[tuple[str, str]]) -> None:
     assert {(claim[1], claim[2]) for claim in claims(text)} >= told
+
+
+@pytest.mark.parametrize(
+    ("text", "task"),
+    [
+        ("I finally filed my tax return!", "filed my tax return"),
+        ("Paid the rent this morning.", "Paid the rent"),
+        ("We cancelled the Norway trip", "Norway trip"),
+        ("The wedding is off.", "wedding"),
+        ("Ya llamé al dentista.", "llamé al dentista"),
+        ("已经给牙医打电话了。", "给牙医打电话"),
+    ],
+)
+def test_what_was_done_is_no_memory_and_ends_a_plan(text: str, task: str) -> None:
+    [candidate] = extracted(text)
+    assert candidate.text == ""
+    assert {claim.predicate for claim in candidate.claims} == {*PLANS}
+    assert task in {claim.object for claim in candidate.claims if claim.ends}
 
 
 @pytest.mark.parametrize("name", ["Helen", "Ahmed", "Emily", "Theo"])

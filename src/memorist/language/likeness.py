@@ -35,6 +35,7 @@ _LONG_NUMBER = re.compile(r"\d{2,}")  # "2" may have been said as "two"
 _INSIDE = re.compile(r"(?<![.!?:…]\s)(?<!^)\b[^\W\d_]{2,}")  # not what begins a sentence
 _ALPHABETS = "\u0530"  # Latin, Greek and Cyrillic come before; words are shorter in what follows
 SAME_MATTER = 0.5  # how like each other two clauses on the same matter are at least
+SAME_TASK = 0.75  # the share of the words of a task that name it
 _MIN_WORDS = 2  # of a clause that is compared, and that two of them share
 _OPPOSED = 0.5  # the highest score of texts that differ in a number, a negation or their names
 
@@ -171,6 +172,23 @@ def _numbers(text: str) -> frozenset[str]:
 def content_stems(text: str) -> set[str]:
     """The stems of a text without stop words; of scripts without spaces, the pairs."""
     return set(filter(_has_content, {*stems(text)} - _stop_terms()))
+
+
+def is_same_task(planned: str, done: str) -> bool:
+    """Whether what was done, or is off, is what was planned.
+
+    A verb may be irregular: of "pay the rent" and "paid the rent" the verbs only begin alike.
+    """
+    plan, deed = _task_words(planned), _task_words(done)
+    shared = plan & deed
+    others = {word[0] for word in plan - shared} & {word[0] for word in deed - shared}
+    count = len(shared) + bool(others)
+    fewest = min(len(plan), len(deed))
+    return bool(shared) and count >= max(min(_MIN_WORDS, fewest), SAME_TASK * fewest)
+
+
+def _task_words(text: str) -> set[str]:
+    return {*stems(text)} - {*stems(" ".join(stop_words("ranking", "grammar")))}
 
 
 def _has_content(word: str) -> bool:

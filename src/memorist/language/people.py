@@ -33,7 +33,10 @@ class People:
 
     @classmethod
     def of(cls, facts: Iterable[Fact]) -> "People":
-        """The people that facts name; a name that two of them have means neither."""
+        """The people that facts name; a name that two of them have means neither.
+
+        Of relatives of whom there may be several, "my sister" means the only one that is named.
+        """
         listed = data("shared", "predicates")["people"]
         names: list[dict[str, str]] = [{} for _ in listed]
         for fact in facts:
@@ -42,7 +45,14 @@ class People:
                 for name in (fact.object, fact.object.split()[0]):
                     names[number].setdefault(plain_text(name), name)
         shared = Counter(name for each in names for name in each)
-        own = [[each[name] for name in each if shared[name] == 1] for each in names]
+        alone = [
+            not person.get("several") or len({name.split()[0] for name in each}) < 2
+            for person, each in zip(listed, names, strict=True)
+        ]
+        own = [
+            [each[name] for name in each if one and shared[name] == 1]
+            for each, one in zip(names, alone, strict=True)
+        ]
         user, *others = zip(own, (person["called"] for person in listed), strict=True)
         groups = [[*each, *called] for each, called in others if each and called]
         return cls([[*user[1], *user[0]], *groups])

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from memorist.errors import ConflictError, LeaseLostError, NotFoundError, TooLargeError
 from memorist.language.dates import find_dates
-from memorist.language.likeness import alike, contains, content_stems
+from memorist.language.likeness import alike, contains, content_stems, is_same_task
 from memorist.language.patterns import Pattern, escape
 from memorist.language.people import NOBODY, People
 from memorist.language.text import is_single_valued, stems
@@ -28,6 +28,7 @@ from memorist.records.memories import (
     CORRECTED,
     EDITED,
     FIRST,
+    PLANS,
     Add,
     Candidate,
     Change,
@@ -53,6 +54,7 @@ MOST_WORDS = 40
 PAGE, PAGE_BYTES = 500, 8 * 1024 * 1024  # of a list that is gone through
 NEWER = "something newer was said"
 _DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
+_VERSION = re.compile(r"\s+v?\d[\w.]*$")
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
 
 T = TypeVar("T", bound=Change)
@@ -303,9 +305,9 @@ def resolve_claim(
     Where one object holds at a time, what was said last holds now, whatever the dates it names.
     """
     said, since = candidate.said_at, new.valid_from or candidate.said_at
-    same = [fact for fact in rivals if fact.is_about(claim.object)]
+    same = [fact for fact in rivals if _is_meant(claim, fact)]
     replaces = is_single_valued(claim.predicate) if claim.single is None else claim.single
-    compared = rivals if replaces else same
+    compared = rivals if replaces else [*same, *_other_versions(claim, rivals, candidate)]
     if claim.ends:
         return _ended(same, since, candidate) or (_past(new, since, rivals) if replaces else [])
     is_past = new.valid_to is not None and new.valid_to <= said
@@ -328,6 +330,27 @@ def resolve_claim(
         added or Add(new),
         *ended,
         *(change for fact in between for change in _shortened(fact, since, new)),
+    ]
+
+
+def _is_meant(claim: Claim, fact: Fact) -> bool:
+    """Whether a claim is about a fact's object; a plan is done or cancelled in other words."""
+    if claim.ends and claim.predicate in PLANS:
+        return is_same_task(fact.object, claim.object)
+    return fact.is_about(claim.object)
+
+
+def _other_versions(claim: Claim, rivals: Sequence[Fact], candidate: Candidate) -> list[Fact]:
+    """What was used before in another version: "Postgres 14", when it is "Postgres 16" now."""
+    name = _VERSION.sub("", claim.object).lower()
+    if claim.predicate != "uses" or name == claim.object.lower():
+        return []
+    return [
+        fact
+        for fact in rivals
+        if _VERSION.sub("", fact.object).lower() == name
+        and not fact.is_about(claim.object)
+        and not {*fact.sources} & {*candidate.sources}  # a message may name several
     ]
 
 

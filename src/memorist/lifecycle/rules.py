@@ -30,7 +30,7 @@ from memorist.language.text import (
     without_pasted,
 )
 from memorist.language.unsafe import find_secrets, injections
-from memorist.records.memories import Candidate, Claim, Kind
+from memorist.records.memories import PLANS, Candidate, Claim, Kind
 from memorist.records.message import Message, is_trusted
 from memorist.records.values import normalize
 
@@ -49,6 +49,7 @@ KINDS: Mapping[str, Kind] = {
     "event": "episode",
     "plan": "episode",
     "error": "episode",
+    "done": "episode",  # only ends a plan: it is no memory of its own
 }
 _CATEGORIES = {
     "solution": "solutions",
@@ -68,8 +69,7 @@ _ENDS_AT_PLACES = frozenset(
 )
 _WHOLE = frozenset(("prefers", "is"))  # "tea over coffee" is one thing
 _OPPOSITES = {"likes": "dislikes", "dislikes": "likes"}
-_DATES = frozenset(("birthday", "plans", "event", "has appointment"))  # not since that date
-_TOLD = frozenset(("plans", "event", "has appointment"))  # their object is the statement itself
+_DATES = frozenset(("birthday", *PLANS))  # not since that date
 _RELATED = {
     **dict.fromkeys(("wife", "husband", "spouse"), "married to"),
     **dict.fromkeys(("partner", "girlfriend", "boyfriend", "fiancé"), "has partner"),
@@ -116,7 +116,7 @@ class Statement(NamedTuple):
         read = [
             self.clauses.around(*match.parts.span())
             for match in matches
-            if not match.rule.alone and match.rule.group != "relation"
+            if not match.rule.alone and match.rule.group not in ("relation", "done")
         ]
         return [
             match
@@ -156,7 +156,7 @@ def extract(
     trusted = is_trusted(source)
     safe = (sentence for sentence in kept if not injections(sentence.text, trusted=trusted))
     made = (_candidate(sentence, message, source) for sentence in safe)
-    found = {one.text: one for one in made if one}
+    found = {one.text or one.claims: one for one in made if one}
     return [] if found and find_secrets(text) else list(found.values())
 
 
@@ -290,13 +290,13 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
     group = min((match.rule.group for match in meaningful), key=list(KINDS).index)
     spans = statement.dates(group)
     over = _end_of_day(spans, statement.said_at) if group == "plan" else None
-    text = statement.told(meaningful)
+    text = "" if group == "done" else statement.told(meaningful)
     category = _CATEGORIES.get(group, "knowledge")
     claims = dict.fromkeys(claim for match in meaningful for claim in claims_of(match, statement))
     ended = {(claim.predicate, claim.object) for claim in claims if claim.ends}
     recurs = any(claim.predicate == "birthday" for claim in claims)
     return Candidate(
-        text=text if recurs else _dated(text, spans),
+        text=text if recurs or not text else _dated(text, spans),
         sources=(message.message_id,),
         said_at=message.created_at,
         kind="working" if over else KINDS[group],
@@ -391,7 +391,8 @@ def claims_of(match: RuleMatch, statement: Statement) -> list[Claim]:
     unless = rule.unless
     things = _objects(match, statement, predicate, spans)
     things = [thing for thing in things if not (unless and unless.search(plain(thing)))]
-    claims = [claim(thing) for thing in things]
+    ended = PLANS if rule.ends and predicate in PLANS else (predicate,)
+    claims = [claim(thing, predicate) for thing in things for predicate in ended]
     if predicate in _OPPOSITES and not rule.ends:
         claims += [claim(thing, _OPPOSITES[predicate], ends=True) for thing in things]
     if things and match.parts.groupdict().get("former"):
@@ -427,7 +428,7 @@ def _objects(
         return [match.rule.object]
     if predicate == "born on":
         return [spans[0].text] if spans else []
-    if predicate in _TOLD and "object" not in match.parts.groupdict():
+    if predicate in PLANS and "object" not in match.parts.groupdict():
         first, last = statement.clauses.around(*match.parts.span())
         after = match.language.stops.search(plain(statement.text[match.parts.end() : last]))
         last = match.parts.end() + after.start() if after else last

@@ -366,7 +366,8 @@ def _successors(asked: Set[str], updates: Sequence[Update]) -> dict[str, set[str
     for update in updates:
         best = holding[update.message_id]
         others = (fit for predicate, fit in best.items() if predicate != update.predicate)
-        if not update.holds and fits[update] > max(others, default=-1):
+        most = max(others, default=-1)
+        if not update.holds and (fits[update] > most or fits[update] == most > 0):
             successors.setdefault(update.message_id, set()).add(update.by or "")
     return successors
 

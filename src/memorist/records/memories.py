@@ -14,6 +14,7 @@ Tier = Literal["short", "long"]
 State = Literal["current", "over", "all"]
 EDITED = "edited"  # why a memory ended whose words or labels a person changed
 CORRECTED = "corrected"  # why one ended that a later message corrects
+PLANS = ("plans", "event", "has appointment")  # predicates whose object is a whole statement
 FIRST = datetime.min.replace(tzinfo=UTC)
 
 
