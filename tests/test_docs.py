@@ -17,8 +17,8 @@ from tests.support.pages import ROOT, UNHURRIED, program
 
 README = ROOT / "README.md"
 DOCUMENTS = [README, *sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-# Run elsewhere: with the frameworks, beside a server, on PostgreSQL.
-ELSEWHERE = {"adapters.md", "server.md", "postgres.md"}
+# Run elsewhere: with the frameworks, beside a server, on PostgreSQL, as a notebook.
+ELSEWHERE = {"adapters.md", "server.md", "postgres.md", "tutorial.md"}
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE]
 
 
@@ -98,6 +98,13 @@ def test_every_place_the_documents_link_to_is_there() -> None:
             there = document.parent / file if file else document
             assert there.exists(), f"{document.name} → {target}"
             assert not anchor or anchor in anchors(there), f"{document.name} → {target}"
+
+
+def test_pages_read_well_on_a_git_host() -> None:
+    """What only the builder of the site understands is in docs/site."""
+    for document in DOCUMENTS:
+        if "site" not in document.parts:
+            assert not re.search(r"^(```\{|:::|\.\. \w+::)", document.read_text(), re.MULTILINE)
 
 
 def test_the_architecture_names_files_that_exist() -> None:

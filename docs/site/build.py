@@ -163,10 +163,16 @@ def _type(field: dict[str, Any]) -> str:
 
 
 def check(site: Path) -> None:
-    """Nothing is fetched from elsewhere when a page is looked at."""
+    """Nothing is fetched from elsewhere when a page is looked at; links that leave are listed."""
+    leaving: set[str] = set()
     for page in [*site.rglob("*.html"), *site.rglob("*.css")]:
-        if found := FETCHED.search(page.read_text("utf-8")):
+        text = page.read_text("utf-8")
+        leaving.update(re.findall(r'<a [^>]*href="(https?://[^"]+)"', text))
+        if found := FETCHED.search(text):
             raise SystemExit(f"{page.relative_to(site)} fetches from elsewhere: {found[0]}")
+    listed = STAGE.parent / "external-links.txt"
+    listed.write_text("\n".join(sorted(leaving)) + "\n", "utf-8")
+    print(f"{len(leaving)} links lead elsewhere, and are not followed: {listed.relative_to(ROOT)}")
 
 
 def main() -> int:
