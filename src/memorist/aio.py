@@ -68,6 +68,7 @@ class AsyncMessages(Wrapper[namespaces.Messages]):
     revise = threaded(namespaces.Messages.revise)
     revisions = threaded(namespaces.Messages.revisions)
     append_text = threaded(namespaces.Messages.append_text)
+    add = threaded(namespaces.Messages.add)
 
 
 class AsyncFacts(Wrapper[namespaces.Facts]):

@@ -35,6 +35,7 @@ from memorist.records.entry import Answer, Ask, Put
 from memorist.records.memories import Change, Entity, Fact, MemoryItem, Neighbourhood
 from memorist.records.message import (
     UNSET,
+    Batch,
     Job,
     LogEntry,
     Message,
@@ -344,6 +345,19 @@ class RemoteStore:
             if cursor is None or (max_bytes is not None and len(pages[-1]) < limit):
                 break
         return [entry for entries in reversed(pages) for entry in entries]
+
+    def append_each(
+        self, scope: Scope, batches: Sequence[Batch], *, source: Source | None = None
+    ) -> int:
+        """The same in several requests, each stored whole or not at all."""
+        stored: list[Remembered] = []
+        for batch in batches:
+            for messages in codec.batches([codec.message_json(one) for one in batch.messages]):
+                body = {**batch.scope.names, "source": source, "messages": messages}
+                stored.append(from_json(Remembered, self._api.call("add_messages", body)))
+            if batch.title is not None and stored[-1].added == len(stored[-1].message_ids):
+                self.rename_session(batch.scope, batch.title)
+        return sum(one.added for one in stored)
 
     def find(
         self, scope: Scope, message_ids: Sequence[str], *, limit: int | None = None

@@ -26,9 +26,18 @@ from memorist.records.memories import (
     Supersede,
     Tier,
 )
-from memorist.records.message import UNSET, Job, LogEntry, Message, TextPart, least_trusted
+from memorist.records.message import (
+    UNSET,
+    Batch,
+    Job,
+    LogEntry,
+    Message,
+    Source,
+    TextPart,
+    least_trusted,
+)
 from memorist.records.scope import ApiKey, Scope
-from memorist.records.values import MAX_SHORT_BYTES, check_key, check_text, new_id
+from memorist.records.values import MAX_SHORT_BYTES, check_key, check_moment, check_text, new_id
 from memorist.runtime import Runtime
 
 if TYPE_CHECKING:  # the rest is imported where it is used: `import memorist` stays light
@@ -48,6 +57,9 @@ class MemoryPart:
 
     def _scope(self, user: str, agent: str | None = None, session: str | None = None) -> Scope:
         return Scope(user=user, tenant=self._tenant, agent=agent, session=session)
+
+    def _said_at(self, moment: datetime | None) -> datetime:
+        return self._runtime.clock() if moment is None else check_moment(moment, "said_at")
 
     def _keep(self, scope: Scope, candidate: Candidate) -> str:
         """Store a candidate, reconciled with what is there; return the id of what holds it."""
@@ -70,6 +82,15 @@ class MemoryPart:
 
 class Messages(MemoryPart):
     """The log by id and position: `memory.messages`."""
+
+    def add(self, user: str, batches: Sequence[Batch], *, source: Source | None = None) -> int:
+        """Store messages of several sessions of a user; return how many were not there yet.
+
+        All of them are stored, or none; a server stores them session by session.
+        """
+        added = self._store.append_each(self._scope(user), batches, source=source)
+        self._runtime.wake()
+        return added
 
     def get(self, scope: Scope, ids: Sequence[str], *, limit: int | None = None) -> List[LogEntry]:
         """The messages with these ids in the scope: all of them, or the first `limit`."""
@@ -147,13 +168,16 @@ class Facts(MemoryPart):
         valid_to: datetime | None = None,
         source: str = "user",
         sources: Sequence[str] = (),
+        said_at: datetime | None = None,
+        id: str = "",
     ) -> str:
         """Add a fact, reconciled with those of its subject and predicate; return its id.
 
         With `single` it supersedes the one that held, as it does by itself where a predicate such
         as "employer" has one object at a time; with `single=False` it never does. With `corrects`
         the other is retracted; with `ends` the fact no longer holds. `sources` are the ids of the
-        messages it comes from.
+        messages it comes from. It is `said_at` this moment unless another is given; one that has an
+        `id` in another program keeps it, and adding it again changes nothing.
         """
         for name, flag in (("single", single), ("ends", ends), ("corrects", corrects)):
             if not isinstance(flag or False, bool):
@@ -170,8 +194,9 @@ class Facts(MemoryPart):
             ends=ends,
         )
         candidate = Candidate(
+            id=check_key(id, "id"),
             text="",
-            said_at=self._runtime.clock(),
+            said_at=self._said_at(said_at),
             source=source,
             claims=(claim,),
             sources=tuple(sources),
@@ -336,8 +361,14 @@ class Memories(MemoryPart):
         source: str = "user",
         sources: Sequence[str] = (),
         expires_at: datetime | None = None,
+        said_at: datetime | None = None,
+        id: str = "",
     ) -> str:
-        """Keep a memory outright and return its id; one that says the same is reinforced."""
+        """Keep a memory outright and return its id; one that says the same is reinforced.
+
+        It is `said_at` this moment unless another is given. One that has an `id` in another
+        program keeps it, and adding it again changes nothing.
+        """
         from memorist.lifecycle.policy import classified
 
         if not isinstance(text, str) or not text.strip():
@@ -345,8 +376,9 @@ class Memories(MemoryPart):
         check_key(text, "text", max_bytes=MAX_SHORT_BYTES)
         check_key(category, "category")
         candidate = Candidate(
+            id=check_key(id, "id"),
             text=text,
-            said_at=self._runtime.clock(),
+            said_at=self._said_at(said_at),
             kind=kind,
             category=category,
             importance=importance,

@@ -20,9 +20,10 @@ from memorist.lifecycle.audit import (
     compare,
     junk_family,
 )
-from memorist.lifecycle.mem0_export import read_mem0
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.scope import Scope
+from memorist.transfer.formats import mem0
+from memorist.transfer.source import Source
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 ADA = Scope(user="ada")
@@ -60,7 +61,8 @@ def labelled(name: str) -> tuple[Audit, dict[str, list[str]]]:
     path = DATA / f"{name}.json"
     entries = json.loads(path.read_text("utf-8"))["results"]
     expected = {entry["id"]: entry["metadata"]["expected"] for entry in entries}
-    return audit(read_mem0(path, NOW), [], NOW, grounded=False), expected
+    items = [item for item in mem0.read(Source(path)) if isinstance(item, MemoryItem)]
+    return audit(items, [], NOW, grounded=False), expected
 
 
 @pytest.mark.parametrize("name", ["mem0_export", "mem0_export_more"])

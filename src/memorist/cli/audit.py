@@ -9,11 +9,14 @@ from rich.text import Text
 from memorist.cli import options as opt
 from memorist.cli import render
 from memorist.cli.render import console, safe_text
+from memorist.errors import RecordError
 from memorist.lifecycle.audit import KINDS, Audit, AuditKind, Finding
 from memorist.lifecycle.audit import audit as run_audit
-from memorist.lifecycle.mem0_export import read_mem0
 from memorist.records.memories import Fact, MemoryItem
 from memorist.records.values import now
+from memorist.transfer.formats import mem0
+from memorist.transfer.items import Skipped
+from memorist.transfer.source import Source
 
 BAR_CHARS = 20
 EXAMPLES = 2
@@ -36,7 +39,7 @@ def audit(
     """Find junk, duplicates, contradictions, secrets and more. Reads only; needs no model."""
     facts: list[Fact] = []
     if file is not None:
-        items = [item for item in read_mem0(file, now()) if user in (None, item.scope.user)]
+        items = [item for item in _read_mem0(file) if user in (None, item.scope.user)]
     else:
         with opt.open_memory(db, user) as (memory, owner):
             # Expired ones too: the audit says which of them are still there.
@@ -58,6 +61,17 @@ def audit(
         line = f"junk is {report.share('junk'):.1%}, above the {fail_over:.1%} allowed"
         render.remark(line, "red")
         raise typer.Exit(1)
+
+
+def _read_mem0(file: Path) -> list[MemoryItem]:
+    """The memories of a mem0 export, each once, of which none may be broken."""
+    items: dict[str, MemoryItem] = {}
+    for item in mem0.read(Source(file)):
+        if isinstance(item, Skipped):
+            raise RecordError(f"{item.place}: {item.reason}")
+        if isinstance(item, MemoryItem):
+            items[item.id] = item  # pages that overlap repeat an entry
+    return list(items.values())
 
 
 def _show(report: Audit, texts: dict[str, str], shown: list[Finding]) -> None:

@@ -30,6 +30,7 @@ EVERY_DAY = {
     "forget": ("messages:forget", "Remove messages and all that came of them."),
 }
 IN_AND_OUT = {
+    "import": ("transfer:import_", "Bring in what another program exported."),
     "ingest": ("documents:ingest", "Read documents in, to quote from."),
     "articles": ("documents:articles", "List documents, or ask them."),
     "backup": ("upkeep:backup", "Copy the database into a new file."),

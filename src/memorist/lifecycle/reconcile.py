@@ -103,7 +103,7 @@ def reconcile(
     claims = partial(_claims, candidate, neighbours, scope, now)
     if not candidate.text:  # a fact that was added outright
         return list(claims(None))
-    duplicate = _duplicate(candidate, neighbours.items, policy)
+    duplicate = None if candidate.id else _duplicate(candidate, neighbours.items, policy)
     if duplicate is not None:
         may_change = _may_change(candidate, duplicate)
         is_late = candidate.said_at < duplicate.created_at
@@ -230,7 +230,7 @@ def _duplicate(
 def _item(candidate: Candidate, scope: Scope, policy: Policy) -> MemoryItem:
     given = candidate.importance
     item = MemoryItem(
-        id=derived_id("memory", candidate.sources, candidate.text),
+        id=candidate.id or derived_id("memory", candidate.sources, candidate.text),
         scope=scope,
         text=candidate.text,
         kind=candidate.kind,
@@ -433,7 +433,7 @@ def _shortened(fact: Fact, since: datetime, following: Fact) -> list[Change]:
 
 def _restated(fact: Fact, since: datetime, candidate: Candidate, new: Fact) -> list[Change]:
     """A known fact gets more confident, or a more trusted source; never from a less trusted one."""
-    if not _may_change(candidate, fact):
+    if candidate.id or not _may_change(candidate, fact):
         return []
     if fact.valid_to is None and trust_of(candidate.source) > trust_of(fact.source):
         why = "said by someone more trusted"
@@ -463,8 +463,9 @@ def _until_next(new: Fact, since: datetime, others: Sequence[Fact]) -> Fact:
 def _fact(
     claim: Claim, candidate: Candidate, scope: Scope, now: datetime, memory: str | None
 ) -> Fact:
+    stated = (claim.subject, claim.predicate, claim.object)
     return Fact(
-        id=derived_id("fact", candidate.sources, claim.subject, claim.predicate, claim.object),
+        id=candidate.id or derived_id("fact", candidate.sources, *stated),
         scope=scope,
         subject=claim.subject,
         predicate=claim.predicate,

@@ -165,9 +165,10 @@ class Claim:
 class Candidate:
     """A statement that may become a memory, and the claims it makes.
 
-    Without an `importance` it has that of its category. `corrects` if it says that an earlier
-    statement was wrong, not that something has changed; `instead` is what is right and what was
-    wrong, where it names only these.
+    With an `id` it is what another program kept: it becomes a memory or fact of this id, and
+    reinforces none that says the same. Without an `importance` it has that of its category.
+    `corrects` if it says that an earlier statement was wrong, not that something has changed;
+    `instead` is what is right and what was wrong, where it names only these.
     """
 
     text: str
@@ -182,6 +183,7 @@ class Candidate:
     corrects: bool = False
     instead: tuple[str, str] | None = None
     expires_at: datetime | None = None
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,6 +255,14 @@ class Remembered:
     added: int
 
 
+class Batch(NamedTuple):
+    """Messages of one session, and a title for it, if it is new and has none."""
+
+    scope: Scope
+    messages: Sequence[Message]
+    title: str | None = None
+
+
 def to_messages(given: MessageLike | Iterable[MessageLike]) -> list[Message]:
     """Messages, from one or several in any form that is accepted."""
     if isinstance(given, Message | str | Mapping):

@@ -22,7 +22,7 @@ from memorist.records.activity import Events
 from memorist.records.archive import ArchiveRecord
 from memorist.records.documents import Article, Chunk, PutResult
 from memorist.records.entry import Answer, Ask, Put
-from memorist.records.message import Appended, Job, Message, Source
+from memorist.records.message import Appended, Batch, Job, Message, Source
 from memorist.records.scope import ApiKey, Scope
 from memorist.records.values import now, to_micros
 from memorist.store import (
@@ -128,6 +128,7 @@ class Store:
 
     # The log
     _append = writes(log.append)
+    _append_each = writes(log.append_each)
     history = reads(log.history)
     following = reads(log.following)
     find = reads(log.find)
@@ -251,6 +252,18 @@ class Store:
                 return appended
             seqs.update(zip(map(log.id_of, fresh), appended.seqs, strict=True))
             return replace(appended, seqs=tuple(seqs[id_] for id_ in map(log.id_of, given)))
+
+    def append_each(
+        self, scope: Scope, batches: Sequence[Batch], *, source: Source | None = None
+    ) -> int:
+        """Add those messages that are not stored yet to sessions of a user; return how many."""
+        owner, prepare = scope.owner, self._preparation.message
+        ready = [(one, [prepare(owner, message) for message in one.messages]) for one in batches]
+        while True:
+            try:
+                return self._append_each(scope, ready, source)
+            except log.RepeatError:
+                ready = [(one, self._unseen(one.scope, given)[1]) for one, given in ready]
 
     def revise(self, scope: Scope, message: Message) -> None:
         """Replace the message with this id; what it said before stays among its revisions."""

@@ -11,6 +11,7 @@ from memorist.language.text import cut
 from memorist.records.message import (
     PART_CHARS,
     Appended,
+    Batch,
     Job,
     LogEntry,
     Message,
@@ -209,6 +210,21 @@ def append(
         scope = open_session(db, scope).scope if active is None else scope.within(session=active)
     seqs = _store(db, scope, ensure_session(db, scope), messages, source)
     return Appended(session_id=scope.session or "", seqs=tuple(seqs), added=len(seqs))
+
+
+def append_each(
+    db: Db,
+    _: Scope,
+    batches: Sequence[tuple[Batch, Sequence[PreparedMessage]]],
+    source: Source | None = None,
+) -> int:
+    """Store messages of several sessions of a user, all of them new; return how many."""
+    count = 0
+    for batch, messages in batches:
+        count += append(db, batch.scope, messages, source).added if messages else 0
+        if messages and batch.title is not None:
+            db.run("title_session", **batch.scope.columns(), title=batch.title)
+    return count
 
 
 def unseen(

@@ -45,6 +45,10 @@ FROM @listed_sessions
 -- name: rename_session
 UPDATE sessions SET title = :title WHERE owner = :owner AND session_hash = :session_hash
 
+-- name: title_session
+UPDATE sessions SET title = :title
+WHERE owner = :owner AND session_hash = :session_hash AND title IS NULL
+
 -- name: agents
 WITH RECURSIVE names (name) AS (
   SELECT min(agent_name) FROM sessions WHERE owner = :owner

@@ -17,7 +17,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 class JsonStream:
-    """The values of a stream of JSON, one after another; errors name the place."""
+    """The values of arrays in a stream of JSON, one after another; errors name the place."""
 
     def __init__(self, stream: BinaryIO, place: str) -> None:
         self._stream, self._place = stream, place
@@ -26,34 +26,32 @@ class JsonStream:
         self._passed = 0  # characters before those in `_text`
         self._ended = False
 
-    def values(self) -> Iterator[Any]:
-        """The values, as in JSON lines, however they are broken into lines."""
-        while self._next():
-            yield self._value()
-
-    def array(self, keys: tuple[str, ...] = (), depth: int = MAX_DEPTH) -> Iterator[Any]:
+    def arrays(self, keys: tuple[str, ...] = ()) -> Iterator[Any]:
         """The values of an array, or of the one below one of the `keys` of an object.
 
-        Without keys, an object is the only value.
+        Without keys, an object is itself a value. If another array or object follows, so do the
+        values in it.
         """
+        yield from self._array(keys, MAX_DEPTH)
+        while self._next():
+            yield from self._array(keys, MAX_DEPTH)
+
+    def _array(self, keys: tuple[str, ...], depth: int) -> Iterator[Any]:
+        if self._next() == "{" and keys:
+            yield from self._members(keys if depth else (), depth - 1)
+            return
         if self._next() == "{":
-            one = [self._value()] if not keys else ()
-            yield from one or self._members(keys if depth else (), depth - 1)
+            yield self._value()
             return
         for _ in self._separated("[", "]"):
             yield self._value()
-
-    def end(self) -> None:
-        """Raise if something follows."""
-        if self._next():
-            raise self._error("something follows the end of the JSON")
 
     def _members(self, keys: tuple[str, ...], depth: int) -> Iterator[Any]:
         for _ in self._separated("{", "}"):
             key = self._value()
             self._take(":")
             if key in keys and self._next() in ("[", "{"):
-                yield from self.array(keys, depth)
+                yield from self._array(keys, depth)
             else:
                 self._value()
 

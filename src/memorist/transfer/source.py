@@ -5,6 +5,7 @@ Everything is read as a stream; nothing is unpacked to the disk.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
@@ -72,11 +73,11 @@ class Source:
                 packed = file.stat().st_size
             else:
                 stream, packed = self._zip.open(file), file.compress_size
-            if stream.peek(2)[:2] == _GZIP:
-                stream = gzip.GzipFile(fileobj=stream)
+            is_packed = stream.peek(2)[:2] == _GZIP
         except _UNREADABLE as error:
             raise RecordError(f"{shown} cannot be read: {_reason(error)}") from None
-        return io.BufferedReader(_Unpacked(stream, shown, packed), BUFFER_BYTES)
+        streams = (gzip.GzipFile(fileobj=stream), stream) if is_packed else (stream,)
+        return io.BufferedReader(_Unpacked(streams, shown, packed), BUFFER_BYTES)
 
     def head(self, name: str) -> bytes:
         """The first bytes of a file; none where it cannot be read."""
@@ -87,14 +88,18 @@ class Source:
             return b""
 
     def first(self, name: str, *keys: str) -> Any:
-        """The first value of a file's array or lines, to recognise it by; None without one."""
+        """The first value of a file, to recognise it by; None where there is none."""
         try:
-            with self.open(name) as file:
-                stream = JsonStream(file, name)
-                array = keys or self.head(name).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
-                return next(stream.array(keys) if array else stream.values(), None)
+            entry = next(self.values(name, *keys), None)
         except RecordError:
             return None
+        return None if entry is None or isinstance(entry, Skipped) else entry[1]
+
+    def values(self, name: str, *keys: str) -> Iterator[tuple[str, Any] | Skipped]:
+        """The values of an `array`, or the `objects` of lines, whichever a file holds."""
+        line = self.head(name).removeprefix(codecs.BOM_UTF8).lstrip().partition(b"\n")[0]
+        by_line = not line.startswith(b"[") and not (keys and _is_incomplete(line))
+        yield from self.objects(name) if by_line else self.array(name, *keys)
 
     def lines(self, name: str) -> Iterator[tuple[str, bytes]]:
         """The lines of a file that are not empty, each with its place."""
@@ -130,10 +135,9 @@ class Source:
         Each comes with its place. `RecordError` where it is not JSON or is cut off.
         """
         with self.open(name) as file:
-            stream = JsonStream(file, _shown(name))
-            for number, value in enumerate(stream.array(keys), start=1):
+            values = JsonStream(file, _shown(name)).arrays(keys)
+            for number, value in enumerate(values, start=1):
                 yield self.place(name, f"entry {number:,}"), value
-            stream.end()
 
     def place(self, name: str, within: str) -> str:
         """Where something is, for reports."""
@@ -155,7 +159,7 @@ class Source:
         if head == _SQLITE:
             self.tables = Tables(str(home))
         elif head.startswith(_ZIP):
-            self._zip = zipfile.ZipFile(io.BufferedReader(_Counted(home, self), BUFFER_BYTES))
+            self._zip = zipfile.ZipFile(_Counted(home, self))
             self._files = dict(sorted(_members(self._zip)))
         else:
             self._files[self.name.removesuffix(".gz")] = home
@@ -192,6 +196,14 @@ def _check_size(unpacked: int, packed: int, name: str) -> None:
         )
 
 
+def _is_incomplete(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return True
+    return False
+
+
 def _shown(name: str) -> str:
     """A file's name as text; bytes in it that are not UTF-8 are replaced."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -206,7 +218,7 @@ def _reason(error: Exception) -> str:
 
 
 class _Counted(io.FileIO):
-    """A file whose source counts the bytes that are read."""
+    """A file whose source counts the bytes that are read; closed when nobody reads it any more."""
 
     def __init__(self, path: Path, source: Source) -> None:
         super().__init__(path)
@@ -217,19 +229,25 @@ class _Counted(io.FileIO):
         self._source.bytes_read += count or 0
         return count
 
+    def read(self, size: int | None = -1) -> Any:
+        return io.RawIOBase.read(self, -1 if size is None else size)  # by `readinto`
+
+    def __del__(self) -> None:
+        self.close()
+
 
 class _Unpacked(io.RawIOBase):
     """A stream whose errors name the file, and which ends where too much comes out of it."""
 
-    def __init__(self, stream: Any, name: str, packed: int) -> None:
-        self._stream, self._name, self._packed, self._count = stream, name, packed, 0
+    def __init__(self, streams: tuple[Any, ...], name: str, packed: int) -> None:
+        self._streams, self._name, self._packed, self._count = streams, name, packed, 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         try:
-            count = int(self._stream.readinto(buffer))
+            count = int(self._streams[0].readinto(buffer))
         except _UNREADABLE as error:
             raise RecordError(f"{self._name} cannot be read: {_reason(error)}") from None
         self._count += count
@@ -237,5 +255,6 @@ class _Unpacked(io.RawIOBase):
         return count
 
     def close(self) -> None:
-        self._stream.close()
+        for stream in self._streams:
+            stream.close()
         super().close()

@@ -33,6 +33,8 @@ Sources = Annotated[schemas.Ids | None, Field(description="Ids of the messages t
 SearchText = Annotated[
     str | None, Field(max_length=1_000, description="Words; the last one may be a beginning.")
 ]
+SaidAt = Annotated[AwareDatetime | None, Field(description="Default: now.")]
+ForeignId = Annotated[str | None, Field(description="What it is called in another program.")]
 EntityName = Annotated[str, Path(description="What facts name.", examples=["Ada"])]
 ChangeName = Literal["add", "reinforce", "supersede", "promote", "expire", "retract", "restore"]
 UNDONE = {"changes": [{"change": "restore", "what": {"id": MEMORY_ID, "reason": "undone"}}]}
@@ -98,6 +100,8 @@ class AddMemoryBody(schemas.SessionRequest):
     source: Origin = None
     sources: Sources = None
     expires_at: AwareDatetime | None = Field(None, examples=["2030-01-01T00:00:00Z"])
+    said_at: SaidAt = None
+    id: ForeignId = None
 
 
 class ChangeMemoryBody(schemas.AgentRequest):
@@ -214,6 +218,8 @@ class AddFactBody(schemas.AgentRequest):
     valid_to: AwareDatetime | None = None
     source: Origin = None
     sources: Sources = None
+    said_at: SaidAt = None
+    id: ForeignId = None
 
 
 class ChangeFactBody(schemas.AgentRequest):

@@ -1,0 +1,99 @@
+"""OpenAI's chat format, one JSON object a line: conversations, or single messages.
+
+A conversation is `{"messages": [{"role": …, "content": …}, …]}`, as in logs and for fine-tuning;
+its id, user, title and date are read where it has them. Single messages belong to the conversation
+that they name, or else to one of their file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memorist.errors import InvalidError
+from memorist.records.message import ROLES, Message
+from memorist.records.values import dump_json
+from memorist.transfer.items import Item, Skipped, Turn, moment, stable_id
+from memorist.transfer.source import Source
+
+name = "openai_jsonl"
+title = "OpenAI chat JSONL"
+
+_SESSIONS = ("conversation_id", "session_id", "thread_id")
+_DATES = ("created_at", "timestamp", "create_time", "created")
+_SUFFIXES = (".jsonl", ".ndjson", ".json")
+
+
+def recognises(source: Source) -> bool:
+    """Whether the first line is a conversation or a message."""
+    names = [each for each in source.names() if each.endswith(_SUFFIXES)] or source.names()
+    first = source.first(names[0]) if names else None
+    return isinstance(first, dict) and (_is_message(first) or _messages(first) is not None)
+
+
+def read(source: Source) -> Iterator[Item]:
+    """The messages of all files."""
+    for file in source.names():
+        whole_file = ""
+        for entry in source.values(file):
+            if isinstance(entry, Skipped):
+                yield entry
+                continue
+            place, value = entry
+            messages = _messages(value)
+            if messages is not None:
+                session = _text(value, "id", *_SESSIONS) or stable_id(name, dump_json(messages))
+                for number, message in enumerate(messages, start=1):
+                    yield _turn(f"{place}, message {number}", message, value, session, number)
+            else:
+                whole_file = whole_file or stable_id(name, file, dump_json(value))
+                session = _text(value, *_SESSIONS) or whole_file
+                yield _turn(place, value, value, session, place)
+
+
+def _turn(place: str, said: Any, around: Mapping[str, Any], session: str, number: object) -> Item:
+    if not _is_message(said):
+        return Skipped(place, "not a message with a role and content")
+    try:
+        dates = [moment(each.get(key), key) for each in (said, around) for key in _DATES]
+        known: dict[str, Any] = {"message_id": _text(said, "id", "message_id")}
+        known["message_id"] = known["message_id"] or stable_id(
+            session, str(number), dump_json(said)
+        )
+        if at := next(filter(None, dates), None):
+            known["created_at"] = at
+        return Turn(
+            session=session,
+            message=_message(said, known),
+            user=_text(around, "user_id", "user"),
+            title=_text(around, "title") if said is not around else None,
+        )
+    except InvalidError as error:
+        return Skipped(place, str(error))
+
+
+def _message(said: dict[str, Any], known: dict[str, Any]) -> Message:
+    if said["role"] in ROLES and isinstance(said["content"], str) and not said.get("tool_calls"):
+        known |= {key: said.get(key) for key in ("name", "tool_call_id")}
+        return Message(role=said["role"], content=said["content"], **known)
+    calls = said.get("tool_calls")
+    if isinstance(calls, list):  # one without an id gets the same one each time
+        ids = [f"{known['message_id']}-{number}" for number in range(len(calls))]
+        calls = [{"id": id_, **call} for id_, call in zip(ids, calls, strict=True)]
+        said = {**said, "tool_calls": calls}
+    return Message.from_response_dict({**said, "id": known["message_id"]}, **known)
+
+
+def _messages(value: Mapping[str, Any]) -> list[Any] | None:
+    messages = value.get("messages")
+    return messages if isinstance(messages, list) and any(map(_is_message, messages)) else None
+
+
+def _is_message(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("role"), str) and "content" in value
+
+
+def _text(value: Mapping[str, Any], *keys: str) -> str | None:
+    """The first of these fields that is a text, or a number."""
+    found = (value.get(key) for key in keys)
+    return next((str(one) for one in found if isinstance(one, str | int) and one != ""), None)
