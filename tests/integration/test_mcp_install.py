@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import sys
+import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from platformdirs import user_config_path
 from typer.testing import CliRunner, Result
 
 from memorist.cli import mcp as mcp_command
+from memorist.cli import settings_files
 from memorist.cli.main import app
 from memorist.cli.mcp import CLIENTS
 from memorist.errors import ConfigError
@@ -42,8 +44,16 @@ def install(*options: str, answer: str | None = None) -> Result:
     return CliRunner().invoke(app, ["mcp", "install", *options], input=answer)
 
 
+def remove(*options: str, answer: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["mcp", "remove", *options], input=answer)
+
+
 def written(file: Path) -> Any:
-    return json.loads(file.read_text())
+    return parsed(file.read_text(), toml=file.suffix == ".toml")
+
+
+def parsed(text: str, *, toml: bool) -> Any:
+    return tomllib.loads(text) if toml else json.loads(text)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +72,12 @@ def test_each_client_has_its_file_on_each_system(settings: str, home: str) -> No
     assert where("claude-desktop") == f"{settings}/Claude/claude_desktop_config.json"
     assert where("cursor") == f"{home}/.cursor/mcp.json"
     assert where("vscode") == f"{settings}/Code/User/mcp.json"
+    assert where("windsurf") == f"{home}/.codeium/windsurf/mcp_config.json"
+    storage = "globalStorage/saoudrizwan.claude-dev/settings"
+    assert where("cline") == f"{settings}/Code/User/{storage}/cline_mcp_settings.json"
+    assert where("codex") == f"{home}/.codex/config.toml"
+    assert where("gemini") == f"{home}/.gemini/settings.json"
+    assert where("zed") == f"{settings}/zed/settings.json"
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -71,7 +87,8 @@ def test_the_client_is_told_how_to_start_the_server(client: str, home: Path) -> 
     place = mcp_command.config_file(client, settings=user_config_path(roaming=True), home=home)
     assert str(place) in done.output
     [told] = written(place)[CLIENTS[client].section].values()
-    assert told.pop("type", "none") == ("none" if client == "claude-desktop" else "stdio")
+    named = ("claude-code", "cursor", "vscode", "cline")
+    assert told.pop("type", "none") == ("stdio" if client in named else "none")
     arguments = [*RUN, "ada", "--agent", "tutor", "--db", str(home / "m.db")]
     assert told == {"command": sys.executable, "args": arguments}
     assert stat.S_IMODE(place.stat().st_mode) == 0o600
@@ -82,6 +99,11 @@ AT_URL: dict[str, dict[str, Any]] = {
     "claude-code": {"type": "http", "url": f"{URL}/mcp", "headers": HEADERS},
     "cursor": {"url": f"{URL}/mcp", "headers": HEADERS},
     "vscode": {"type": "http", "url": f"{URL}/mcp", "headers": HEADERS},
+    "windsurf": {"serverUrl": f"{URL}/mcp", "headers": HEADERS},
+    "cline": {"type": "streamableHttp", "url": f"{URL}/mcp", "headers": HEADERS},
+    "codex": {"url": f"{URL}/mcp", "http_headers": HEADERS},
+    "gemini": {"httpUrl": f"{URL}/mcp", "headers": HEADERS},
+    "zed": {"url": f"{URL}/mcp", "headers": HEADERS},
     "claude-desktop": {
         "command": "npx",
         "args": [
@@ -103,10 +125,12 @@ AT_URL: dict[str, dict[str, Any]] = {
 def test_the_client_is_told_where_a_server_runs(client: str) -> None:
     for url in (URL, f"{URL}/mcp", f"{URL}/mcp/"):
         done = install(client, "--url", url, "--key", KEY, "--print")
-        assert json.loads(done.stdout)[CLIENTS[client].section]["memorist"] == AT_URL[client]
-    without = json.loads(install(client, "--url", "https://example.org", "--print").stdout)
-    assert "Authorization" not in str(without)
-    assert "allow-http" not in str(without)
+        told = parsed(done.stdout, toml=client == "codex")
+        assert told[CLIENTS[client].section]["memorist"] == AT_URL[client]
+    without = install(client, "--url", "https://example.org", "--print", "--tools", "all").stdout
+    assert "Authorization" not in without
+    assert "allow-http" not in without
+    assert "https://example.org/mcp?tools=all" in without
 
 
 def test_the_key_is_written_but_not_shown(home: Path) -> None:
@@ -141,15 +165,104 @@ def test_what_the_environment_says_is_told_to_the_client(monkeypatch: pytest.Mon
     assert "secret" not in str(remote["args"])
 
 
-@pytest.mark.parametrize("client", ["claude-code", "cursor", "vscode"])
+PROJECT_FILES = {
+    "claude-code": ".mcp.json",
+    "cursor": ".cursor/mcp.json",
+    "vscode": ".vscode/mcp.json",
+    "codex": ".codex/config.toml",
+    "gemini": ".gemini/settings.json",
+    "zed": ".zed/settings.json",
+}
+
+
+@pytest.mark.parametrize("client", PROJECT_FILES)
 def test_a_project_has_a_file_of_its_own(client: str, home: Path) -> None:
-    places = {
-        "claude-code": ".mcp.json",
-        "cursor": ".cursor/mcp.json",
-        "vscode": ".vscode/mcp.json",
-    }
     assert install(client, "--project", "--yes").exit_code == 0
-    assert "memorist" in (home / places[client]).read_text()
+    assert "memorist" in (home / PROJECT_FILES[client]).read_text()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_was_added_is_taken_out_and_nothing_else(client: str, home: Path) -> None:
+    place = mcp_command.config_file(client, settings=user_config_path(roaming=True), home=home)
+    section = CLIENTS[client].section
+    place.parent.mkdir(parents=True, exist_ok=True)
+    other = {"other": {"command": "x"}}
+    text = '[mcp_servers.other]\ncommand = "x"\n' if client == "codex" else ""
+    place.write_text(text or json.dumps({section: other, "theme": "dark"}, indent=2) + "\n")
+    before = place.read_text()
+    assert install(client, "--yes").exit_code == 0
+    assert set(written(place)[section]) == {"other", "memorist"}
+    assert remove(client, answer="n\n").exit_code == 1
+    assert remove(client, answer="y\n").exit_code == 0
+    assert place.read_text().strip() == before.strip()
+    assert "nothing was written" in remove(client, "--yes").stderr
+
+
+CODEX = """# my model
+model = "gpt-5"  # the best
+
+[mcp_servers.memorist]
+command = "old"
+args = []
+# what follows is mine
+[profiles.fast]
+model = "small"
+
+[[list]]
+text = '''
+[not a table]
+'''
+"""
+
+
+def test_codex_keeps_its_file_and_comments(home: Path) -> None:
+    file = home / ".codex/config.toml"
+    file.parent.mkdir()
+    file.write_text(CODEX)
+    done = install("codex", "--url", URL, "--key", KEY, "--yes")
+    assert done.exit_code == 0, done.output
+    text, told = file.read_text(), written(file)
+    assert '# my model\nmodel = "gpt-5"  # the best\n' in text
+    assert "# what follows is mine\n[profiles.fast]" in text
+    assert told["mcp_servers"] == {"memorist": AT_URL["codex"]}
+    assert told["list"] == [{"text": "[not a table]\n"}]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert install("codex", "--url", URL, "--key", KEY, "--yes").exit_code == 0
+    assert file.read_text() == text
+    assert remove("codex", "--yes").exit_code == 0
+    assert "memorist" not in file.read_text()
+    assert "# what follows is mine" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model = ",
+        'mcp_servers = { memorist = { command = "x" } }\n',
+        '[mcp_servers]\nmemorist.command = "x"\n',
+        '[mcp_servers.memorist]\ncommand = "x"\n\nenabled = false\n',
+        "[mcp_servers.memorist]\nargs = [\n[],\n]\n",
+        "mcp_servers = 1\n",
+    ],
+)
+def test_a_codex_file_that_is_written_otherwise_is_left_as_it_is(home: Path, text: str) -> None:
+    file = home / ".codex/config.toml"
+    file.parent.mkdir()
+    file.write_text(text)
+    done = install("codex", "--yes")
+    assert isinstance(done.exception, ConfigError)
+    assert "[mcp_servers.memorist]" in done.stdout  # what to paste
+    assert file.read_text() == text
+
+
+def test_zeds_settings_with_comments_are_left_and_what_to_paste_is_shown(home: Path) -> None:
+    file = home / ".config/zed/settings.json"
+    file.parent.mkdir(parents=True)
+    file.write_text('// Zed settings\n{"theme": "One Dark",}\n')
+    done = install("zed", "--yes")
+    assert isinstance(done.exception, ConfigError)
+    assert json.loads(done.stdout)["context_servers"]["memorist"]
+    assert file.read_text() == '// Zed settings\n{"theme": "One Dark",}\n'
 
 
 EXISTING: Mapping[str, Any] = {
@@ -215,7 +328,7 @@ def test_a_file_that_changed_in_the_meantime_is_left_as_it_is(tmp_path: Path) ->
     file = tmp_path / "a.json"
     file.write_text('{"newer": 1}')
     with pytest.raises(ConfigError, match="in the meantime"):
-        mcp_command.write(file, "{}", '{"a": 1}', now=datetime.now(UTC))
+        settings_files.write(file, "{}", '{"a": 1}', now=datetime.now(UTC))
     assert file.read_text() == '{"newer": 1}'
     assert [path.suffix for path in tmp_path.iterdir() if path != file] == [".bak"]
 
@@ -225,7 +338,7 @@ def test_a_link_stays_a_link_and_no_copy_is_overwritten(tmp_path: Path) -> None:
     target.write_text("1")
     link.symlink_to(target)
     for number in (2, 3):
-        kept = mcp_command.write(link, str(number - 1), str(number), now=datetime(2026, 1, 1))
+        kept = settings_files.write(link, str(number - 1), str(number), now=datetime(2026, 1, 1))
         assert kept
         assert kept.read_text() == str(number - 1)
     assert link.is_symlink()
@@ -245,7 +358,8 @@ def test_claude_desktop_has_no_projects() -> None:
 
 
 def test_what_is_printed_starts_the_server(home: Path) -> None:
-    printed = install("cursor", "--user", "ada", "--db", str(home / "m.db"), "--print").stdout
+    options = ("--user", "ada", "--db", str(home / "m.db"), "--tools", "all", "--print")
+    printed = install("cursor", *options).stdout
     told = json.loads(printed)["mcpServers"]["memorist"]
     env = {**os.environ, "MEMORIST_EMBEDDER": "none"}
     server = StdioServerParameters(command=told["command"], args=told["args"], env=env)
@@ -253,6 +367,6 @@ def test_what_is_printed_starts_the_server(home: Path) -> None:
     async def talk() -> None:
         async with stdio_client(server) as streams, ClientSession(*streams) as session:
             await session.initialize()
-            assert structured(await session.call_tool("remember", {"content": "Hi."}))["stored"]
+            assert structured(await session.call_tool("store_concept", {"content": "Hi."}))["id"]
 
     asyncio.run(talk())

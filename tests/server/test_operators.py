@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from memorist import connect
 from memorist.cli.main import app
-from memorist.cli.mcp import merged, write
+from memorist.cli.mcp import merged
+from memorist.cli.settings_files import write
 from memorist.config import Settings
 from memorist.errors import ConfigError
 from memorist.server.http.run import Address, resolve_auth

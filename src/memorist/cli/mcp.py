@@ -1,13 +1,9 @@
 """`memorist mcp`: the memory as an MCP server, and its entry in the clients' settings files."""
 
 import json
-import os
-import re
-import shutil
 import sys
-import tempfile
+import tomllib
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -15,34 +11,48 @@ import typer
 
 from memorist.cli import options as opt
 from memorist.cli.render import remark, warn
+from memorist.cli.settings_files import edited, odd_shape, offer, read
 from memorist.client import connect
 from memorist.config import Settings, default_path
 from memorist.errors import ConfigError
 from memorist.memory import Memory
 from memorist.providers.http import PLAIN_HTTP, is_exposed
-from memorist.records.values import now
 
 NAME = "memorist"
-PRIVATE = 0o600
-_INDENT = re.compile(r"^[ \t]+(?=\")", re.MULTILINE)
 _KEY = "MEMORIST_AUTHORIZATION"  # of the helper that Claude Desktop needs; ours reads none such
 
 
 class McpClient(NamedTuple):
-    """The files where a client lists its servers, and the section of them that does."""
+    """The files where a client lists its servers, their section for that, and its words there.
+
+    `stdio` and `http` are its types of servers, if it names them; `url` and `headers` its keys.
+    """
 
     file: str
     project_file: str = ""
     section: str = "mcpServers"
+    stdio: str = ""
+    http: str = ""
+    url: str = "url"
+    headers: str = "headers"
 
 
+CODE, CLINE = "{settings}/Code/User", "globalStorage/saoudrizwan.claude-dev/settings"
 CLIENTS = {
-    "claude-code": McpClient("{home}/.claude.json", ".mcp.json"),
+    "claude-code": McpClient("{home}/.claude.json", ".mcp.json", stdio="stdio", http="http"),
     "claude-desktop": McpClient("{settings}/Claude/claude_desktop_config.json"),
-    "cursor": McpClient("{home}/.cursor/mcp.json", ".cursor/mcp.json"),
-    "vscode": McpClient("{settings}/Code/User/mcp.json", ".vscode/mcp.json", "servers"),
+    "cursor": McpClient("{home}/.cursor/mcp.json", ".cursor/mcp.json", stdio="stdio"),
+    "vscode": McpClient(f"{CODE}/mcp.json", ".vscode/mcp.json", "servers", "stdio", "http"),
+    "windsurf": McpClient("{home}/.codeium/windsurf/mcp_config.json", url="serverUrl"),
+    "cline": McpClient(
+        f"{CODE}/{CLINE}/cline_mcp_settings.json", stdio="stdio", http="streamableHttp"
+    ),
+    "codex": McpClient(
+        "{home}/.codex/config.toml", ".codex/config.toml", "mcp_servers", headers="http_headers"
+    ),
+    "gemini": McpClient("{home}/.gemini/settings.json", ".gemini/settings.json", url="httpUrl"),
+    "zed": McpClient("{zed}/settings.json", ".zed/settings.json", "context_servers"),
 }
-
 Tools = Annotated[
     Literal["assistant", "revise", "all"] | None,
     typer.Option(help="Which tools. Default: assistant, or all for a program."),
@@ -80,15 +90,20 @@ def serve(
         build_server(memory, user=user, agent=agent, program=program, tools=tools).run()
 
 
+Client = Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {', '.join(CLIENTS)}.")]
+Project = Annotated[bool, typer.Option("--project", help="For this folder only, not for all.")]
+
+
 @mcp.command()
 def install(
-    client: str = typer.Argument(metavar="CLIENT", help=f"One of {', '.join(CLIENTS)}."),
+    client: Client,
     user: opt.User = None,
     agent: opt.Agent = None,
     db: opt.Database = None,
     url: str | None = typer.Option(None, help="A running server: http://…"),
     key: str | None = typer.Option(None, envvar="MEMORIST_KEY", help="The key to that server."),
-    project: bool = typer.Option(False, "--project", help="For this folder only, not for all."),
+    tools: Tools = None,
+    project: Project = False,
     yes: opt.Yes = False,
     only_print: bool = typer.Option(False, "--print", help="Only print what would be written."),
 ) -> None:
@@ -96,63 +111,73 @@ def install(
 
     The client starts the server itself, or connects to the one at --url.
     """
-    if client not in CLIENTS:
-        raise typer.BadParameter(f"a client is one of {', '.join(CLIENTS)}")
+    file = _file(client, project)
     if url and (user or agent or db):
         raise typer.BadParameter("a running server has its own: give --url and --key alone")
-    entry = remote_entry(client, url, key) if url else local_entry(client, user, agent, db, key)
+    if url:
+        entry = remote_entry(client, url, key, tools)
+    else:
+        entry = local_entry(client, user, agent, db, key, tools)
     if key and url and is_exposed(url):
         warn(PLAIN_HTTP)
-    text = json.dumps({CLIENTS[client].section: {NAME: entry}}, indent=2, ensure_ascii=False)
+    text = shown(client, entry)
     if only_print:
         typer.echo(text)
         return
-    file = _file(client, project)
     before = read(file)
-    after = merged(before, client, entry, file)
     remark(f"{file} {'gets' if before else 'is made, with'}:", style="")
-    written_key = json.dumps(key or "", ensure_ascii=False)[1:-1]  # as it is in the JSON
-    shown = text.replace(written_key, f"{written_key[:4]}…") if key else text
-    typer.echo(shown)
+    written_key = json.dumps(key or "", ensure_ascii=False)[1:-1]  # as it is in the file
+    public = text.replace(written_key, f"{written_key[:4]}…") if key else text
+    typer.echo(public)
     if entry.get("command") == "npx":
         reason = "Claude Desktop's file takes no addresses"
         remark(f"{reason}: npx (Node.js) runs mcp-remote for it.", style="")
-    if after == before:
-        remark("It is there already; nothing was written.", style="")
-    elif not yes and not typer.confirm("Write it?", err=True):
-        raise ConfigError("nothing was written")
-    else:
-        # A database's address may hold a password.
-        private = shown != text or "MEMORIST_URL" in entry.get("env", {})
-        copy = write(file, before, after, now=now(), private=private)
-        old_file = f"The old file: {copy}. " if copy else ""
-        old_file += "Only you may read it now, as it holds a key. " if private else ""
-        remark(f"Written. {old_file}Restart the client.", style="")
+    # A database's address may hold a password.
+    private = public != text or "MEMORIST_URL" in entry.get("env", {})
+    offer(file, before, merged(before, client, entry, file), yes=yes, private=private)
+
+
+@mcp.command()
+def remove(client: Client, project: Project = False, yes: opt.Yes = False) -> None:
+    """Take this memory out of a client's settings; what it remembers stays."""
+    file = _file(client, project)
+    before = read(file)
+    remark(f"{file} loses its server {NAME}.", style="")
+    offer(file, before, merged(before, client, None, file), yes=yes)
 
 
 def _file(client: str, project: bool) -> Path:
+    if client not in CLIENTS:
+        raise typer.BadParameter(f"a client is one of {', '.join(CLIENTS)}")
     if not project:
         from platformdirs import user_config_path
 
         return config_file(client, settings=user_config_path(roaming=True), home=Path.home())
     if not CLIENTS[client].project_file:
-        raise ConfigError("Claude Desktop has no projects: leave --project out")
+        raise ConfigError(f"{client} has no settings of projects: leave --project out")
     return Path.cwd() / CLIENTS[client].project_file
 
 
 def config_file(client: str, *, settings: Path, home: Path) -> Path:
     """The file where a client lists its servers; `settings` is the system's settings folder."""
-    return Path(CLIENTS[client].file.format(settings=settings, home=home))
+    zed = home / ".config/zed" if sys.platform == "darwin" else settings / "zed"
+    return Path(CLIENTS[client].file.format(settings=settings, home=home, zed=zed))
 
 
 def local_entry(
-    client: str, user: str | None, agent: str | None, db: str | None, key: str | None
+    client: str,
+    user: str | None,
+    agent: str | None,
+    db: str | None,
+    key: str | None,
+    tools: str | None,
 ) -> dict[str, Any]:
     """The entry of a server that the client starts, with the Python that runs this."""
     settings = Settings.from_environment()
     agent, url = agent or settings.agent, db or settings.url
     arguments = ["-m", "memorist", "mcp", "--user", user or settings.user]
     arguments += ["--agent", agent] if agent else []
+    arguments += ["--tools", tools] if tools else []
     variables = {"tenant": settings.tenant, "embedder": settings.embedder}
     if opt.is_server(url):
         variables = {"key": key or ""}  # the rest is set on the server
@@ -166,20 +191,23 @@ def local_entry(
         environment["MEMORIST_URL"] = url
     elif url != str(default_path()):
         arguments += ["--db", str(Path(url).expanduser().absolute())]
-    kind = {} if client == "claude-desktop" else {"type": "stdio"}
+    kind = {"type": CLIENTS[client].stdio} if CLIENTS[client].stdio else {}
     entry: dict[str, Any] = {**kind, "command": sys.executable, "args": arguments}
     return entry | ({"env": environment} if environment else {})
 
 
-def remote_entry(client: str, url: str, key: str | None) -> dict[str, Any]:
+def remote_entry(
+    client: str, url: str, key: str | None, tools: str | None = None
+) -> dict[str, Any]:
     """The entry of a running server, with the key to it if it requires one."""
     if not opt.is_server(url):
         raise typer.BadParameter("--url is the address of a server: http://… or https://…")
-    url = url.rstrip("/").removesuffix("/mcp") + "/mcp"
+    url = url.rstrip("/").removesuffix("/mcp") + "/mcp" + (f"?tools={tools}" if tools else "")
     if client != "claude-desktop":
-        kind = {} if client == "cursor" else {"type": "http"}
-        headers = {"headers": {"Authorization": f"Bearer {key}"}} if key else {}
-        return {**kind, "url": url, **headers}
+        words = CLIENTS[client]
+        kind = {"type": words.http} if words.http else {}
+        headers = {words.headers: {"Authorization": f"Bearer {key}"}} if key else {}
+        return {**kind, words.url: url, **headers}
     # Claude Desktop only lists servers that it starts: mcp-remote is one, and connects to ours.
     arguments = ["-y", "mcp-remote", url, "--transport", "http-only"]
     if url.startswith("http://"):
@@ -191,96 +219,60 @@ def remote_entry(client: str, url: str, key: str | None) -> dict[str, Any]:
     return {"command": "npx", "args": arguments, "env": {_KEY: f"Bearer {key}"}}
 
 
-def merged(text: str, client: str, entry: Mapping[str, Any], file: Path) -> str:
-    """A client's file with our entry in it, and all else as it was."""
+def shown(client: str, entry: Mapping[str, Any]) -> str:
+    """Our entry as it is written in the client's file."""
     section = CLIENTS[client].section
-    content = _parsed(text, file) if text.strip() else {}
-    servers = content.get(section, {}) if isinstance(content, dict) else None
-    if not isinstance(servers, dict):
-        raise ConfigError(f"{file} has another shape than its client writes; it was left as it is")
-    content[section] = {**servers, NAME: dict(entry)}
-    indent = _INDENT.search(text)
-    return json.dumps(content, indent=indent[0] if indent else 2, ensure_ascii=False) + "\n"
+    if client != "codex":
+        return json.dumps({section: {NAME: entry}}, indent=2, ensure_ascii=False)
+    lines = [f"{name} = {_toml(value)}" for name, value in entry.items()]
+    return "\n".join((f"[{section}.{NAME}]", *lines))
 
 
-def _parsed(text: str, file: Path) -> Any:
+def _toml(value: Any) -> str:
+    if not isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)  # texts and lists of texts are the same there
+    pairs = (f"{name} = {_toml(it)}" for name, it in value.items())
+    return f"{{ {', '.join(pairs)} }}"
+
+
+def merged(text: str, client: str, entry: Mapping[str, Any] | None, file: Path) -> str:
+    """A client's file with our entry in it, or without it for None; all else as it was."""
+    section = CLIENTS[client].section
+
+    def change(content: dict[str, Any]) -> None:
+        if not isinstance(servers := content.setdefault(section, {}), dict):
+            raise odd_shape(file)
+        servers.pop(NAME, None)
+        if entry is not None:
+            servers[NAME] = dict(entry)
+        elif not servers:
+            del content[section]
+
+    if client != "codex":
+        return edited(text, file, change)
+    table = "" if entry is None else shown(client, entry)
     try:
-        content = json.loads(text, object_pairs_hook=_unique_names)
-        json.dumps(content, allow_nan=False)  # a number that is too large would become no JSON
-        return content
-    except (ValueError, RecursionError) as error:
-        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
-        raise ConfigError(
-            f"{file} is not plain JSON{where}, and was left as it is; "
-            "mend it, or add what --print shows by hand"
-        ) from None
+        expected = tomllib.loads(text)
+        change(expected)
+        after = _with_table(text, table)
+        if tomllib.loads(after) == expected:
+            return after
+    except (tomllib.TOMLDecodeError, RecursionError):
+        pass  # so that nothing is written
+    raise ConfigError(f"{file} is not written as expected, and was left; change it by hand")
 
 
-def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        raise ValueError("a name is there twice: one of them would be lost")
-    return content
-
-
-def read(file: Path) -> str:
-    """The content of a file; empty if there is no such file."""
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} cannot be read ({type(error).__name__})") from None
-
-
-def write(
-    file: Path, before: str, after: str, *, now: datetime, private: bool = False
-) -> Path | None:
-    """Replace the file in one step; return a copy of the old one. `private`: the owner's only."""
-    file = file.resolve()  # a link stays a link
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if private and file.exists() and not _is_ours(file):
-            raise ConfigError(
-                f"{file} is another user's, so a key in it could not be kept from others; "
-                "nothing was written. Add what --print shows to a file of your own"
-            )
-        copy = _copy(file, now) if file.exists() else None
-        mode = file.stat().st_mode & 0o777 if copy and not private else PRIVATE
-        if copy and private:
-            os.chmod(copy, PRIVATE)  # it may hold the key of an earlier time
-        descriptor, made = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            # A lone surrogate stays escaped, as it was.
-            with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as stream:
-                stream.write(after)
-                stream.flush()
-                os.fsync(descriptor)
-            os.chmod(made, mode)
-            if private and os.name == "posix" and os.stat(made).st_mode & 0o077:
-                raise ConfigError(
-                    f"{file} is where files cannot be kept from others (no mode 0600), so the key "
-                    "was not written; choose a server that needs no key, or another disk"
-                )
-            if read(file) != before:
-                raise ConfigError(f"{file} changed in the meantime and was left; try again")
-            os.replace(made, file)
-        except BaseException:
-            Path(made).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be written ({error.strerror})") from None
-    return copy
-
-
-def _is_ours(file: Path) -> bool:
-    return os.name != "posix" or file.stat().st_uid == os.getuid()
-
-
-def _copy(file: Path, now: datetime) -> Path:
-    """A copy of the file beside it, under a new name."""
-    stem, number = f"{file.name}.{now:%Y%m%d-%H%M%S}", 0
-    while (copy := file.with_name(f"{stem}{f'-{number}' if number else ''}.bak")).exists():
-        number += 1
-    shutil.copy2(file, copy)
-    return copy
+def _with_table(text: str, table: str) -> str:
+    """A TOML file with a table of ours at its end, in place of the one there was."""
+    kept, ours = [], False
+    for line in text.splitlines(keepends=True):
+        words = line.strip()
+        if words.startswith("["):
+            ours = words.startswith(f"[{CLIENTS['codex'].section}.{NAME}]")
+        elif not words or words.startswith("#"):
+            ours = False
+        kept += [] if ours else [line]
+    rest = "".join(kept)
+    if not table:
+        return rest
+    return f"{rest.rstrip()}\n\n{table}\n" if rest.strip() else f"{table}\n"
