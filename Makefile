@@ -72,7 +72,8 @@ bench-server: $(VENV)/dev-ready  ## What the server holds, beside an empty handl
 bench-hostile: $(VENV)/dev-ready  ## What one user's hostile messages cost another, e.g. ARGS="--messages 200"
 	$(BIN)/python -m benchmarks.hostile $(ARGS)
 
-pictures: $(VENV)/dev-ready  ## The pictures of the page in the docs, made anew
+pictures: $(VENV)/dev-ready  ## The pictures of the page in the docs and the recording of the demo, made anew
+	$(BIN)/python -m benchmarks.demo_picture
 	MEMORIST_PICTURES=1 $(BIN)/python -m pytest tests/page/test_every_view.py
 
 prove-dist: $(VENV)/dev-ready  ## What `make dist` leaves, installed in an empty environment and run there

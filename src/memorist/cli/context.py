@@ -1,7 +1,7 @@
 """`memorist context`: the exact messages that a model would get, and the receipt for them."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -86,15 +86,26 @@ def context(
         totals = {"used": made.receipt.used, "left": made.receipt.left}
         print_json({"messages": made.messages, "receipt": fields_of(made.receipt) | totals})
     else:
-        for message in () if receipt else made.messages:
-            console.print(_head(message), soft_wrap=True)
-            console.print(_body(message), soft_wrap=True)
+        if not receipt:
+            show_messages(made.messages)
         hints = {} if session else {"history": "--session adds its turns"}
         hints |= {} if library else {"articles": "--library adds them"}
-        console.print(_table(made.receipt, hints))
-        for line in _remarks(made.receipt, kept=isinstance(memory, Client)):
-            console.print(safe_text(line, "dim"))
+        show_receipt(made.receipt, hints, kept=isinstance(memory, Client))
     render.warn_incomplete(made.receipt.late, made.receipt.failed)
+
+
+def show_messages(messages: Sequence[Mapping[str, Any]]) -> None:
+    """Print the messages of a request, each below its role."""
+    for message in messages:
+        console.print(_head(message), soft_wrap=True)
+        console.print(_body(message), soft_wrap=True)
+
+
+def show_receipt(receipt: Receipt, hints: Mapping[str, str], *, kept: bool) -> None:
+    """Print what went into a window, with bars; `hints` stand at empty parts."""
+    console.print(_table(receipt, hints))
+    for line in _remarks(receipt, kept=kept):
+        console.print(safe_text(line, "dim"))
 
 
 def _head(message: Mapping[str, Any]) -> Text:

@@ -19,6 +19,8 @@ FAILED, NOT_FOUND, INTERRUPTED = 1, 3, 130
 
 # Each command: `module:function` in this package, and what it does, in one line of the list.
 EVERY_DAY = {
+    "demo": ("demo:demo", "Show what memory does, in half a minute."),
+    "chat": ("chat:chat", "Talk to an agent that remembers."),
     "remember": ("messages:remember", "Store a message."),
     "recall": ("messages:recall", "Find what bears on a question, with reasons."),
     "context": ("context:context", "Show what a model would be sent, and its tokens."),
