@@ -63,7 +63,8 @@ _PICTURES = Pattern(r"[\x{2600}-\x{27bf}\x{fe0f}\x{1f000}-\x{1faff}]+")
 _STATEMENT_EDGES = " ,;:—–-，；：、(（"
 _FILLER_CHARS = 6  # before what a clause begins with: "haha"
 _REMARK_CHARS = 20  # of a clause that only comments on another
-_OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker
+_OWN = frozenset(("identity", "preference"))  # groups of what is true of the speaker alone
+_DONE_TOO = _OWN | {"decision", "project", "event"}
 _ENDS_AT_PLACES = frozenset(
     "name,called,lives in,works at,works as,studies at,learns,uses,owns,married to".split(",")
 )
@@ -130,8 +131,10 @@ class Statement(NamedTuple):
         named = match.parts.groupdict()
         if named.get("relation") or named.get("thing") or cues["own"].search(self.text[start:end]):
             return False
-        first, _ = self.clauses.around(start, start + 1)
         joined = match.language.joins.match(plain(match.parts[0]))  # "and work at Siemens"
+        if match.rule.group not in (_DONE_TOO if joined else _OWN):
+            return False
+        first, _ = self.clauses.around(start, start + 1)
         before = self.text[first : start + (joined.end() if joined else 0)]
         return bool(cues["subjects"].search(plain(before).rstrip()))
 
@@ -316,7 +319,7 @@ def _candidate(sentence: Sentence, message: Message, source: str) -> Candidate |
 def _says_something(match: RuleMatch, statement: Statement) -> bool:
     """Whether a match names its object, its date if it needs one, and is about the speaker."""
     rule, now = match.rule, statement.said_at
-    if rule.group in _OWN and statement.is_about_other(match):
+    if statement.is_about_other(match):
         return False
     spans = statement.dates(rule.group)
     if rule.group == "decision" and any(span.start <= now < span.end for span in spans):
