@@ -19,9 +19,12 @@ from langchain_postgres import PostgresChatMessageHistory
 from langgraph.store.postgres import PostgresStore
 from langgraph.store.sqlite import SqliteStore
 
-from memorist.records.entry import Put
+from memorist import Memory, RecordError
+from memorist.records.entry import Put, Search
+from memorist.records.values import MadeAt
 from memorist.transfer.content import LEFT_OUT as WORDS
 from memorist.transfer.formats import FORMATS
+from memorist.transfer.importing import run_import
 from memorist.transfer.items import Document, Item, Skipped, Turn
 from memorist.transfer.source import Source
 
@@ -260,3 +263,49 @@ def test_values_of_other_types_than_expected_are_left_out_and_break_nothing(
         reader.recognises(source)
         for item in reader.read(source):
             assert isinstance(item, Turn | Document | Skipped)
+
+
+def stored(memory: Memory) -> list[Any]:
+    """All that an import could have written."""
+    scope = memory.scope(user="ada")
+    sessions = memory.session_summaries(user="ada")
+    chats = [(it.scope, it.title, memory.history(user="ada", session=it.id)) for it in sessions]
+    entries = memory.entries.batch(scope, [Search(limit=None)])
+    articles = [(it.uri, it.title, it.created_at) for it in memory.articles.list(scope)]
+    return [sorted(chats, key=str), entries, articles]
+
+
+def test_importing_twice_is_importing_once_with_all_dates(export: Export, memory: Memory) -> None:
+    with Source(export.path) as source:
+        first = run_import(memory, source, user="ada", one_user=True)
+        kept = stored(memory)
+        again = run_import(memory, source, user="ada", one_user=True)
+    assert (sum(first.added.values()), sum(again.added.values())) == (len(export.lines), 0)
+    assert stored(memory) == kept
+    items = export.items()
+    turns = {(it.session, it.message.message_id): it for it in items if isinstance(it, Turn)}
+    for scope, title, history in kept[0]:
+        for message in history:
+            turn = turns.pop((scope.session, message.message_id))
+            assert turn.agent == scope.agent
+            assert turn.title in (None, title)
+            if not isinstance(turn.message.created_at, MadeAt):
+                assert message.created_at == turn.message.created_at
+    assert not turns
+    puts = [item for item in items if isinstance(item, Put)]
+    assert [entry.updated_at for entry in kept[1][0]] == [put.written_at for put in puts]
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if "postgres" not in shape])
+def test_what_is_cut_off_is_refused_with_its_place_and_nothing_is_written(
+    shape: str, tmp_path: Path, memory: Memory
+) -> None:
+    export = Export(shape, tmp_path, "")
+    files = [path for path in [export.path, *export.path.rglob("*")] if path.is_file()]
+    largest = max(files, key=lambda path: path.stat().st_size)
+    largest.write_bytes(largest.read_bytes()[: largest.stat().st_size * 6 // 10])
+    before = stored(memory)
+    with Source(export.path) as source, pytest.raises(RecordError) as refused:
+        run_import(memory, source, user="ada")
+    assert any(word in str(refused.value) for word in ("cut off", "cannot be read"))
+    assert stored(memory) == before

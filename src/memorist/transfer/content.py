@@ -72,9 +72,9 @@ def chats(source: Source) -> list[str]:
     return named(source, "conversations*.json") or only
 
 
-def heads(source: Source, files: list[str], *keys: str) -> Iterator[Loose]:
+def heads(source: Source, files: list[str]) -> Iterator[Loose]:
     """The first objects of some of the files, to recognise a source by."""
-    return (Loose.of(source.first(file, *keys)) for file in files[:LOOKED_AT])
+    return (Loose.of(source.first(file)) for file in files[:LOOKED_AT])
 
 
 def parsed(value: Any) -> Any:

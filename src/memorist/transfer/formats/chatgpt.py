@@ -4,22 +4,24 @@ A conversation is a tree, because questions are edited and answers made again; w
 is the branch that ends at `current_node`.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 
 from memorist.records.message import ToolCallMsg
-from memorist.transfer.content import LEFT_OUT, Loose, Part, branch, chats, heads, message, turns
+from memorist.transfer.content import LEFT_OUT, Loose, Part, branch, chats, message, turns
 from memorist.transfer.items import Document, Item, stable_id
 from memorist.transfer.source import Source
 
 name = "chatgpt"
 title = "ChatGPT data export"
+KEY = re.compile(rb'"mapping"\s*:\s*\{')
 ROLES = {"user": "user", "assistant": "assistant", "tool": "tool", "function": "tool"}
 HIDDEN = "is_visually_hidden_from_conversation"
 
 
 def recognises(source: Source) -> bool:
-    return any("mapping" in head for head in heads(source, chats(source), "conversations"))
+    return any(KEY.search(source.head(file)) for file in chats(source))
 
 
 def read(source: Source) -> Iterator[Item]:

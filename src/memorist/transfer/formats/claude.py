@@ -3,6 +3,7 @@
 There, an answer and the results of its tools are one message.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -12,13 +13,13 @@ from memorist.transfer.source import Source
 
 name = "claude"
 title = "Claude data export"
+KEY = re.compile(rb'"chat_messages"\s*:|"sender"\s*:\s*"human"')
 ROLES = {"human": "user", "assistant": "assistant"}
 MESSAGES = ("chat_messages", "messages")  # in newer and in older exports
 
 
 def recognises(source: Source) -> bool:
-    keys = (Loose.of(source.first(file)).keys() for file in chats(source))
-    return any("uuid" in it and not it.isdisjoint(MESSAGES) for it in keys)
+    return any(KEY.search(source.head(file)) for file in chats(source))
 
 
 def read(source: Source) -> Iterator[Item]:
