@@ -7,6 +7,7 @@ import itertools
 import json
 import shutil
 import sqlite3
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,13 +45,13 @@ TULIPS = ["entry ada.garden/tulips: {'colour': 'red', 'count': 3}"]
 
 
 def chatgpt_split(home: Path, _: str) -> Path:
-    """The newer form: conversations in several files."""
+    """The newer form: conversations in several files, in a zip."""
     conversations = json.loads((EXPORTS / "chatgpt/conversations.json").read_text())
-    for number, conversation in enumerate(conversations):
-        text = json.dumps([conversation])
-        home.joinpath(f"conversations-{number:03}.json").write_text(text)
-    home.joinpath("export_manifest.json").write_text("{}")
-    return home
+    with zipfile.ZipFile(home / "export.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, conversation in enumerate(conversations):
+            archive.writestr(f"conversations-{number:03}.json", json.dumps([conversation]))
+        archive.writestr("export_manifest.json", "{}")
+    return home / "export.zip"
 
 
 def message_store(home: Path, _: str) -> Path:
@@ -276,10 +277,9 @@ def stored(memory: Memory) -> list[Any]:
 
 
 def test_importing_twice_is_importing_once_with_all_dates(export: Export, memory: Memory) -> None:
-    with Source(export.path) as source:
-        first = run_import(memory, source, user="ada", one_user=True)
-        kept = stored(memory)
-        again = run_import(memory, source, user="ada", one_user=True)
+    first = run_import(memory, Source(export.path), user="ada", one_user=True)
+    kept = stored(memory)
+    again = run_import(memory, Source(export.path), user="ada", one_user=True)
     assert (sum(first.added.values()), sum(again.added.values())) == (len(export.lines), 0)
     assert stored(memory) == kept
     items = export.items()
@@ -305,7 +305,7 @@ def test_what_is_cut_off_is_refused_with_its_place_and_nothing_is_written(
     largest = max(files, key=lambda path: path.stat().st_size)
     largest.write_bytes(largest.read_bytes()[: largest.stat().st_size * 6 // 10])
     before = stored(memory)
-    with Source(export.path) as source, pytest.raises(RecordError) as refused:
-        run_import(memory, source, user="ada")
+    with pytest.raises(RecordError) as refused:
+        run_import(memory, Source(export.path), user="ada")
     assert any(word in str(refused.value) for word in ("cut off", "cannot be read"))
     assert stored(memory) == before

@@ -5,7 +5,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import dropwhile
@@ -53,8 +53,8 @@ class ToolCallMsg:
     arguments: str
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            check_text(getattr(self, item.name), f"tool_calls.{item.name}", MessageError)
+        for name in _CALL_FIELDS:
+            check_text(getattr(self, name), f"tool_calls.{name}", MessageError)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:

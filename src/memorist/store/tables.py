@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -48,7 +50,18 @@ _SQLITE_COLUMNS = """select t.name, c.name from sqlite_schema t join pragma_tabl
 where t.type = 'table' order by t.name, c.cid"""
 
 
+def _check_whole(path: str) -> None:
+    """Raise if a file is shorter than it says: SQLite would read what is missing as zeros."""
+    with Path(path).open("rb") as file:
+        head = file.read(100)
+        length = file.seek(0, os.SEEK_END)
+    page, pages = int.from_bytes(head[16:18], "big"), int.from_bytes(head[28:32], "big")
+    if head[24:28] == head[92:96] and length < pages * (65_536 if page == 1 else page):
+        raise RecordError("the database is cut off")
+
+
 def _from_sqlite(path: str, query: str) -> Iterator[Any]:
+    _check_whole(path)
     try:
         with closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)) as connection:
             connection.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
@@ -69,7 +82,7 @@ def _from_postgres(url: str, query: str) -> Iterator[Any]:
             with connection.cursor("memorist_import") as cursor:
                 cursor.itersize = PAGE
                 yield from cursor.execute(query.encode())
-    except psycopg.OperationalError as error:
+    except psycopg.Error as error:
         reason = type(error).__name__
         raise StoreUnavailableError(
             f"the database to import from cannot be read ({reason})"

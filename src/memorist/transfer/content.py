@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.resources import files
-from itertools import count, groupby
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -20,6 +19,7 @@ from memorist.transfer.source import Source
 
 LOOKED_AT = 20  # files, to recognise a folder by
 LEFT_OUT = tomllib.loads((files(__package__) / "left_out.toml").read_text("utf-8"))
+_KNOWN = ("", "text", "tool_use", "tool_result", "end")  # types of blocks
 Part = Message | str
 """A message of an export, or the key of the reason why something there is left out."""
 
@@ -54,6 +54,9 @@ class Loose(dict[str, Any]):
         with suppress(RecordError):
             return moment(str(value) if isinstance(value, datetime) else value, key)
         return None
+
+
+_END = Loose(type="end")
 
 
 def left_out(place: str, key: str) -> Skipped:
@@ -116,25 +119,25 @@ def message(role: str, text: str, id_: str, at: datetime | None, **more: Any) ->
 
 def said(role: str, blocks: Iterable[Loose], id_: str, at: datetime | None) -> Iterator[Part]:
     """The messages of one turn in Anthropic's content blocks; each tool result is its own."""
-    ids = (f"{id_}/{number}" if number else id_ for number in count())
-    for kind, group in groupby(blocks, lambda block: block.get("type") == "tool_result"):
-        if kind:
-            yield from (_result(block, next(ids), at) for block in group)
-            continue
-        some = list(group)
-        yield from filter(None, map(_left_out, some))
-        text = "\n\n".join(filter(None, map(_text, some)))
-        called = (block for block in some if block.get("type") == "tool_use")
-        calls = [_call(block, f"{id_}/call_{number}") for number, block in enumerate(called)]
-        if text or calls:
-            yield message(role, text, next(ids), at, tool_calls=calls)
+    texts, calls, number = list[str](), list[ToolCallMsg](), 0
+    for block in (*blocks, _END):
+        kind, text = block.text("type"), ""
+        if kind in ("tool_result", "end") and (texts or calls):
+            yield message(role, "\n\n".join(texts), _nth(id_, number), at, tool_calls=calls)
+            texts, calls, number = [], [], number + 1
+        if kind == "tool_result":
+            yield _result(block, _nth(id_, number), at)
+            number += 1
+        elif kind == "tool_use":
+            calls.append(_call(block, f"{id_}/call_{number}_{len(calls)}"))
+        elif text := _text(block):
+            texts.append(text)
+        if reason := LEFT_OUT["blocks"].get(kind, "" if text or kind in _KNOWN else "unknown"):
+            yield str(reason)
 
 
-def _left_out(block: Loose) -> str:
-    kind = block.text("type")
-    if kind in LEFT_OUT["blocks"]:
-        return str(LEFT_OUT["blocks"][kind])
-    return "" if kind in ("", "text", "tool_use") or _text(block) else "unknown"
+def _nth(id_: str, number: int) -> str:
+    return f"{id_}/{number}" if number else id_
 
 
 def _text(block: Loose) -> str:

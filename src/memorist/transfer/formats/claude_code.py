@@ -33,9 +33,9 @@ def read(source: Source) -> Iterator[Item]:
 
 
 def _line(place: str, line: Loose, known: set[int]) -> Iterator[Item]:
-    role, message, queued = line.get("type"), line.below("message"), line.below("attachment")
-    if queued.get("type") == "queued_command":  # said while Claude was at work
-        role, message = "user", Loose(content=queued.get("prompt"))
+    role, message = line.get("type"), line.below("message")
+    if role == "attachment" and (queued := line.below("attachment")).text("prompt"):
+        role, message = "user", Loose(content=queued["prompt"])  # said while Claude was at work
     if role not in ("user", "assistant"):
         return
     id_ = line.text("uuid") or stable_id(place)
