@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from io import SEEK_END, IOBase
 from tempfile import TemporaryFile
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, Literal, NamedTuple, cast
 
 from memorist.context.documents.markdown import chunks as cut
 from memorist.errors import InvalidError, RecordError
@@ -226,10 +226,14 @@ def is_archive(head: bytes) -> bool:
 def scopes_of(store: Store, tenant: str) -> Iterator[Scope]:
     """All users of a tenant, and what they share."""
     for part in (tenant, *(f"{tenant}/{room}" for room in ROOMS)):
-        scopes = store.users(tenant=part)
-        while scopes:
-            yield from scopes
-            scopes = store.users(tenant=part, after=scopes[-1])
+        yield from _every(store, part)
+
+
+def _every(store: Store, tenant: str | None = None) -> Iterator[Scope]:
+    scopes = store.users(tenant=tenant)
+    while scopes:
+        yield from scopes
+        scopes = store.users(tenant=tenant, after=scopes[-1])
 
 
 def scope_in(tenant: str, data: Mapping[str, Any], *, user: str | None = None) -> Scope:
@@ -312,16 +316,44 @@ def _batches(records: Iterable[Located], embedder: str | None = None) -> Iterato
         yield batch
 
 
-def promote(source: Store, target: Store, scope: Scope, *, replace: bool = False) -> str:
-    """Copy a user from one store to another: they are "the same" already, "copied", or "differ".
+def contents(file: IO[bytes]) -> tuple[int, Counter[str]]:
+    """How many users an archive holds, and how many records of each type, after a check."""
+    users, counts = set[Scope](), Counter[str]()
+    for it in read(file, partial(scope_in, "")):
+        users.add(it.scope)
+        counts[type_of(it.record)] += 1
+    return len(users), counts
 
-    What the target has stays, and the two differ then, or if one of them is written to meanwhile;
-    with `replace`, it is forgotten first.
+
+def count_users(store: Store) -> int:
+    """How many users and shared parts all tenants of a store have."""
+    return sum(1 for _ in _every(store))
+
+
+def promote(
+    source: Store, target: Store, *, replace: bool = False
+) -> Iterator[tuple[Scope, Literal["same", "copied", "differs"]]]:
+    """Copy API keys, and then all users of all tenants, from one store to another.
+
+    A user who is the `same` in both is left out, so that it can be run again. What the target has
+    stays, and then the two differ, as they do if one was written to meanwhile; with `replace`, a
+    user who differs is forgotten in the target first.
     """
+    for key in source.keys(None):
+        target.put_key(key)
+        for end in filter(None, (key.expires_at, key.revoked_at)):
+            target.revoke_key(key.tenant, key.id, at=end if end is key.expires_at else None)
+    for scope in _every(source):
+        yield scope, _promote_user(source, target, scope, replace)
+
+
+def _promote_user(
+    source: Store, target: Store, scope: Scope, replace: bool
+) -> Literal["same", "copied", "differs"]:
     if checksum(source, scope) == checksum(target, scope):
-        return "the same"
+        return "same"
     if replace:
         target.forget(scope)
     chunks = export(source, [scope], scope.tenant, vectors=True)
     restore(target, chunks, lambda _: scope, own=True)
-    return "copied" if checksum(source, scope) == checksum(target, scope) else "differ"
+    return "copied" if checksum(source, scope) == checksum(target, scope) else "differs"

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import gzip
+import itertools
+import threading
+from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
 
 from memorist import Memory, Message
+from memorist.archive import checksum, contents, promote, restore
+from memorist.archive import export as export_users
 from memorist.context.window import Window
 from memorist.lifecycle.settings import Extraction
 from memorist.records.activity import RecalledId, TurnReceipt
 from memorist.records.entry import Put, Search
-from memorist.records.scope import shared_scope
+from memorist.records.scope import ApiKey, Scope, shared_scope
+from memorist.records.values import new_id
+from memorist.runtime import open_store
+from memorist.store.base import Store
+from memorist.store.postgres.store import PostgresStore
+from memorist.store.sqlite.store import SqliteStore
+from tests.conformance.machine import StoreMachine
 from tests.conformance.worlds import ODD_TEXTS, rich_messages
 from tests.stories.stories import STORIES
 from tests.support.lives import Clock
@@ -142,7 +158,7 @@ def recalled(memory: Memory) -> list[Any]:
     vectors = dict(zip(texts, embedder.embed(list(texts.values())), strict=True))
     memory.store.put_vectors(scope, embedder.name, vectors)
     return [
-        [(hit.kind, hit.id, hit.text) for hit in found.hits]
+        [(hit.kind, hit.id, hit.text, pytest.approx(hit.score, abs=0.02)) for hit in found.hits]
         for found in (memory.recall(it, user="ada", deadline_ms=None) for it in QUESTIONS)
     ]
 
@@ -181,3 +197,116 @@ def test_what_is_exported_and_restored_is_the_same_in_any_database(
             assert b"".join(other.export()) == whole
         with opened(target, clock) as other:
             assert recalled(other) == found
+
+
+class RandomLives(StoreMachine):
+    """At its end, each life goes through an archive from each store into each other one."""
+
+    def teardown(self) -> None:
+        for one in self.stores:
+            for other in self.stores:
+                for user in self.people:
+                    scope, copy = self.scope(user), Scope(tenant=new_id(), user="copy")
+                    archive = export_users(one, [scope], scope.tenant)
+                    restore(other, archive, partial(_always, copy))
+                    assert checksum(other, copy) == checksum(one, scope)
+                    assert lines(other, copy) == lines(one, scope)
+
+
+def _always(scope: Scope, _: object) -> Scope:
+    return scope
+
+
+def lines(store: Store, scope: Scope) -> list[bytes]:
+    """A user's records as an archive holds them, in their order, and their checksum."""
+    archive = b"".join(export_users(store, [scope], scope.tenant))
+    return gzip.decompress(archive).splitlines()[2:-1]
+
+
+def test_random_lives_come_through_archives(tmp_path: Path, plain_server: Server) -> None:
+    with (
+        SqliteStore(tmp_path / "memory.db") as sqlite,
+        PostgresStore(plain_server.create_database("lives")) as postgres,
+    ):
+        machine = type("Machine", (RandomLives,), {"stores": [sqlite, postgres]})
+        few = settings(
+            max_examples=8,
+            stateful_step_count=12,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        run_state_machine_as_test(machine, settings=few)
+
+
+def test_an_archive_that_is_made_under_load_holds_a_beginning_of_each_session(
+    source: str, tmp_path: Path
+) -> None:
+    said, is_over = defaultdict[str, list[str]](list), threading.Event()
+    with Memory(source, embedder=None, extraction=None) as memory:
+
+        def write() -> None:
+            for number in itertools.count():
+                if is_over.is_set():
+                    return
+                session, texts = f"s{number % 3}", [f"{number} a", f"{number} b"]
+                said[session] += texts  # before it is stored: none may be there that was not said
+                memory.remember(texts, user="ada", session=session)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        archives = [b"".join(memory.export("ada")) for _ in range(5)]
+        is_over.set()
+        writer.join()
+    for number, archive in enumerate(archives):
+        with Memory(tmp_path / f"copy{number}.db", embedder=None, extraction=None) as copy:
+            copy.restore([archive])
+            for session in copy.sessions(user="ada"):
+                texts = [it.text for it in copy.history(user="ada", session=session.id)]
+                assert texts == said[session.id][: len(texts)]
+                assert len(texts) % 2 == 0  # what was stored together is there together
+
+
+def live_briefly(memory: Memory) -> None:
+    """A user, a shared library, and vectors of both."""
+    memory.remember(["I moved to Berlin.", "I like tea."], user="ada", session="talk")
+    memory.memories.add("Ada likes tea.", user="ada")
+    memory.library().add("Tea", "# Tea\n\nGreen or black.")
+    assert memory.jobs.catch_up(60) == 0
+
+
+def test_a_database_is_promoted_and_brought_back(tmp_path: Path, postgres_url: str) -> None:
+    here, there, back = str(tmp_path / "here.db"), postgres_url, str(tmp_path / "back.db")
+    clock = Clock(START)
+    key = ApiKey(id="k", tenant="other", user="ada", digest="0" * 64)
+    with opened(here, clock) as memory:
+        live_briefly(memory)
+        live_briefly(memory.tenant("other"))
+        memory.keys.put(key)
+    for source, target in ((here, there), (there, back)):
+        assert promoted(source, target) == {"same": 0, "copied": 4, "differs": 0}
+        assert promoted(source, target) == {"same": 4, "copied": 0, "differs": 0}
+    with opened(here, clock) as memory, opened(back, clock) as copy:
+        for tenant in ("default", "other"):
+            one, other = memory.tenant(tenant), copy.tenant(tenant)
+            assert b"".join(one.export()) == b"".join(other.export())
+        vectors = [contents(BytesIO(b"".join(it.export(vectors=True)))) for it in (memory, copy)]
+        assert vectors[0] == vectors[1]
+        assert vectors[0][1]["vectors"] > 2
+        assert copy.keys.get("k") == key
+        memory.keys.revoke("other", "k")
+        memory.remember("Something new.", user="ada", session="later")
+        memory.forget(user="ada", session="talk")
+    assert promoted(here, there) == {"same": 3, "copied": 0, "differs": 1}
+    assert promoted(here, there, replace=True) == {"same": 3, "copied": 1, "differs": 0}
+    with opened(there, clock) as copy:
+        assert [it.text for it in copy.history(user="ada")] == ["Something new."]
+        ended = copy.keys.get("k")
+        assert ended is not None
+        assert ended.revoked_at is not None
+
+
+def promoted(source: str, target: str, *, replace: bool = False) -> dict[str, int]:
+    """How many users became what."""
+    with open_store(source) as one, open_store(target) as other:
+        counts = Counter(outcome for _, outcome in promote(one, other, replace=replace))
+    return {it: counts[it] for it in ("same", "copied", "differs")}

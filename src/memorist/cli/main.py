@@ -35,6 +35,8 @@ IN_AND_OUT = {
     "import": ("transfer:import_", "Bring in what another program exported."),
     "ingest": ("documents:ingest", "Read documents in, to quote from."),
     "articles": ("documents:articles", "List documents, or ask them."),
+    "export": ("export:export", "Write everything into an archive."),
+    "promote": ("export:promote", "Copy everything into another database."),
     "backup": ("upkeep:backup", "Copy the database into a new file."),
 }
 SERVERS = {

@@ -24,7 +24,7 @@ from memorist.records.documents import Article, Chunk, PutResult
 from memorist.records.entry import Answer, Ask, Put
 from memorist.records.message import Appended, Batch, Job, Message, Source
 from memorist.records.scope import ApiKey, Scope
-from memorist.records.values import now, to_micros
+from memorist.records.values import Count, Place, now, to_micros
 from memorist.store import (
     activity,
     archive,
@@ -352,10 +352,8 @@ class Store:
         """Whether there is an API key of any tenant, even a revoked one."""
         return self._engine.read("", self._dated(keys.has_keys))
 
-    def keys(
-        self, tenant: str, *, limit: int | None = None, after: tuple[datetime, str] | None = None
-    ) -> list[ApiKey]:
-        """The API keys of a tenant, oldest first."""
+    def keys(self, tenant: str | None, *, limit: Count = None, after: Place = None) -> list[ApiKey]:
+        """The API keys of a tenant or all, oldest first."""
         work = self._dated(keys.list_keys, tenant, limit=limit, after=after)
         return self._engine.read("", work)
 

@@ -33,10 +33,18 @@ def has_keys(db: Db) -> bool:
 
 
 def list_keys(
-    db: Db, tenant: str, *, limit: int | None = None, after: tuple[datetime, str] | None = None
+    db: Db,
+    tenant: str | None,
+    *,
+    limit: int | None = None,
+    after: tuple[datetime, str] | None = None,
 ) -> list[ApiKey]:
-    """The keys of a tenant, oldest first; `after` is a key's `created_at` and id."""
-    rows = db.rows("keys", tenant_hash=tenant_hash(tenant), **dated_page(limit, after))
+    """The keys of a tenant or all, oldest first; `after` is a key's `created_at` and id."""
+    page = dated_page(limit, after)
+    if tenant is None:
+        rows = db.rows("all_keys", **page)
+    else:
+        rows = db.rows("keys", tenant_hash=tenant_hash(tenant), **page)
     return [API_KEY.record(row) for row in rows]
 
 

@@ -887,6 +887,10 @@ SELECT @api_key FROM api_keys
 WHERE tenant_hash = :tenant_hash AND (created_at, id) > (:after_at, :after_id)
 ORDER BY created_at, id LIMIT :limit
 
+-- name: all_keys
+SELECT @api_key FROM api_keys
+WHERE (created_at, id) > (:after_at, :after_id) ORDER BY created_at, id LIMIT :limit
+
 -- name: has_keys
 SELECT EXISTS (SELECT 1 FROM api_keys)
 
