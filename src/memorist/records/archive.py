@@ -285,16 +285,15 @@ def _complete(kind: Any, data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _made(kind: Any, data: Mapping[str, Any]) -> Any:
     record = from_json(kind, _complete(kind, data))
-    for name, exact in _exact_types(kind).items():
-        value: Any = getattr(record, name)
-        in_range = isinstance(value, int) and 0 <= value < LARGEST
-        if value is not None and not (in_range and type(value) is exact):
+    for name, allowed in _exact_types(kind).items():
+        value = getattr(record, name)
+        if type(value) not in allowed or not 0 <= (value or 0) < LARGEST:
             raise RecordError(f"{name} must be a whole number, or true or false")
     return record
 
 
 @cache
-def _exact_types(kind: Any) -> dict[str, type]:
-    """The fields that hold whole numbers or flags, which the record itself does not check."""
-    hints = {name: (hint, *get_args(hint)) for name, hint in get_type_hints(kind).items()}
-    return {name: bool if bool in it else int for name, it in hints.items() if {int, bool} & {*it}}
+def _exact_types(kind: Any) -> dict[str, set[Any]]:
+    """The types of fields of whole numbers or flags, which the record itself does not check."""
+    hints = {name: {hint, *get_args(hint)} for name, hint in get_type_hints(kind).items()}
+    return {name: types for name, types in hints.items() if types & {int, bool}}

@@ -328,7 +328,8 @@ def from_json(kind: type[T], data: Any) -> T:
     try:
         record: T = _decoded(kind, data)
     except (TypeError, ValueError, KeyError, AttributeError, StopIteration) as error:
-        raise RecordError(f"this is not a {kind.__name__} ({type(error).__name__})") from None
+        why = str(error) if isinstance(error, InvalidError) else type(error).__name__
+        raise RecordError(f"this is not a {kind.__name__} ({why})") from None
     return record
 
 
