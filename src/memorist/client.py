@@ -5,9 +5,10 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from types import MethodType
-from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, cast
+from typing import IO, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar, cast
 
 from memorist import client_json as codec
 from memorist.config import Settings
@@ -20,8 +21,16 @@ from memorist.lifecycle.policy import Maintained
 from memorist.memory import Memory
 from memorist.namespaces import Facts, Jobs, List, Memories
 from memorist.operations import OPERATIONS, make_cursor
-from memorist.providers.http import MAX_SERVER_BYTES, PAGE, Connection, NotHereError, part
+from memorist.providers.http import (
+    MAX_SERVER_BYTES,
+    PAGE,
+    Connection,
+    NotHereError,
+    part,
+    read_events,
+)
 from memorist.records.activity import Counts, Events, TurnReceipt
+from memorist.records.archive import RestoreReport
 from memorist.records.documents import (
     Article,
     ArticleInfo,
@@ -58,6 +67,7 @@ T = TypeVar("T")
 TIMEOUT_S = 30.0
 GRACE_S = 1.0  # for the network, beyond recall's own deadline
 POLL_S = 0.2
+EVENTS = "text/event-stream"
 log = logging.getLogger("memorist")
 
 
@@ -529,6 +539,30 @@ class Client(Memory):
     receipts = remote(Memory.receipts, "list_receipts", TurnReceipt, pages=True)
 
     search = remote(Memory.search, "recall", Recall, prepare=codec.search_json, away=empty_recall)
+
+    def export(self, user: str | None = None, *, vectors: bool = False) -> Iterator[bytes]:
+        """See `Memory.export`; only an admin's key gets the archive of all users."""
+        method, path, _ = OPERATIONS["export"]
+        query, connection = {"user": user, "vectors": vectors}, api_of(self).connection
+        return connection.pieces(method, path, query, accept="application/gzip")
+
+    def restore(
+        self,
+        chunks: Iterable[bytes] | IO[bytes],
+        *,
+        user: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> RestoreReport:
+        """See `Memory.restore`; without an admin's key, the archive is that of the key's user."""
+        (method, path, _), connection = OPERATIONS["restore"], api_of(self).connection
+        answer = connection.pieces(method, path, {"user": user}, chunks, accept=EVENTS)
+        with closing(answer):
+            for name, data in read_events(answer):
+                if name == "report":
+                    return from_json(RestoreReport, data)
+                if progress is not None:
+                    progress(data["done"], data["total"])
+        raise StoreUnavailableError("the answer was cut off; restore the archive again")
 
     def builder(self, kind: Callable[..., T], scope: Scope, window: Window, **options: Any) -> T:
         """A context builder that runs here and reads from the server, which makes summaries."""

@@ -9,9 +9,11 @@ import httpx
 import pytest
 
 from memorist.server.auth import Keys
+from memorist.server.http.middleware import FILES
 from tests.support.http_server import Served
 
 PUBLIC = {"/health", "/ready"}
+OCTETS = {"Content-Type": "application/octet-stream"}
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,8 @@ def test_no_route_lets_a_user_ask_for_another(
             continue
         if method in ("GET", "DELETE"):
             answer = client.request(method, path, params={"user": "ada"})
+        elif path in FILES:
+            answer = client.post(path, params={"user": "ada"}, content=b"[]", headers=OCTETS)
         else:
             answer = client.request(method, path, json={"user": "ada"})
         assert answer.status_code in (403, 422), (method, path, answer.status_code)

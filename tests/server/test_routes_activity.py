@@ -93,7 +93,12 @@ def test_callers_are_told_who_they_are(api: Api) -> None:
     assert (admin["user"], admin["admin"]) == (None, True)
     assert get(api.stranger, "/api/me")["tenant"] == "other"
     assert (ada["model"], ada["embedder"], ada["store"]) == (None, None, "sqlite")
-    assert ada["limits"] == {"body_bytes": 8_388_608, "requests_per_s": 0, "burst": 200}
+    assert ada["limits"] == {
+        "body_bytes": 8_388_608,
+        "file_bytes": 1_073_741_824,
+        "requests_per_s": 0,
+        "burst": 200,
+    }
     assert 0 < ada["window_min_score"] < ada["min_score"] < 1
     get(api.ada, "/api/me", status=422, user="eve")
 

@@ -61,7 +61,11 @@ def test_what_an_operation_answers_has_a_fitting_example(operation: dict[str, An
 def test_what_an_operation_takes_has_a_fitting_example(operation: dict[str, Any]) -> None:
     if "requestBody" not in operation:
         return
-    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    content = operation["requestBody"]["content"]
+    if list(content) == ["application/octet-stream"]:
+        assert content["application/octet-stream"]["schema"]["format"] == "binary"
+        return
+    schema = content["application/json"]["schema"]
     shape = DOCUMENT["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
     example = {
         name: one["examples"][0] for name, one in shape["properties"].items() if "examples" in one
@@ -75,8 +79,8 @@ def test_what_an_operation_takes_has_a_fitting_example(operation: dict[str, Any]
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_number_has_its_bounds(operation: dict[str, Any]) -> None:
     shapes = [parameter["schema"] for parameter in operation.get("parameters", ())]
-    if "requestBody" in operation:
-        schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    if "application/json" in (content := operation.get("requestBody", {}).get("content", {})):
+        schema = content["application/json"]["schema"]
         shape = DOCUMENT["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
         assert shape["additionalProperties"] is False
         shapes += shape["properties"].values()

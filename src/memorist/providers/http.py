@@ -15,11 +15,11 @@ import re
 import selectors
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 
 from memorist import errors
@@ -36,6 +36,7 @@ MAX_SERVER_BYTES = 256_000_000
 CHUNK_BYTES = 65_536
 MAX_IDLE = 32  # connections that are kept open
 PAGE = 500
+OCTETS = "application/octet-stream"
 _NO_JSON = object()
 _NETWORK_ERRORS = (OSError, http.client.HTTPException)
 
@@ -133,21 +134,13 @@ class HttpPool(ProcessPart):
 
     def send(self, method: str, target: str, body: bytes | None, ends_at: float) -> HttpAnswer:
         """Send one request and read its answer by `ends_at`, a moment of `time.monotonic()`."""
-        headers = dict(self._headers)
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-        if self._proxy is not None and self._tls is None:
-            target = self.url + target
-            headers |= _proxy_headers(self._proxy)
+        content = {} if body is None else {"Content-Type": "application/json"}
         connection = self._connection()
         connection.timeout = max(ends_at - time.monotonic(), 0.001)
         if connection.sock is not None:
             connection.sock.settimeout(connection.timeout)
         try:
-            if connection.sock is None:
-                _connect(connection)
-            connection.request(method, target, body, headers)
-            reply = connection.getresponse()
+            reply = self._ask(connection, method, target, body, content)
             value = _parse(reply, self._read(reply, ends_at))
         except BaseException:  # also an interrupt: the rest would answer the next request
             connection.close()
@@ -159,6 +152,25 @@ class HttpPool(ProcessPart):
             self._idle.append(connection)
         media_type = reply.headers.get("Content-Type", "")
         return HttpAnswer(reply.status, value, retry_after(reply.headers), media_type)
+
+    def _ask(
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        target: str,
+        body: Any,
+        headers: Mapping[str, str],
+    ) -> http.client.HTTPResponse:
+        """Send a request; its answer, to be read."""
+        headers = {**self._headers, **headers}
+        if self._proxy is not None and self._tls is None:
+            target = self.url + target
+            headers |= _proxy_headers(self._proxy)
+        if connection.sock is None:
+            _connect(connection)
+        with suppress(BrokenPipeError, ConnectionResetError):  # it may have refused the body
+            connection.request(method, target, body, headers)
+        return connection.getresponse()
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -261,7 +273,7 @@ class Connection(HttpPool):
         Reads cannot, nor can writes that are `idempotent`, as they name their ids; and a request
         for which there was no connection did not act.
         """
-        target = self._path.rstrip("/") + path + _query_string(query or {})
+        target = self._target(path, query)
         # A lone surrogate, which UTF-8 cannot hold, is escaped here and refused by the server.
         data = None
         if body is not None:
@@ -275,10 +287,7 @@ class Connection(HttpPool):
                 if answer.json is _NO_JSON and "json" in answer.media_type:
                     raise BrokenAnswerError("the answer was cut off")
             except _NETWORK_ERRORS as error:
-                reason = type(error.__cause__ or error).__name__
-                away = errors.StoreUnavailableError(
-                    f"{self} does not answer ({reason}); is it running?"
-                )
+                away = self._away(error)
                 is_safe = repeatable or isinstance(error, NotSentError)
                 raise (TransientError(away) if is_safe else away) from None
             if answer.status < 300 and answer.json is not _NO_JSON:
@@ -289,6 +298,54 @@ class Connection(HttpPool):
             raise failure
 
         return _retry(attempt, RESTART_ATTEMPTS, ends_at)
+
+    def pieces(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any],
+        file: Iterable[bytes] | IO[bytes] | None = None,
+        *,
+        accept: str,
+    ) -> Generator[bytes, None, None]:
+        """The answer as it comes, to a request that may have a file as its body."""
+        connection = self._connection()
+        headers = {"Accept": accept} | ({} if file is None else {"Content-Type": OCTETS})
+        try:
+            connection.timeout = self._timeout_s
+            if connection.sock is not None:
+                connection.sock.settimeout(self._timeout_s)
+            reply = self._ask(connection, method, self._target(path, query), file, headers)
+            if reply.status >= 300:
+                wait_s = retry_after(reply.headers)
+                raise _server_error(HttpAnswer(reply.status, _parse(reply, reply.read()), wait_s))
+            while piece := reply.read1(CHUNK_BYTES):
+                yield piece
+        except _NETWORK_ERRORS as error:
+            raise self._away(error) from None
+        finally:
+            connection.close()
+
+    def _target(self, path: str, query: Mapping[str, Any] | None) -> str:
+        return self._path.rstrip("/") + path + _query_string(query or {})
+
+    def _away(self, error: Exception) -> errors.StoreUnavailableError:
+        reason = type(error.__cause__ or error).__name__
+        return errors.StoreUnavailableError(f"{self} does not answer ({reason}); is it running?")
+
+
+def read_events(pieces: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
+    """The server-sent events of an answer: their names and data; that of an error is raised."""
+    rest = b""
+    for piece in pieces:
+        *blocks, rest = (rest + piece).split(b"\n\n")
+        for block in blocks:
+            fields = dict(line.partition(b": ")[::2] for line in block.split(b"\n"))
+            name, data = fields.get(b"event", b"").decode(), json.loads(fields.get(b"data", b"{}"))
+            if name == "error":
+                raise _server_error(HttpAnswer(data["status"], data, None))
+            if name:
+                yield name, data
 
 
 def _retry(attempt: Callable[[], T], attempts: int, ends_at: float = math.inf) -> T:

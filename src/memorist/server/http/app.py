@@ -36,6 +36,7 @@ from memorist.server.http.limits import (
 )
 from memorist.server.http.middleware import (
     MAX_BYTES,
+    MAX_FILE_BYTES,
     Authenticate,
     BodyLimit,
     RequestIdMiddleware,
@@ -54,6 +55,7 @@ from memorist.server.http.routes import (
     memories,
     messages,
     system,
+    transfer,
 )
 from memorist.server.http.routing import router
 from memorist.server.mcp.http import McpApp
@@ -62,15 +64,29 @@ WEB = Path(__file__).parent.parent / "web"
 for ending in (".js", ".mjs"):  # a system may have other types, which browsers refuse to run
     mimetypes.add_type("text/javascript", ending)
 # The modules that add their routes to the router.
-ROUTES = (activity, chat, context, documents, entries, maintenance, memories, messages, system)
+ROUTES = (
+    activity,
+    chat,
+    context,
+    documents,
+    entries,
+    maintenance,
+    memories,
+    messages,
+    system,
+    transfer,
+)
 MAX_TENANTS = 1_024  # whose memories are cached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of a server: bytes of a body, requests of a caller, trusted hosts and origins."""
+    """The limits of a server: bytes of a body or of a file, requests of a caller, trusted hosts
+    and origins.
+    """
 
     body_bytes: int = MAX_BYTES
+    file_bytes: int = MAX_FILE_BYTES
     requests_per_s: float = 100.0
     burst: int = 200
     at_once: int = MAX_CONCURRENT
@@ -93,7 +109,7 @@ def build_app(
     warmed up at startup and closed at shutdown.
     """
     app: ASGIApp = _routes(memory, chats or ChatRuntime(), owned, limits)
-    app = BodyLimit(app, max_bytes=limits.body_bytes)
+    app = BodyLimit(app, max_bytes=limits.body_bytes, max_file_bytes=limits.file_bytes)
     app = ConcurrencyLimit(app, max_concurrent=limits.at_once)
     app = RateLimit(app, TokenBuckets(limits.requests_per_s, limits.burst))
     app = Authenticate(app, guard)

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from memorist.errors import RateLimitedError
 from memorist.server.auth import Principal
 from memorist.server.http.middleware import (
+    FILES,
     PROBES,
     CheckMiddleware,
     declared_length,
@@ -34,7 +35,7 @@ MAX_CONCURRENT = 16
 THREADS = 64  # for the work of all callers; more than one caller has slots
 MAX_WAIT_S = 5.0
 ADMIN_FACTOR = 3  # an admin's key asks for many users
-# A stream that waits for updates does hardly any work, and a large body a good deal.
+# A stream that waits for updates does hardly any work, a large body or an export a good deal.
 FACTORS = {"stream": 4.0, "large": 1 / 8, "": 1.0}
 LARGE_BYTES = 16_384
 QUEUE_FACTOR = 4  # so many times the slots may wait for one
@@ -229,8 +230,10 @@ class ConcurrencyLimit:
         if who is None or not self._max_concurrent:
             await self._app(scope, receive, send)
             return
-        kind = "large" if declared_length(scope) > LARGE_BYTES else ""
-        if scope.get("method") == "GET" and str(scope["path"]).endswith(("/updates", "/events")):
+        path = path_of(scope)
+        is_large = declared_length(scope) > LARGE_BYTES or path in (*FILES, "/api/export")
+        kind = "large" if is_large else ""
+        if scope.get("method") == "GET" and path.endswith(("/updates", "/events")):
             kind = "stream"
         slot = await self._acquire(who, kind)
         if slot is None:

@@ -58,10 +58,13 @@ CORS: dict[str, Any] = {
     "expose_headers": ("ETag", "Mcp-Session-Id", "Retry-After", "X-Request-Id"),
 }
 MAX_BYTES = 8 * 1024 * 1024
-BODY_TIMEOUT_S = 60.0
+MAX_FILE_BYTES = 1024 * 1024 * 1024
+FILES = ("/api/import", "/api/restore")  # what takes a file, as the whole body
+BODY_TIMEOUT_S = 60.0  # for all of a body, or for the next bytes of a file
 JSON_TYPE = re.compile(
     rb'application/(?:[a-z0-9!#$&^_.+-]+\+)?json(?:\s*;\s*charset\s*=\s*"?utf-8"?)?(?:\s*;)?'
 )
+OCTETS_TYPE = re.compile(rb"application/octet-stream")
 log = logging.getLogger("memorist.server")
 
 
@@ -122,6 +125,10 @@ class CheckMiddleware:
         """Raise a MemoristError unless the app may answer the request."""
         raise NotImplementedError
 
+    def app_for(self, scope: Scope) -> ASGIApp:
+        """The app that answers what `check` accepts."""
+        return self._app
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the app answer what `check` accepts; what is no request passes."""
         try:
@@ -130,7 +137,7 @@ class CheckMiddleware:
         except MemoristError as error:
             await refuse(error, scope, receive, send)
         else:
-            await self._app(scope, receive, send)
+            await self.app_for(scope)(scope, receive, send)
 
 
 class TrustedHosts(CheckMiddleware):
@@ -230,20 +237,30 @@ class BodyLimit(CheckMiddleware):
     """Refuses bodies that are too large, too slow or not JSON, and any body on public paths.
 
     Starlette's middleware counts the bytes; this adds what it leaves out. Checking the media type
-    is part of the defence against CSRF: forms cannot send `application/json`.
+    is part of the defence against CSRF: forms cannot send `application/json`, nor the
+    `application/octet-stream` of files, which have a limit of their own.
     """
 
     def __init__(
-        self, app: ASGIApp, *, max_bytes: int = MAX_BYTES, timeout_s: float = BODY_TIMEOUT_S
+        self,
+        app: ASGIApp,
+        *,
+        max_bytes: int = MAX_BYTES,
+        max_file_bytes: int = MAX_FILE_BYTES,
+        timeout_s: float = BODY_TIMEOUT_S,
     ) -> None:
         super().__init__(RequestBodyLimitMiddleware(app, max_body_size=max_bytes))
-        self._max_bytes = max_bytes
+        self._app_for_files = RequestBodyLimitMiddleware(app, max_body_size=max_file_bytes)
+        self._limits = max_bytes, max_file_bytes
         self._timeout_s = timeout_s
+
+    def app_for(self, scope: Scope) -> ASGIApp:
+        return self._app_for_files if takes_file(scope) else self._app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the app read the body, or refuse it by what its headers say."""
         if scope["type"] == "http" and has_body(scope):
-            receive = _receive_within(receive, self._timeout_s)
+            receive = _receive_within(receive, self._timeout_s, renewed=takes_file(scope))
         await super().__call__(scope, receive, send)
 
     async def check(self, scope: Scope) -> None:
@@ -251,9 +268,12 @@ class BodyLimit(CheckMiddleware):
             return
         if is_public(scope):
             raise TooLargeError("this address takes no body")
-        if declared_length(scope) > self._max_bytes:
-            raise TooLargeError(f"the body has over {self._max_bytes} bytes")
-        if not is_json(scope):
+        is_file = takes_file(scope)
+        if declared_length(scope) > (most := self._limits[is_file]):
+            raise TooLargeError(f"the {'file' if is_file else 'body'} has over {most} bytes")
+        if is_file and not is_octets(scope):
+            raise HttpError(415, "not_a_file", "a file is sent as application/octet-stream")
+        if not is_file and not is_json(scope):
             raise HttpError(415, "not_json", "a body must be application/json, as UTF-8")
 
 
@@ -268,16 +288,31 @@ def declared_length(scope: Scope) -> int:
     return max((int(length[:18]) for length in lengths if length.isdigit()), default=0)
 
 
+def takes_file(scope: Scope) -> bool:
+    """Whether the body is a file."""
+    return scope["type"] == "http" and path_of(scope) in FILES
+
+
 def is_json(scope: Scope) -> bool:
     """Whether the headers say that the body is JSON in UTF-8, not compressed."""
+    return _has_type(scope, JSON_TYPE)
+
+
+def is_octets(scope: Scope) -> bool:
+    """Whether the headers say that the body is any bytes, not compressed."""
+    return _has_type(scope, OCTETS_TYPE)
+
+
+def _has_type(scope: Scope, media_type: re.Pattern[bytes]) -> bool:
     types = [value.strip().lower() for value in header_values(scope, b"content-type")]
     encodings = set(header_values(scope, b"content-encoding")) - {b"identity"}
-    return len(types) == 1 and bool(JSON_TYPE.fullmatch(types[0])) and not encodings
+    return len(types) == 1 and bool(media_type.fullmatch(types[0])) and not encodings
 
 
-def _receive_within(receive: Receive, timeout_s: float) -> Receive:
-    """A `receive` that raises 408 if the whole body has not arrived in time."""
-    deadline: float | None = asyncio.get_running_loop().time() + timeout_s
+def _receive_within(receive: Receive, timeout_s: float, *, renewed: bool = False) -> Receive:
+    """A `receive` that raises 408 if the body has not arrived in time, or the next part of it."""
+    clock = asyncio.get_running_loop().time
+    deadline: float | None = clock() + timeout_s
 
     async def receive_in_time() -> Message:
         nonlocal deadline
@@ -288,6 +323,8 @@ def _receive_within(receive: Receive, timeout_s: float) -> Receive:
             raise HTTPException(408) from None
         if not message.get("more_body", False):
             deadline = None  # from now on the app waits for the client to disconnect
+        elif renewed:
+            deadline = clock() + timeout_s
         return message
 
     return receive_in_time

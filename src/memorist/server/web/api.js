@@ -20,10 +20,15 @@ function headers(extra = {}) {
   return key ? { ...extra, Authorization: `Bearer ${key}` } : extra;
 }
 
-async function request(method, path, { query = {}, body, signal, accept, after } = {}) {
+function address(path, query) {
   const entries = Object.entries(query).filter(([, value]) => value != null && value !== "");
-  const url = entries.length ? `${path}?${new URLSearchParams(entries)}` : path;
-  const response = await fetch(url, {
+  return entries.length ? `${path}?${new URLSearchParams(entries)}` : path;
+}
+
+const away = () => new ApiError(0, { detail: "The server does not answer. Is it running?" });
+
+async function request(method, path, { query = {}, body, signal, accept, after } = {}) {
+  const response = await fetch(address(path, query), {
     method,
     signal,
     headers: headers({
@@ -33,8 +38,7 @@ async function request(method, path, { query = {}, body, signal, accept, after }
     }),
     body: body === undefined ? undefined : JSON.stringify(body),
   }).catch((error) => {
-    if (error.name === "AbortError") throw error;
-    throw new ApiError(0, { detail: "The server does not answer. Is it running?" });
+    throw error.name === "AbortError" ? error : away();
   });
   if (!response.ok) {
     const problem = await response.json().catch(() => ({}));
@@ -66,6 +70,12 @@ export const api = {
   text: async (path, options = {}) => (await request("GET", path, options)).text(),
   // Server-sent events of a request, one at a time: `for await (const {event, data, id} of …)`.
   stream: (method, path, options = {}) => events(method, `/api/${path}`, options),
+  // The same of a request whose body is a file; `progress` also tells how much of it is sent.
+  upload: (path, file, { query, signal } = {}) =>
+    iterate(uploaded(address(`/api/${path}`, { ...place(), ...query }), file, signal)),
+  // A file, saved as the server names it; `tell` is called with the bytes that came.
+  download: (path, { query, tell, signal } = {}) =>
+    downloaded(`/api/${path}`, { query: { ...place(), ...query }, signal }, tell),
 };
 
 async function* events(method, path, { body, query, signal, after } = {}) {
@@ -83,6 +93,66 @@ async function* events(method, path, { body, query, signal, after } = {}) {
       if (event) yield event;
     }
   }
+}
+
+// Not `fetch`, which does not say how much is sent.
+function uploaded(url, file, signal) {
+  const sent = new XMLHttpRequest();
+  let read = 0;
+  const start = (stream) => {
+    const take = () => {
+      const end = sent.responseText.lastIndexOf("\n\n");
+      if (sent.status !== 200 || end < read) return;
+      const blocks = sent.responseText.slice(read, end).split("\n\n").map(parse);
+      for (const event of blocks) if (event) stream.enqueue(event);
+      read = end + 2;
+    };
+    sent.open("POST", url);
+    const named = { Accept: "text/event-stream", "Content-Type": "application/octet-stream" };
+    for (const [name, value] of Object.entries(headers(named))) sent.setRequestHeader(name, value);
+    sent.upload.onprogress = ({ loaded, total }) =>
+      stream.enqueue({ event: "progress", data: { doing: "sending", done: loaded, total } });
+    sent.onprogress = take;
+    sent.onload = () => {
+      take();
+      if (sent.status === 200) stream.close();
+      else stream.error(new ApiError(sent.status, problemOf(sent.responseText)));
+    };
+    sent.onerror = () => stream.error(away());
+    sent.onabort = () => stream.error(new DOMException("Stopped", "AbortError"));
+    signal?.addEventListener("abort", () => sent.abort());
+    sent.send(file);
+  };
+  const cancel = () => {
+    sent.onload = sent.onprogress = sent.upload.onprogress = null;
+    sent.abort();
+  };
+  return new ReadableStream({ start, cancel });
+}
+
+function problemOf(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}
+
+async function downloaded(path, options, tell) {
+  const response = await request("GET", path, options);
+  const [, name] = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition")) ?? [];
+  const pieces = [];
+  let bytes = 0;
+  for await (const piece of iterate(response.body)) {
+    pieces.push(piece);
+    tell((bytes += piece.length));
+  }
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob(pieces, { type: "application/gzip" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  return { name, bytes };
 }
 
 // Not every browser can iterate over a stream.

@@ -30,6 +30,7 @@ from memorist.server.http.routes.chat import STREAM_HEADERS, Accept, event, want
 from memorist.server.http.routes.messages import Patience
 from memorist.server.http.routing import Caller, Url, operation
 
+LIMITS = ("body_bytes", "file_bytes", "requests_per_s", "burst")  # that callers may know
 POLL_S = 1.0
 PING_S = 15.0
 LastPlace = Annotated[
@@ -51,7 +52,9 @@ class Me(BaseModel):
     model: str | None = Field(default=None, description="The model that answers in chats.")
     embedder: str | None = None
     store: str = Field(default="sqlite", description="sqlite or postgres.")
-    limits: dict[str, float] = Field(default={}, description="body_bytes, requests_per_s, burst.")
+    limits: dict[str, float] = Field(
+        default={}, description="body_bytes, file_bytes, requests_per_s, burst."
+    )
     min_score: float = Field(default=MIN_SCORE, description="Recall's, where a request names none.")
     window_min_score: float = Field(default=QUOTED_SCORE, description="That of a chat's window.")
 
@@ -101,7 +104,7 @@ def me(request: Request, caller: Caller) -> Me:
         model=None if chats.model is None else window.model or type(chats.model).__name__,
         embedder=None if embedder is None else embedder.name,
         store=caller.memory.database,
-        limits={name: getattr(limits, name) for name in ("body_bytes", "requests_per_s", "burst")},
+        limits={name: getattr(limits, name) for name in LIMITS},
         window_min_score=window.min_score,
     )
 

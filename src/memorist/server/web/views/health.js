@@ -15,6 +15,7 @@ import {
   useState,
 } from "../ui.js";
 import { Latency } from "./health-charts.js";
+import { Transfer } from "./health-transfer.js";
 import { Audit, Maintenance, Rebuild } from "./health-upkeep.js";
 import { parseMetrics, total } from "./metrics.js";
 
@@ -29,6 +30,7 @@ export default function Health({ route, me }) {
   return html`<div class="page health">
     <${Server} me=${me} />
     ${user && html`<${Counts} />`}
+    ${(user || me.admin) && html`<${Transfer} user=${user} me=${me} />`}
     <${Queue} waiting=${waiting} user=${user} />
     <${Speed} />
     ${
