@@ -43,6 +43,7 @@ SERVERS = {
     "serve": ("serve:serve", "Serve the page, HTTP and MCP."),
     "keys": ("serve:keys", "Create, list, rotate and revoke API keys."),
     "mcp": ("mcp:mcp", "Serve MCP to a client, or add it to a client's settings."),
+    "hooks": ("hooks:hooks", "Let Claude Code remember by itself."),
 }
 UPKEEP = {
     "doctor": ("upkeep:doctor", "Check that memory works, by using it."),
