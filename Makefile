@@ -18,7 +18,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 
 	--generate-hashes --no-emit-index-url --no-header pyproject.toml \
 	--find-links $(MINILM)/dist --no-emit-package memorist-minilm
 
-.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-ingest bench-scale bench-lists bench-server bench-hostile pictures prove dist prove-dist prove-image docs lock clean
+.PHONY: run test lint format bench bench-memories bench-recall bench-context bench-ingest bench-scale bench-lists bench-server bench-hostile bench-import pictures prove dist prove-dist prove-image docs lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/core-ready  ## The server on its embedded default, e.g. ARGS="--port 8000"
@@ -71,6 +71,9 @@ bench-server: $(VENV)/dev-ready  ## What the server holds, beside an empty handl
 
 bench-hostile: $(VENV)/dev-ready  ## What one user's hostile messages cost another, e.g. ARGS="--messages 200"
 	$(BIN)/python -m benchmarks.hostile $(ARGS)
+
+bench-import: $(VENV)/dev-ready  ## Imports beside the store's own append, and their memory, e.g. ARGS="--megabytes 1000"
+	$(BIN)/python -m benchmarks.transfer $(ARGS)
 
 pictures: $(VENV)/dev-ready  ## The pictures of the page in the docs and the recording of the demo, made anew
 	$(BIN)/python -m benchmarks.demo_picture

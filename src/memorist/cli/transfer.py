@@ -32,7 +32,7 @@ def import_(
     bar = Progress(*columns, left, console=errors, disable=not errors.is_terminal)
     try:
         with bar:
-            source, one_user, show = Source(path), user is not None, _progress(bar)
+            source, one_user, show = Source(path), user is not None, _progress(bar, quiet=as_json)
             if dry_run:
                 report = examine(source, format=format, one_user=one_user, on_progress=show)
             else:
@@ -56,7 +56,7 @@ def import_(
         raise typer.Exit(1)
 
 
-def _progress(bar: Progress) -> OnProgress:
+def _progress(bar: Progress, *, quiet: bool) -> OnProgress:
     """What moves the bars, one for each of the two steps; elsewhere than on a terminal, it says
     when each begins.
     """
@@ -66,7 +66,7 @@ def _progress(bar: Progress) -> OnProgress:
         name = "importing" if step.writing else "checking"
         if name not in tasks:
             tasks[name] = bar.add_task(name, rate="")
-            if bar.disable:
+            if bar.disable and not quiet:
                 render.remark(f"{name} …")
         seconds = bar.tasks[tasks[name]].elapsed or 0
         rate = f"{step.items / seconds:,.0f}/s" if seconds else ""

@@ -114,7 +114,6 @@ def run_import(
     report = examine(source, format=reader.name, one_user=one_user, on_progress=on_progress)
     report.dry_run = dry_run
     if not dry_run:
-        source.restart()
         writer = _Writer(memory, report, user, one_user)
         for item in _read(reader, source, on_progress, writing=True):
             writer.take(item)
@@ -140,13 +139,15 @@ def examine(
 def _read(
     reader: Format, source: Source, on_progress: OnProgress, *, writing: bool
 ) -> Iterator[Item]:
-    count = 0
+    source.bytes_read = count = 0
     for count, item in enumerate(reader.read(source), start=1):
         if count % STEP == 0:
-            on_progress(Progress(writing, source.bytes_read, source.bytes_total, count))
+            read = min(source.bytes_read, source.bytes_total)
+            on_progress(Progress(writing, read, source.bytes_total, count))
         if isinstance(item, MemoryItem) and item.ended_at is not None:
             item = Skipped(f"memory {item.id}", "deleted or archived in the export")
         yield item
+    source.bytes_total = source.bytes_read  # which may be a part of the files
     on_progress(Progress(writing, source.bytes_total, source.bytes_total, count))
 
 

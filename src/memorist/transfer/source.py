@@ -143,10 +143,6 @@ class Source:
         """Where something is, for reports."""
         return within if len(self._files) == 1 else f"{_shown(name)}, {within}"
 
-    def restart(self) -> None:
-        """Count from the beginning again, towards what was read before."""
-        self.bytes_total, self.bytes_read = self.bytes_read, 0
-
     def _find(self, home: Path) -> None:
         if home.is_dir():
             self._walk(home.resolve())

@@ -43,45 +43,44 @@ def read(source: Source) -> Iterator[Item]:
             messages = _messages(value)
             if messages is not None:
                 session = _text(value, "id", *_SESSIONS) or stable_id(name, dump_json(messages))
-                for number, message in enumerate(messages, start=1):
-                    yield _turn(f"{place}, message {number}", message, value, session, number)
+                said = {f"{place}, message {it}": one for it, one in enumerate(messages, start=1)}
+                yield from _turns(said, value, session, _text(value, "title"))
             else:
                 whole_file = whole_file or stable_id(name, file, dump_json(value))
-                session = _text(value, *_SESSIONS) or whole_file
-                yield _turn(place, value, value, session, place)
+                yield from _turns({place: value}, value, _text(value, *_SESSIONS) or whole_file)
 
 
-def _turn(place: str, said: Any, around: Mapping[str, Any], session: str, number: object) -> Item:
-    if not _is_message(said):
-        return Skipped(place, "not a message with a role and content")
-    try:
-        dates = [moment(each.get(key), key) for each in (said, around) for key in _DATES]
-        known: dict[str, Any] = {"message_id": _text(said, "id", "message_id")}
-        known["message_id"] = known["message_id"] or stable_id(
-            session, str(number), dump_json(said)
-        )
-        if at := next(filter(None, dates), None):
-            known["created_at"] = at
-        return Turn(
-            session=session,
-            message=_message(said, known),
-            user=_text(around, "user_id", "user"),
-            title=_text(around, "title") if said is not around else None,
-        )
-    except InvalidError as error:
-        return Skipped(place, str(error))
+def _turns(
+    said: Mapping[str, Any], around: Mapping[str, Any], session: str, title: str | None = None
+) -> Iterator[Item]:
+    """The messages by their places; those without a date have that of what is around them."""
+    user, date = _text(around, "user_id", "user"), {key: around.get(key) for key in _DATES}
+    for place, one in said.items():
+        if not _is_message(one):
+            yield Skipped(place, "not a message with a role and content")
+            continue
+        try:
+            message = _message(one, place, session, date)
+        except InvalidError as error:
+            yield Skipped(place, str(error))
+            continue
+        yield Turn(session=session, message=message, user=user, title=title)
 
 
-def _message(said: dict[str, Any], known: dict[str, Any]) -> Message:
-    if said["role"] in ROLES and isinstance(said["content"], str) and not said.get("tool_calls"):
+def _message(said: dict[str, Any], place: str, session: str, date: dict[str, Any]) -> Message:
+    id_ = _text(said, "id", "message_id") or stable_id(session, place, str(said["content"]))
+    known: dict[str, Any] = {"message_id": id_}
+    moments = (moment(value, key) for key, value in {**date, **said}.items() if key in _DATES)
+    if at := next(filter(None, moments), None):
+        known["created_at"] = at
+    calls = said.get("tool_calls")
+    if said["role"] in ROLES and isinstance(said["content"], str) and not calls:
         known |= {key: said.get(key) for key in ("name", "tool_call_id")}
         return Message(role=said["role"], content=said["content"], **known)
-    calls = said.get("tool_calls")
     if isinstance(calls, list):  # one without an id gets the same one each time
-        ids = [f"{known['message_id']}-{number}" for number in range(len(calls))]
-        calls = [{"id": id_, **call} for id_, call in zip(ids, calls, strict=True)]
-        said = {**said, "tool_calls": calls}
-    return Message.from_response_dict({**said, "id": known["message_id"]}, **known)
+        named = [{"id": f"{id_}-{number}", **call} for number, call in enumerate(calls)]
+        said = {**said, "tool_calls": named}
+    return Message.from_response_dict({**said, "id": id_}, **known)
 
 
 def _messages(value: Mapping[str, Any]) -> list[Any] | None:
