@@ -273,7 +273,7 @@ def test_an_import_that_is_stopped_leaves_whole_conversations_and_goes_on(
     path.write_text(lines(*(chat(n, messages=30) for n in range(60))))
 
     def stop(progress: Progress) -> None:
-        if progress.writing and progress.items > 2 * BATCH:
+        if progress.writing and progress.items > BATCH + 300:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

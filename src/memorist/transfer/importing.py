@@ -25,7 +25,7 @@ from memorist.transfer.formats import FORMATS
 from memorist.transfer.items import Document, Format, Item, Skipped, Turn
 from memorist.transfer.source import Source
 
-BATCH = 500  # messages that are written together; a conversation is not divided …
+BATCH = 1_000  # messages that are written together; a conversation is not divided …
 MAX_BATCH = 2_000  # … that has fewer than so many
 CHARS = 2_000  # of a message that count as much as another message
 MAX_PLACES = 100  # that a report names

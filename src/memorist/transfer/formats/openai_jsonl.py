@@ -8,9 +8,10 @@ that they name, or else to one of their file.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
-from memorist.errors import InvalidError
+from memorist.errors import InvalidError, MessageError
 from memorist.records.message import ROLES, Message
 from memorist.records.values import dump_json
 from memorist.transfer.items import Item, Skipped, Turn, moment, stable_id
@@ -54,25 +55,37 @@ def _turns(
     said: Mapping[str, Any], around: Mapping[str, Any], session: str, title: str | None = None
 ) -> Iterator[Item]:
     """The messages by their places; those without a date have that of what is around them."""
-    user, date = _text(around, "user_id", "user"), {key: around.get(key) for key in _DATES}
+    user = _text(around, "user_id", "user")
+    try:
+        at = _date(around)
+    except InvalidError as error:
+        yield Skipped(next(iter(said)), str(error))
+        return
     for place, one in said.items():
-        if not _is_message(one):
-            yield Skipped(place, "not a message with a role and content")
-            continue
         try:
-            message = _message(one, place, session, date)
+            if not _is_message(one):
+                raise MessageError("not a message with a role and content")
+            message = _message(one, place, session, _date(one) or at)
         except InvalidError as error:
             yield Skipped(place, str(error))
             continue
         yield Turn(session=session, message=message, user=user, title=title)
 
 
-def _message(said: dict[str, Any], place: str, session: str, date: dict[str, Any]) -> Message:
+def _date(value: Mapping[str, Any]) -> datetime | None:
+    for key in _DATES:
+        if key in value and (at := moment(value[key], key)) is not None:
+            return at
+    return None
+
+
+def _message(
+    said: dict[str, Any], place: str, session: str, created_at: datetime | None
+) -> Message:
     id_ = _text(said, "id", "message_id") or stable_id(session, place, str(said["content"]))
     known: dict[str, Any] = {"message_id": id_}
-    moments = (moment(value, key) for key, value in {**date, **said}.items() if key in _DATES)
-    if at := next(filter(None, moments), None):
-        known["created_at"] = at
+    if created_at is not None:
+        known["created_at"] = created_at
     calls = said.get("tool_calls")
     if said["role"] in ROLES and isinstance(said["content"], str) and not calls:
         known |= {key: said.get(key) for key in ("name", "tool_call_id")}
@@ -94,5 +107,7 @@ def _is_message(value: Any) -> bool:
 
 def _text(value: Mapping[str, Any], *keys: str) -> str | None:
     """The first of these fields that is a text, or a number."""
-    found = (value.get(key) for key in keys)
-    return next((str(one) for one in found if isinstance(one, str | int) and one != ""), None)
+    for key in keys:
+        if isinstance(found := value.get(key), str | int) and found != "":
+            return str(found)
+    return None
