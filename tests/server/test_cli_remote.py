@@ -43,6 +43,16 @@ def read(done: Result) -> Any:
     return json.loads(worked(done))
 
 
+def test_a_chat_without_a_model_shows_the_context_that_the_server_makes(run: Run) -> None:
+    worked(run("remember", "I moved to Berlin in March.", "--session", "s", "--json"))
+    done = run("chat", "--session", "s", input="Where do I live?\n")
+
+    assert "  I moved to Berlin in March." in worked(done)
+    assert "set MEMORIST_MODEL" in done.stderr
+    said = [message["content"] for message in read(run("history", "--session", "s", "--json"))]
+    assert said == ["I moved to Berlin in March.", "Where do I live?"]
+
+
 def test_messages_are_stored_read_recalled_and_forgotten(run: Run) -> None:
     assert worked(run("remember", "I moved to Berlin in March.")).startswith("remembered ")
     worked(run("remember", "-", "--role", "assistant", "--session", "s", input="Noted."))

@@ -18,6 +18,7 @@ from memorist.cli.render import console, escape_controls, remark, safe_text
 from memorist.config import Settings
 from memorist.errors import ProviderError, WindowError
 from memorist.memory import Memory
+from memorist.providers.images import encode_image
 from memorist.records.message import Message
 from memorist.records.query import Recall
 from memorist.runtime import open_extraction
@@ -25,7 +26,7 @@ from memorist.server.chat import ChatQuestion, ChatRuntime, ChatSettings, best_o
 
 PROMPT = "› "
 SHOWN_HITS = 3
-SETTINGS = ChatSettings(deadline_ms=5_000)  # as the other commands: the first recall loads much
+SETTINGS = ChatSettings(deadline_ms=5_000, read_image=encode_image)  # the first recall loads much
 
 
 def chat(
@@ -38,9 +39,6 @@ def chat(
     """Talk to an agent that remembers; without a model, see what one would be sent.
 
     MEMORIST_MODEL names the model. A line is a message; Ctrl-C stops an answer, Ctrl-D ends.
-
-    $ memorist chat --session kitchen
-    $ echo "What may I cook for Lena?" | memorist chat
     """
     settings = Settings.from_environment()
     agent = settings.agent if agent is None and session is None else agent
@@ -112,8 +110,7 @@ def _show(event: Any, asked_id: str) -> None:
 def _show_recalled(recall: Recall) -> None:
     """The best of what was recalled, each on one line, and what of it is over."""
     for hit in recall.hits[:SHOWN_HITS]:
-        over = (f" {hit.over}", "yellow")
-        line = Text.assemble("  ", safe_text(" ".join(hit.text.split()), "dim"))
-        line.truncate(max(console.width - len(over[0]) - 1, 10), overflow="ellipsis")
-        console.print(line.append(*over))
+        over = (f"{hit.over}: " if hit.over else "", "yellow")
+        line = Text.assemble("  ", over, safe_text(" ".join(hit.text.split()), "dim"))
+        console.print(line, no_wrap=True, overflow="ellipsis")
     render.warn_incomplete(recall.late, recall.failed)

@@ -30,13 +30,9 @@ SHOWN = 2  # messages of a conversation
 HITS = 3
 BAR_CHARS, WIDEST = 8, 80
 COLOURS = {
-    "notes": "magenta",
-    "history": "blue",
-    "memories": "cyan",
-    "articles": "green",
-    "question": "yellow",
-    "answer": "white",
-}
+    "notes": "magenta", "history": "blue", "memories": "cyan",
+    "articles": "green", "question": "yellow", "answer": "white",
+}  # fmt: skip
 
 
 class DemoClock:
@@ -83,8 +79,6 @@ def demo(
     """Show what memory does, on a year of one user: no key, no network, half a minute.
 
     It uses a memory of its own, which is removed at the end.
-
-    $ memorist demo --no-page
     """
     with TemporaryDirectory(prefix="memorist-demo-") as folder:
         file = Path(folder) / "demo.db"

@@ -2,11 +2,14 @@
 
 import logging
 import sys
+import tomllib
 from importlib import import_module
+from importlib.resources import files
 from typing import Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
@@ -15,7 +18,7 @@ from memorist.errors import MemoristError, NotFoundError
 
 SUMMARY = "The memory of AI agents. Keeps every word, finds the right ones."
 FAILED, NOT_FOUND, INTERRUPTED = 1, 3, 130
-
+errors = Console(stderr=True)
 
 # Each command: `module:function` in this package, and what it does, in one line of the list.
 EVERY_DAY = {
@@ -78,10 +81,20 @@ def load(name: str) -> Any:
     if isinstance(target, typer.Typer):
         command: Any = typer.main.get_group(target)
         command.name = name
-        return command
-    single = typer.Typer(add_completion=False)
-    single.command(name)(target)
-    return typer.main.get_command(single)
+    else:
+        single = typer.Typer(add_completion=False)
+        single.command(name)(target)
+        command = typer.main.get_command(single)
+    examples = files(__package__).joinpath("examples.toml").read_text("utf-8")
+    _add_examples(command, name, tomllib.loads(examples))
+    return command
+
+
+def _add_examples(command: Any, path: str, examples: dict[str, list[str]]) -> None:
+    """Let the help of a command, and of those below it, end with its examples."""
+    command.epilog = "\n".join(f"[dim]$[/] {escape(line)}" for line in examples.get(path, ()))
+    for name, below in getattr(command, "commands", {}).items():
+        _add_examples(below, f"{path} {name}", examples)
 
 
 app = typer.Typer(cls=LazyGroup, help=SUMMARY, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -110,13 +123,9 @@ def main() -> None:
     try:
         app()
     except MemoristError as error:
-        _explain(Text.assemble((type(error).__name__, "red"), f": {error}"))
+        errors.print(Text.assemble((type(error).__name__, "red"), f": {error}"), soft_wrap=True)
         sys.exit(NOT_FOUND if isinstance(error, NotFoundError) else FAILED)
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            _explain(Text("interrupted", "dim"))
+            errors.print(Text("interrupted", "dim"))
         raise
-
-
-def _explain(line: Text) -> None:
-    Console(stderr=True).print(line, soft_wrap=True)

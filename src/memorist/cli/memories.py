@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -84,8 +85,8 @@ def undo(
 ) -> None:
     """Take back the last change of a memory or a fact."""
     with opt.open_memory(db, user) as (memory, user):
-        ids = [item.id for item in memory.memories.list(user=user, current=False)]
-        ids += [fact.id for fact in memory.facts.as_of(user=user)]
+        lists = (partial(memory.memories.list, current=False), memory.facts.as_of)
+        ids = (record.id for read in lists for record in read(user=user))
         changes = memory.memories.undo(render.full_id(id_, ids), user=user)
     done = [
         {"id": change.id, "change": "restored" if isinstance(change, Restore) else "retracted"}

@@ -27,6 +27,7 @@ def remember(
     agent: opt.Agent = None,
     session: opt.SessionId = None,
     db: opt.Database = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Store a message durably, in the active session or the one named."""
     if agent is None and session is None:
@@ -34,6 +35,9 @@ def remember(
     message = Message(role, opt.read_stdin() if text == "-" else text)
     with opt.open_memory(db, user, worker=False) as (memory, user):
         stored = memory.remember(message, user=user, agent=agent, session=session)
+    if as_json:
+        render.print_json(stored)
+        return
     where = safe_text(f"{stored.message_ids[0]} in session {stored.session_id}", "dim")
     console.print(Text.assemble("remembered ", where), soft_wrap=True)
 

@@ -98,11 +98,16 @@ def _left(memory: Memory, user: str | None) -> int:
 def backup(
     file: Path = typer.Argument(metavar="FILE", help="The new file to copy into."),
     db: opt.LocalDb = None,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Copy the database into a new file; others may use it meanwhile."""
     with opt.open_memory(db, worker=False, local_command="backup") as (memory, _):
         memory.backup(file)
-    console.print(f"copied, {file.stat().st_size:,} bytes", highlight=False)
+    size = file.stat().st_size
+    if as_json:
+        render.print_json({"file": str(file), "bytes": size})
+    else:
+        console.print(f"copied, {size:,} bytes", highlight=False)
 
 
 class Check(NamedTuple):
@@ -113,7 +118,7 @@ class Check(NamedTuple):
     detail: str
 
 
-def doctor(db: opt.Database = None) -> None:
+def doctor(db: opt.Database = None, as_json: opt.AsJson = False) -> None:
     """Check that memory works, by using it: remember, recall, read back, forget."""
     checks = list(_examine(db))
     columns: render.Columns = {
@@ -121,7 +126,8 @@ def doctor(db: opt.Database = None) -> None:
         "name": "name",
         "detail": "detail",
     }
-    console.print(render.table(checks, columns, header=False))
+    rows: list[Any] = [check._asdict() for check in checks] if as_json else checks
+    render.records(rows, columns, header=False, as_json=as_json, empty="")
     if any(check.verdict == "fails" for check in checks):
         raise typer.Exit(1)
 

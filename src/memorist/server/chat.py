@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -57,6 +57,7 @@ class ChatSettings:
     window: Window = WINDOW
     tools: Sequence[str] = TOOLS
     deadline_ms: float | None = 50.0  # of recall
+    read_image: Callable[[str], str] = refuse_image
     longest_s: float = 600.0
     heartbeat_s: float = 15.0  # after which a stream without events sends a comment
     patience_s: float = 10.0  # to wait for the running answer to a question that is sent again
@@ -181,7 +182,7 @@ class ChatRuntime:
                 system=settings.system,
                 window=settings.window,
                 deadline_ms=settings.deadline_ms,
-                read_image=refuse_image,
+                read_image=settings.read_image,
             )
         except errors.WindowError:
             text = f"the message does not fit a window of {settings.window.max_tokens:,} tokens"
@@ -261,7 +262,7 @@ class ChatRuntime:
             deadline_ms=settings.deadline_ms,
             store_partial_replies=True,
             stream_recall=True,
-            read_image=refuse_image,
+            read_image=settings.read_image,
         )
 
 
