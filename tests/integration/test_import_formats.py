@@ -309,3 +309,26 @@ def test_what_is_cut_off_is_refused_with_its_place_and_nothing_is_written(
         run_import(memory, Source(export.path), user="ada")
     assert any(word in str(refused.value) for word in ("cut off", "cannot be read"))
     assert stored(memory) == before
+
+
+def test_the_people_of_an_organisation_keep_their_own_conversations(tmp_path: Path) -> None:
+    export = Export("claude", tmp_path, "")
+    people = export.path / "users.json"
+    people.write_text(json.dumps([{"uuid": "ada-uuid"}, {"uuid": "bob-uuid"}]))
+    conversations = export.path / "conversations.json"
+    conversations.write_text(conversations.read_text().replace("ada-uuid", "bob-uuid", 1))
+    items = export.items()
+    users = [item.user for item in items if isinstance(item, Turn)]
+    assert users == ["bob-uuid"] * 5 + ["ada-uuid"] * 2
+    assert not any(isinstance(item, Document) for item in items)
+    reasons = [item.reason for item in items if isinstance(item, Skipped)]
+    assert reasons.count(WORDS["reasons"]["other_people"]) == 5
+
+
+def test_conversations_below_a_key_in_a_file_of_any_name_are_read_too(tmp_path: Path) -> None:
+    conversations = json.loads((EXPORTS / "chatgpt/conversations.json").read_text())
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"conversations": conversations}))
+    [reader] = [one for one in FORMATS if one.recognises(Source(path))]
+    read = [item for item in reader.read(Source(path)) if not isinstance(item, Skipped)]
+    assert [shown(item) for item in read] == CHATGPT

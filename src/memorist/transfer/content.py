@@ -19,6 +19,7 @@ from memorist.transfer.source import Source
 
 LOOKED_AT = 20  # files, to recognise a folder by
 LEFT_OUT = tomllib.loads((files(__package__) / "left_out.toml").read_text("utf-8"))
+_BLOCKS: dict[str, str] = LEFT_OUT["blocks"]
 _KNOWN = ("", "text", "tool_use", "tool_result", "end")  # types of blocks
 Part = Message | str
 """A message of an export, or the key of the reason why something there is left out."""
@@ -119,7 +120,9 @@ def message(role: str, text: str, id_: str, at: datetime | None, **more: Any) ->
 
 def said(role: str, blocks: Iterable[Loose], id_: str, at: datetime | None) -> Iterator[Part]:
     """The messages of one turn in Anthropic's content blocks; each tool result is its own."""
-    texts, calls, number = list[str](), list[ToolCallMsg](), 0
+    texts: list[str] = []
+    calls: list[ToolCallMsg] = []
+    number = 0
     for block in (*blocks, _END):
         kind, text = block.text("type"), ""
         if kind in ("tool_result", "end") and (texts or calls):
@@ -132,8 +135,8 @@ def said(role: str, blocks: Iterable[Loose], id_: str, at: datetime | None) -> I
             calls.append(_call(block, f"{id_}/call_{number}_{len(calls)}"))
         elif text := _text(block):
             texts.append(text)
-        if reason := LEFT_OUT["blocks"].get(kind, "" if text or kind in _KNOWN else "unknown"):
-            yield str(reason)
+        if reason := _BLOCKS.get(kind, "" if text or kind in _KNOWN else "unknown"):
+            yield reason
 
 
 def _nth(id_: str, number: int) -> str:

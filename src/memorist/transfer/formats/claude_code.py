@@ -51,10 +51,11 @@ def _line(place: str, line: Loose, known: set[int]) -> Iterator[Item]:
 def _blocks(message: Loose) -> Iterator[Loose]:
     for block in message.each("content"):
         text = block.text("text")
-        if text and not (typed := _typed(text)):
-            yield Loose(type="added")
+        typed = _typed(text)
+        if typed == text:
+            yield block
         else:
-            yield Loose.of(typed) if text else block
+            yield Loose.of(typed) if typed else Loose(type="added")
 
 
 def _typed(text: str) -> str:
