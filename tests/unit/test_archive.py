@@ -152,6 +152,16 @@ def test_no_line_does_more_than_to_be_refused(data: st.DataObject) -> None:
             assert empty.users() == []
 
 
+@pytest.mark.parametrize(
+    "parts", [{}, {"0": ""}, {"0": "AAAA", "x": "AAAA"}, {"0": "?"}, {"0": "AADAfw=="}, {"0": 1}]
+)
+def test_vectors_that_are_none_are_refused(memory: Memory, parts: dict[str, Any]) -> None:
+    vectors = {"type": "vectors", "embedder": "e", "id": "m", "session": "s", "parts": parts}
+    lines: Lines = [{"format": "memorist", "version": 1}, {"type": "user", "user": "ada"}]
+    with pytest.raises(RecordError, match=r"line 3 .*(vectors|parts)"):
+        memory.restore([packed([*lines, vectors, {"type": "user_end"}, {"type": "end"}])])
+
+
 def test_nobody_elses_data_is_reached(memory: Memory, exported: bytes) -> None:
     other = memory.tenant("other")
     for tenant in (memory, other):

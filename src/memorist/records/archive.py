@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from datetime import datetime
 from functools import cache
+from itertools import chain
+from math import isfinite
 from struct import error as StructError
 from struct import unpack
 from typing import Any, Literal, get_args, get_type_hints
@@ -150,9 +152,10 @@ class VectorsRecord(Checked):
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
-        sizes = {len(vector) for vector in self.vectors().values()}
-        if len(sizes) != 1 or 0 in sizes:
-            raise RecordError("vectors must all have the same length, of at least 1")
+        vectors = self.vectors().values()
+        sizes = {len(vector) for vector in vectors}
+        if len(sizes) != 1 or 0 in sizes or not all(map(isfinite, chain(*vectors))):
+            raise RecordError("vectors must be finite, and all of the same length")
 
     def vectors(self) -> dict[int, tuple[float, ...]]:
         """The vectors as numbers."""
@@ -207,6 +210,11 @@ def fields_of(name: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+@cache
+def _known(name: str) -> frozenset[str]:
+    return frozenset(("type", *fields_of(name)))
+
+
 def type_of(record: ArchiveRecord) -> str:
     """The type that its line names."""
     return _TYPES[type(record.record if isinstance(record, ViewRecord) else record)]
@@ -254,7 +262,7 @@ def from_line(data: Mapping[str, Any], scope: Scope) -> ArchiveRecord:
     data, name = dict(data), data.get("type")
     if not isinstance(name, str) or name not in KINDS:
         raise RecordError("this type of record is unknown")
-    if data.keys() - {"type", *fields_of(name)}:
+    if not data.keys() <= _known(name):
         raise RecordError(f"a {name} has a field that is unknown")
     if name in ("message", "revision"):
         said = {key: data[key] for key in MESSAGE_FIELDS if key in data}
@@ -277,10 +285,15 @@ def _moment(text: Any) -> datetime | None:
 
 def _complete(kind: Any, data: Mapping[str, Any]) -> Mapping[str, Any]:
     """The fields of a record; RecordError where a new id or the moment of now would be added."""
-    for part in fields(kind):
-        if part.default is MISSING and part.name not in data:
-            raise RecordError(f"{part.name} is missing")
+    for name in _needed(kind):
+        if name not in data:
+            raise RecordError(f"{name} is missing")
     return data
+
+
+@cache
+def _needed(kind: Any) -> list[str]:
+    return [part.name for part in fields(kind) if part.default is MISSING]
 
 
 def _made(kind: Any, data: Mapping[str, Any]) -> Any:

@@ -326,32 +326,49 @@ def fold(text: str) -> str:
 def from_json(kind: type[T], data: Any) -> T:
     """The record of this kind that a JSON value describes."""
     try:
-        record: T = _decoded(kind, data)
+        read: _Map = _decoder(kind)  # type: ignore[arg-type]
+        record: T = read(data)
     except (TypeError, ValueError, KeyError, AttributeError, StopIteration) as error:
         why = str(error) if isinstance(error, InvalidError) else type(error).__name__
         raise RecordError(f"this is not a {kind.__name__} ({why})") from None
     return record
 
 
-def _decoded(kind: Any, data: Any) -> Any:
+@cache
+def _decoder(kind: Any) -> _Map:
+    """Reads values of this type from JSON."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        if data is None and NoneType in args:
-            return None
-        kinds = [one for one in args if one is not NoneType]
-        if len(kinds) > 1 and is_dataclass(kinds[0]):  # the one whose required fields are there
-            return _decoded(next(one for one in kinds if _required(one) <= data.keys()), data)
-        return _decoded(kinds[0], data) if len(kinds) == 1 else data  # of several: as it is
+        return _decoder_of_one(args)
     if is_dataclass(kind) or hasattr(kind, "_fields"):
-        known = {name: hint for name, hint in _hints(kind).items() if name in data}
-        return kind(**{name: _decoded(hint, data[name]) for name, hint in known.items()})
+        hints = _hints(kind).items()  # their decoders are made when they are needed
+        return lambda data: kind(
+            **{name: _decoder(hint)(data[name]) for name, hint in hints if name in data}
+        )
     if origin in (tuple, list, Sequence):
-        return (list if origin is list else tuple)(_decoded(args[0], item) for item in data)
+        made: Any = list if origin is list else tuple
+        return lambda data: made(map(_decoder(args[0]), data))
     if origin in (dict, Mapping):
-        return {key: _decoded(args[1], item) for key, item in data.items()}
+        return lambda data: {key: _decoder(args[1])(item) for key, item in data.items()}
     if kind is datetime:
-        return datetime.fromisoformat(data)
-    return _duration(data) if kind is timedelta else data
+        return datetime.fromisoformat
+    return _duration if kind is timedelta else _as_it_is
+
+
+def _decoder_of_one(args: tuple[Any, ...]) -> _Map:
+    """The same of a type that is one of several."""
+    kinds = [one for one in args if one is not NoneType]
+    read = _decoder(kinds[0]) if len(kinds) == 1 else _as_it_is
+    if len(kinds) > 1 and is_dataclass(kinds[0]):  # the one whose required fields are there
+
+        def read(data: Any) -> Any:
+            return _decoder(next(one for one in kinds if _required(one) <= data.keys()))(data)
+
+    return lambda data: None if data is None and NoneType in args else read(data)
+
+
+def _as_it_is(data: Any) -> Any:
+    return data
 
 
 @cache
