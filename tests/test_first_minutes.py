@@ -1,7 +1,8 @@
 """The README as somebody new follows it: each command under Start, as written, in an empty home.
 
 `.ci/dist` runs `make dist` and installs what it leaves by pip, uvx and pipx; `test_docs.py` runs
-the ten lines of Python; `test_examples.py` the tutorial, which ends with an agent of one's own.
+the ten lines of Python, `test_cli_demo.py` the demo, `test_examples.py` the tutorial, which ends
+with an agent of one's own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -28,12 +30,13 @@ COMMANDS = [
     shlex.split(line, comments=True) for line in re.findall(r"^\$ (.+)$", START, flags=re.MULTILINE)
 ]
 BY_CI = ("make", "pip")
+EXPORTS = ROOT / "tests" / "data" / "exports"
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One empty home for the whole story."""
-    return tmp_path_factory.mktemp("home")
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """An empty home."""
+    return tmp_path
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -66,7 +69,9 @@ def run(home: Path, *line: str, answer: str = "", **more: str) -> str:
 
 def test_every_command_of_the_readme_is_tried_here_or_by_ci() -> None:
     tried = {tuple(line[1:2]) for line in COMMANDS if line[0] == "memorist"}
-    assert tried == {("remember",), ("recall",), ("mcp",), ("serve",)}
+    assert tried == {
+        (name,) for name in "demo remember recall import export mcp serve promote".split()
+    }
     assert {line[0] for line in COMMANDS} == {"memorist", *BY_CI}
     assert "--find-links dist" in (ROOT / ".ci" / "dist").read_text()
 
@@ -75,6 +80,16 @@ def test_the_first_memory_is_one_command_and_is_found(home: Path) -> None:
     run(home, *command("memorist", "remember"))
     assert "I moved to Berlin in March." in run(home, *command("memorist", "recall"))
     assert (home / "memorist" / "memorist.db").exists()
+
+
+def test_an_export_is_imported_and_found(home: Path) -> None:
+    line = command("memorist", "import")
+    shutil.make_archive(str(home / line[-1].removesuffix(".zip")), "zip", EXPORTS / "chatgpt")
+    assert "ChatGPT data export" in run(home, *line)
+    assert "My balcony faces south." in run(home, "memorist", "recall", "which herbs like sun?")
+    archive = command("memorist", "export")
+    run(home, *archive)
+    assert (home / archive[-1]).read_bytes()[:2] == b"\x1f\x8b"
 
 
 def test_the_page_opens(home: Path) -> None:
@@ -109,10 +124,13 @@ def test_a_client_of_mcp_finds_what_the_command_line_remembered(home: Path) -> N
     assert "Berlin" in asyncio.run(ask())
 
 
-def test_the_ten_lines_work_on_postgres(tmp_path: Path, postgres_url: str) -> None:
+def test_it_goes_on_in_postgres(home: Path, postgres_url: str) -> None:
+    run(home, *command("memorist", "remember"))
+    *promote, _ = command("memorist", "promote")
+    run(home, *promote, postgres_url)
+    recalled = run(home, "memorist", "recall", "Berlin", MEMORIST_URL=postgres_url)
+    assert "I moved to Berlin" in recalled
     code = program((ROOT / "README.md").read_text("utf-8")).code
     on_postgres = code.replace("Memory()", f"Memory({postgres_url!r})")
     assert on_postgres != code
-    assert "I moved to Berlin" in run(tmp_path, sys.executable, "-c", UNHURRIED + on_postgres)
-    recalled = run(tmp_path, "memorist", "recall", "Berlin", "-u", "ada", MEMORIST_URL=postgres_url)
-    assert "I moved to Berlin" in recalled
+    assert "I moved to Berlin" in run(home, sys.executable, "-c", UNHURRIED + on_postgres)
