@@ -40,6 +40,18 @@ def test_an_export_is_looked_at_and_then_imported_once(run: Run, log: Path) -> N
     assert "I moved to Berlin." in worked(run("recall", "Berlin"))
 
 
+def test_an_archive_is_recognised_and_restored(run: Run) -> None:
+    worked(run("remember", "I moved to Berlin."))
+    run("export", "me.memorist.gz")
+    planned = json.loads(worked(run("import", "me.memorist.gz", "--dry-run", "--json")))
+    assert (planned["format"], planned["found"]["message"]) == ("memorist", 1)
+    done = json.loads(worked(run("import", "me.memorist.gz", "--user", "bob", "--json")))
+    assert done["added"]["message"] == 1
+    again = json.loads(worked(run("import", "me.memorist.gz", "--user", "bob", "--json")))
+    assert (sum(again["added"].values()), again["known"]["message"]) == (0, 1)
+    assert "I moved to Berlin." in worked(run("history", "--user", "bob"))
+
+
 def test_what_cannot_be_imported_is_one_line_and_exit_code_1(run: Run, log: Path) -> None:
     log.write_text(LOG + '{"role": "us')
     refused = run("import", "log.jsonl", "--user", "bob")

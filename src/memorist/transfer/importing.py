@@ -10,7 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import IO
 
+from memorist import archive
 from memorist.context.documents.markdown import chunks
 from memorist.errors import ConflictError, InvalidError, NotFoundError, RecordError
 from memorist.memory import Memory
@@ -32,6 +34,7 @@ MAX_PLACES = 100  # that a report names
 MAX_COUNTED = 100_000  # conversations and users
 STEP = 256  # items between two calls of `on_progress`
 NONE = Tally(0)
+DIFFERENT = "its id is stored with other content"
 KINDS: dict[type, str] = {
     Turn: "messages",
     MemoryItem: "memories",
@@ -75,7 +78,7 @@ class Progress:
     writing: bool
     bytes_read: int
     bytes_total: int
-    items: int
+    items: int = 0
 
 
 OnProgress = Callable[[Progress], None]
@@ -110,10 +113,13 @@ def run_import(
     everything becomes `user`'s, and an export that names several is refused. An export that is
     broken or cut off raises `RecordError` before anything is written.
     """
-    reader = recognised(source, format)
-    report = examine(source, format=reader.name, one_user=one_user, on_progress=on_progress)
+    report = examine(source, format=format, one_user=one_user, on_progress=on_progress)
     report.dry_run = dry_run
-    if not dry_run:
+    if source.archive is not None and not dry_run:
+        with source.archive.open("rb") as file:
+            _restore(memory, file, user if one_user else None, report, on_progress)
+    elif not dry_run:
+        reader = recognised(source, report.format)
         writer = _Writer(memory, report, user, one_user)
         for item in _read(reader, source, on_progress, writing=True):
             writer.take(item)
@@ -129,11 +135,26 @@ def examine(
     on_progress: OnProgress = lambda _: None,
 ) -> Report:
     """What is in an export; what makes an import impossible is raised as there."""
+    if source.archive is not None:
+        with source.archive.open("rb") as file:
+            users, counts = archive.contents(file)
+        return Report("memorist", "Memorist archive", found=counts, users=Tally(users))
     reader = recognised(source, format)
     contents = _Contents(Report(reader.name, reader.title))
     for item in _read(reader, source, on_progress, writing=False):
         contents.take(item)
     return contents.finish(source, one_user)
+
+
+def _restore(
+    memory: Memory, file: IO[bytes], user: str | None, report: Report, on_progress: OnProgress
+) -> None:
+    done = memory.restore(file, user=user, progress=lambda *far: on_progress(Progress(True, *far)))
+    report.added.update(done.added)
+    report.known.update(done.there)
+    report.skipped += [Skipped(place, DIFFERENT) for place in done.places]
+    if done.differing:
+        report.reasons[DIFFERENT] = sum(done.differing.values())
 
 
 def _read(
@@ -344,5 +365,5 @@ def _is_stored(part: Facts | Memories, item: MemoryItem | Fact, user: str) -> bo
     except NotFoundError:
         return False
     if stored.text != item.text:
-        raise ConflictError("its id is stored with other content")
+        raise ConflictError(DIFFERENT)
     return True

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from memorist.archive import is_archive
 from memorist.errors import RecordError
 from memorist.store.tables import POSTGRES, Tables
 from memorist.transfer.items import Skipped
@@ -38,7 +39,7 @@ _UNREADABLE = (
 
 
 class Source:
-    """What a user names to import from: files by their names, or the tables of a database.
+    """What a user names to import from: files, the tables of a database, or an archive of ours.
 
     `bytes_read` grows towards `bytes_total` as they are read. `skipped` are the files that are
     left out for safety's sake.
@@ -48,6 +49,7 @@ class Source:
         self.bytes_read = self.bytes_total = 0
         self.skipped: list[Skipped] = []
         self.tables: Tables | None = None
+        self.archive: Path | None = None
         self._files: dict[str, Path | zipfile.ZipInfo] = {}
         text = os.fspath(path)
         if text.startswith(POSTGRES):
@@ -151,8 +153,10 @@ class Source:
             raise RecordError(f"{self.name} is not a file or folder")
         self.bytes_total = home.stat().st_size
         with home.open("rb") as file:
-            head = file.read(len(_SQLITE))
-        if head == _SQLITE:
+            head = file.read(HEAD_BYTES)
+        if is_archive(head):
+            self.archive = home
+        elif head.startswith(_SQLITE):
             self.tables = Tables(str(home))
         elif head.startswith(_ZIP):
             self._zip = zipfile.ZipFile(_Counted(home, self))
