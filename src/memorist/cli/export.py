@@ -25,8 +25,6 @@ def export(
     """Write everything of a user into an archive, which `memorist import` takes back.
 
     It is read back and checked before it gets its name. Others may write meanwhile.
-
-    $ memorist export me.memorist.gz
     """
     if file.exists():
         raise InvalidError("the archive's file exists already; name a new one")
@@ -67,8 +65,6 @@ def promote(
 
     Users who are the same in both are left out: run it again when it was interrupted, or to bring
     what was written to the source meanwhile, which may be read all the time.
-
-    $ memorist promote --to copy.db
     """
     settings = Settings.from_environment()
     url = opt.database_url(source, settings, "promote")

@@ -30,8 +30,6 @@ def install(
 
     A session starts with what is known, each prompt brings what bears on it, and what was said is
     stored when Claude stops and before it compacts.
-
-    $ memorist hooks install
     """
     url = db or Settings.from_environment().url
     command = [sys.executable, *OURS.split(), *(["--user", user] if user else [])]
@@ -44,10 +42,7 @@ def install(
 
 @hooks.command()
 def remove(project: Project = False, yes: opt.Yes = False) -> None:
-    """Take the hooks out of Claude Code's settings again; what it remembers stays.
-
-    $ memorist hooks remove
-    """
+    """Take the hooks out of Claude Code's settings again; what it remembers stays."""
     _change(project, yes, None)
 
 
