@@ -5,6 +5,7 @@ It is never run: `make lint` reads it with mypy and Pyright, both strict.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import assert_type
@@ -33,6 +34,7 @@ from memorist import (
     Window,
 )
 from memorist.records.activity import Counts, Events, TurnReceipt
+from memorist.records.archive import RestoreReport
 from memorist.records.memories import Entity, Neighbourhood
 from memorist.records.message import SessionSummary
 
@@ -83,6 +85,8 @@ def verbs(memory: Memory) -> None:
     assert_type(memory.receipts(user="ada", session="s"), list[TurnReceipt])
     memory.check()
     memory.backup(Path("copy.db"))
+    assert_type(memory.export("ada", vectors=True), Iterator[bytes])
+    assert_type(memory.restore([b""], user="ada"), RestoreReport)
     memory.warm_up()
     memory.scrub()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
 from functools import cache
 from itertools import chain
@@ -254,7 +254,7 @@ def line_of(value: Mapping[str, Any]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else asdict(value)
+    return value.isoformat() if isinstance(value, datetime) else _values(value)
 
 
 def from_line(data: Mapping[str, Any], scope: Scope) -> ArchiveRecord:
