@@ -510,7 +510,7 @@ class Memories(MemoryPart):
     def audit(self, *, user: str, agent: str | None = None, max_bytes: int | None = None) -> Audit:
         """Which memories are junk, duplicates, stale, contradictory or hold secrets."""
         from memorist.lifecycle.audit import audit
-        from memorist.lifecycle.reconcile import read_all
+        from memorist.lifecycle.neighbours import read_all
 
         scope, now = self._scope(user, agent), self._runtime.clock()
         items, facts = read_all(self._store, scope, now, max_bytes)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memorist.lifecycle import model
+from memorist.lifecycle.neighbours import all_facts, neighbours_of, similar_memories
 from memorist.lifecycle.policy import classified, has_room, refusal
-from memorist.lifecycle.reconcile import all_facts, neighbours_of, reconcile, similar_memories
+from memorist.lifecycle.reconcile import reconcile
 from memorist.lifecycle.rules import extract
 from memorist.lifecycle.settings import Extraction
 from memorist.lifecycle.tools import is_lesson, lessons

@@ -9,7 +9,8 @@ from functools import partial
 
 from memorist.language.lexicon import category_of, tags_of
 from memorist.language.unsafe import find_secrets
-from memorist.lifecycle.reconcile import apply_changes, every
+from memorist.lifecycle.neighbours import every
+from memorist.lifecycle.reconcile import apply_changes
 from memorist.lifecycle.settings import DEFAULT_POLICY, Extraction, Policy, should_promote
 from memorist.records.memories import Candidate, Expire, MemoryItem, Promote
 from memorist.records.message import Message

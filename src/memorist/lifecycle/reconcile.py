@@ -11,17 +11,17 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from memorist.errors import ConflictError, LeaseLostError, NotFoundError, TooLargeError
+from memorist.errors import ConflictError, LeaseLostError, NotFoundError
 from memorist.language.dates import find_dates
-from memorist.language.likeness import alike, contains, content_stems, is_same_task
+from memorist.language.likeness import alike, contains, is_same_task
 from memorist.language.patterns import Pattern, escape
-from memorist.language.people import NOBODY, People
-from memorist.language.text import is_single_valued, stems
+from memorist.language.text import is_single_valued
+from memorist.lifecycle.neighbours import Neighbours, after, neighbours_of
 from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.lifecycle.tools import is_lesson
 from memorist.records.memories import (
@@ -49,40 +49,12 @@ from memorist.store.base import Store
 
 ATTEMPTS = 20  # while other processes change the same user's memories
 BACKOFF_SECONDS = 0.01  # longer with each attempt
-MOST_SIMILAR = 12  # memories that a candidate is compared with
-MOST_WORDS = 40
-PAGE, PAGE_BYTES = 500, 8 * 1024 * 1024  # of a list that is gone through
 NEWER = "something newer was said"
 _DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
 _VERSION = re.compile(r"\s+v?\d[\w.]*$")
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
 
 T = TypeVar("T", bound=Change)
-R = TypeVar("R", bound=MemoryItem | Fact)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbours:
-    """What a candidate is compared with: similar memories, facts on its topics, earlier texts.
-
-    `people` are those that facts name: a claim about one of them is one about all their names.
-    """
-
-    items: Sequence[MemoryItem] = ()
-    facts: Sequence[Fact] = ()
-    texts: Sequence[str] = ()
-    people: People = NOBODY
-
-
-def applied_to(neighbours: Neighbours, changes: Sequence[Change]) -> Neighbours:
-    """The neighbours as they are once some changes are made."""
-    facts = after(neighbours.facts, changes)
-    ended = {ended_by(change) for change in changes}
-    ended |= {fact.memory for fact in facts if fact.id in ended}  # a memory ends with its fact
-    added = (change.record for change in changes if isinstance(change, Add | Supersede))
-    items = {one.id: one for one in (*neighbours.items, *added) if isinstance(one, MemoryItem)}
-    current = [item for item in items.values() if item.id not in ended]
-    return replace(neighbours, items=current, facts=facts)
 
 
 def reconcile(
@@ -274,27 +246,6 @@ def _claims(
         changes = resolve_claim(claim, rivals, candidate, new)
         facts = after(facts, changes)
         yield from changes
-
-
-def after(facts: Sequence[Fact], changes: Sequence[Change]) -> list[Fact]:
-    """The facts as they are once some changes are made, with those that are added."""
-    result = {fact.id: fact for fact in facts}
-    for change in changes:
-        if isinstance(change, Add | Supersede) and isinstance(change.record, Fact):
-            result[change.record.id] = change.record
-        old = result.get(ended_by(change) or "")
-        if old is not None and isinstance(change, Retract):
-            result[old.id] = replace(old, known_to=change.at)
-        elif old is not None and isinstance(change, Supersede | Expire):
-            result[old.id] = replace(old, valid_to=max(change.at, old.valid_from or FIRST))
-    return list(result.values())
-
-
-def ended_by(change: Change) -> str | None:
-    """The id of what a change ends, if it ends something."""
-    if isinstance(change, Supersede):
-        return change.old_id
-    return change.id if isinstance(change, Expire | Retract) else None
 
 
 def resolve_claim(
@@ -520,38 +471,6 @@ def apply_changes(
     raise ConflictError("this user's memories keep changing; try again later")
 
 
-def every(read: Callable[..., list[R]], key: Callable[[R], tuple[datetime, str]]) -> Iterator[R]:
-    """The items of a list, read a page at a time."""
-    after: tuple[datetime, str] | None = None
-    while page := read(after=after, limit=PAGE, max_bytes=PAGE_BYTES):
-        yield from page
-        after = key(page[-1])
-
-
-def all_facts(store: Store, home: Scope, *, valid_at: datetime | None = None) -> Iterator[Fact]:
-    """The facts that are known, and true at a moment if one is given."""
-    read = partial(store.facts, home, valid_at=valid_at)
-    return every(read, lambda fact: (fact.known_from, fact.id))
-
-
-def read_all(
-    store: Store, scope: Scope, now: datetime, max_bytes: int | None
-) -> tuple[list[MemoryItem], list[Fact]]:
-    """The memories that have not ended and the facts that hold, if they are not too many."""
-    items = store.items(scope, current=False, max_bytes=max_bytes)
-    facts = store.facts(scope, valid_at=now, max_bytes=max_bytes)
-    more: list[object] = []
-    if max_bytes is not None and items:
-        place = items[-1].created_at, items[-1].id
-        more += store.items(scope, current=False, limit=1, after=place)
-    if max_bytes is not None and facts:
-        place = facts[-1].known_from, facts[-1].id
-        more += store.facts(scope, valid_at=now, limit=1, after=place)
-    if more:
-        raise TooLargeError("there is too much to audit at once; audit the agents one by one")
-    return [item for item in items if item.ended_at is None], facts
-
-
 def undone(store: Store, scope: Scope, id_: str, now: datetime) -> list[Change]:
     """The changes that undo the last thing that happened to a fact, or to a memory's facts."""
     changes: list[Change] = []
@@ -577,41 +496,3 @@ def facts_of(store: Store, scope: Scope, record: MemoryItem | Fact) -> list[Fact
     if record.ended_at is not None:
         return [fact for fact in stated if record.ended_with(fact)]
     return [fact for fact in stated if not has_ended(fact)]
-
-
-def neighbours_of(
-    store: Store,
-    home: Scope,
-    candidate: Candidate,
-    texts: Sequence[str] = (),
-    pending: Sequence[Change] = (),
-    before: Sequence[str] = (),
-) -> Neighbours:
-    """What a candidate is compared with, once pending changes are made.
-
-    `before` are the ids of the messages that a correction may mean.
-    """
-    people = People.of(after(store.naming(home), pending))
-    topics = {
-        (subject, claim.predicate): None
-        for claim in candidate.claims
-        for subject in people.same(claim.subject)
-    }
-    facts = [
-        fact
-        for subject, predicate in topics
-        for fact in store.facts(home, subject=subject, predicate=predicate)
-    ]
-    items = similar_memories(store, home, candidate.text, candidate.said_at)
-    if candidate.corrects and candidate.instead:
-        facts += all_facts(store, home, valid_at=candidate.said_at)
-        recent = store.records(home, store.derived(home, before))
-        items += [one for one in recent if isinstance(one, MemoryItem) and one.ended_at is None]
-    neighbours = Neighbours(items=items, facts=facts, texts=texts, people=people)
-    return applied_to(neighbours, pending)
-
-
-def similar_memories(store: Store, home: Scope, text: str, at: datetime) -> list[MemoryItem]:
-    """The memories that share the most telling words with a text, unexpired at a moment."""
-    words = sorted(content_stems(text) or set(stems(text)), key=lambda it: (-len(it), it))
-    return store.similar(home, words[:MOST_WORDS], limit=MOST_SIMILAR, at=at)
