@@ -26,7 +26,6 @@ from memorist.transfer.source import Source
 WORDS = Path(__file__).read_text().split()
 MESSAGES = 20  # of a conversation
 BATCH = 1_000
-SAMPLE = 20_000  # messages that are appended for comparison
 
 
 def conversations(megabytes: float) -> Iterator[dict[str, Any]]:
@@ -61,14 +60,16 @@ def import_it(database: str, export: str) -> None:
 
 
 def append(database: Path, megabytes: float) -> float:
-    """Messages a second of the store's own batch append."""
-    said = (one for talk in conversations(megabytes) for one in talk["messages"])
-    messages = [Message(**one) for one in islice(said, SAMPLE)]
+    """Messages a second of the store's own batch append, of the same messages."""
+    said = (Message(**one) for talk in conversations(megabytes) for one in talk["messages"])
+    count, seconds = 0, 0.0
     with Memory(database, embedder=None, extraction=None) as memory:
-        began = time.perf_counter()
-        for start in range(0, len(messages), BATCH):
-            memory.remember(messages[start : start + BATCH], user="ada", session=f"s{start}")
-        return len(messages) / (time.perf_counter() - began)
+        while batch := list(islice(said, BATCH)):
+            began = time.perf_counter()
+            memory.remember(batch, user="ada", session=f"s{count}")
+            seconds += time.perf_counter() - began
+            count += len(batch)
+    return count / seconds
 
 
 def main() -> None:
@@ -83,12 +84,11 @@ def main() -> None:
         export = Path(folder, "export.jsonl")
         with export.open("w") as file:
             file.writelines(f"{json.dumps(talk)}\n" for talk in conversations(options.megabytes))
-        before = append(Path(folder, "before.db"), options.megabytes)
         command = [sys.executable, "-m", "benchmarks.transfer", "--only"]
         command += [str(Path(folder, "import.db")), str(export)]
         done = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-        after = append(Path(folder, "after.db"), options.megabytes)
-    speed, own = done["messages"] / done["seconds"], (before + after) / 2
+        own = append(Path(folder, "append.db"), options.megabytes)
+    speed = done["messages"] / done["seconds"]
     print(f"{options.megabytes:,.0f} MB, {done['messages']:,} messages in {done['seconds']:,.0f} s")
     print(f"import {speed:,.0f}/s, append {own:,.0f}/s: {speed / own:.2f} of it")
     print(f"memory grew by {done['grew_by']:,.0f} MB to {done['rss']:,.0f} MB")

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import IO
+from typing import IO, Any
 
 from memorist import archive
 from memorist.context.documents.markdown import chunks
@@ -316,44 +316,30 @@ class _Writer:
     def _added(self, item: MemoryItem | Fact | Document) -> bool:
         """Write an item; whether it was not there yet."""
         memory = self._memory
+        named: dict[str, Any]
+        part: Any
+        stated: tuple[str, ...]
         if isinstance(item, Document):
             scope = memory.scope(user=self._user)
             at = item.created_at or memory.clock()
-            named = {"title": item.title, "text": item.text, "uri": item.uri}
-            article = Article(scope=scope, **named, created_at=at)
+            named = {"title": item.title, "text": item.text, "uri": item.uri, "created_at": at}
+            article = Article(scope=scope, **named)
             return memory.articles.put(article, chunks(item.text)).change in ("added", "changed")
-        user, agent = self._owner(item.scope.user), item.scope.agent
-        if _is_stored(memory.facts if isinstance(item, Fact) else memory.memories, item, user):
-            return False
+        user = self._owner(item.scope.user)
+        named = {"user": user, "agent": item.scope.agent, "source": "import", "id": item.id}
+        named["sources"] = item.sources
         if isinstance(item, Fact):
-            added = memory.facts.add(
-                item.subject,
-                item.predicate,
-                item.object,
-                user=user,
-                agent=agent,
-                valid_from=item.valid_from,
-                valid_to=item.valid_to,
-                source="import",
-                sources=item.sources,
-                said_at=item.said_at,
-                id=item.id,
-            )
+            part, stated = memory.facts, (item.subject, item.predicate, item.object)
+            named |= {"valid_from": item.valid_from, "valid_to": item.valid_to}
+            named |= {"said_at": item.said_at}
         else:
-            added = memory.memories.add(
-                item.text,
-                user=user,
-                agent=agent,
-                session=item.scope.session,
-                kind=item.kind,
-                category=item.category,
-                tags=item.tags,
-                source="import",
-                sources=item.sources,
-                expires_at=item.expires_at,
-                said_at=item.created_at,
-                id=item.id,
-            )
+            part, stated = memory.memories, (item.text,)
+            named |= {"session": item.scope.session, "kind": item.kind, "tags": item.tags}
+            named |= {"category": item.category, "expires_at": item.expires_at}
+            named |= {"said_at": item.created_at}
+        if _is_stored(part, item, user):
+            return False
+        added = part.add(*stated, **named)
         if added != item.id:
             raise ConflictError("it is known already, or something more trusted says otherwise")
         return True
