@@ -11,6 +11,7 @@ from memorist.agents.tool_schema import ToolSchema, schema_of
 from memorist.agents.toolbox import (
     DEADLINE_MS,
     LONGEST_QUESTION,
+    NAMES,
     WRITER,
     Header,
     NoteText,
@@ -183,15 +184,7 @@ TOOLS: dict[str, Callable[..., str]] = {
 }
 ADDED = ("forget", "correct", "list")  # to those of the toolbox, of which the others are forms
 READING = ("recall", "list")
-REVISING = (
-    "store_session_message",
-    "summarize_session",
-    "store_concept",
-    "store_episode",
-    "store_fact",
-    "store_procedure",
-    "store_working_memory",
-)
+REVISING = tuple(name for name in NAMES if name.startswith(("store_", "summarize_")))
 
 
 def tools_for(purpose: ToolSet) -> list[ToolSchema]:
@@ -232,9 +225,9 @@ def _named(known: Known) -> dict[str, Any]:
 def _going(box: Toolbox, known: Known) -> str:
     """What would go, and what goes with it."""
     counts = box.memory.forget(user=box.user_id, **_named(known), dry_run=True).counts
-    others = {name: count for name, count in counts.items() if name in ("memories", "facts")}
-    more = [f"{count} {name}" for name, count in others.items() if count]
-    return f"{known}{' with ' + ', '.join(more) + ' made of it' if more else ''}"
+    made = [f"{name}: {counts[name]}" for name in ("memories", "facts") if counts.get(name)]
+    is_source = made and known.kind == "message"
+    return f"{known} and what was made of it ({', '.join(made)})" if is_source else str(known)
 
 
 def _matches(box: Toolbox, words: str, tool: str) -> str:

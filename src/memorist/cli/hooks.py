@@ -5,7 +5,7 @@ import shlex
 import sys
 from difflib import unified_diff
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -18,21 +18,24 @@ from memorist.config import Settings, default_path
 OURS = "-m memorist.cli.hook"
 TIMEOUT_S = 30
 
-Project = Annotated[bool, typer.Option("--project", help="For this folder only, not for all.")]
 hooks = typer.Typer(help="Let Claude Code remember by itself.", no_args_is_help=True)
 
 
 @hooks.command()
 def install(
-    user: opt.User = None, db: opt.Database = None, project: Project = False, yes: opt.Yes = False
+    user: opt.User = None,
+    db: opt.Database = None,
+    project: opt.Project = False,
+    yes: opt.Yes = False,
 ) -> None:
     """Let Claude Code remember by itself; shows the change of its settings first, and asks.
 
     A session starts with what is known, each prompt brings what bears on it, and what was said is
     stored when Claude stops and before it compacts.
     """
-    url = db or Settings.from_environment().url
-    command = [sys.executable, *OURS.split(), *(["--user", user] if user else [])]
+    settings = Settings.from_environment()
+    url = db or settings.url
+    command = [sys.executable, *OURS.split(), "--user", user or settings.user]
     if "://" not in url and url != str(default_path()):
         command += ["--db", str(Path(url).expanduser().absolute())]
     _change(project, yes, shlex.join(command))
@@ -41,7 +44,7 @@ def install(
 
 
 @hooks.command()
-def remove(project: Project = False, yes: opt.Yes = False) -> None:
+def remove(project: opt.Project = False, yes: opt.Yes = False) -> None:
     """Take the hooks out of Claude Code's settings again; what it remembers stays."""
     _change(project, yes, None)
 
@@ -68,12 +71,13 @@ def _replace(content: dict[str, Any], command: str | None) -> None:
     """Put our hooks in place of those there were; the hooks of others stay."""
     events = content.setdefault("hooks", {})
     for event in ACTIONS:
-        groups = [group for group in events.pop(event, []) if not _is_ours(group)]
+        groups = [group for group in events.get(event, []) if not _is_ours(group)]
         if command:
             hook = {"type": "command", "command": command, "timeout": TIMEOUT_S}
             groups.append({"hooks": [hook | ({"async": True} if event in STORING else {})]})
-        if groups:
-            events[event] = groups
+        events[event] = groups
+        if not groups:
+            del events[event]
     if not events:
         del content["hooks"]
 

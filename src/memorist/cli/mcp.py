@@ -91,7 +91,6 @@ def serve(
 
 
 Client = Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {', '.join(CLIENTS)}.")]
-Project = Annotated[bool, typer.Option("--project", help="For this folder only, not for all.")]
 
 
 @mcp.command()
@@ -103,7 +102,7 @@ def install(
     url: str | None = typer.Option(None, help="A running server: http://…"),
     key: str | None = typer.Option(None, envvar="MEMORIST_KEY", help="The key to that server."),
     tools: Tools = None,
-    project: Project = False,
+    project: opt.Project = False,
     yes: opt.Yes = False,
     only_print: bool = typer.Option(False, "--print", help="Only print what would be written."),
 ) -> None:
@@ -138,7 +137,7 @@ def install(
 
 
 @mcp.command()
-def remove(client: Client, project: Project = False, yes: opt.Yes = False) -> None:
+def remove(client: Client, project: opt.Project = False, yes: opt.Yes = False) -> None:
     """Take this memory out of a client's settings; what it remembers stays."""
     file = _file(client, project)
     before = read(file)

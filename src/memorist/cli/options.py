@@ -31,6 +31,7 @@ LocalDb = Annotated[
     str | None, typer.Option("--db", help="A file or a postgresql:// URL. Default: MEMORIST_URL.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Project = Annotated[bool, typer.Option("--project", help="For this folder only, not for all.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Everyone = Annotated[bool, typer.Option("--everyone", help="For all users of the tenant.")]
 LibraryName = Annotated[
