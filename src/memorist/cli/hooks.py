@@ -16,7 +16,8 @@ from memorist.cli.settings_files import edited, odd_shape, offer, read
 from memorist.config import Settings, default_path
 
 OURS = "-m memorist.cli.hook"
-TIMEOUT_S = 30
+TIMEOUT_S = 10
+BACKGROUND = {"async": True, "timeout": 30}  # of hooks that Claude Code need not wait for
 
 hooks = typer.Typer(help="Let Claude Code remember by itself.", no_args_is_help=True)
 
@@ -74,7 +75,7 @@ def _replace(content: dict[str, Any], command: str | None) -> None:
         groups = [group for group in events.get(event, []) if not _is_ours(group)]
         if command:
             hook = {"type": "command", "command": command, "timeout": TIMEOUT_S}
-            groups.append({"hooks": [hook | ({"async": True} if event in STORING else {})]})
+            groups.append({"hooks": [hook | (BACKGROUND if event in STORING else {})]})
         events[event] = groups
         if not groups:
             del events[event]
