@@ -36,7 +36,7 @@ def start(folder: Path, *arguments: str | bytes, said: bytes = b"", **env: str) 
         cwd=folder,
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
 
 
