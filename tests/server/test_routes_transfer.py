@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
@@ -16,6 +18,7 @@ from memorist import AsyncMemory, Memory, connect
 from memorist.errors import ForbiddenError, RecordError, TooLargeError
 from memorist.server.auth import Guard, Keys
 from memorist.server.http.app import Limits, build_app
+from memorist.server.http.routes.transfer import Tell, events_of
 from tests.server.api import Api, an_api
 from tests.support.http_server import serving
 
@@ -113,6 +116,26 @@ def test_a_file_has_a_limit_of_its_own(tmp_path: Path) -> None:
                 assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
             with connect(url) as remote, pytest.raises(TooLargeError):
                 remote.restore([b"x" * 15_000, b"x" * 15_000])
+
+
+def test_who_hangs_up_stops_the_work() -> None:
+    stopped = threading.Event()
+
+    def work(path: Path, tell: Tell) -> None:
+        try:
+            while True:
+                tell("reading", 1, 2)
+        finally:
+            stopped.set()
+
+    async def run(folder: TemporaryDirectory[str]) -> None:
+        events = events_of(folder, Path(folder.name) / "file", work)
+        assert (await anext(events))[0] == "progress"
+        await events.aclose()
+        assert await asyncio.to_thread(stopped.wait, 60)
+
+    asyncio.run(run(folder := TemporaryDirectory()))  # waits for the thread, too
+    assert not Path(folder.name).exists()
 
 
 def test_an_archive_goes_out_and_in_over_http(api: Api, tmp_path: Path) -> None:

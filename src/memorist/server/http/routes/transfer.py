@@ -72,7 +72,7 @@ _REPORT.skip(Skipped("entry 3", "a message without text"))
 _RESTORED = RestoreReport(users=1, added={"message": 12})
 
 
-def _events_of(report: Any) -> dict[str, Any]:
+def _response_to(report: Any) -> dict[str, Any]:
     """The response of a work on a file."""
     progress = event("progress", {"doing": "writing", "done": 1, "total": 2})
     example = {"example": (progress + event("report", report)).decode()}
@@ -108,7 +108,7 @@ async def _sent(first: bytes, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
 @operation(
     "restore",
     response_model=RestoreReport,
-    responses={200: _events_of(_RESTORED)},
+    responses={200: _response_to(_RESTORED)},
     openapi_extra=UPLOAD,
 )
 async def restore(
@@ -131,7 +131,10 @@ async def restore(
 
 
 @operation(
-    "import_file", response_model=Report, responses={200: _events_of(_REPORT)}, openapi_extra=UPLOAD
+    "import_file",
+    response_model=Report,
+    responses={200: _response_to(_REPORT)},
+    openapi_extra=UPLOAD,
 )
 async def import_file(
     query: Url[ImportQuery], request: Request, caller: Caller, accept: Accept = "*/*"
@@ -168,10 +171,14 @@ async def _worked(request: Request, filename: str, work: Work, accept: str) -> R
     # Formats look at the name and its ending; it is no path of ours.
     name = re.sub(r"[^\w. -]", "_", re.split(r"[/\\]", filename)[-1]).strip(". ")
     path = Path(folder.name) / (name[-100:] or "export")
-    with path.open("wb") as file:
-        async for chunk in request.stream():
-            await in_thread(file.write, chunk)
-    events = _events(folder, path, work)
+    try:
+        with path.open("wb") as file:
+            async for chunk in request.stream():
+                await in_thread(file.write, chunk)
+    except BaseException:  # it is too large, too slow, or cut off
+        folder.cleanup()
+        raise
+    events = events_of(folder, path, work)
     if not wants_json(accept):
         stream = with_pings(_wire(events, request), PING_S)
         return EventSourceResponse(stream, headers=STREAM_HEADERS)
@@ -183,7 +190,7 @@ class _GoneError(Exception):
     """The client is gone: nobody waits for the rest of the work."""
 
 
-async def _events(
+async def events_of(
     folder: TemporaryDirectory[str], path: Path, work: Work
 ) -> AsyncGenerator[tuple[str, Any], None]:
     """What a work in a thread tells, and its report; the folder goes when it ends."""

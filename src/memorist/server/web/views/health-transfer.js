@@ -180,7 +180,7 @@ function headline({ title, conversations, first, last, dry_run: dry }, restored)
   if (restored) return "restored";
   const span = first ? `, ${day(first)} to ${day(last)}` : "";
   const talks = conversations.count ? `, ${count(conversations)} conversations` : "";
-  return `${title}${talks}${span}${dry ? "" : ": brought in"}`;
+  return `${dry ? "" : "brought in: "}${title}${talks}${span}`;
 }
 
 function LeftOut({ report, left }) {
@@ -190,16 +190,15 @@ function LeftOut({ report, left }) {
       ${Object.entries(report.reasons).map(
         ([reason, times]) =>
           html`<li>
-            ${plural(times, "time")}: ${reason}
-            <span class="meta"
-              >${report.skipped
-                .filter((it) => it.reason === reason)
-                .slice(0, 5)
-                .map((it) => it.place)
-                .join("; ")}</span
-            >
+            ${plural(times, "time")}: ${reason} ${" "}
+            <span class="meta">${placesOf(report, reason)}</span>
           </li>`,
       )}
     </ul>
   </details>`;
 }
+
+const placesOf = ({ skipped }, reason) => {
+  const places = skipped.filter((it) => it.reason === reason).map((it) => it.place);
+  return [...new Set(places)].slice(0, 5).join("; ");
+};
