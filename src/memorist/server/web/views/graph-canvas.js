@@ -135,7 +135,8 @@ export function Canvas({ label, nodes, edges, spots, known, selected, onOpen, on
 
 function Drawn({ nodes, edges, spots, known, selected, active, setActive, onOpen }) {
   const byKey = new Map(nodes.map((node, i) => [node.key, { ...node, r: radius(node, i === 0) }]));
-  return html`${fanned(edges).map((edge) => html`<${Edge} key=${edge.fact.id} ...${edge} spots=${spots} nodes=${byKey} selected=${selected} />`)}
+  const curves = lettered(fanned(edges), spots, byKey);
+  return html`${curves.map((edge) => html`<${Edge} key=${edge.fact.id} ...${edge} selected=${selected} />`)}
   ${nodes.map(
     (node, i) =>
       html`<${Node}
@@ -177,17 +178,7 @@ function Node({ node, at, r, middle, known, active, onFocus, onOpen }) {
   </g>`;
 }
 
-function Edge({ fact, from, to, bend, phase, spots, nodes, selected }) {
-  if (from === to) return null; // a name is written on its entity
-  const [a, b] = [spots.get(from), spots.get(to)];
-  const [dx, dy] = [b.x - a.x, b.y - a.y];
-  const length = Math.hypot(dx, dy) || 1;
-  const [ux, uy] = [dx / length, dy / length];
-  const start = { x: a.x + ux * nodes.get(from).r, y: a.y + uy * nodes.get(from).r };
-  const stop = { x: b.x - ux * (nodes.get(to).r + 2), y: b.y - uy * (nodes.get(to).r + 2) };
-  const middle = { x: (a.x + b.x) / 2 - uy * bend, y: (a.y + b.y) / 2 + ux * bend };
-  const path = `M${start.x} ${start.y}Q${middle.x} ${middle.y} ${stop.x} ${stop.y}`;
-  const [x, y] = ["x", "y"].map((axis) => (start[axis] + 2 * middle[axis] + stop[axis]) / 4);
+function Edge({ fact, phase, path, letters, selected }) {
   const end = fact.valid_to ?? fact.known_to;
   const said = `${fact.subject} ${fact.predicate} ${fact.object}`;
   const until = phase === "ended" ? `, until ${day(end)}` : "";
@@ -201,8 +192,43 @@ function Edge({ fact, from, to, bend, phase, spots, nodes, selected }) {
     <title>${said + until}</title>
     <path class="reach" d=${path} />
     <path class="line" d=${path} marker-end="url(#arrow)" />
-    <text x=${x} y=${y}>${fact.predicate}</text>
+    <text x=${letters.x} y=${letters.y}>${fact.predicate}</text>
   </a>`;
+}
+
+// The curve of a fact, without its ends, which are under the entities.
+function curve({ from, to, bend }, spots, nodes) {
+  const [a, b] = [spots.get(from), spots.get(to)];
+  const [dx, dy] = [b.x - a.x, b.y - a.y];
+  const length = Math.hypot(dx, dy) || 1;
+  const [ux, uy] = [dx / length, dy / length];
+  const start = { x: a.x + ux * nodes.get(from).r, y: a.y + uy * nodes.get(from).r };
+  const stop = { x: b.x - ux * (nodes.get(to).r + 2), y: b.y - uy * (nodes.get(to).r + 2) };
+  const middle = { x: (a.x + b.x) / 2 - uy * bend, y: (a.y + b.y) / 2 + ux * bend };
+  const path = `M${start.x} ${start.y}Q${middle.x} ${middle.y} ${stop.x} ${stop.y}`;
+  const point = (t, axis) =>
+    (1 - t) ** 2 * start[axis] + 2 * t * (1 - t) * middle[axis] + t ** 2 * stop[axis];
+  return { path, at: (t) => ({ x: point(t, "x"), y: point(t, "y") }) };
+}
+
+// Each fact with its curve and the place of its predicate: in the middle, or beside it where that
+// is over other words. A name is written on its entity.
+function lettered(edges, spots, nodes) {
+  const words = [...nodes.values()].map(({ key, label, r }) => {
+    const { x, y } = spots.get(key);
+    return { x, y: y < -1 ? y - r - 10 : y + r + 10, half: cut(label).length * 3.6 };
+  });
+  const free = ({ x, y }, half) =>
+    words.every((it) => Math.abs(it.x - x) > it.half + half || Math.abs(it.y - y) > 15);
+  return edges
+    .filter(({ from, to }) => from !== to)
+    .map((edge) => {
+      const { path, at } = curve(edge, spots, nodes);
+      const half = edge.fact.predicate.length * 3.3;
+      const t = [0.5, 0.58, 0.42, 0.66, 0.34, 0.74].find((it) => free(at(it), half)) ?? 0.5;
+      words.push({ ...at(t), half });
+      return { ...edge, path, letters: at(t) };
+    });
 }
 
 // The facts of an entity clockwise, each with its other end.
