@@ -366,8 +366,7 @@ class Memories(MemoryPart):
     ) -> str:
         """Keep a memory outright and return its id; one that says the same is reinforced.
 
-        It is `said_at` this moment unless another is given. One that has an `id` in another
-        program keeps it, and adding it again changes nothing.
+        `said_at` and `id`: see `facts.add`.
         """
         from memorist.lifecycle.policy import classified
 
