@@ -20,7 +20,7 @@ from memorist.errors import ConfigError
 from memorist.server.auth import Guard
 from memorist.server.http.app import build_app
 from memorist.server.http.limits import MAX_CONCURRENT
-from memorist.server.http.middleware import BodyLimit
+from memorist.server.http.middleware import FILES, BodyLimit
 from memorist.server.http.run import MAX_CONNECTIONS, make_app, uvicorn_config
 from memorist.server.http.tokens import JwtTokens
 from tests.server.conftest import UNLIMITED
@@ -31,6 +31,7 @@ from tests.support.tokens import signed
 
 MIB = 1024 * 1024
 JSON = {"Content-Type": "application/json"}
+OCTETS = {"Content-Type": "application/octet-stream", "Accept": "application/json"}
 
 
 def opened(served: Served, *lines: str, path: str = "/api/recall") -> socket.socket:
@@ -95,7 +96,8 @@ def test_nested_brackets_are_refused_by_every_operation(served: Served) -> None:
         for depth in (100, 900, 100_000):
             body = opening * depth + b"1" + closing * depth
             for method, path in WITH_BODY:
-                answer = client.request(method, path, content=body, headers=JSON)
+                headers = OCTETS if path in FILES else JSON
+                answer = client.request(method, path, content=body, headers=headers)
                 assert answer.status_code in (400, 422), (path, depth, answer.status_code)
                 assert answer.headers["content-type"] == "application/problem+json"
     assert client.get("/health").status_code == 200
