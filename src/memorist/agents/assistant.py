@@ -76,7 +76,8 @@ def remember(box: Toolbox, content: Said) -> str:
     """
     stored = box.remember(content)["message_id"]
     safe = len(content) <= LONGEST_MEMORY and not find_secrets(content) and not injections(content)
-    if safe and not extract(Message("user", content), WRITER):  # else that makes a memory of it
+    made = safe and any(one.text for one in extract(Message("user", content), WRITER))
+    if safe and not made:  # else extraction makes a memory of it
         _keep(box, content, stored)
     return f"Remembered [{stored}]."
 
