@@ -115,7 +115,7 @@ def hung_up(served: Served, key: str, numbers: range, done: Callable[[], bool]) 
             body = json.dumps(call).encode()
             lines = [f"{name}: {value}" for name, value in MCP.items()]
             lines += [f"Authorization: Bearer {key}", f"Content-Length: {len(body)}"]
-            head = "\r\n".join(["POST /mcp HTTP/1.1", "Host: localhost", *lines, "", ""])
+            head = "\r\n".join(["POST /mcp?tools=all HTTP/1.1", "Host: localhost", *lines, "", ""])
             connection = socket.create_connection((address.host, address.port or 0))
             stack.enter_context(connection).sendall(head.encode() + body)
         until(done, 30)
