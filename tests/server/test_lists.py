@@ -106,7 +106,7 @@ def test_a_memory_is_corrected_by_a_message_and_ends_with_its_facts(
 ) -> None:
     said, no = (
         memory.remember({"role": role, "content": text}, user=ada).message_ids[0]
-        for role, text in (("user", "I live in Munich."), ("assistant", "She lives in Berlin."))
+        for role, text in (("user", "Munich, of course."), ("assistant", "Berlin by now."))
     )
     old = memory.memories.add("Ada lives in Munich.", user=ada, sources=[said])
     memory.facts.add("Ada", "lives in", "Munich", user=ada, sources=[said])

@@ -1,9 +1,9 @@
 """Toolbox: the memory tools of an agent as plain methods, with the texts that a model reads."""
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Annotated, Literal, Self, TypedDict
+from typing import Annotated, Any, Literal, Self, TypedDict
 
 from memorist.agents.tool_schema import ToolSchema, schema_of
 from memorist.context.window import Window
@@ -425,8 +425,20 @@ class Toolbox:
 
 
 def tool_schemas() -> list[ToolSchema]:
-    """The schemas of all tools of the toolbox."""
-    return [schema_of(getattr(Toolbox, name), name=name, reads=name in READING) for name in NAMES]
+    """The schemas of all tools of the toolbox; a call is answered by the toolbox it is given."""
+    schemas = (
+        schema_of(getattr(Toolbox, name), name=name, reads=name in READING) for name in NAMES
+    )
+    return [replace(schema, method=_method(schema.name)) for schema in schemas]
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """A function that calls the method of this name, as a subclass may have it."""
+
+    def call(box: Toolbox, **arguments: Any) -> Any:
+        return getattr(box, name)(**arguments)
+
+    return call
 
 
 def check_length(text: str | None, most: int, name: str) -> None:

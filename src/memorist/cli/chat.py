@@ -4,7 +4,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
@@ -43,8 +43,8 @@ def chat(
     settings = Settings.from_environment()
     agent = settings.agent if agent is None and session is None else agent
     runtime = ChatRuntime.of(settings, SETTINGS)
-    logging.getLogger("memorist").setLevel(logging.ERROR)  # what fails is shown below its question
-    with opt.open_memory(db, user, extraction=open_extraction(settings)) as (memory, user):
+    opened = opt.open_memory(db, user, extraction=open_extraction(settings))
+    with _errors_only(), opened as (memory, user):
         conversation = memory.session(user=user, agent=agent, id=session, new=new)
         model = settings.model or "no model: set MEMORIST_MODEL to have answers"
         remark(f"session {conversation.id} of {user} · {model}")
@@ -57,6 +57,18 @@ def chat(
                     render.warn(str(error))
                 except KeyboardInterrupt:
                     remark("\nstopped; what was said so far is stored")
+
+
+@contextmanager
+def _errors_only() -> Iterator[None]:
+    """No warnings in the log: what fails is shown below its question."""
+    log = logging.getLogger("memorist")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _lines(conversation: Chat) -> Iterator[str]:
