@@ -3,6 +3,7 @@
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import wraps
 from typing import Annotated, Any, Literal, Self, TypedDict
 
 from memorist.agents.tool_schema import ToolSchema, schema_of
@@ -426,15 +427,13 @@ class Toolbox:
 
 def tool_schemas() -> list[ToolSchema]:
     """The schemas of all tools of the toolbox; a call is answered by the toolbox it is given."""
-    schemas = (
-        schema_of(getattr(Toolbox, name), name=name, reads=name in READING) for name in NAMES
-    )
-    return [replace(schema, method=_method(schema.name)) for schema in schemas]
+    return [schema_of(_method(name), name=name, reads=name in READING) for name in NAMES]
 
 
 def _method(name: str) -> Callable[..., Any]:
     """A function that calls the method of this name, as a subclass may have it."""
 
+    @wraps(getattr(Toolbox, name))
     def call(box: Toolbox, **arguments: Any) -> Any:
         return getattr(box, name)(**arguments)
 
