@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,8 @@ from memorist import Memory
 from tests.support.postgres import Server, start_server
 
 _numbers = itertools.count(1)
+# Where the tests run in the background Ctrl-C is ignored, and would be by their children, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples each time, so that a change is what a failure is about; `make prove` looks
 # for others. No deadline: how long an example takes is also what the other workers are at.

@@ -10,7 +10,7 @@ from memorist import Memory
 from tests.crash.evidence import open_store
 from tests.crash.processes import finish, kill, read_line, start
 
-CONVERSATIONS, MESSAGES, KILLS = 60, 30, 2
+CONVERSATIONS, MESSAGES, KILLS = 300, 30, 2
 
 
 def said(conversation: int) -> list[str]:

@@ -126,6 +126,6 @@ def main() -> None:
         errors.print(Text.assemble((type(error).__name__, "red"), f": {error}"), soft_wrap=True)
         sys.exit(NOT_FOUND if isinstance(error, NotFoundError) else FAILED)
     except SystemExit as end:
-        if end.code == INTERRUPTED:
+        if end.code == INTERRUPTED and sys.argv[1:2] != ["serve"]:  # it is how that is stopped
             errors.print(Text("interrupted", "dim"))
         raise

@@ -4,7 +4,7 @@ import re
 import threading
 import webbrowser
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -80,10 +80,7 @@ def serve(
     with closing(open_store(settings.url, settings.durability)) as store:
         settings = run.resolve_auth(settings, address, keys=store.has_keys())
     ready = partial(_announce, settings, open_page)
-    with suppress(KeyboardInterrupt):  # it is how a server is stopped
-        run.serve(
-            settings, address, workers=workers, certfile=certfile, keyfile=keyfile, ready=ready
-        )
+    run.serve(settings, address, workers=workers, certfile=certfile, keyfile=keyfile, ready=ready)
 
 
 def _announce(settings: Settings, open_page: bool, at: "Address") -> None:
