@@ -188,7 +188,12 @@ def is_same_task(planned: str, done: str) -> bool:
 
 
 def _task_words(text: str) -> set[str]:
-    return {*stems(text)} - {*stems(" ".join(stop_words("ranking", "grammar")))}
+    return {*stems(text)} - _function_words()
+
+
+@cache
+def _function_words() -> frozenset[str]:
+    return frozenset(stems(" ".join(stop_words("ranking", "grammar"))))
 
 
 def _has_content(word: str) -> bool:

@@ -14,6 +14,7 @@ from memorist.language.people import NOBODY, People
 from memorist.language.text import stems
 from memorist.records.memories import (
     FIRST,
+    PLANS,
     Add,
     Candidate,
     Change,
@@ -28,6 +29,7 @@ from memorist.store.base import Store
 
 MOST_SIMILAR = 12  # memories that a candidate is compared with
 MOST_WORDS = 40
+MOST_PLANS = 200  # the newest: nearly all that people say they have done is compared with them
 PAGE, PAGE_BYTES = 500, 8 * 1024 * 1024  # of a list that is gone through
 R = TypeVar("R", bound=MemoryItem | Fact)
 
@@ -66,7 +68,13 @@ def neighbours_of(
     facts = [
         fact
         for subject, predicate in topics
-        for fact in store.facts(home, subject=subject, predicate=predicate)
+        for fact in store.facts(
+            home,
+            subject=subject,
+            predicate=predicate,
+            newest_first=predicate in PLANS,
+            limit=MOST_PLANS if predicate in PLANS else None,
+        )
     ]
     items = similar_memories(store, home, candidate.text, candidate.said_at)
     if candidate.corrects and candidate.instead:

@@ -51,7 +51,7 @@ ATTEMPTS = 20  # while other processes change the same user's memories
 BACKOFF_SECONDS = 0.01  # longer with each attempt
 NEWER = "something newer was said"
 _DAY = re.compile(r"(\d{1,2})(st|nd|rd|th)?")
-_VERSION = re.compile(r"\s+v?\d[\w.]*$")
+_VERSION = Pattern(r"\s+v?\d[\w.]*$")
 MORE_CONFIDENT = 0.05  # of a fact that is stated again
 
 T = TypeVar("T", bound=Change)
