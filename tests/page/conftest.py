@@ -26,7 +26,7 @@ UNLIMITED = Limits(requests_per_s=0, failures_per_s=0)
 Open = Callable[..., Page]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # while Playwright runs, no other test could use asyncio.run
 def browser() -> Iterator[Browser]:
     expect.set_options(timeout=PATIENCE_MS)
     with browsing() as opened:

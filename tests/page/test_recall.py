@@ -93,7 +93,8 @@ def test_why_not(demo: Served, open_page: Open) -> None:
 
 def test_by_keyboard_alone(demo: Served, open_page: Open) -> None:
     page = open_page(demo.url, "recall?deadline=none")
-    expect(page.get_by_label("Question")).to_be_focused()
+    expect(page.get_by_label("Question")).to_be_visible()
+    page.keyboard.press("/")
     page.keyboard.type("where does Ada live")
     page.keyboard.press("Enter")
     hits = page.get_by_role("table", name="Hits")

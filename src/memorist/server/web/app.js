@@ -190,16 +190,19 @@ function Help({ onClose }) {
   >`;
 }
 
+const SOON_MS = 3_000;
+
 function Frame({ me }) {
   const route = useRoute();
   const search = useRef(null);
   const [help, setHelp] = useState(false);
-  const going = useRef(false);
-  // After `g`, the next letter goes to a place; otherwise letters are the view's own.
+  const left = useRef(-Infinity); // when `g` was last pressed
+  // Soon after `g`, a letter goes to a place; otherwise letters are the view's own.
   useEffect(() => {
     const listen = (event) => {
-      if (!going.current || event.target.closest?.("input, textarea, select")) return;
-      going.current = false;
+      if (event.timeStamp - left.current > SOON_MS) return;
+      if (event.target.closest?.("input, textarea, select")) return;
+      left.current = -Infinity;
       if (!LETTERS[event.key]) return;
       event.preventDefault();
       event.stopImmediatePropagation();
@@ -210,11 +213,8 @@ function Frame({ me }) {
   }, []);
   const find = () => search.current.focus();
   useKeys({
-    g: () => {
-      going.current = true;
-      setTimeout(() => {
-        going.current = false;
-      }, 1_500);
+    g: (event) => {
+      left.current = event.timeStamp;
     },
     "/": find,
     "meta+k": find,

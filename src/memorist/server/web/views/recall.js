@@ -115,7 +115,6 @@ function Ask({ query, me }) {
       autocomplete="off"
       maxlength="8000"
       defaultValue=${query.question ?? ""}
-      autofocus=${!query.question}
     />
     <button class="primary">Ask</button>
     <div class="facets">
