@@ -108,7 +108,7 @@ def threads_write(store: Store) -> None:
 
     writers = [threading.Thread(target=keep_writing, args=(f"parent{n}",)) for n in range(3)]
     threads = [*writers, threading.Thread(target=keep_busy)]
-    stem(new_word())  # Python itself hangs a child that is forked in the middle of an import
+    write(store, "first", 0, 1)  # Python itself hangs a child that is forked amid an import
     for thread in threads:
         thread.start()
     try:

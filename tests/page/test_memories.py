@@ -140,8 +140,7 @@ def test_undo_an_update_of_a_fact(fresh: Served, open_page: Open) -> None:
 
 def test_by_keyboard_alone(fresh: Served, open_page: Open) -> None:
     page = open_page(fresh.url, "recall")
-    expect(page.get_by_label("Question")).to_be_focused()
-    page.keyboard.press("Tab")
+    expect(page.get_by_label("Question")).to_be_visible()
     page.keyboard.press("g")
     page.keyboard.press("m")
     second = listed(page).get_by_role("option").nth(1)
