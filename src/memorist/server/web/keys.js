@@ -1,6 +1,6 @@
 // The keyboard: what each view and the frame listen to, and the list that `?` shows.
 
-import { useEffect, useRef } from "./vendor/preact-htm.js";
+import { useLayoutEffect, useRef } from "./vendor/preact-htm.js";
 
 const layers = []; // the last one to come is asked first
 
@@ -27,11 +27,11 @@ addEventListener("keydown", (event) => {
   }
 });
 
-// `useKeys({j: next, k: previous})`: as long as the component is shown.
+// `useKeys({j: next, k: previous})`: as long as the component is shown, from its first picture on.
 export function useKeys(bindings) {
   const layer = useRef(bindings);
   layer.current = bindings;
-  useEffect(() => {
+  useLayoutEffect(() => {
     layers.push(layer);
     return () => layers.splice(layers.indexOf(layer), 1);
   }, []);
