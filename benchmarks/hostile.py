@@ -65,7 +65,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="memorist-hostile-") as folder:
         path = Path(folder) / "memory.db"
         keys = {user: _key(path, user) for user in ("ada", "mallory")}
-        command = ["memorist", "serve", "--port", "0", "--rate", "0", "--db", str(path)]
+        command = ["memorist", "serve", "--port", "0", "--rate", "0", "--create", "--db", str(path)]
         with running(*command, pid=pid) as url:
             alone = asyncio.run(measure(url, keys, options, hostile=0))
             before = _resident_mb(pid[0])

@@ -103,7 +103,7 @@ def line(number: int, role: str, text: str, session: str = "s-1") -> str:
 
 
 def test_a_conversation_is_stored_once_and_comes_back_in_the_next(home: Path) -> None:
-    assert hooks("install", "--user", "ada", "--db", "m.db", "--yes").exit_code == 0
+    assert hooks("install", "--user", "ada", "--create", "--db", "m.db", "--yes").exit_code == 0
     settings, transcript = home / ".claude/settings.json", home / "t.jsonl"
     told = (
         line(1, "user", "We deploy with Ansible. I moved to Berlin."),

@@ -91,7 +91,7 @@ def test_the_inspector_finds_nothing_wrong_over_http(tools: Path, tmp_path: Path
 
 
 def test_the_inspector_finds_nothing_wrong_over_stdio(tools: Path, tmp_path: Path) -> None:
-    server = command("--user", "ada", "--db", str(tmp_path / "a.db"))
+    server = command("--user", "ada", "--create", "--db", str(tmp_path / "a.db"))
     done = run(tools, "mcp-inspector", "--cli", *STRICT, "--", *server)
     assert done.returncode == 0, done.stderr
     assert '"recall"' in done.stdout

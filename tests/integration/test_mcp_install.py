@@ -82,7 +82,9 @@ def test_each_client_has_its_file_on_each_system(settings: str, home: str) -> No
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_the_client_is_told_how_to_start_the_server(client: str, home: Path) -> None:
-    done = install(client, "--user", "ada", "--db", "m.db", "--agent", "tutor", answer="y\n")
+    done = install(
+        client, "--user", "ada", "--create", "--db", "m.db", "--agent", "tutor", answer="y\n"
+    )
     assert done.exit_code == 0, done.output
     place = mcp_command.config_file(client, settings=user_config_path(roaming=True), home=home)
     assert str(place) in done.output
@@ -358,7 +360,7 @@ def test_claude_desktop_has_no_projects() -> None:
 
 
 def test_what_is_printed_starts_the_server(home: Path) -> None:
-    options = ("--user", "ada", "--db", str(home / "m.db"), "--tools", "all", "--print")
+    options = ("--user", "ada", "--create", "--db", str(home / "m.db"), "--tools", "all", "--print")
     printed = install("cursor", *options).stdout
     told = json.loads(printed)["mcpServers"]["memorist"]
     env = {**os.environ, "MEMORIST_EMBEDDER": "none"}

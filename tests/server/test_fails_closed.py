@@ -88,7 +88,7 @@ def test_a_revoked_key_of_another_tenant_counts_at_the_start(
 
     started: list[Settings] = []
     monkeypatch.setattr(run, "serve", lambda settings, *_, **__: started.append(settings))
-    arguments = ["serve", "--db", str(tmp_path / "m.db")]
+    arguments = ["serve", "--create", "--db", str(tmp_path / "m.db")]
     assert CliRunner().invoke(command, arguments).exit_code == 0
     with Memory(tmp_path / "m.db", embedder=None, extraction=None) as memory:
         key = Keys(memory.keys).create(tenant="acme", user="ada")

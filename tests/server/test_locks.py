@@ -81,7 +81,9 @@ def test_a_message_that_is_too_long_is_refused_at_every_door(
         SqliteStore(tmp_path / "m.db", max_message_bytes=MOST), embedder=None, extraction=None
     ) as memory:
         refuses_long_messages(memory)
-    said = start(tmp_path, "remember", "-", "--db", "c.db", said=b"12345678901", **{LIMIT: "10"})
+    said = start(
+        tmp_path, "remember", "-", "--create", "--db", "c.db", said=b"12345678901", **{LIMIT: "10"}
+    )
     assert said.returncode == 1
     assert LIMIT in said.stderr.decode()
     assert "Traceback" not in said.stderr.decode()

@@ -34,7 +34,7 @@ def test_several_processes_do_not_start_on_settings_that_are_wrong(tmp_path: Pat
     command = [sys.executable, "-m", "memorist", "serve", "--port", "0", "--workers", "2"]
     environment = {**os.environ, "MEMORIST_EMBEDDER": "none", "MEMORIST_RATE": "fast"}
     done = subprocess.run(
-        [*command, "--db", str(tmp_path / "memory.db")],
+        [*command, "--create", "--db", str(tmp_path / "memory.db")],
         env=environment,
         capture_output=True,
         text=True,

@@ -29,7 +29,7 @@ class ServerProcess:
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed when all are ended
         self._url = ""
         self.child = subprocess.Popen(
-            [*command, "--db", target, "--user", "ada", *options],
+            [*command, "--create", "--db", target, "--user", "ada", *options],
             cwd=ROOT,
             text=True,
             env=_environment(settings),

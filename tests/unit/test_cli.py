@@ -45,7 +45,7 @@ def run(tmp_path: Path) -> Run:
     """Run `memorist` with m.db in the test's folder for its database."""
 
     def call(*arguments: str | bytes, **more: Any) -> Done:
-        return start(tmp_path, *arguments, "--db", "m.db", **more)
+        return start(tmp_path, *arguments, "--create", "--db", "m.db", **more)
 
     return call
 
@@ -137,7 +137,7 @@ def test_json_goes_out_whatever_the_terminals_encoding(run: Run, memory: memoris
     memory.remember("Grüße aus 東京 🗼", user="me")
 
     history = worked(run("history", "--json", PYTHONIOENCODING="ascii"))
-    assert json.loads(history) == [{"role": "user", "content": "Grüße aus 東京 🗼"}]
+    assert json.loads(history)[0]["content"] == "Grüße aus 東京 🗼"
     found = worked(run("recall", "grusse", "--json", PYTHONIOENCODING="ascii"))
     assert json.loads(found)[0]["text"] == "Grüße aus 東京 🗼"
 
@@ -153,6 +153,39 @@ def test_options_narrow_to_agent_session_and_number(run: Run, memory: memorist.M
     assert told() == ["one", "two", "three"]
     assert told("--agent", "tutor", "--last", "1") == ["two"]
     assert told("--session", "none") == []
+
+
+def test_the_history_for_programs_says_where_and_when_each_was_said_and_how_tools_did(
+    run: Run, memory: memorist.Memory
+) -> None:
+    call = memorist.ToolCallMsg("c1", "c1", "function", "file_read", "{}")
+    asked = memorist.Message("assistant", "", tool_calls=[call])
+    outcome = {"success": False, "duration_ms": 150, "error": "no such file"}
+    answer = memorist.Message("tool", "-", tool_call_id="c1", structured_data=outcome)
+    memory.remember([asked, answer], user="me", agent="tutor", session="s1")
+    memory.remember("bye", user="me", session="s2")
+
+    first, second, third = json.loads(worked(run("history", "--json")))
+    assert (first["id"], first["session"], first["agent"]) == (asked.message_id, "s1", "tutor")
+    assert (third["content"], third["session"], third["agent"]) == ("bye", "s2", "")
+    assert first["created_at"] == asked.created_at.isoformat()
+    assert first["tool_calls"][0]["name"] == "file_read"
+    assert (second["tool_call_id"], second["structured_data"]) == ("c1", outcome)
+    assert (second["role"], second["source"], second["seq"]) == ("tool", "tool", first["seq"] + 1)
+
+
+def test_a_mistyped_path_is_an_error_and_a_new_database_is_asked_for(tmp_path: Path) -> None:
+    for database in ("memroy.db", "sqlite:///memroy.db"):
+        told = failed(start(tmp_path, "history", "--db", database))
+        assert told == (
+            "ConfigError: there is no database at memroy.db; mend the path, or add --create"
+        )
+    assert not (tmp_path / "memroy.db").exists()
+    start(tmp_path, "remember", "hello", "--create", "--db", "memory.db")
+    assert "hello" in worked(start(tmp_path, "history", "--db", "memory.db"))
+    worked(start(tmp_path, "remember", "hello"))  # the default needs no word
+    [default] = tmp_path.rglob("memorist.db")
+    assert "hello" in worked(start(tmp_path, "history", "--db", str(default)))
 
 
 def test_the_environment_names_database_user_tenant_and_agent(tmp_path: Path) -> None:
@@ -176,7 +209,7 @@ def shown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     with memorist.Memory(folder / "m.db") as memory:
         memory.remember([f"tea {text}" for text in (MARKUP, LONG_WORD, STEERING)], user="me")
     asked = ["recall", "tea"] if request.param == "recall" else ["history"]
-    return worked(start(folder, *asked, "--db", "m.db"))
+    return worked(start(folder, *asked, "--create", "--db", "m.db"))
 
 
 def test_markup_in_what_was_said_is_shown_as_it_was_typed(shown: str) -> None:

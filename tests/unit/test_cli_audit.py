@@ -121,7 +121,7 @@ def test_the_database_is_audited_facts_and_all(tmp_path: Path) -> None:
 
 
 def test_an_empty_database_has_no_memories_yet(tmp_path: Path) -> None:
-    done = run("--db", tmp_path / "m.db")
+    done = run("--create", "--db", tmp_path / "m.db")
 
     assert (done.exit_code, done.stdout) == (0, "")
     assert "no memories yet" in done.stderr

@@ -50,13 +50,13 @@ def test_no_file_is_written_over(tmp_path: Path) -> None:
     there = tmp_path / "there.db"
     there.write_text("mine")
     with pytest.raises(InvalidError, match="name a new one"):
-        run(there, "--db", tmp_path / "memory.db")
+        run(there, "--create", "--db", tmp_path / "memory.db")
     assert there.read_text() == "mine"
 
 
 def test_where_no_file_can_be_made_that_is_said(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailableError):
-        run(tmp_path / "no" / "folder.db", "--db", tmp_path / "memory.db")
+        run(tmp_path / "no" / "folder.db", "--create", "--db", tmp_path / "memory.db")
 
 
 def test_postgresql_has_its_own(postgres_url: str, tmp_path: Path) -> None:

@@ -134,7 +134,9 @@ def test_chat_streams_the_answer_below_what_was_recalled(tmp_path: Path) -> None
         memory.remember("I don't eat meat any more.", user="me", agent="cook")
     with ModelServer(answer) as server:
         model = {"MEMORIST_MODEL": "openai:gpt-test", "MEMORIST_MODEL_URL": server.url}
-        with terminal(tmp_path, "chat", "--db", "m.db", "--agent", "cook", **model) as screen:
+        with terminal(
+            tmp_path, "chat", "--create", "--db", "m.db", "--agent", "cook", **model
+        ) as screen:
             screen.read("› ")
             screen.type("What can I cook without meat?\n")
             shown = screen.read("mushrooms.")

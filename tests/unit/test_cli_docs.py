@@ -13,7 +13,7 @@ import typer
 from memorist.cli.main import app, load
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
-SHARED = ("--user", "--agent", "--session", "--db", "--json")  # the page explains them once
+SHARED = ("--user", "--agent", "--session", "--db", "--create", "--json")  # explained once
 ROOT: Any = typer.main.get_command(app)
 
 

@@ -56,7 +56,7 @@ def variables(folder: Path) -> dict[str, str]:
 def with_ids(line: str, folder: Path) -> str:
     """The example with the ids of a memory and a key that are there."""
     with Memory(folder / "m.db", embedder=None, extraction=None) as memory:
-        if "undo" in line:
+        if "35c92567" in line:
             [item, *_] = memory.memories.list(user="me")
             return line.replace("35c92567", item.id[-8:])
         keys = memory.keys.list("default") if "9cf73f2471729e96" in line else []
@@ -138,7 +138,7 @@ def test_commands_and_options_are_completed(folder: Path) -> None:
 
 def test_exit_codes_tell_scripts_what_happened(folder: Path) -> None:
     def code(*arguments: str, **more: Any) -> tuple[int, int]:
-        done = start(folder, *arguments, "--db", "codes.db", **more)
+        done = start(folder, *arguments, "--create", "--db", "codes.db", **more)
         assert b"Traceback" not in done.stderr
         return done.returncode, len(done.stderr.splitlines())
 

@@ -39,7 +39,7 @@ def run(db: Path) -> Run:
     """Run the command on the test's database."""
 
     def call(*arguments: str) -> Result:
-        return CliRunner().invoke(app, ["keys", *arguments, "--db", str(db)])
+        return CliRunner().invoke(app, ["keys", *arguments, "--create", "--db", str(db)])
 
     return call
 

@@ -50,7 +50,7 @@ def run(db: Path) -> Run:
     """Run a command on the test's database."""
 
     def call(*arguments: str, **more: Any) -> Result:
-        return CliRunner().invoke(app, [*arguments, "--db", str(db)], **more)
+        return CliRunner().invoke(app, [*arguments, "--create", "--db", str(db)], **more)
 
     return call
 
@@ -299,6 +299,14 @@ def test_what_was_forgotten_is_counted(run: Run, memory: Memory) -> None:
     assert "nothing to forget" in worked(run("forget", "--source", "web", "--yes"))
 
 
+def test_one_memory_is_forgotten_by_the_end_of_its_id(run: Run, memory: Memory) -> None:
+    gone, kept = (memory.memories.add(text, user="me") for text in ("Likes tea.", "Has a dog."))
+    asked = run("forget", "--memory", gone[-8:], input="y\n")
+    assert f"Forget memory {gone} of user me" in asked.stderr
+    assert "forgot 1 memories" in asked.stdout
+    assert [item.id for item in memory.memories.list(user="me")] == [kept]
+
+
 def test_a_dry_run_says_what_would_be_and_changes_nothing(run: Run, memory: Memory) -> None:
     keep(memory, "Likes tea", days_ago=40)
     keep(memory, "Fixed the build", importance=0.9)
@@ -436,7 +444,7 @@ def test_a_signal_ends_the_worker_after_the_job_at_hand(
     with ModelServer(answer) as server:
         settings = {"MEMORIST_MODEL": "any", "MEMORIST_MODEL_URL": server.url}
         worker = subprocess.Popen(
-            [Path(sys.executable).parent / "memorist", "worker", "--db", str(db)],
+            [Path(sys.executable).parent / "memorist", "worker", "--create", "--db", str(db)],
             env=os.environ | settings,
             stderr=subprocess.PIPE,
         )

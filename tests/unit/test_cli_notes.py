@@ -34,7 +34,7 @@ def run(db: Path) -> Run:
     """Run the command on the test's database."""
 
     def call(*arguments: str, **more: Any) -> Result:
-        return CliRunner().invoke(app, ["notes", *arguments, "--db", str(db)], **more)
+        return CliRunner().invoke(app, ["notes", *arguments, "--create", "--db", str(db)], **more)
 
     return call
 

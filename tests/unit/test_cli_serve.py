@@ -54,7 +54,9 @@ def test_what_cannot_be_is_said_before_anything_listens(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
     with SqliteStore(path) as store:
         Keys(keys_of(store)).create(tenant="default", user="ada")
-    done = CliRunner().invoke(app, ["serve", "--db", str(path), "--host", "0.0.0.0", "--no-auth"])
+    done = CliRunner().invoke(
+        app, ["serve", "--create", "--db", str(path), "--host", "0.0.0.0", "--no-auth"]
+    )
     assert isinstance(done.exception, ConfigError)
     done = CliRunner().invoke(app, ["serve", "--db", "ftp://nowhere"])
     assert isinstance(done.exception, ConfigError)
@@ -64,6 +66,8 @@ def test_a_certificate_that_cannot_be_used_is_said_before_anything_listens(tmp_p
     wrong = tmp_path / "cert.pem"
     wrong.write_text("no certificate")
     for options in (["--certfile", str(wrong)], ["--certfile", "nowhere"], ["--keyfile", "x"]):
-        done = CliRunner().invoke(app, ["serve", "--db", str(tmp_path / "m.db"), *options])
+        done = CliRunner().invoke(
+            app, ["serve", "--create", "--db", str(tmp_path / "m.db"), *options]
+        )
         assert isinstance(done.exception, ConfigError)
         assert "--certfile" in str(done.exception)

@@ -82,19 +82,28 @@ def load(name: str) -> Any:
         command: Any = typer.main.get_group(target)
         command.name = name
     else:
-        single = typer.Typer(add_completion=False)
-        single.command(name)(target)
-        command = typer.main.get_command(single)
+        command = _command_of(target, name)
     examples = files(__package__).joinpath("examples.toml").read_text("utf-8")
-    _add_examples(command, name, tomllib.loads(examples))
+    _complete(command, name, tomllib.loads(examples))
     return command
 
 
-def _add_examples(command: Any, path: str, examples: dict[str, list[str]]) -> None:
-    """Let the help of a command, and of those below it, end with its examples."""
+def _command_of(function: Any, name: str) -> Any:
+    single = typer.Typer(add_completion=False)
+    single.command(name)(function)
+    return typer.main.get_command(single)
+
+
+def _complete(command: Any, path: str, examples: dict[str, list[str]]) -> None:
+    """Give a command, and those below it, --create after --db, and examples in its help."""
     command.epilog = "\n".join(f"[dim]$[/] {escape(line)}" for line in examples.get(path, ()))
+    names = [parameter.name for parameter in command.params]
+    if "db" in names:
+        from memorist.cli.options import create
+
+        command.params.insert(names.index("db") + 1, _command_of(create, "").params[0])
     for name, below in getattr(command, "commands", {}).items():
-        _add_examples(below, f"{path} {name}", examples)
+        _complete(below, f"{path} {name}", examples)
 
 
 app = typer.Typer(cls=LazyGroup, help=SUMMARY, no_args_is_help=True, pretty_exceptions_enable=False)

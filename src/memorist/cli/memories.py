@@ -2,7 +2,6 @@
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -85,9 +84,7 @@ def undo(
 ) -> None:
     """Take back the last change of a memory or a fact."""
     with opt.open_memory(db, user) as (memory, user):
-        lists = (partial(memory.memories.list, current=False), memory.facts.as_of)
-        ids = (record.id for read in lists for record in read(user=user))
-        changes = memory.memories.undo(render.full_id(id_, ids), user=user)
+        changes = memory.memories.undo(opt.derived_id(memory, user, id_), user=user)
     done = [
         {"id": change.id, "change": "restored" if isinstance(change, Restore) else "retracted"}
         for change in changes

@@ -14,7 +14,8 @@ from memorist.cli.render import console, safe_text
 from memorist.client import Client
 from memorist.config import Settings
 from memorist.errors import InvalidError
-from memorist.records.message import Message
+from memorist.memory import Memory
+from memorist.records.message import LogEntry, Message
 from memorist.records.query import MIN_SCORE, Hit, Recall
 
 BAR_CHARS = 20
@@ -132,15 +133,28 @@ def history(
 ) -> None:
     """Show the last messages, exactly as they were said."""
     with opt.open_memory(db, user, worker=False) as (memory, user):
-        messages = memory.history(user=user, agent=agent, session=session, last=last)
+        scope = memory.scope(user=user, agent=agent, session=session)
+        entries = memory.messages.list(scope, last=last)
+        rows: Any = _with_places(memory, user, entries) if as_json else entries
     columns: render.Columns = {
-        "when": "created_at",
-        "who": lambda message: safe_text(message.name or message.role, "bold"),
-        "text": "text",
+        "when": "message.created_at",
+        "who": lambda entry: safe_text(entry.message.name or entry.message.role, "bold"),
+        "text": "message.text",
     }
-    rows: list[Any] = [message.to_wire() for message in messages] if as_json else messages
     empty = "no messages yet"
     render.records(rows, columns, main="text", header=False, as_json=as_json, empty=empty)
+
+
+def _with_places(memory: Memory, user: str, entries: list[LogEntry]) -> list[dict[str, Any]]:
+    """Messages with all their fields, and the session and the agent that they were said to."""
+    sessions = {entry.session_id for entry in entries}
+    agents = {id_: memory.sessions(user=user, session=id_)[0].scope.agent for id_ in sessions}
+    rows = []
+    for seq, session, source, message in entries:
+        fields = render.fields_of(message)
+        place = {"id": fields.pop("message_id"), "session": session, "agent": agents[session]}
+        rows.append({**place, "seq": seq, "source": source, **fields})
+    return rows
 
 
 def forget(
@@ -148,6 +162,9 @@ def forget(
     agent: opt.Agent = None,
     session: str | None = typer.Option(None, "--session", "-s", help="All of this session."),
     message: str | None = typer.Option(None, "--message", help="The message with this id."),
+    memory_id: str | None = typer.Option(
+        None, "--memory", help="The memory or fact with this id, alone; or the end of its id."
+    ),
     source: str | None = typer.Option(
         None, help="All that came from: user, assistant, tool, import, web, system."
     ),
@@ -156,12 +173,22 @@ def forget(
     db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Remove messages and everything derived from them, for good."""
-    options = {"agent": agent, "session": session, "message": message, "source": source}
+    """Remove messages and everything derived from them, or one memory, for good."""
+    options = {
+        "agent": agent,
+        "session": session,
+        "message": message,
+        "memory": memory_id,
+        "source": source,
+    }
     named: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if everything == bool(named):
-        raise InvalidError("name an agent, session, message or source, or else say --everything")
+        raise InvalidError(
+            "name an agent, session, message, memory or source, or else say --everything"
+        )
     with opt.open_memory(db, user, worker=False) as (memory, user):
+        if memory_id is not None:
+            named["memory"] = opt.derived_id(memory, user, memory_id)
         if not yes:
             what = ", ".join(f"{name} {value}" for name, value in named.items()) or "everything"
             question = f"Forget {what} of user {user}, and what was derived from it, for good?"

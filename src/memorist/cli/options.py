@@ -4,19 +4,53 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from memorist.cli.render import remark
+from memorist.cli.render import full_id, remark
 from memorist.client import connect
-from memorist.config import Settings
+from memorist.config import Settings, default_path
 from memorist.errors import ConfigError
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction
 from memorist.memory import Memory
 from memorist.runtime import open_embedder, open_store
 
 CATCH_UP_SECONDS = 3.0  # at most, for what was just stored
+CREATE = "--create"
+
+
+def existing(context: typer.Context, url: str | None) -> str | None:
+    """The database of --db; a file that does not exist is refused unless --create makes it."""
+    path = (url or "").removeprefix("sqlite:///")
+    if not path or "://" in path or path in (":memory:", str(default_path())):
+        return url
+    if not Path(path).exists():
+        if not context.meta.get(CREATE):
+            raise ConfigError(f"there is no database at {path}; mend the path, or add {CREATE}")
+        open_store(path).close()
+    return url
+
+
+def _keep(context: typer.Context, wanted: bool) -> bool:
+    context.meta[CREATE] = wanted
+    return wanted
+
+
+def create(
+    create: bool = typer.Option(
+        False,
+        CREATE,
+        callback=_keep,
+        expose_value=False,
+        is_eager=True,  # known when --db is checked
+        help="Begin a new database at --db.",
+    ),
+) -> None:
+    """The option that each command with --db has beside it."""
+
 
 User = Annotated[
     str | None, typer.Option("--user", "-u", help="Whose memory. Default: MEMORIST_USER or `me`.")
@@ -25,10 +59,17 @@ Agent = Annotated[str | None, typer.Option("--agent", "-a", help="With which age
 SessionId = Annotated[str | None, typer.Option("--session", "-s", help="In which session.")]
 Database = Annotated[
     str | None,
-    typer.Option("--db", help="A file, a postgresql:// or a server's URL. Default: MEMORIST_URL."),
+    typer.Option(
+        "--db",
+        callback=existing,
+        help="A file, a postgresql:// or a server's URL. Default: MEMORIST_URL.",
+    ),
 ]
 LocalDb = Annotated[
-    str | None, typer.Option("--db", help="A file or a postgresql:// URL. Default: MEMORIST_URL.")
+    str | None,
+    typer.Option(
+        "--db", callback=existing, help="A file or a postgresql:// URL. Default: MEMORIST_URL."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Project = Annotated[bool, typer.Option("--project", help="For this folder only, not for all.")]
@@ -95,6 +136,12 @@ def all_users(memory: Memory) -> list[str]:
     while scopes and (page := memory.users(after=scopes[-1])):
         scopes += page
     return [scope.user for scope in scopes]
+
+
+def derived_id(memory: Memory, user: str, end: str) -> str:
+    """The id of the memory or fact of which a table shows the end."""
+    lists = (partial(memory.memories.list, current=False), memory.facts.as_of)
+    return full_id(end, (record.id for read in lists for record in read(user=user)))
 
 
 def catch_up(memory: Memory, user: str) -> None:
