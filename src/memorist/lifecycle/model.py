@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -164,6 +164,8 @@ def _described(number: int, entry: LogEntry) -> dict[str, object]:
         line["name"] = shorten(message.name, MAX_KNOWN_CHARS)
     if entry.source != message.role:
         line["source"] = entry.source
+    if message.tells_general_facts:
+        line["general"] = True
     return {**line, "text": shorten(message.text, MAX_MESSAGE_CHARS)}
 
 
@@ -186,13 +188,16 @@ def read_answer(
 ) -> tuple[list[Candidate], int]:
     """The candidates of an answer, and how many were refused; `UnusableError` if all were."""
     check = _GroundingCheck(messages, known)
+    limited = {one.message.message_id for one in messages if not one.message.tells_general_facts}
     accepted: list[Candidate] = []
     ungrounded = refused = 0
     for memory in _memories(text)[:MOST_LOOKED_AT]:
+        if "subject" in memory:
+            memory = _memory_of_triple(memory, messages)
         candidate = _candidate(memory, messages)
         if candidate is None or not check.accepts(candidate):
             ungrounded += 1
-        elif find_secrets(candidate.text) or _is_too_much(candidate, accepted):
+        elif find_secrets(candidate.text) or _is_too_much(candidate, accepted, limited):
             refused += 1
         else:
             accepted.append(check.with_grounded_claims(candidate))
@@ -241,14 +246,23 @@ class _GroundingCheck:
 
 
 def _memories(text: str) -> list[Mapping[str, Any]]:
-    """The list under "memories", wherever in the answer it stands."""
+    """The list under "memories" or of triples, wherever in the answer it stands."""
     if len(text) > MAX_ANSWER_CHARS:
         raise UnusableError(f"it has {len(text):,} characters")
     for answer in _objects(text):
-        memories = answer.get("memories") if isinstance(answer, dict) else None
+        memories = answer.get("memories") if isinstance(answer, dict) else answer
         if isinstance(memories, list) and all(isinstance(one, dict) for one in memories):
             return memories
     raise UnusableError('it holds no JSON object with a list of "memories"')
+
+
+def _memory_of_triple(triple: Mapping[str, Any], messages: Sequence[LogEntry]) -> Mapping[str, Any]:
+    """A memory that states one fact, of the messages that name its object, or else of all."""
+    text = " ".join(str(triple.get(name, "")) for name in _CLAIM_TEXTS[:3])
+    named = fold(str(triple.get("object")))
+    numbers = range(1, len(messages) + 1)
+    cited = [n for n in numbers if named in fold(messages[n - 1].message.text)]
+    return {"text": text, "messages": cited or list(numbers), "claims": [triple]}
 
 
 def _objects(text: str) -> Iterator[Any]:
@@ -319,12 +333,14 @@ def _claim(claim: Mapping[str, Any], speaker: str) -> Claim | None:
     )
 
 
-def _is_too_much(candidate: Candidate, accepted: Sequence[Candidate]) -> bool:
+def _is_too_much(
+    candidate: Candidate, accepted: Sequence[Candidate], limited: Collection[str]
+) -> bool:
+    """Whether there are enough without it, of `limited` messages, or it was said already."""
     of_same_message = sum(candidate.sources[0] == other.sources[0] for other in accepted)
-    return (
-        len(accepted) >= MOST_MEMORIES
-        or of_same_message >= MOST_PER_MESSAGE
-        or any(fold(candidate.text).split() == fold(other.text).split() for other in accepted)
+    enough = len(accepted) >= MOST_MEMORIES or of_same_message >= MOST_PER_MESSAGE
+    return (enough and candidate.sources[0] in limited) or (
+        any(fold(candidate.text).split() == fold(other.text).split() for other in accepted)
     )
 
 

@@ -46,6 +46,7 @@ KINDS: Mapping[str, Kind] = {
     "preference": "concept",
     "decision": "concept",
     "project": "concept",
+    "general": "fact",  # of messages that tell general facts
     "event": "episode",
     "plan": "episode",
     "error": "episode",
@@ -155,7 +156,10 @@ def extract(
         return []
     if len(text) > MAX_MESSAGE_CHARS:
         return []
-    kept = _worth_keeping(normalize("NFC", text), message.role == "user", check_time)
+    groups = frozenset(KINDS) if message.role == "user" else _FROM_ASSISTANTS
+    if not message.tells_general_facts:
+        groups -= {"general"}
+    kept = _worth_keeping(normalize("NFC", text), groups, check_time)
     trusted = is_trusted(source)
     safe = (sentence for sentence in kept if not injections(sentence.text, trusted=trusted))
     made = (_candidate(sentence, message, source) for sentence in safe)
@@ -163,7 +167,9 @@ def extract(
     return [] if found and find_secrets(text) else list(found.values())
 
 
-def _worth_keeping(text: str, of_user: bool, check_time: Callable[[], None]) -> Iterator[Sentence]:
+def _worth_keeping(
+    text: str, groups: frozenset[str], check_time: Callable[[], None]
+) -> Iterator[Sentence]:
     """Each sentence that a rule matches, until the message begins to tell a story."""
     written = _PICTURES.sub("\n", without_pasted(text))
     if code := without_rules(written):
@@ -181,7 +187,7 @@ def _worth_keeping(text: str, of_user: bool, check_time: Callable[[], None]) -> 
         for language in own:
             if language.cues["frames"].search(plain(sentence)):
                 return
-            if found := _read(sentence, language, of_user):
+            if found := _read(sentence, language, groups):
                 yield found
                 break
 
@@ -206,11 +212,11 @@ def _say_once(code: str) -> None:
         )
 
 
-def _read(sentence: str, language: Language, of_user: bool) -> Sentence | None:
-    """A sentence with the rules that match what it states; None if there are none."""
+def _read(sentence: str, language: Language, groups: frozenset[str]) -> Sentence | None:
+    """A sentence with the rules of some groups that match what it states; None without any."""
+    of_user = groups != _FROM_ASSISTANTS
     seen = hide_quotes(plain(sentence), language.cues["own"])
     rules = [language.rules[number] for number in language.rule_set.numbers(seen)]
-    groups = frozenset(KINDS) if of_user else _FROM_ASSISTANTS
     if not any(rule.group in groups for rule in rules):
         return None
     clauses = Clauses(seen, language.cues["pauses"])

@@ -1,6 +1,8 @@
 """The ChatModel contract, opening models by name, and a time limit for any call."""
 
+import asyncio
 import contextvars
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -43,17 +45,45 @@ class ChatModel(Protocol):
     ) -> Reply: ...
 
 
+class RunModel:
+    """Any object with `run(messages)` as a ChatModel.
+
+    It answers with text, with a message as a dict, with other JSON, or with a coroutine of these.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.name = str(getattr(model, "model_name", type(model).__name__))
+        self._model = model
+        self._timeout = CallTimeout(self.name)
+
+    def complete(
+        self, messages: ChatMessages, *, max_tokens: int, timeout_s: float, schema: Schema = None
+    ) -> Reply:
+        """The model's answer; it knows neither `max_tokens` nor `schema`: the prompt must say."""
+
+        def work() -> Any:
+            answer = self._model.run([dict(message) for message in messages])
+            return asyncio.run(answer) if asyncio.iscoroutine(answer) else answer
+
+        answer = self._timeout.run(work, timeout_s)
+        content = answer.get("content", answer) if isinstance(answer, Mapping) else answer
+        text = content_text(content) or json.dumps(content, ensure_ascii=False, default=str)
+        return make_reply(text, messages, None, None)
+
+
 def as_chat_model(model: Any) -> ChatModel:
-    """A ChatModel as it is, or a LangChain chat model wrapped as one."""
+    """A ChatModel as it is, or one of LangChain or any with `run(messages)` wrapped as one."""
     if callable(getattr(model, "complete", None)) and isinstance(getattr(model, "name", None), str):
         return cast(ChatModel, model)
     if callable(getattr(model, "invoke", None)):
         from memorist.providers.langchain import LangChainChat
 
         return LangChainChat(model)
+    if callable(getattr(model, "run", None)):
+        return RunModel(model)
     raise InvalidError(
-        f"model must be a ChatModel or a LangChain chat model, got {type(model).__name__}; "
-        "for an OpenAI-compatible server give OpenAIChat(model, url=…)"
+        f"model must be a ChatModel, a LangChain chat model or an object with run(messages), got "
+        f"{type(model).__name__}; for an OpenAI-compatible server give OpenAIChat(model, url=…)"
     )
 
 

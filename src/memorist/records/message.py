@@ -5,13 +5,13 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import FrozenInstanceError, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import dropwhile
 from typing import Any, Literal, NamedTuple, Self, get_args
 
-from memorist.errors import InvalidError, MessageError, RecordError
+from memorist.errors import ImageError, InvalidError, MessageError, RecordError
 from memorist.records.scope import Scope
 from memorist.records.values import (
     MAX_SHORT_BYTES,
@@ -23,6 +23,7 @@ from memorist.records.values import (
     check_text,
     dump_json,
     new_id,
+    shorten,
 )
 from memorist.records.wire import response_fields
 
@@ -38,6 +39,8 @@ Source = Literal["system", "user", "assistant", "tool", "import", "web"]
 _BY_TRUST: tuple[Source, ...] = ("web", "tool", "import", "assistant", "user", "system")
 PART_CHARS = 65_536  # of a growing message that are read at once
 MAX_ATTEMPTS = 5
+MAX_NAME_CHARS = 300  # of the path of an image that cannot be read
+GENERAL_FACTS = "general_facts"  # in structured_data: what it states in general is kept as well
 ORDINARY = 0.5  # the importance of a message that has no score
 Content = str | dict[str, Any] | list[Any] | None
 
@@ -186,13 +189,21 @@ class Message:
         score = (self.structured_data or {}).get("importance_score")
         return float(score) if isinstance(score, int | float) and 0 <= score <= 1 else ORDINARY
 
+    @property
+    def tells_general_facts(self) -> bool:
+        """Whether all that it states is kept as facts, not only what concerns its author."""
+        return bool((self.structured_data or {}).get(GENERAL_FACTS))
+
     @classmethod
     def from_response_dict(cls, response: Any, **overrides: Any) -> Self:
         """Make a message of a provider's reply: OpenAI, Anthropic, Gemini or LangChain."""
         return cls(**{**response_fields(response), **overrides})
 
     def to_wire(self, encode_image: Callable[[str], str] | None = None) -> dict[str, Any]:
-        """The dict that a chat API takes. Images stay as given unless an encoder is passed."""
+        """The dict that a chat API takes. Images stay as given unless an encoder is passed.
+
+        In the place of an image that cannot be read stands a text that says which and why.
+        """
         wire: dict[str, Any] = {"role": self.role, "content": self._wire_content(encode_image)}
         if self.name is not None:
             wire["name"] = self.name
@@ -230,8 +241,13 @@ class Message:
         if isinstance(content, list):
             parts.extend(content)
         for image in self.images:
-            url = encode_image(image) if encode_image else image
-            parts.append({"type": "image_url", "image_url": {"url": url}})
+            try:
+                url = encode_image(image) if encode_image else image
+                parts.append({"type": "image_url", "image_url": {"url": url}})
+            except ImageError as error:  # the rest of a conversation stays readable without it
+                reason = str(error).removeprefix("images: ")
+                named = f"[image {shorten(image, MAX_NAME_CHARS)}: {reason}]"
+                parts.append({"type": "text", "text": named})
         return parts
 
     def changed(self, **changes: Any) -> Self:
@@ -241,6 +257,15 @@ class Message:
                 raise MessageError(f"{name} is not a field of a message that can be changed")
         return replace(self, **changes)
 
+
+def _refuse_assignment(message: Message, name: str, _: object) -> None:
+    raise FrozenInstanceError(
+        f"a message stays as it is: message.changed({name}=…) makes another one, and update("
+        f"message_id, {name}=…) of a memory changes the stored one"
+    )
+
+
+Message.__setattr__ = _refuse_assignment  # type: ignore[assignment,method-assign]
 
 MessageLike = str | Message | Mapping[str, Any]
 """A message, the dict of one, or the text of one by the user."""

@@ -87,11 +87,18 @@ def from_micros(micros: int) -> datetime:
 
 
 def check_moment(value: object, field: str, error: type[InvalidError] = RecordError) -> datetime:
-    """Return an aware moment in UTC, or raise `error` naming `field`."""
+    """Return an aware moment in UTC, or raise `error` naming `field`; ISO 8601 is read as one."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise error(f"{field} is no moment in ISO 8601, as 2026-03-04T05:06:07Z") from None
     if not isinstance(value, datetime):
-        raise error(f"{field} must be a datetime, got {type(value).__name__}")
+        raise error(f"{field} must be a datetime or ISO 8601 text, got {type(value).__name__}")
     if value.utcoffset() is None:
-        raise error(f"{field} has no time zone; use datetime.now(timezone.utc)")
+        raise error(
+            f"{field} has no time zone; use datetime.now(timezone.utc), or end the text in Z"
+        )
     if value.tzinfo is UTC:
         return value
     try:

@@ -38,7 +38,7 @@ _ARGUMENTS = ("arguments", "args", "input", "parsed_arguments")
 _CALL_READ = {"id", "call_id", "type", "function", "custom", "name", "index", *_ARGUMENTS}
 _BUILT_IN_READ = {"id", "call_id", "type", "status"}
 _TEXT_READ = {"id", "type", "text", "index"}
-_SAID = {"content", "tool_calls", "function_call"}
+_SAID = {"content", "tool_calls", "agent_calls", "function_call"}
 _MESSAGE_READ = {"id", "role", "name", "tool_call_id"} | _SAID
 _ENVELOPE = {"type", "object", "model", "usage", "stop_reason", "stop_sequence"}
 _DEEPEST = 2 * MAX_JSON_DEPTH
@@ -171,6 +171,7 @@ def _message(data: Fields, *more_calls: list[Fields]) -> Fields:
         "message_id": data.get("id"),
         "name": data.get("name"),
         "tool_calls": calls,
+        "agent_calls": data.get("agent_calls"),
         "tool_call_id": data.get("tool_call_id"),
         "structured_data": _rest(data, _MESSAGE_READ | _ENVELOPE) | _rest(kept),
     }

@@ -34,21 +34,21 @@ class BaseMemory(ABC):
     def retrieve_recent(self, n: int = 1) -> list[Wire]:
         """The newest `n`, oldest first."""
 
-    @abstractmethod
     def retrieve_by_id(self, message_id: str) -> Wire | None:
         """The one with this id, or None."""
+        raise NotImplementedError
 
-    @abstractmethod
     def retrieve_by_role(self, role: str) -> list[Wire]:
         """Those with this role, oldest first."""
+        return [wire for wire in self.retrieve_all() if wire["role"] == role]
 
-    @abstractmethod
     def remove(self, message_id: str) -> bool:
         """Forget one; return whether it was there. Its bytes go with the next `Memory.scrub`."""
+        raise NotImplementedError
 
-    @abstractmethod
     def reset(self) -> None:
         """Begin anew, keeping the system message."""
+        raise NotImplementedError
 
     def reset_memory(self) -> None:
         """The older name of `reset`."""
@@ -96,13 +96,18 @@ class ConversationMemory(BaseMemory):
         return self._chat.id
 
     def add(self, message: Message | None = None, **fields: Any) -> str:
+        """As `BaseMemory.add`; an equal system message is not added again, but its id returned."""
         if message is None:
             if "role" not in fields:
                 raise MessageError("role is missing: give a message, or a role and content")
             message = Message(**fields)
         if not isinstance(message, Message):
             raise MessageError(f"message must be a Message, got {type(message).__name__}")
-        return self._chat.remember(message)
+        if message.role == "system":
+            for known in self._with_role("system"):
+                if known.content == message.content:
+                    return known.message_id
+        return self._remember(message)
 
     def update(self, message_id: str, **fields: Any) -> None:
         message = self._find(message_id)
@@ -121,7 +126,7 @@ class ConversationMemory(BaseMemory):
 
     def retrieve_by_id(self, message_id: str) -> Wire | None:
         message = self._find(message_id)
-        return None if message is None else message.to_wire(self._read_image)
+        return None if message is None else self._message_to_dict(message)
 
     def retrieve_by_role(self, role: str) -> list[Wire]:
         return self._wire(self._with_role(role))
@@ -151,4 +156,11 @@ class ConversationMemory(BaseMemory):
         return entries[0].message if entries else None
 
     def _wire(self, messages: list[Message]) -> list[Wire]:
-        return [message.to_wire(self._read_image) for message in messages]
+        return [self._message_to_dict(message) for message in messages]
+
+    def _message_to_dict(self, message: Message) -> Wire:
+        calls = [call.to_dict() for call in message.agent_calls]
+        return message.to_wire(self._read_image) | ({"agent_calls": calls} if calls else {})
+
+    def _remember(self, message: Message) -> str:
+        return self._chat.remember(message)

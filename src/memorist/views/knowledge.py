@@ -11,7 +11,7 @@ from memorist.errors import BadAnswerError, InvalidError, MessageError, NotFound
 from memorist.lifecycle.settings import DEFAULT_EXTRACTION, Extraction, Policy
 from memorist.memory import Memory
 from memorist.records.memories import Fact
-from memorist.records.message import ROLES, Job, Message
+from memorist.records.message import GENERAL_FACTS, ROLES, Job, Message
 from memorist.records.query import Recall
 from memorist.views.conversation import BaseMemory, ConversationMemory, Wire
 
@@ -24,10 +24,11 @@ TRIPLE = ("subject", "predicate", "object")
 class KGMemory(ConversationMemory):
     """A conversation that is read as facts (subject, predicate, object); its messages are kept.
 
-    Facts are extracted in the background by the `model`, or by rules if there is none. They belong
-    to the user and agent: other objects for the same ones share them, also in other processes, and
-    facts of no particular agent are seen by all. Without a `memory` all is lost with this object;
-    close it then.
+    Facts are extracted in the background by the `model`, or by rules if there is none: what users
+    tell of themselves, and what they state in general. The model is a ChatModel, one of LangChain's
+    or any object with `run(messages)` that answers with JSON. Facts belong to the user and agent:
+    other objects for the same ones share them, also in other processes, and facts of no particular
+    agent are seen by all. Without a `memory` all is lost with this object; close it then.
 
         with KGMemory(description="You are a travel agent") as memory:
             memory.extract_and_update_from_text("I moved to Berlin.")
@@ -101,6 +102,10 @@ class KGMemory(ConversationMemory):
         self._wait_for(message_id, timeout_s)
         return [_fact_to_dict(fact) for fact in self._facts() if message_id in fact.sources]
 
+    def _remember(self, message: Message) -> str:
+        data = {**(message.structured_data or {}), GENERAL_FACTS: True}
+        return super()._remember(message.changed(structured_data=data))
+
     def update(self, message_id: str, **fields: Any) -> None:
         """Change what a fact states, or fields of a message; the earlier form is kept.
 
@@ -131,7 +136,7 @@ class KGMemory(ConversationMemory):
 
     def retrieve_by_role(self, role: str) -> list[Wire]:
         """The facts stated by this role."""
-        return [wire for wire in self.retrieve_all() if wire["role"] == role]
+        return BaseMemory.retrieve_by_role(self, role)
 
     def recall(self, question: str, limit: int = 10, deadline_ms: float | None = 50.0) -> Recall:
         """The facts for a question, by words, by meaning and by what they link to."""
