@@ -229,7 +229,6 @@ def test_an_answer_is_found_wherever_it_stands(text: str) -> None:
         " \n",
         "I cannot help with that.",
         "null",
-        "[]",
         "{}",
         '"memories"',
         '{"memories": null}',
@@ -288,6 +287,21 @@ def test_an_answer_made_to_waste_time_wastes_little(text: str) -> None:
 
 def test_nothing_to_remember_is_a_good_answer() -> None:
     assert read_answer('{"memories": []}', [entry(MOVED)]) == ([], 0)
+    assert read_answer("[]", [entry(MOVED)]) == ([], 0)
+
+
+def test_a_list_of_triples_is_read_each_of_the_message_that_names_it() -> None:
+    triples = [
+        {"subject": "user", "predicate": "moved to", "object": "Berlin"},
+        {"subject": "Eva", "predicate": "plays", "object": "chess"},
+        {"subject": "Eva", "predicate": "owns", "object": "a yacht"},
+    ]
+    entries = [entry(MOVED), entry("My sister Eva plays chess.")]
+    kept, refused = read_answer(json.dumps(triples), entries)
+
+    assert [one.sources for one in kept] == [(it.message.message_id,) for it in entries]
+    assert [one.claims[0].object for one in kept] == ["Berlin", "chess"]
+    assert refused == 1
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn, get_args
 
 from memorist import metrics
 from memorist.errors import BadAnswerError, ProviderError, RecordError
-from memorist.language.likeness import Ground, is_grounded
+from memorist.language.likeness import Ground, content_stems, is_grounded
 from memorist.language.patterns import Pattern, escape
 from memorist.language.unsafe import find_secrets, injections
 from memorist.lifecycle.settings import Extraction
@@ -257,12 +257,16 @@ def _memories(text: str) -> list[Mapping[str, Any]]:
 
 
 def _memory_of_triple(triple: Mapping[str, Any], messages: Sequence[LogEntry]) -> Mapping[str, Any]:
-    """A memory that states one fact, of the messages that name its object, or else of all."""
+    """A memory that states one fact, of the messages that name its object."""
     text = " ".join(str(triple.get(name, "")) for name in _CLAIM_TEXTS[:3])
-    named = fold(str(triple.get("object")))
-    numbers = range(1, len(messages) + 1)
-    cited = [n for n in numbers if named in fold(messages[n - 1].message.text)]
-    return {"text": text, "messages": cited or list(numbers), "claims": [triple]}
+    named = str(triple.get("object"))
+    cited = [
+        number
+        for number, entry in enumerate(messages, start=1)
+        if fold(named) in fold(entry.message.text)
+        or content_stems(named) & content_stems(entry.message.text)
+    ]
+    return {"text": text, "messages": cited, "claims": [triple]}
 
 
 def _objects(text: str) -> Iterator[Any]:
