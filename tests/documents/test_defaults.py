@@ -1,0 +1,175 @@
+"""The numbers and words that the documents fix, as literals: a changed default is noticed here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from memorist import (
+    ConversationMemory,
+    KGMemory,
+    Library,
+    Memory,
+    MemoryManager,
+    Message,
+    Notebook,
+    Policy,
+    Window,
+)
+from memorist.agents.revise import ReviseNode
+from memorist.agents.toolbox import Toolbox
+from memorist.context.builder import ContextBuilder
+from memorist.language.lexicon import category_of
+from memorist.lifecycle.policy import classified, has_room, refusal
+from memorist.lifecycle.settings import should_promote
+from memorist.records.memories import Candidate, MemoryItem
+from memorist.records.scope import Scope
+from memorist.records.values import now
+from memorist.server.mcp.server import build_server
+from tests.support.revising import run, talk
+
+
+def default(function: Callable[..., Any], name: str) -> Any:
+    return inspect.signature(function).parameters[name].default
+
+
+# 000
+
+
+def test_the_node_reads_roles_from_class_names_and_knows_nobody_as_anonymous(
+    memory: Memory,
+) -> None:
+    class Gesture:
+        content, id = "(waves)", "g1"
+
+    state = {"messages": [*talk(2)["messages"], Gesture()], "session_id": "s1"}
+    _, manager = run(build_server(memory, program=True), state)
+    sent = manager.named("store_session_message")
+    assert [one["role"] for one in sent] == ["user", "assistant", "system"]
+    assert {one["user_id"] for one in sent} == {"anonymous"}
+    assert {one["importance_score"] for one in sent} == {0.7}
+
+
+def test_the_tools_of_the_revise_node_weigh_alike_and_force_nothing() -> None:
+    kinds = ("concept", "episode", "fact", "procedure", "working_memory")
+    for kind in kinds:
+        assert default(getattr(Toolbox, f"store_{kind}"), "importance") == 0.7
+    assert default(Toolbox.store_session_message, "importance_score") == 0.7
+    assert default(Toolbox.summarize_session, "force_update") is False
+    assert default(ReviseNode, "every") == 5
+    assert default(ReviseNode, "importance_score") == 0.7
+
+
+# 001
+
+
+def test_the_newest_one_is_retrieved_and_a_manager_keeps_a_conversation() -> None:
+    for kind in (ConversationMemory, KGMemory, MemoryManager):
+        assert default(kind.retrieve_recent, "n") == 1
+    assert default(MemoryManager, "memory_type") == "conversation_history"
+
+
+# 002
+
+
+@pytest.mark.parametrize(
+    ("text", "has_tools", "category", "importance"),
+    [
+        ("The function failed with an error, and the fix solved it.", False, "error_patterns", 0.8),
+        (
+            "The function in the code was changed, and the solution works.",
+            False,
+            "code_context",
+            0.7,
+        ),
+        ("The solution was to restart; I prefer that.", False, "solutions", 0.8),
+        ("I prefer short answers.", False, "user_preferences", 0.6),
+        ("The town has a harbour.", True, "task_history", 0.6),
+        ("The town has a harbour.", False, "knowledge", 0.5),
+    ],
+)
+def test_categories_have_this_precedence_and_this_weight(
+    text: str, has_tools: bool, category: str, importance: float
+) -> None:
+    candidate = Candidate(text=text, kind="fact", said_at=now(), sources=("m1",), source="user")
+    made = classified(candidate, has_tools=has_tools)
+    assert made.category == category
+    assert made.importance == pytest.approx(importance)
+    assert category_of(text) in (category, None)
+
+
+def test_a_recall_has_fifty_milliseconds_everywhere() -> None:
+    assert default(Memory.recall, "deadline_ms") == 50.0
+    assert default(KGMemory.recall, "deadline_ms") == 50.0
+    assert ContextBuilder.__dataclass_fields__["deadline_ms"].default == 50.0
+
+
+def test_the_controller_has_these_numbers() -> None:
+    policy = Policy()
+    assert refusal(Message("user", "tea"), place=1) == "it is too short"
+    assert refusal(Message("user", "teas"), place=1) is None
+    assert refusal(Message("user", "x" * 6_001), place=1) is not None
+    assert has_room(4)
+    assert not has_room(5)
+    assert policy.short_term == 200
+    assert policy.working_for == timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("importance", "uses", "days", "promoted"),
+    [
+        (0.7, 0, 0, True),
+        (0.69, 0, 0, False),
+        (0.1, 2, 1, True),
+        (0.1, 1, 1, False),
+        (0.1, 2, 0.9, False),
+    ],
+)
+def test_what_matters_or_is_used_again_is_promoted(
+    importance: float, uses: int, days: float, promoted: bool
+) -> None:
+    item = MemoryItem(
+        id="m",
+        scope=Scope(user="ada"),
+        text="Ada sails.",
+        importance=importance,
+        uses=uses,
+        created_at=now() - timedelta(days=days),
+    )
+    assert should_promote(item, now()) is promoted
+
+
+# 003
+
+
+def test_notes_are_read_unless_something_else_is_asked_for() -> None:
+    assert default(Notebook.manage, "operation") == "read"
+    assert default(Toolbox.manage_long_term_memory, "operation") == "read"
+
+
+def test_notes_stand_where_the_prompt_has_their_placeholder(memory: Memory) -> None:
+    memory.notes(user="ada", agent="tutor").write("Likes tea.")
+    chat = memory.session(user="ada", agent="tutor")
+    window = chat.context("Hello", system="Before. {long_term_memory_notes} After.")
+    assert "Likes tea." in str(window.messages[0]["content"])
+    assert "long_term_memory_notes" not in str(window.messages)
+
+
+# 004
+
+
+def test_a_window_is_compressed_at_85_percent_to_1000_tokens_and_keeps_4() -> None:
+    window = Window(max_tokens=262_144)
+    assert (window.compress_at, window.threshold) == (0.85, 222_822)
+    assert (window.summary_tokens, window.keep_last) == (1_000, 4)
+
+
+def test_articles_are_chosen_for_this_window() -> None:
+    assert default(Library.retrieve, "window") == 262_144
+    assert default(Library.retrieve, "reserved_tokens") == 0
+    assert default(Toolbox.retrieve_context, "reserved_tokens") == 0
+    assert default(Toolbox.retrieve_context, "top_k") == 5
