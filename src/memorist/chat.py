@@ -12,7 +12,7 @@ from memorist.context.window import Context, Window
 from memorist.errors import ConflictError, MemoristError, MessageError, NotFoundError
 from memorist.providers.images import encode_image
 from memorist.records.documents import Compression
-from memorist.records.message import Content, Message, Session, TextPart
+from memorist.records.message import UNSET, Content, Message, Session, TextPart
 from memorist.records.query import MIN_SCORE, Names, Recall
 from memorist.records.values import check_text, new_id
 
@@ -101,7 +101,7 @@ class Chat:
         *,
         limit: int = 10,
         min_score: float = MIN_SCORE,
-        deadline_ms: float | None = 50.0,
+        deadline_ms: float | None = UNSET,
         kind: Names = None,
         category: Names = None,
         role: Names = None,
@@ -137,7 +137,7 @@ class Chat:
         tools: Sequence[Mapping[str, Any]] = (),
         window: Window | None = None,
         library: ArticleSource | None = None,
-        deadline_ms: float | None = 50.0,
+        deadline_ms: float | None = UNSET,
         read_image: Callable[[str], str] | None = encode_image,
     ) -> Context:
         """This conversation, and what is remembered for the question, filled to `max_tokens`."""

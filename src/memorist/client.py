@@ -490,6 +490,7 @@ class Client(Memory):
 
     def __init__(self, url: str, *, key: str = "", timeout_s: float = TIMEOUT_S) -> None:
         api = Api(Connection(url, key, timeout_s=timeout_s, max_bytes=MAX_SERVER_BYTES))
+        self.settings = Settings.from_environment()
         self._bind(cast(Runtime, RemoteRuntime(api)), "default")
 
     def _bind(self, runtime: Runtime, tenant: str) -> None:

@@ -84,8 +84,10 @@ def read_quotations(data: Any) -> list[Retrieved]:
 
 def deadline_json(deadline_ms: float | None) -> float | None:
     """A checked deadline as a request holds it: one beyond the server's own waits for all."""
-    check_deadline(deadline_ms)
-    return None if deadline_ms is None or deadline_ms > MAX_DEADLINE_MS else deadline_ms
+    if deadline_ms is not UNSET:  # else the server's own holds
+        check_deadline(deadline_ms)
+        deadline_ms = deadline_ms and (deadline_ms if deadline_ms <= MAX_DEADLINE_MS else None)
+    return deadline_ms
 
 
 def context_json(arguments: Mapping[str, Any]) -> dict[str, Any]:

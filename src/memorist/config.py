@@ -1,38 +1,57 @@
-"""Settings: the only reader of the environment."""
+"""Settings: one table of what can be set from outside, and the only reader of the environment."""
 
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from memorist import defaults
 from memorist.errors import ConfigError
 
-_CHOICES = {
-    "durability": ("full", "normal"),
-    "embedder": ("minilm", "static", "none"),
-    "auth": ("auto", "on", "off"),
-}
+_NUMBER = re.compile(r"[0-9]{1,11}(\.[0-9]{1,6})?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def _one_of(*choices: str) -> Any:
+    """A setting with these values; the first is the default."""
+    return field(default=choices[0], metadata={"choices": choices})
+
+
+def _number(default: float, least: float, most: float) -> Any:
+    """A setting that is a number in this range, with decimals if the default has some."""
+    return field(default=default, metadata={"range": (least, most)})
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What can be set from outside, each as MEMORIST_<NAME>."""
+    """What can be set from outside, each as MEMORIST_<NAME>, and its default."""
 
     url: str
     key: str = field(default="", repr=False)
     tenant: str = "default"
     user: str = "me"
     agent: str = ""
-    durability: str = "full"
-    max_message_bytes: int = 1_048_576
-    embedder: str = "minilm"
+    durability: str = _one_of("full", "normal")
+    max_message_bytes: int = _number(1_048_576, 1, 2**31 - 1)
+    embedder: str = _one_of("minilm", "static", "none")
     model: str = ""
     model_url: str = ""
     model_key: str = field(default="", repr=False)
-    model_window: str = ""
+    model_window: int = _number(16_000, 4_000, 10**9)  # the tools alone may take a thousand
+    larger_model: str = ""
+    larger_model_threshold_pct: int = _number(defaults.LARGER_MODEL_THRESHOLD_PCT, 0, 100)
     system: str = ""
-    auth: str = "auto"
+    recall_deadline_ms: int = _number(defaults.RECALL_DEADLINE_MS, 1, 10_000)
+    memory_compression_threshold_pct: int = _number(defaults.COMPRESSION_THRESHOLD_PCT, 0, 100)
+    memory_compression_target_tokens: int = _number(defaults.COMPRESSION_TARGET_TOKENS, 1, 10**9)
+    messages_to_keep: int = _number(defaults.MESSAGES_TO_KEEP, 0, 10**9)
+    summary_prompt: str = ""
+    summary_prefix: str = ""
+    importance_score: float = _number(defaults.IMPORTANCE_SCORE, 0.0, 1.0)
+    summarize_every: int = _number(defaults.SUMMARIZE_EVERY, 1, 10**9)
+    force_update: bool = _number(defaults.FORCE_UPDATE, 0, 1)
+    auth: str = _one_of("auto", "on", "off")
     rate: str = "100"
     hosts: str = ""
     origins: str = ""
@@ -44,23 +63,32 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """Read MEMORIST_URL, _TENANT, _USER, _AGENT, _DURABILITY, _EMBEDDER, _MODEL and _JWT…"""
-        given: dict[str, Any] = {
-            name: environment[f"MEMORIST_{name.upper()}"]
-            for name in cls.__dataclass_fields__
-            if environment.get(f"MEMORIST_{name.upper()}")
-        }
-        for name, choices in _CHOICES.items():
-            if given.get(name, choices[0]) not in choices:
-                raise ConfigError(f"MEMORIST_{name.upper()} is one of {', '.join(choices)}")
-        if limit := given.get("max_message_bytes"):
-            is_number = limit.isascii() and limit.isdigit() and len(limit) < 12
-            if not is_number or not 0 < int(limit) < 2**31:
-                raise ConfigError("MEMORIST_MAX_MESSAGE_BYTES is a whole number from 1 to 2**31")
-            given["max_message_bytes"] = int(limit)
-        if "url" not in given:
-            given["url"] = str(default_path())
-        return cls(**given)
+        """The settings of the environment; ConfigError where one cannot be what it is."""
+        names = cls.__dataclass_fields__
+        given = {name: _read(name, environment) for name in names if name != "url"}
+        return cls(url=environment.get("MEMORIST_URL") or str(default_path()), **given)
+
+
+def _read(name: str, environment: Mapping[str, str]) -> Any:
+    """One setting of the environment, or else its default in the table."""
+    row: Field[Any] = Settings.__dataclass_fields__[name]
+    variable = f"MEMORIST_{name.upper()}"
+    text = environment.get(variable)
+    if not text:
+        return row.default
+    if text not in row.metadata.get("choices", (text,)):
+        raise ConfigError(f"{variable} is one of {', '.join(row.metadata['choices'])}")
+    if "range" not in row.metadata:
+        return text
+    least, most = row.metadata["range"]
+    kind = float if isinstance(row.default, float) else int
+    decimals = _NUMBER.fullmatch(text)
+    is_number = decimals and (kind is float or not decimals[1])
+    if not is_number or not least <= kind(text) <= most:
+        whole = "" if kind is float else "whole "
+        raise ConfigError(f"{variable} is a {whole}number from {least:,} to {most:,}")
+    value: float = kind(text)
+    return bool(value) if isinstance(row.default, bool) else value
 
 
 def default_path() -> Path:

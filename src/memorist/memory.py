@@ -33,7 +33,6 @@ from memorist.records.message import (
 from memorist.records.query import (
     MIN_SCORE,
     NO_FILTERS,
-    RECALL_DEADLINE_MS,
     Filters,
     Forgotten,
     Names,
@@ -44,7 +43,14 @@ from memorist.records.query import (
 )
 from memorist.records.scope import Scope, check_tenant
 from memorist.records.values import MadeAt, check_key, check_text, new_id, now
-from memorist.runtime import Runtime, open_embedder, open_extraction, open_store, summary_model
+from memorist.runtime import (
+    Runtime,
+    open_embedder,
+    open_extraction,
+    open_store,
+    summary_model,
+    window_of,
+)
 from memorist.store.base import Store
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
@@ -71,7 +77,8 @@ class Memory:
     MEMORIST_URL or a file in the user's data folder. `embedder` is the local MiniLM unless
     MEMORIST_EMBEDDER says otherwise; with None, recall goes by words and links alone. `extraction`
     says how memories are extracted from messages; with None, another process's worker does it.
-    For a server, use `memorist.connect(url)`.
+    `settings` are those of the environment, if they are not given. For a server, use
+    `memorist.connect(url)`.
     """
 
     def __init__(
@@ -83,8 +90,9 @@ class Memory:
         ranking: Ranking = DEFAULT_RANKING,
         extraction: Extraction | None = UNSET,
         clock: Callable[[], datetime] = now,
+        settings: Settings | None = None,
     ) -> None:
-        settings = Settings.from_environment()
+        self.settings = settings = settings or Settings.from_environment()
         tenant = check_tenant(settings.tenant if tenant is None else str(tenant))
         most = settings.max_message_bytes
         if store is None:
@@ -266,7 +274,7 @@ class Memory:
         session: str | None = None,
         limit: int = 10,
         min_score: float = MIN_SCORE,
-        deadline_ms: float | None = RECALL_DEADLINE_MS,
+        deadline_ms: float | None = UNSET,
         kind: Names = None,
         category: Names = None,
         role: Names = None,
@@ -286,7 +294,6 @@ class Memory:
             raise InvalidError(f"question must be a string, got {type(question).__name__}")
         if not isinstance(limit, int):
             raise InvalidError(f"limit must be a whole number, got {type(limit).__name__}")
-        check_deadline(deadline_ms)
         check_score(min_score)
         moments: dict[str, Any] = {"after": after, "before": before, "as_of": as_of}
         filters = Filters.of(kind=kind, category=category, role=role, tags=tags, **moments)
@@ -307,7 +314,7 @@ class Memory:
         *,
         limit: int = 10,
         min_score: float = MIN_SCORE,
-        deadline_ms: float | None = RECALL_DEADLINE_MS,
+        deadline_ms: float | None = UNSET,
         filters: Filters = NO_FILTERS,
     ) -> Recall:
         """`recall` for callers that have a scope and filters in hand."""
@@ -317,7 +324,7 @@ class Memory:
                 question=question,
                 now=self._runtime.clock(),
                 limit=limit,
-                deadline_ms=deadline_ms,
+                deadline_ms=self.deadline(deadline_ms),
                 filters=filters,
                 min_score=min_score,
             )
@@ -335,7 +342,7 @@ class Memory:
         tools: Sequence[Mapping[str, Any]] = (),
         window: Window | None = None,
         library: ArticleSource | None = None,
-        deadline_ms: float | None = RECALL_DEADLINE_MS,
+        deadline_ms: float | None = UNSET,
         read_image: Callable[[str], str] | None = encode_image,
     ) -> Context:
         """Messages ready for a model, filled to `max_tokens`, and the receipt for them.
@@ -349,9 +356,8 @@ class Memory:
 
         if not isinstance(question, str | Message):
             raise InvalidError(f"question must be text or a Message, got {type(question).__name__}")
-        check_deadline(deadline_ms)
         check_text(system or "", "system", InvalidError)
-        window = window or Window()
+        window = self.window(window)
         if max_tokens is not None:
             window = replace(window, max_tokens=max_tokens)
         builder = self.builder(
@@ -361,7 +367,7 @@ class Memory:
             system=system,
             tools=tools,
             library=library,
-            deadline_ms=deadline_ms,
+            deadline_ms=self.deadline(deadline_ms),
             read_image=read_image,
         )
         asked = question if isinstance(question, Message) else Message("user", question)
@@ -369,10 +375,21 @@ class Memory:
 
     def builder(self, kind: Callable[..., T], scope: Scope, window: Window, **options: Any) -> T:
         """A context builder that reads from this memory: `ContextBuilder` or a subclass of it."""
+        window = self.window(window)
         if "summarizer" not in options:
             options["summarizer"] = self._runtime.summarizer
         options |= {"search": self.search, "counter": self._runtime.counter(window)}
         return kind(store=self.store, scope=scope, window=window, **options)
+
+    def window(self, window: Window | None = None) -> Window:
+        """The window, or a usual one, with the settings for all that it leaves at its default."""
+        return window_of(window or Window(), self.settings)
+
+    def deadline(self, deadline_ms: float | None = UNSET) -> float | None:
+        """A deadline of recall, which is that of the settings if none is given."""
+        given = self.settings.recall_deadline_ms if deadline_ms is UNSET else deadline_ms
+        check_deadline(given)
+        return given
 
     def compress(
         self, *, user: str, session: str, window: Window | None = None
@@ -385,7 +402,7 @@ class Memory:
         from memorist.context.builder import split
         from memorist.context.compression.compress import style_of
 
-        window = window or Window()
+        window = self.window(window)
         scope = self.scope(user=user, session=session)
         newest = self.store.summary(scope)
         after = newest.last_seq if newest else None

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -221,6 +222,29 @@ def open_embedder(name: str) -> Embedder | None:
     return MiniLM() if name == "minilm" else None
 
 
+_WINDOW_SETTINGS = {
+    "compress_at": "memory_compression_threshold_pct",
+    "keep_last": "messages_to_keep",
+    "summary_tokens": "memory_compression_target_tokens",
+    "summary_prompt": "summary_prompt",
+    "summary_prefix": "summary_prefix",
+    "move_at": "larger_model_threshold_pct",
+}
+
+
+def window_of(window: Window, settings: Settings) -> Window:
+    """The window, with the settings for what it leaves at its default; percent become shares."""
+    changed = {}
+    for name, setting in _WINDOW_SETTINGS.items():
+        value = getattr(settings, setting)
+        if getattr(window, name) == getattr(_USUAL, name):
+            changed[name] = value / 100 if setting.endswith("_pct") else value
+    return replace(window, **changed)
+
+
+_USUAL = Window()
+
+
 def open_summarizer(store: Store, extraction: Extraction | None) -> Summarizer:
     """Makes summaries, with the extraction model within its budget, or without one."""
     from memorist.context.compression.compress import Compress, Summarizer, style_of
@@ -228,6 +252,7 @@ def open_summarizer(store: Store, extraction: Extraction | None) -> Summarizer:
 
     model = summary_model(store, extraction)
     window = Window(model=model.name if model is not None else "")
+    window = window_of(window, Settings.from_environment())
     style = style_of(window, TokenCounter(window.counts_with()))
     settings = Compress(timeout_s=(extraction or DEFAULT_EXTRACTION).timeout_s)
     return Summarizer(store, style, model, settings)

@@ -20,10 +20,8 @@ from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
 
 from memorist import InvalidError, Library, Memory, Window
-from memorist.agents.messages import from_langchain
 from memorist.agents.toolbox import NAMES, Toolbox
 from memorist.agents.tools import NOTHING, memory_tools
-from memorist.context.tokens import TokenCounter
 from memorist.testing.scripted import ScriptedChatModel
 
 KEPT = {"content": "The build needs Python 3.11.", "importance": 0.8, "tags": ["build"]}
@@ -171,22 +169,21 @@ def test_retrieval_leaves_room_for_the_running_conversation_to_the_token(memory:
     tools = memory_tools(box, only=["retrieve_context"], system=system)
     call: dict[str, Any] = {"name": "retrieve_context", "args": EXAMPLES["retrieve_context"]}
 
-    def found(words: int) -> tuple[list[Any], int]:
-        model = ScriptedChatModel([call, "Done."])
+    def found(words: int, calls: int = 1) -> tuple[list[Any], int]:
+        model = ScriptedChatModel([[call] * calls, "Done."])
         agent = create_agent(model, tools=tools, system_prompt=system)
         said: list[Any] = [HumanMessage("word " * words), AIMessage("I see."), HumanMessage("Now?")]
         result = agent.invoke({"messages": said})
-        counter = TokenCounter(window.counts_with())
-        before = [from_langchain(message) for message in result["messages"][:4]]
-        taken = sum(counter.messages(before)) + counter.tools([convert_to_openai_tool(tools[0])])
-        taken += counter.request([{"role": "system", "content": system}])
-        return answers(result)[0].artifact, taken + counter.text(call["args"]["query"])
+        return answers(result)[0].artifact, model.prompts[1].tokens
 
-    whole, _ = found(words=10)
-    part, taken = found(words=2_400)
-    assert whole[0]["whole"]
-    assert not part[0]["whole"]
-    assert 0 < part[0]["tokens"] <= window.max_tokens - taken
+    assert found(words=10)[0][0]["whole"]
+    sizes = []
+    for words in range(1_000, 2_600, 100):
+        articles, prompt = found(words)
+        assert prompt <= window.max_tokens  # the JSON around the articles is counted, too
+        sizes += [prompt] if articles and not articles[0]["whole"] else []
+    assert max(sizes) > window.max_tokens * 0.9
+    assert found(words=1_800, calls=3)[1] <= window.max_tokens  # each call has its share
     assert found(words=3_000)[0] == []
 
 

@@ -128,7 +128,7 @@ def test_sixty_turns_in_a_small_window(target: str, saver: Any) -> None:
 
     system, opening, *turns = boat.small.prompts[-1].messages
     assert "harbour sauna is 4711" in system.text  # recalled, not merely still there
-    assert opening.text.startswith("## Предыдущее обсуждение / Previous conversation:")
+    assert opening.text.startswith("## Previous conversation:")
     assert not any("4711" in message.text for message in turns)
 
 

@@ -281,7 +281,7 @@ def test_what_is_summarised_leaves_the_state_and_stays_in_the_log(memory: Memory
     assert max(sizes) < 24
     assert len(texts(memory)) == 40
     opening = model.prompts[-1].messages[1]
-    assert opening.text.startswith("## Предыдущее обсуждение / Previous conversation:\n> ")
+    assert opening.text.startswith("## Previous conversation:\n> ")
     whole = talker(memory, model, window=Window(max_tokens=700), trim_state=False, session="other")
     sizes = [
         len(say(whole, f"On day {day} I saw {day + 3} ships.")["messages"]) for day in range(20)

@@ -122,7 +122,7 @@ def test_older_turns_become_a_summary_that_the_next_one_extends(memory: Memory) 
     assert second.summary.previous == first.summary.id
     assert second.summary.messages == 116
     assert len(second.message_ids) == 60
-    assert context.messages[0]["content"].startswith("## Предыдущее обсуждение / Previous")
+    assert context.messages[0]["content"].startswith("## Previous conversation:")
     assert [one.id for one in memory.summaries(user="ada", session=chat.id)] == [
         second.summary.id,
         first.summary.id,

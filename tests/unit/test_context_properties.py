@@ -188,7 +188,7 @@ def test_the_last_messages_go_before_memories_and_articles(data: st.DataObject) 
     except WindowError:
         return
     alone = WindowDraft(inputs=material, note=draft.note, summary=draft.summary)
-    alone.prefix = window.summary_prefix
+    alone.prefix = draft.prefix
     needed, count = counter.request(alone.frame()) + counter.tools(material.tools) + 20, 0
     for number, one in enumerate(reversed(material.blocks), start=1):
         needed += one.tokens

@@ -319,9 +319,11 @@ def test_the_window_is_what_the_conversation_leaves(
     assert found.tokens <= left
     assert ask(library, question, window=10_000, reserved_tokens=10_000) == []
     first, last = caplog.messages
-    assert f"window 10000, reserved 9000, left {left}, used {found.tokens} by 1" in first
-    assert "left 0, used 0" in last
-    assert "the window is full" in last
+    assert (
+        "Context window: 10000 tokens, system prompt: 0, reserved for conversation: 9000" in first
+    )
+    assert f"using {left} for articles: 1 are {found.tokens} tokens, 0 of them whole" in first
+    assert "using 0 for articles: 0 are 0 tokens" in last
     assert "gull" not in " ".join(caplog.messages)
 
 

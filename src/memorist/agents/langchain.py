@@ -225,7 +225,8 @@ class MemoristSummarizer:
     """
 
     def __init__(self, memory: Memory | None = None, *, window: Window | None = None) -> None:
-        self._style = style_of(window or Window(), TokenCounter((window or Window()).counts_with()))
+        window = memory.window(window) if memory is not None else window or Window()
+        self._style = style_of(window, TokenCounter(window.counts_with()))
         self._model = memory.summary_model if memory is not None else None
 
     def __call__(self, messages: Sequence[BaseMessage]) -> str:
@@ -247,7 +248,7 @@ class MemoristSummarizer:
             scope=_SCOPE,
             counter=counter,
             model=model,
-            settings=replace(DEFAULT, max_tokens=self._style.max_tokens),
+            settings=replace(DEFAULT, max_tokens=self._style.max_tokens, prompt=self._style.prompt),
             previous=unstored_summary(earlier, _SCOPE, counter) if earlier else None,
         )
         return done.summary.text or NOTHING

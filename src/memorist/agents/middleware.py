@@ -27,12 +27,13 @@ from memorist.agents.pending_writes import Identity, PendingWrites, identity_of_
 from memorist.agents.reply_recorder import AsyncModelHandler, ModelHandler, ReplyRecorder
 from memorist.agents.request_builder import BuiltRequest, ModelReply, Request, RequestBuilder
 from memorist.aio import in_thread
-from memorist.context.builder import DEADLINE_MS, ArticleSource, ContextBuilder
+from memorist.context.builder import ArticleSource, ContextBuilder
 from memorist.context.window import Receipt, Window
 from memorist.forks import fork_safe
 from memorist.memory import Memory
 from memorist.providers.daemon_pool import Task
 from memorist.providers.images import encode_image
+from memorist.records.message import UNSET
 from memorist.records.query import Recall
 from memorist.records.values import new_id, reply_id
 
@@ -132,7 +133,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         larger_model: BaseChatModel | str | None = None,
         larger_window: Window | None = None,
         library: ArticleSource | None = None,
-        deadline_ms: float | None = DEADLINE_MS,
+        deadline_ms: float | None = UNSET,
         read_image: Callable[[str], str] | None = encode_image,
         restore: bool = True,
         trim_state: bool = True,
@@ -147,7 +148,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         self._fixed = Identity(user or "", agent, session)
         self._window = window or Window()
         self._larger, self._larger_window = larger_model, larger_window
-        self._deadline_ms = deadline_ms
+        self._deadline_ms = deadline_ms = memory.deadline(deadline_ms)
         self._store_partial_replies = store_partial_replies
         self._request_options = {"restore": restore, "trim_state": trim_state}
         self._options = {"library": library, "deadline_ms": deadline_ms, "read_image": read_image}

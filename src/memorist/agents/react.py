@@ -29,12 +29,13 @@ from memorist.agents.middleware import (
     ToolHandler,
 )
 from memorist.agents.pending_writes import Identity
-from memorist.context.builder import DEADLINE_MS, ArticleSource
+from memorist.context.builder import ArticleSource
 from memorist.context.window import Receipt, Window
 from memorist.errors import InvalidError
 from memorist.forks import fork_safe
 from memorist.memory import Memory
 from memorist.providers.images import encode_image
+from memorist.records.message import UNSET
 from memorist.records.query import Recall
 from memorist.records.values import new_id
 
@@ -137,7 +138,7 @@ class ReactAgent:
         larger_model: BaseChatModel | str | None = None,
         larger_window: Window | None = None,
         library: ArticleSource | None = None,
-        deadline_ms: float | None = DEADLINE_MS,
+        deadline_ms: float | None = UNSET,
         read_image: Callable[[str], str] | None = encode_image,
         restore: bool = True,
         trim_state: bool = True,

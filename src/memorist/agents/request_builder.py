@@ -36,8 +36,9 @@ ModelReply = ModelResponse[Any]
 class BuiltRequest:
     """A request ready for the model; unchanged if there is no memory.
 
-    `tight`: something is left out that no summary covers. `gone`: the ids of the state's messages
-    that a stored summary covers. `moved`: why another model is asked.
+    `tight`: the window is nearly full, or something is left out that no summary covers. `gone`:
+    the ids of the state's messages that a stored summary covers. `moved`: why another model is
+    asked.
     """
 
     request: Request
@@ -110,13 +111,15 @@ class RequestBuilder(ContextBuilder):
             system_message=system_with(own, draft),
             messages=[*opening, *kept],  # type: ignore[list-item]
         )
+        needed = sum(it.tokens for it in parts if it.name not in ("memories", "articles"))
+        near = needed > window.max_tokens * window.move_at
         return BuiltRequest(
             request=filled,
             receipt=receipt,
             recall=self._recall,
             summary=draft.summary,
             gone=self._gone(draft, request.state["messages"]),
-            tight=not fits or len(draft.blocks) < len(draft.inputs.blocks),
+            tight=near or not fits or len(draft.blocks) < len(draft.inputs.blocks),
         )
 
     def _gathered(self, request: Request) -> Assembly:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-from memorist import metrics
+from memorist import defaults, metrics
 from memorist.agents.circuit_breaker import reason_of
 from memorist.agents.messages import field_of
 from memorist.context.quote import quoted
@@ -102,8 +102,9 @@ class ReviseNode:
         self,
         mcp_manager: McpManager | None = None,
         model: Any = None,
-        every: int = 5,
-        importance_score: float = 0.7,
+        every: int = defaults.SUMMARIZE_EVERY,
+        importance_score: float = defaults.IMPORTANCE_SCORE,
+        force_update: bool = defaults.FORCE_UPDATE,
         timeout_s: float = 30.0,
     ) -> None:
         if every < 1 or not timeout_s > 0:
@@ -112,6 +113,7 @@ class ReviseNode:
             raise InvalidError("importance_score must be between 0 and 1")
         self.mcp_manager, self._model = mcp_manager, model
         self._every, self._importance, self._timeout_s = every, importance_score, timeout_s
+        self._force_update = force_update
         self._stored: OrderedDict[tuple[str, ...], None] = OrderedDict()
 
     async def execute(self, state: Any) -> dict[str, Any]:
@@ -148,7 +150,9 @@ class ReviseNode:
             return run.fail("store_session_message", error)
         if len(run.messages) % self._every == 0:
             try:
-                run.summarised = await self._call(run, "summarize_session", {"force_update": False})
+                run.summarised = await self._call(
+                    run, "summarize_session", {"force_update": self._force_update}
+                )
             except MemoristError as error:
                 run.fail("summarize_session", error)
         if self._model is not None:

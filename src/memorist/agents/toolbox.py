@@ -1,12 +1,16 @@
 """Toolbox: the memory tools of an agent as plain methods, with the texts that a model reads."""
 
+import json
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import wraps
 from typing import Annotated, Any, Literal, Self, TypedDict
 
+from memorist import defaults
 from memorist.agents.tool_schema import ToolSchema, schema_of
+from memorist.context.documents.excerpts import Retrieved
+from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
 from memorist.errors import ConflictError, InvalidError, MessageError, ScopeError, StoreError
 from memorist.memory import Memory
@@ -20,6 +24,7 @@ DEADLINE_MS = 1_000.0  # a model that asks outright can wait longer than a reply
 MOST_HITS, MOST_ARTICLES, MOST_TAGS = 200, 100, 1_000
 LONGEST_QUESTION = 200_000  # characters: more of them take a second or more to count
 LONGEST_SAID = 8 * 1024 * 1024  # characters, as many as a request may bring
+MOST_TRIES = 3  # to find as many articles as fit
 WRITER: Source = "assistant"  # the source of what a model stores
 READING = ("recall", "retrieve_context")
 NAMES = (
@@ -212,7 +217,7 @@ class Toolbox:
         user_id: UserId,
         role: Role,
         content: Verbatim,
-        importance_score: Importance = 0.7,
+        importance_score: Importance = defaults.IMPORTANCE_SCORE,
         message_type: MessageType = None,
         message_id: MessageId = None,
         name: Name = None,
@@ -291,7 +296,7 @@ class Toolbox:
         return self._keep("working", content, importance, tags)
 
     def summarize_session(
-        self, session_id: SessionId, user_id: UserId, force_update: Force = False
+        self, session_id: SessionId, user_id: UserId, force_update: Force = defaults.FORCE_UPDATE
     ) -> SessionDigest:
         """Summarise the older messages of a conversation, if there are new ones among them.
 
@@ -337,21 +342,21 @@ class Toolbox:
         """
         check_length(query, LONGEST_QUESTION, "query")
         check_count(top_k, MOST_ARTICLES, "top_k")
-        found = self.articles().retrieve(
-            query, top_k, reserved_tokens, window=self.window.budget, model=self.window.model
-        )
-        return [
-            CitedArticle(
-                id=it.id,
-                title=it.title,
-                citation=it.citation,
-                text=it.text,
-                whole=it.whole,
-                tokens=it.tokens,
-                why=str(it.why),
+        counter, library = TokenCounter(self.window.counts_with()), self.articles()
+        budget, model, cited = self.window.budget, self.window.model, list[CitedArticle]()
+        left = budget - reserved_tokens
+        for _ in range(MOST_TRIES):
+            found = library.retrieve(query, top_k, reserved_tokens, window=budget, model=model)
+            cited = [_cited(it) for it in found]
+            over = counter.chat_message(tool_answer(cited)) - left
+            if over <= 0 or not cited:
+                break
+            reserved_tokens += (
+                over  # the names of the fields take tokens, and so do escaped line ends
             )
-            for it in found
-        ]
+        while cited and counter.chat_message(tool_answer(cited)) > left:
+            cited.pop()
+        return cited
 
     def articles(self) -> Library:
         """Where `retrieve_context` looks: the toolbox's library, or the one the tenant shares."""
@@ -438,6 +443,24 @@ def _method(name: str) -> Callable[..., Any]:
         return getattr(box, name)(**arguments)
 
     return call
+
+
+def tool_answer(result: Any) -> dict[str, str]:
+    """The message by which a model is told what `retrieve_context` found, at its longest."""
+    content = json.dumps(result, ensure_ascii=False)
+    return {"role": "tool", "name": "retrieve_context", "content": content}
+
+
+def _cited(article: Retrieved) -> CitedArticle:
+    return CitedArticle(
+        id=article.id,
+        title=article.title,
+        citation=article.citation,
+        text=article.text,
+        whole=article.whole,
+        tokens=article.tokens,
+        why=str(article.why),
+    )
 
 
 def check_length(text: str | None, most: int, name: str) -> None:

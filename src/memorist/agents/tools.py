@@ -90,7 +90,7 @@ class _ToolCall:
             if "user_id" in takes:
                 named = {"session_id": box.session, "user_id": box.user, **named}
             if "reserved_tokens" in takes:
-                named["reserved_tokens"] = self._used_tokens(runtime)
+                named["reserved_tokens"] = self._reserved(runtime)
             result = self.tool.method(box, **named)
         except MemoristError as error:
             raise ToolException(str(error)) from None
@@ -102,14 +102,17 @@ class _ToolCall:
             return result, result
         return json.dumps(result, ensure_ascii=False) if result else NOTHING, result
 
-    def _used_tokens(self, runtime: Any) -> int:
-        """The tokens of the running conversation: prompt, tools and messages."""
+    def _reserved(self, runtime: Any) -> int:
+        """The tokens of the prompt, the tools and the messages, and those for other calls."""
         state = getattr(runtime, "state", None)
         messages = state.get("messages", ()) if isinstance(state, Mapping) else ()
         tools = [convert_to_openai_tool(tool) for tool in getattr(runtime, "tools", None) or ()]
         counts = self.counter.messages([from_langchain(message) for message in messages])
         prompt = self.counter.request([{"role": "system", "content": self.system}])
-        return sum(counts) + self.counter.tools(tools) + (prompt if messages else 0)
+        used = sum(counts) + self.counter.tools(tools) + (prompt if messages else 0)
+        calls = len(getattr(messages[-1], "tool_calls", ())) if messages else 0
+        left = self.toolbox.window.budget - used
+        return used + left - left // max(calls, 1) if left > 0 else used
 
 
 def _schema(tool: ToolSchema) -> type[BaseModel]:

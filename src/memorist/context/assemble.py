@@ -12,14 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
 from memorist.context.chat_format import Block, ChatMessage
+from memorist.context.compression.parts import parse
 from memorist.context.quote import Packing, Quote, block, quoted
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Part, Window
 from memorist.errors import WindowError
+from memorist.language.lexicon import summary_title
 from memorist.records.documents import Summary
 
 NOTES = "{long_term_memory_notes}"
@@ -141,7 +144,10 @@ class Assembly:
         self._reset()
 
     def _reset(self) -> None:
-        self._draft = WindowDraft(inputs=self.inputs, prefix=self._window.summary_prefix)
+        prefix, summary = self._window.summary_prefix, self.inputs.summary
+        if summary is not None:
+            prefix = prefix or usual_prefix(summary.text)
+        self._draft = WindowDraft(inputs=self.inputs, prefix=prefix)
         # The tokens of the newest turns, by how many they are: a draft holds the newest, or none.
         sizes = (turn.tokens for turn in reversed(self.inputs.blocks))
         self._newest_tokens = list(accumulate(sizes, initial=0))
@@ -271,6 +277,12 @@ class Assembly:
                 draft.blocks = draft.blocks[1:]
             else:
                 draft.note = draft.summary = ""
+
+
+@lru_cache(maxsize=256)
+def usual_prefix(summary: str) -> str:
+    """The line above a summary, in its language; in both, where it is in two."""
+    return f"## {summary_title(line.text for line in parse(summary))}:"
 
 
 def _not_among(blocks: Sequence[Block], quotes: Sequence[Quote]) -> list[Quote]:

@@ -20,10 +20,9 @@ from memorist.errors import ConflictError, InvalidError, MemoristError
 from memorist.providers.images import ReadImage, encode_image, stored_reader
 from memorist.records.documents import Compression, Note, Summary
 from memorist.records.message import LogEntry, Message
-from memorist.records.query import Hit, Recall
+from memorist.records.query import RECALL_DEADLINE_MS, Hit, Recall
 from memorist.records.scope import Scope
 
-DEADLINE_MS = 50.0
 FIRST_PAGE = 32  # messages
 PAGE_BYTES = 8 * 1024 * 1024  # of messages that are read at once
 LEAST_GAIN = 0.1  # of the window, that a summary must replace
@@ -113,7 +112,7 @@ class ContextBuilder:
     system: str | None = None  # instead of the session's own prompt
     tools: Sequence[Mapping[str, Any]] = ()
     library: ArticleSource | None = None
-    deadline_ms: float | None = DEADLINE_MS
+    deadline_ms: float | None = RECALL_DEADLINE_MS
     read_image: ReadImage | None = encode_image
     failed: dict[str, str] = field(default_factory=dict)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from memorist import defaults
 from memorist.context.chat_format import ChatMessage, anthropic_form
 from memorist.errors import InvalidError
 from memorist.providers.tokenizer import Tokenizer, tokenizer_for
@@ -15,7 +16,6 @@ from memorist.records.values import check_text
 
 QUOTED_SCORE = 0.0002  # below recall's: a window has room for what is less likely
 MOST_RESERVED = 1_000  # tokens for the answer, where it is not said how many
-SUMMARY_PREFIX = "## Предыдущее обсуждение / Previous conversation:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +27,10 @@ class Window:
     are shares of what the system prompt, the tools and the question leave; 0 is none. What one
     part does not use goes to the next, and the rest to the newest turns. What is recalled is quoted
     if its score is at least `min_score`. When `compress_at` of
-    the window is full, all but the last `keep_last` messages become a summary. Tokens are counted
-    as `model` counts them, or by a `tokenizer`.
+    the window is full, all but the last `keep_last` messages become a summary, by a model as
+    `summary_prompt` asks for it, below the line `summary_prefix`: one in the summary's language,
+    if it is not set. When all but memories and articles takes `move_at` of the window, an agent
+    moves to its larger model. Tokens are counted as `model` counts them, or by a `tokenizer`.
     """
 
     max_tokens: int = 8_000
@@ -40,10 +42,12 @@ class Window:
     articles: float = 0.3
     most_memories: int = 200
     min_score: float = QUOTED_SCORE
-    compress_at: float = 0.85
-    keep_last: int = 4
-    summary_tokens: int = 1_000
-    summary_prefix: str = SUMMARY_PREFIX
+    compress_at: float = defaults.COMPRESSION_THRESHOLD_PCT / 100
+    keep_last: int = defaults.MESSAGES_TO_KEEP
+    summary_tokens: int = defaults.COMPRESSION_TARGET_TOKENS
+    summary_prompt: str = ""
+    summary_prefix: str = ""
+    move_at: float = defaults.LARGER_MODEL_THRESHOLD_PCT / 100
 
     def __post_init__(self) -> None:
         least = {
@@ -61,8 +65,9 @@ class Window:
             raise InvalidError("answer_tokens must leave some of max_tokens for the question")
         if not isinstance(self.model, str):
             raise InvalidError(f"model must be a name, got {type(self.model).__name__}")
-        check_text(self.summary_prefix, "summary_prefix", InvalidError)
-        for name in ("notes", "memories", "articles", "min_score", "compress_at"):
+        for name in ("summary_prompt", "summary_prefix"):
+            check_text(getattr(self, name), name, InvalidError)
+        for name in ("notes", "memories", "articles", "min_score", "compress_at", "move_at"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value <= 1:
                 raise InvalidError(f"{name} is a share, from 0 to 1")

@@ -193,8 +193,7 @@ def without_rules(text: str) -> str | None:
 
 def _codes(text: str) -> list[str]:
     """The languages a text may be in: by its script, then by its commonest words."""
-    scripts = {} if text.isascii() else _SCRIPTS
-    if script := next((code for code, letters in scripts.items() if letters.search(text)), None):
+    if script := _script(text):
         return [script]
     words = _WORD.findall(plain(text).lower())
     if words and not any(map(_LATIN.search, words)):
@@ -202,6 +201,27 @@ def _codes(text: str) -> list[str]:
     counts = {code: sum(map(listed.__contains__, words)) for code, listed in _common_words()}
     most = max(counts.values())
     return [code for code, count in counts.items() if count == most]
+
+
+def _script(text: str) -> str:
+    """The language that a text is in by its letters; empty where they do not tell."""
+    scripts = {} if text.isascii() else _SCRIPTS
+    return next((code for code, letters in scripts.items() if letters.search(text)), "")
+
+
+def summary_title(lines: Iterable[str]) -> str:
+    """What to call a summary, in each language that at least a fifth of its lines' text is in.
+
+    Of the languages in Latin letters it is one: they cannot be told line by line.
+    """
+    by_script: dict[str, str] = {}
+    for line in lines:
+        by_script[_script(line)] = f"{by_script.get(_script(line), '')} {line}"
+    least = sum(map(len, by_script.values())) / 5
+    codes = [script or _codes(text)[0] for script, text in by_script.items() if len(text) >= least]
+    titles = {code: data(code, "words")["previous"] for code in codes if code in ALL_LANGUAGES}
+    english = data("en", "words")["previous"]
+    return " / ".join(sorted(titles.values(), key=english.__eq__)) or english
 
 
 @cache

@@ -50,7 +50,7 @@ class Summary(Checked):
     @property
     def saved(self) -> int:
         """How many tokens it saves in a window."""
-        return self.tokens_before - self.tokens
+        return max(self.tokens_before - self.tokens, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Compression:
     @property
     def saved(self) -> int:
         """How many tokens the window needs less."""
-        return self.tokens_before - self.tokens_after
+        return max(self.tokens_before - self.tokens_after, 0)
 
     @property
     def made_by(self) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, Self, get_args
 
+from memorist import defaults
 from memorist.errors import InvalidError
 from memorist.records.message import ROLES
 from memorist.records.scope import Scope
@@ -73,7 +74,7 @@ class Filters:
 
 
 NO_FILTERS = Filters()
-RECALL_DEADLINE_MS = 50.0
+RECALL_DEADLINE_MS = float(defaults.RECALL_DEADLINE_MS)
 MIN_SCORE = 0.003  # loses at most 2 of 100 hits that are evidence: `benchmarks.calibrate`
 
 

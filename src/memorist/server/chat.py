@@ -25,8 +25,9 @@ from memorist.memory import Memory
 from memorist.providers.chat_model import open_langchain_model, openai_name
 from memorist.providers.images import refuse_image
 from memorist.records.message import Message
-from memorist.records.query import Recall
+from memorist.records.query import RECALL_DEADLINE_MS, Recall
 from memorist.records.values import check_text, new_id, reply_id
+from memorist.runtime import window_of
 from memorist.views.library import Library
 
 if TYPE_CHECKING:  # LangChain is needed only where there is a model
@@ -34,8 +35,7 @@ if TYPE_CHECKING:  # LangChain is needed only where there is a model
 
 SYSTEM = "You are a helpful assistant with a lasting memory of this user."
 TOOLS = ("recall", "store_fact", "manage_long_term_memory", "retrieve_context")
-WINDOW = Window(max_tokens=16_000, answer_tokens=1_000)
-LEAST_WINDOW = 4_000  # tokens: the tools alone may take a quarter of that
+WINDOW = Window(max_tokens=Settings.model_window, answer_tokens=1_000)
 MODEL_TIMEOUT_S = 60.0  # of silence
 MOST_TENANTS = 256  # whose agents are kept: making one takes 25 ms
 MOST_QUEUED = 256  # events that a slow reader has not taken yet
@@ -56,7 +56,7 @@ class ChatSettings:
     system: str = SYSTEM
     window: Window = WINDOW
     tools: Sequence[str] = TOOLS
-    deadline_ms: float | None = 50.0  # of recall
+    deadline_ms: float | None = RECALL_DEADLINE_MS
     read_image: Callable[[str], str] = refuse_image
     longest_s: float = 600.0
     heartbeat_s: float = 15.0  # after which a stream without events sends a comment
@@ -151,6 +151,7 @@ class ChatRuntime:
 
     model: Any = None
     settings: ChatSettings = DEFAULT
+    larger_model: Any = None
     _running: dict[tuple[str, str, str], asyncio.Task[None]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=lambda: fork_safe(threading.Lock()))
 
@@ -160,7 +161,9 @@ class ChatRuntime:
     @classmethod
     def of(cls, settings: Settings, default: ChatSettings = DEFAULT) -> Self:
         """With the model, window and prompt of the settings; ConfigError where they are wrong."""
-        return cls(settings=chat_settings(settings, default), model=open_chat_model(settings))
+        larger = open_chat_model(replace(settings, model=settings.larger_model))
+        made = chat_settings(settings, default)
+        return cls(open_chat_model(settings), made, larger)
 
     async def earlier_reply(self, memory: Memory, question: ChatQuestion) -> ReplyState:
         """What was replied to a question that is sent again; a running answer is waited for."""
@@ -259,6 +262,7 @@ class ChatRuntime:
             tools=tools,
             system=settings.system,
             window=settings.window,
+            larger_model=self.larger_model,
             deadline_ms=settings.deadline_ms,
             store_partial_replies=True,
             stream_recall=True,
@@ -325,19 +329,17 @@ def open_chat_model(settings: Settings) -> Any | None:
 
 
 def chat_settings(settings: Settings, default: ChatSettings = DEFAULT) -> ChatSettings:
-    """The default with the window of MEMORIST_MODEL_WINDOW and the prompt of MEMORIST_SYSTEM."""
-    window = default.window
+    """The default with the window, the prompt and the deadline of the settings, if they are set."""
+    window = window_of(default.window, settings)
     window = replace(window, model=window.model or settings.model.rpartition(":")[2])
-    if text := settings.model_window:
-        size = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
-        if size < LEAST_WINDOW:
-            raise errors.ConfigError(
-                f"MEMORIST_MODEL_WINDOW is a number of tokens, and at least {LEAST_WINDOW:,}"
-            )
+    if (size := settings.model_window) != Settings.model_window:
         answer_tokens = min(window.reserved, size // 4)
         window = replace(window, max_tokens=size, answer_tokens=answer_tokens)
+    made = replace(default, window=window)
+    if (deadline_ms := settings.recall_deadline_ms) != Settings.recall_deadline_ms:
+        made = replace(made, deadline_ms=deadline_ms)
     if not (system := settings.system).strip():
-        return replace(default, window=window)
+        return made
     try:
         check_text(system, "MEMORIST_SYSTEM", errors.InvalidError)
     except errors.InvalidError as error:
@@ -348,4 +350,4 @@ def chat_settings(settings: Settings, default: ChatSettings = DEFAULT) -> ChatSe
             f"MEMORIST_SYSTEM takes {size:,} tokens, more than half of the window; shorten it "
             "or raise MEMORIST_MODEL_WINDOW"
         )
-    return replace(default, window=window, system=system)
+    return replace(made, system=system)

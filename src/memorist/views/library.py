@@ -60,6 +60,7 @@ class Library:
             print(found.citation, found.text)
 
     A library with a name is shared by all users of the tenant; with `user` it is that user's own.
+    `system_prompt` is that of the agent that reads it, for which `retrieve` leaves room.
     """
 
     def __init__(
@@ -69,8 +70,9 @@ class Library:
         *,
         user: str | None = None,
         agent: str | None = None,
+        system_prompt: str = "",
     ) -> None:
-        self._memory = memory
+        self._memory, self._system_prompt = memory, system_prompt
         shared = shared_scope(memory.tenant_name, "library", name)
         self.scope = shared if user is None else memory.scope(user=user, agent=agent)
 
@@ -127,7 +129,7 @@ class Library:
     def retrieve(
         self,
         query: str,
-        top_k: int = TOP_K,
+        top_k: int | None = None,
         reserved_tokens: int = 0,
         *,
         window: int = WINDOW,
@@ -136,22 +138,26 @@ class Library:
     ) -> list[Retrieved]:
         """The articles for a question, whole or in passages, as far as they fit.
 
-        They take at most what `window` has left after `reserved_tokens`, which the conversation
-        needs, and the question; tokens are those of `model`. The best comes first.
+        They take at most what `window` has left after the system prompt, `reserved_tokens`, which
+        the conversation needs, and the question; tokens are those of `model`. The best comes first.
         """
+        top_k = TOP_K if top_k is None else top_k
         _check(query, top_k, reserved_tokens, window)
         from memorist.context.tokens import TokenCounter  # here: `import memorist` stays light
         from memorist.providers.tokenizer import tokenizer_for
 
         counter = TokenCounter(tokenizer_for(model))
-        left = max(window - reserved_tokens - counter.text(query), 0)
+        system, question = counter.texts([self._system_prompt, query])
+        left = max(window - system - reserved_tokens - question, 0)
         found = self._memory.articles.fit(
             self.scope, query, left, counter, top_k=top_k, deadline_ms=deadline_ms, model=model
         )
         used, whole = sum(it.tokens for it in found), sum(it.whole for it in found)
-        line = "articles: window %d, reserved %d, left %d, used %d by %d articles, %d of them whole"
-        line += "" if left else ": the window is full"
-        log.info(line, window, reserved_tokens, left, used, len(found), whole)
+        log.info(
+            "Context window: %d tokens, system prompt: %d, reserved for conversation: %d, using %d "
+            "for articles: %d are %d tokens, %d of them whole",
+            *(window, system, reserved_tokens, left, len(found), used, whole),
+        )
         return found
 
     def quotes(

@@ -2,12 +2,13 @@
 
 import logging
 import re
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from importlib.resources import files
 
-from memorist import errors, metrics
+from memorist import defaults, errors, metrics
 from memorist.context.compression.extractive import extract, read, thinned
 from memorist.context.compression.parts import SummaryLine, Topic, parse
 from memorist.context.tokens import TokenCounter
@@ -39,9 +40,13 @@ _QUOTED = re.compile(r"\{\s*\"at\"\s*:")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compress:
-    """Settings of compression; `input_tokens` is the most that a model is sent in one call."""
+    """Settings of compression; `input_tokens` is the most that a model is sent in one call.
 
-    max_tokens: int = 1_000
+    `prompt` stands in the place of the first lines of ours; the form of the summary stays.
+    """
+
+    max_tokens: int = defaults.COMPRESSION_TARGET_TOKENS
+    prompt: str = ""
     input_tokens: int = 12_000
     timeout_s: float = 60.0
 
@@ -115,26 +120,24 @@ def _ask(
     Raises `ProviderError` if the model does not answer, and its subclass `BadAnswerError` if the
     answer cannot be used.
     """
-    max_tokens = limits.max_tokens
-    fixed = counter.text(_instructions()) + max_tokens + counter.text(known)
+    max_tokens, system = limits.max_tokens, _instructions(limits.prompt)
+    fixed = counter.text(system) + max_tokens + counter.text(known)
     for step in _steps(turns, counter, max(LEAST_ROOM, limits.input_tokens - fixed)):
-        prompt, room = _prompt(step, known, max_tokens), max_tokens * ROOM_TO_ANSWER
+        prompt = [{"role": "system", "content": system}, _prompt(step, known, max_tokens)]
+        room = max_tokens * ROOM_TO_ANSWER
         reply = model.complete(prompt, max_tokens=room, timeout_s=limits.timeout_s)
-        lines = _read(reply, "\n".join([known, *step]), model.name)
+        lines = _read(reply, system, "\n".join([known, *step]), model.name)
         if all(line.part is not Topic.REQUEST for line in lines):  # left out by the model
             lines[:0] = [line for line in parse(known) if line.part is Topic.REQUEST]
         known = thinned(lines, counter, max_tokens)
     return known
 
 
-def _prompt(step: Sequence[str], previous: str, max_tokens: int) -> list[dict[str, str]]:
-    """The prompt of a step. Messages are lines of JSON, so that no text can pose as the prompt."""
+def _prompt(step: Sequence[str], previous: str, max_tokens: int) -> dict[str, str]:
+    """What a step asks. Messages are lines of JSON, so that no text can pose as the prompt."""
     limit = f"LIMIT\n{max_tokens} tokens, about {max_tokens * 2 // 3} English words"
     rows = [limit, "PREVIOUS", *map(json_line, previous.splitlines()), "MESSAGES", *step]
-    return [
-        {"role": "system", "content": _instructions()},
-        {"role": "user", "content": "\n".join(rows)},
-    ]
+    return {"role": "user", "content": "\n".join(rows)}
 
 
 def _steps(entries: Sequence[LogEntry], counter: TokenCounter, room: int) -> Iterator[list[str]]:
@@ -165,30 +168,33 @@ def _described(entry: LogEntry, longest: int = MAX_MESSAGE_CHARS) -> dict[str, o
     return {"at": at, "role": message.role, **name, **source, "text": text}
 
 
-@cache
-def _instructions() -> str:
-    return (files(__package__) / "prompts" / "summary.md").read_text("utf-8")
+@lru_cache(maxsize=16)
+def _instructions(prompt: str) -> str:
+    """The system prompt: what it is about, as `prompt` or else we say it, and the form."""
+    ours = (files(__package__) / "prompts" / "summary.md").read_text("utf-8")
+    about, _, form = ours.partition("\n\n")
+    return f"{prompt.strip() or about}\n\n{form}"
 
 
-def _read(reply: Reply, source: str, model: str) -> list[SummaryLine]:
+def _read(reply: Reply, system: str, source: str, model: str) -> list[SummaryLine]:
     """The lines of the model's answer, if it is a summary of `source`."""
     fenced = _FENCE.fullmatch(reply.text)
     whole = (fenced[1] if fenced else reply.text).encode(errors="replace").decode()
     text = "\n".join(UNSEEN.sub(" ", row) for row in whole.split("\n"))  # what cannot be printed
     lines = parse(text) if len(text) <= MAX_ANSWER_CHARS else []
-    if problem := _problem(text, lines, source):
+    if problem := _problem(text, lines, system, source):
         tokens = reply.input_tokens + reply.output_tokens
         raise errors.BadAnswerError(f"{model} answered badly: {problem}", tokens=tokens)
     return lines
 
 
-def _problem(text: str, lines: Sequence[SummaryLine], source: str) -> str:
+def _problem(text: str, lines: Sequence[SummaryLine], system: str, source: str) -> str:
     """Why an answer cannot be used, without quoting it; empty if it can."""
     if not text.strip():
         return "it is empty"
     if len(text) > MAX_ANSWER_CHARS:
         return f"it has {len(text):,} characters"
-    rows = [row for row in _instructions().splitlines() if len(row) > ECHO_CHARS]
+    rows = [row for row in system.splitlines() if len(row) > ECHO_CHARS]
     if _QUOTED.search(text) or any(row in text for row in rows):
         return "it repeats the question"
     if (count := len({line.part for line in lines})) < LEAST_PARTS:
@@ -201,19 +207,22 @@ def _problem(text: str, lines: Sequence[SummaryLine], source: str) -> str:
 
 CHUNK = 400  # messages that are summarised at once
 CHUNK_BYTES = 8 * 1024 * 1024  # of them
+MOST_STYLES = 1_000  # sessions whose style is known here; others have the process's own
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How long a summary may be, and who counts its tokens."""
+    """How long a summary may be, who counts its tokens, and how a model is asked for it."""
 
     counter: TokenCounter
     max_tokens: int = DEFAULT.max_tokens
+    prompt: str = ""
 
 
 def style_of(window: Window, counter: TokenCounter) -> Style:
     """The style of summaries for a window: at most a quarter of it, unless that is tiny."""
-    return Style(counter, min(window.summary_tokens, max(window.max_tokens // 4, 100)))
+    most = min(window.summary_tokens, max(window.max_tokens // 4, 100))
+    return Style(counter, most, window.summary_prompt)
 
 
 class Summarizer(JobRunner):
@@ -233,6 +242,7 @@ class Summarizer(JobRunner):
         self._style = style
         self._model = model
         self._settings = limits
+        self._styles: OrderedDict[tuple[str, str | None], Style] = OrderedDict()  # of sessions
 
     def take_in(
         self, scope: Scope, entries: Sequence[LogEntry], previous: Summary | None, style: Style
@@ -243,6 +253,9 @@ class Summarizer(JobRunner):
             return None
         self._write(scope, done, entries)
         if self._model is not None:
+            self._styles[scope.owner, scope.session] = style
+            if len(self._styles) > MOST_STYLES:
+                self._styles.popitem(last=False)
             self.ask_for(scope, done.summary.last_seq)
         return done
 
@@ -308,14 +321,14 @@ class Summarizer(JobRunner):
         style: Style | None,
         model: ChatModel | None = None,
     ) -> Compression:
-        style = style or self._style
+        style = style or self._styles.get((scope.owner, scope.session), self._style)
         return compress(
             entries,
             scope=scope,
             counter=style.counter,
             previous=previous,
             model=model,
-            settings=replace(self._settings, max_tokens=style.max_tokens),
+            settings=replace(self._settings, max_tokens=style.max_tokens, prompt=style.prompt),
         )
 
     def _write(
@@ -325,7 +338,7 @@ class Summarizer(JobRunner):
         self._store.write_summary(scope, done.summary, of=entries)
         made_by = "extractive" if done.made_by == EXTRACTIVE else "model"
         metrics.count("memorist.compressions", made_by=made_by)
-        metrics.count("memorist.compression.saved", max(done.saved, 0), made_by=made_by)
+        metrics.count("memorist.compression.saved", done.saved, made_by=made_by)
         if done.fell_back:
             metrics.count("memorist.compression.fallbacks")
             log.warning("a summary was extracted, as the model failed: %s", done.fell_back)

@@ -192,6 +192,7 @@ def _memory(settings: Settings) -> Memory:
         tenant=settings.tenant,
         embedder=open_embedder(settings.embedder),
         extraction=open_extraction(settings),
+        settings=settings,
     )
 
 

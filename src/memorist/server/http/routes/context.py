@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from memorist.context.window import QUOTED_SCORE, SUMMARY_PREFIX, Context, Part, Receipt, Window
+from memorist.context.window import QUOTED_SCORE, Context, Part, Receipt, Window
 from memorist.errors import InvalidError
 from memorist.providers.images import refuse_image
 from memorist.records.documents import Compression, Summary
-from memorist.records.message import Message
+from memorist.records.message import UNSET, Message
 from memorist.records.query import MIN_SCORE, Recall
 from memorist.records.values import check_json
 from memorist.server.http import schemas
@@ -56,12 +56,14 @@ class WindowBody(schemas.SessionRequest):
     )
     keep_last: Annotated[int, Field(ge=0, le=MAX_MEMORIES)] = 4
     summary_tokens: schemas.Tokens = 1_000
-    summary_prefix: str = SUMMARY_PREFIX
+    summary_prompt: str = Field("", description="What a model is asked; else our own words.")
+    summary_prefix: str = Field("", description="The line above it; else one in its language.")
+    move_at: schemas.Share = Field(0.85, description="How full it is when a larger one is used.")
 
     def window(self) -> Window:
-        """The window, which raises what is wrong with it."""
+        """The window, which raises what is wrong with it; what is not given, the server's."""
         names = WindowBody.model_fields.keys() - schemas.SessionRequest.model_fields.keys()
-        return Window(**{name: getattr(self, name) for name in names})
+        return Window(**{name: getattr(self, name) for name in names & self.model_fields_set})
 
 
 class ContextBody(WindowBody, schemas.ShelfRequest):
@@ -134,10 +136,16 @@ _COMPRESSION = Compression(
 )
 
 
+def _deadline(body: RecallBody | ContextBody) -> float | None:
+    """The deadline of the request, or else the server's."""
+    return body.deadline_ms if "deadline_ms" in body.model_fields_set else UNSET
+
+
 @operation("recall")
 def recall(body: RecallBody, caller: Caller) -> Recall:
     """What bears on the question, best first, each with its reason; late channels are named."""
-    return caller.memory.recall(**caller.place(body), **body.arguments())
+    arguments = {**body.arguments("deadline_ms"), "deadline_ms": _deadline(body)}
+    return caller.memory.recall(**caller.place(body), **arguments)
 
 
 @operation("context", response_model=ContextAnswer, example=ContextAnswer.model_validate(_CONTEXT))
@@ -151,7 +159,7 @@ def make_context(body: ContextBody, caller: Caller) -> Context:
         system=body.system,
         tools=check_json(body.tools, "tools", InvalidError),
         window=body.window(),
-        deadline_ms=body.deadline_ms,
+        deadline_ms=_deadline(body),
         read_image=refuse_image,
         library=library_of(caller, body) if body.library else None,
     )

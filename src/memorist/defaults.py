@@ -1,0 +1,10 @@
+"""Defaults of the settings that several rooms know: `config.Settings` reads them from outside."""
+
+RECALL_DEADLINE_MS = 50
+COMPRESSION_THRESHOLD_PCT = 85
+COMPRESSION_TARGET_TOKENS = 1_000
+MESSAGES_TO_KEEP = 4
+LARGER_MODEL_THRESHOLD_PCT = 85
+IMPORTANCE_SCORE = 0.7
+SUMMARIZE_EVERY = 5
+FORCE_UPDATE = False
