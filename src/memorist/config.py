@@ -60,6 +60,9 @@ class Settings:
     jwt_issuer: str = ""
     jwt_audience: str = ""
     jwt_tenant_claim: str = "tenant"
+    log_level: str = _one_of("warning", "debug", "info", "error")
+    log_format: str = _one_of("text", "json")
+    access_log: str = _one_of("off", "on")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:

@@ -78,6 +78,12 @@ _QUEUE = (*_JOBS[1:], "rebuild", "dead")
 _TASKS = ("memories", "summary")
 _MAKERS = ("extractive", "model")
 _RESULTS = ("answered", "unusable", "failed")
+AREAS = tuple(
+    "agents articles audit chat compress context counts entities entries events export facts "
+    "forget health import jobs keys maintain mcp me memories messages metrics notes openapi.json "
+    "page ready rebuild recall receipts restore sessions summaries users waiting".split()
+)
+_STATUS = ("2xx", "3xx", "4xx", "5xx", "closed")
 
 INSTRUMENTS = (
     Instrument("memorist.recall.duration", "histogram", "s", "time of a recall", {}, SECONDS),
@@ -92,6 +98,18 @@ INSTRUMENTS = (
     Instrument("memorist.queue.depth", "gauge", "{job}", "jobs not done", {"kind": _QUEUE}),
     _counter("memorist.model.calls", "{call}", "calls of a model", task=_TASKS, result=_RESULTS),
     _counter("memorist.model.tokens", "{token}", "tokens that models took", task=_TASKS),
+    Instrument("memorist.store.size", "gauge", "By", "size of the database"),
+    Instrument(
+        "memorist.http.duration",
+        "histogram",
+        "s",
+        "time of a request to the server",
+        {"area": AREAS, "result": _STATUS},
+        SECONDS,
+    ),
+    Instrument("memorist.http.active", "gauge", "{request}", "requests being answered"),
+    Instrument("memorist.process.cpu", "gauge", "s", "processor time of the server's process"),
+    Instrument("memorist.process.memory", "gauge", "By", "memory that the process holds"),
 )
 
 

@@ -75,6 +75,7 @@ class Runtime:
         self._counters: dict[tuple[str, int], TokenCounter] = {}
         self._summarizer: Summarizer | None = None
         metrics.watch("memorist.queue.depth", self.waiting)
+        metrics.watch("memorist.store.size", self.size)
 
     @property
     def settings(self) -> Extraction:
@@ -125,6 +126,10 @@ class Runtime:
         first = self.indexer or self.worker  # the indexer wakes the worker when it is done
         if first is not None:
             first.wake()
+
+    def size(self) -> dict[str, float]:
+        """The bytes that the database takes."""
+        return {"": self.store.size()}
 
     def waiting(self, of_user: Mapping[str, int] | None = None) -> dict[str, int]:
         """How many jobs of each kind wait or run, and how many are dead: all, or a user's own."""

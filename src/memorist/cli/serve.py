@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.text import Text
@@ -60,6 +60,13 @@ def serve(
     ),
     certfile: str | None = typer.Option(None, help="A certificate (PEM): serve over TLS."),
     keyfile: str | None = typer.Option(None, help="Its private key, if in another file."),
+    log_level: Literal["debug", "info", "warning", "error"] | None = typer.Option(
+        None, help="The least level that is logged. Default: warning."
+    ),
+    log_format: Literal["text", "json"] | None = typer.Option(
+        None, help="How lines are logged. Default: text."
+    ),
+    access_log: bool = typer.Option(False, "--access-log", help="Log a line for each request."),
     open_page: bool = typer.Option(False, "--open", help="Open the page in the browser."),
 ) -> None:
     """Serve the memory over HTTP and MCP, with its worker, until stopped."""
@@ -73,6 +80,9 @@ def serve(
         "origins": " ".join(allow_origin or ()),
         "auth": None if auth is None else ("on" if auth else "off"),
         "rate": None if rate is None else str(rate),
+        "log_level": log_level,
+        "log_format": log_format,
+        "access_log": "on" if access_log else None,
     }
     address = run.Address(host, port)
     settings = replace(settings, **{name: value for name, value in options.items() if value})

@@ -366,6 +366,10 @@ class Store:
         since = self._engine.unscrubbed_since()
         return None if since is None else (to_micros(self._clock()) - since) / 1_000_000
 
+    def size(self) -> int:
+        """The bytes that the database takes."""
+        return self._engine.read("", lambda db: int(db.rows("store_size")[0][0]))
+
     def check(self) -> dict[str, str]:
         """What kind of database this is, and whether it is well."""
         return self._engine.check()

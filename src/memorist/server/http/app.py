@@ -43,6 +43,7 @@ from memorist.server.http.middleware import (
     TrustedHosts,
     TrustedOrigins,
 )
+from memorist.server.http.observe import ObserveRequests
 from memorist.server.http.openapi import PROBLEMS, describe
 from memorist.server.http.problems import on_error, on_http, on_invalid
 from memorist.server.http.routes import (
@@ -116,7 +117,7 @@ def build_app(
     app = LoginThrottle(app, TokenBuckets(limits.failures_per_s, 5 * limits.failures_per_s))
     app = TrustedOrigins(app, origins=limits.origins)
     app = TrustedHosts(app, hosts=limits.hosts)
-    return RequestIdMiddleware(app)  # the first that a request meets
+    return ObserveRequests(RequestIdMiddleware(app))  # the first that a request meets
 
 
 def _routes(memory: Memory, chats: ChatRuntime, owned: bool, limits: Limits) -> FastAPI:

@@ -2,7 +2,6 @@
 
 import asyncio
 import ipaddress
-import logging
 import math
 import socket
 import ssl
@@ -23,6 +22,7 @@ from memorist.runtime import open_embedder, open_extraction, open_store
 from memorist.server.auth import Guard, build_guard
 from memorist.server.chat import ChatRuntime
 from memorist.server.http.app import Limits, build_app
+from memorist.server.http.observe import set_up_logging
 
 SHUTDOWN_S = 10
 KEEP_ALIVE_S = 30
@@ -164,7 +164,7 @@ def uvicorn_config(app: Any, **options: Any) -> uvicorn.Config:
     """The uvicorn settings of every server of ours."""
     return uvicorn.Config(
         app,
-        log_level="warning",
+        log_config=None,  # as the rest of the process logs
         access_log=False,
         server_header=False,
         proxy_headers=False,
@@ -181,7 +181,7 @@ def uvicorn_config(app: Any, **options: Any) -> uvicorn.Config:
 def make_app(settings: Settings | None = None) -> Any:
     """The app of these settings, or of the environment; it closes its memory at shutdown."""
     settings = settings or Settings.from_environment()
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    set_up_logging(settings)
     sys.setswitchinterval(THREAD_SECONDS)
     return _app(settings, _memory(settings))
 

@@ -165,6 +165,9 @@ FROM chat_message_history m WHERE m.owner = :owner AND m.id IN (:seqs*)
 -- name: @has_tag
 jsonb_exists(i.tags::jsonb, :tag)
 
+-- name: store_size
+SELECT pg_database_size(current_database())
+
 -- name: count_records
 SELECT count(*) + (SELECT coalesce(sum(pieces), 0) FROM articles WHERE owner = :owner)
   + (SELECT coalesce(sum(pieces), 0) FROM entries WHERE owner = :owner)

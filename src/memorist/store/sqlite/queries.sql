@@ -107,6 +107,9 @@ FROM json_each(:words) w
 -- name: count_postings
 SELECT cnt FROM word_counts WHERE term = :term
 
+-- name: store_size
+SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()
+
 -- name: count_records
 SELECT count(*) + (SELECT coalesce(sum(pieces), 0) FROM articles WHERE owner = :owner)
   + (SELECT coalesce(sum(pieces), 0) FROM entries WHERE owner = :owner)

@@ -1,0 +1,73 @@
+"""What a server tells its operator: logs and metrics by route, with nothing of a user in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from memorist.metrics import INSTRUMENTS
+from memorist.operations import OPERATIONS
+from memorist.server.http.observe import area_of
+from tests.support.servers import ServerProcess, end_servers
+
+DASHBOARD = Path(__file__).parents[2] / "examples" / "grafana.json"
+CANARY = "swordfish"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    options = ("--access-log", "--log-format", "json")
+    try:
+        yield ServerProcess(str(tmp_path / "m.db"), *options, embedder="none").until_up()
+    finally:
+        end_servers()
+
+
+def test_a_server_logs_requests_as_json_and_counts_them_by_area(server: ServerProcess) -> None:
+    with httpx.Client(base_url=server.url, headers={"x-request-id": "mine"}) as client:
+        said = {"session": CANARY, "role": "user", "content": CANARY}
+        assert client.post("/api/messages", json=said).status_code == 201
+        assert client.get(f"/api/sessions/{CANARY}/history").status_code < 500
+        assert client.get(f"/api/{CANARY}").status_code == 404
+        told = client.get("/metrics").text
+    lines = [json.loads(line) for line in server.said().splitlines()]
+    assert CANARY not in server.said() + told
+
+    [stored] = [line for line in lines if line.get("route") == "/api/messages"]
+    expected = {"level": "info", "logger": "memorist.access", "method": "POST", "status": 201}
+    assert expected.items() <= stored.items()
+    assert stored["request_id"] == "mine"
+    assert stored["ms"] > 0
+    assert 'memorist_http_duration_seconds_count{area="messages",result="2xx"} 1' in told
+    assert 'memorist_http_duration_seconds_count{area="other",result="4xx"} 1' in told
+    assert "memorist_http_active 1" in told  # the one that asks
+    assert all(f"\n{name} " in told for name in ("memorist_store_size", "memorist_process_memory"))
+
+
+def test_every_operation_has_an_area_and_every_area_an_operation() -> None:
+    [timed] = [one for one in INSTRUMENTS if one.name == "memorist.http.duration"]
+    found = {area_of({"path": operation.path}) for operation in OPERATIONS.values()}
+    assert found | {"mcp", "page", "openapi.json"} == set(timed.attributes["area"])
+    assert area_of({"path": "/memory/api/recall", "root_path": "/memory"}) == "recall"
+    assert {area_of({"path": path}) for path in ("/", "/web/app.js")} == {"page"}
+
+
+def test_the_dashboard_asks_for_metrics_that_there_are() -> None:
+    shown = {one.name.replace(".", "_") for one in INSTRUMENTS}
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    asked = [target["expr"] for panel in panels for target in panel.get("targets", ())]
+    names = {
+        re.sub("_(total|seconds|bucket|count)", "", name)
+        for expression in asked
+        for name in re.findall(r"memorist_\w+", expression)
+    }
+    assert len(asked) >= len(panels) - 4  # all but the rows' titles
+    assert names <= shown
+    assert shown - names == {"memorist_recall_hits", "memorist_compressions"} | {
+        "memorist_compression_fallbacks"
+    }
