@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from memorist import (
+    BaseMemory,
     ConversationMemory,
     KGMemory,
     Library,
@@ -22,11 +23,14 @@ from memorist import (
 )
 from memorist.agents.revise import ReviseNode
 from memorist.agents.toolbox import Toolbox
-from memorist.context.builder import ContextBuilder
+from memorist.config import Settings
 from memorist.language.lexicon import category_of
 from memorist.lifecycle.policy import classified, has_room, refusal
 from memorist.lifecycle.settings import should_promote
+from memorist.lifecycle.tools import lessons
 from memorist.records.memories import Candidate, MemoryItem
+from memorist.records.message import UNSET, LogEntry
+from memorist.records.query import Query
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.server.mcp.server import build_server
@@ -35,6 +39,29 @@ from tests.support.revising import run, talk
 
 def default(function: Callable[..., Any], name: str) -> Any:
     return inspect.signature(function).parameters[name].default
+
+
+SETTINGS = {
+    "recall_deadline_ms": 50,
+    "memory_compression_threshold_pct": 85,
+    "memory_compression_target_tokens": 1_000,
+    "messages_to_keep": 4,
+    "larger_model_threshold_pct": 85,
+    "importance_score": 0.7,
+    "summarize_every": 5,
+    "force_update": False,
+    "summary_prompt": "",
+    "summary_prefix": "",
+}
+
+
+def test_the_settings_of_the_environment_have_the_documents_defaults() -> None:
+    for environment in ({}, {f"MEMORIST_{name.upper()}": "" for name in SETTINGS}):
+        settings = Settings.from_environment(environment)
+        assert {name: getattr(settings, name) for name in SETTINGS} == SETTINGS
+    environment = {"MEMORIST_MESSAGES_TO_KEEP": "6", "MEMORIST_IMPORTANCE_SCORE": "0.5"}
+    changed = Settings.from_environment(environment)
+    assert (changed.messages_to_keep, changed.importance_score) == (6, 0.5)
 
 
 # 000
@@ -68,7 +95,7 @@ def test_the_tools_of_the_revise_node_weigh_alike_and_force_nothing() -> None:
 
 
 def test_the_newest_one_is_retrieved_and_a_manager_keeps_a_conversation() -> None:
-    for kind in (ConversationMemory, KGMemory, MemoryManager):
+    for kind in (BaseMemory, ConversationMemory, KGMemory, MemoryManager):
         assert default(kind.retrieve_recent, "n") == 1
     assert default(MemoryManager, "memory_type") == "conversation_history"
 
@@ -102,10 +129,35 @@ def test_categories_have_this_precedence_and_this_weight(
     assert category_of(text) in (category, None)
 
 
-def test_a_recall_has_fifty_milliseconds_everywhere() -> None:
-    assert default(Memory.recall, "deadline_ms") == 50.0
-    assert default(KGMemory.recall, "deadline_ms") == 50.0
-    assert ContextBuilder.__dataclass_fields__["deadline_ms"].default == 50.0
+def test_a_recall_has_fifty_milliseconds_everywhere(memory: Memory) -> None:
+    assert memory.deadline(UNSET) == 50.0
+    assert default(KGMemory.recall, "deadline_ms") in (50.0, UNSET)
+    query = Query(scope=Scope(user="ada"), question="tea", now=now())
+    assert query.deadline_ms == 50.0
+
+
+def lessons_of(*outcomes: dict[str, Any]) -> list[Candidate]:
+    """What is learnt from a turn in which tools had these outcomes."""
+    told = [Message("tool", "-", name=it["name"], structured_data=it) for it in outcomes]
+    turn = [Message("user", "Please."), *told, Message("assistant", "Done.")]
+    entries = [LogEntry(seq, "s1", it.role, it) for seq, it in enumerate(turn, 1)]
+    return lessons(entries, ended={len(entries)})
+
+
+def test_tools_that_work_are_remembered_as_the_document_says() -> None:
+    did = {"success": True, "duration_ms": 75}
+    usage, chain = lessons_of({"name": "file_read", **did}, {"name": "todo_update", **did})
+    assert usage.text == "Successfully used tools: file_read, todo_update (total time: 150ms)"
+    assert (usage.category, usage.importance) == ("task_history", 0.7)
+    assert usage.tags == ("tool_usage", "success", "file_read", "todo_update")
+    assert "file_read → todo_update" in chain.text
+
+
+def test_tools_that_fail_are_remembered_more() -> None:
+    [failure] = lessons_of({"name": "invalid_tool", "success": False})
+    assert failure.text == "Failed tools: invalid_tool"
+    assert (failure.category, failure.importance) == ("error_patterns", 0.8)
+    assert failure.tags == ("tool_failure", "error", "invalid_tool")
 
 
 def test_the_controller_has_these_numbers() -> None:
@@ -166,6 +218,7 @@ def test_a_window_is_compressed_at_85_percent_to_1000_tokens_and_keeps_4() -> No
     window = Window(max_tokens=262_144)
     assert (window.compress_at, window.threshold) == (0.85, 222_822)
     assert (window.summary_tokens, window.keep_last) == (1_000, 4)
+    assert window.move_at == 0.85  # to the larger model
 
 
 def test_articles_are_chosen_for_this_window() -> None:
