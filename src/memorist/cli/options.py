@@ -65,12 +65,6 @@ Database = Annotated[
         help="A file, a postgresql:// or a server's URL. Default: MEMORIST_URL.",
     ),
 ]
-LocalDb = Annotated[
-    str | None,
-    typer.Option(
-        "--db", callback=existing, help="A file or a postgresql:// URL. Default: MEMORIST_URL."
-    ),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Project = Annotated[bool, typer.Option("--project", help="For this folder only, not for all.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

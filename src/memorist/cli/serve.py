@@ -45,7 +45,7 @@ def serve(
     user: str | None = typer.Option(
         None, "--user", "-u", help="Whose memory it is where no key is needed. Default: `me`."
     ),
-    db: opt.LocalDb = None,
+    db: opt.Database = None,
     auth: bool | None = typer.Option(
         None, "--auth/--no-auth", help="Require keys. Default: unless only you can connect."
     ),
@@ -127,7 +127,7 @@ def create(
     label: str = typer.Option("", help="What it is for, to tell it from others."),
     expires: str | None = typer.Option(None, metavar="90d", help="How long it is valid."),
     tenant: Tenant = None,
-    db: opt.LocalDb = None,
+    db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Create a key for a user, or for an admin, who names the user in each request."""
@@ -140,7 +140,7 @@ def create(
 
 
 @keys.command("list")
-def list_keys(tenant: Tenant = None, db: opt.LocalDb = None, as_json: opt.AsJson = False) -> None:
+def list_keys(tenant: Tenant = None, db: opt.Database = None, as_json: opt.AsJson = False) -> None:
     """List the keys and their state; the keys themselves are stored nowhere."""
     with _open_keys(db, tenant) as (api_keys, home):
         rows = api_keys.of(home)
@@ -156,7 +156,7 @@ def list_keys(tenant: Tenant = None, db: opt.LocalDb = None, as_json: opt.AsJson
 
 
 @keys.command()
-def revoke(key_id: KeyId, tenant: Tenant = None, db: opt.LocalDb = None) -> None:
+def revoke(key_id: KeyId, tenant: Tenant = None, db: opt.Database = None) -> None:
     """End a key, at once and on every server."""
     with _open_keys(db, tenant) as (api_keys, home):
         api_keys.revoke(home, key_id)
@@ -170,7 +170,7 @@ def rotate(
         None, metavar="24h", help="How long the old key stays valid. Default: until revoked."
     ),
     tenant: Tenant = None,
-    db: opt.LocalDb = None,
+    db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Create a key like this one, which stays valid for a while."""

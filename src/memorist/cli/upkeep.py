@@ -97,7 +97,7 @@ def _left(memory: Memory, user: str | None) -> int:
 
 def backup(
     file: Path = typer.Argument(metavar="FILE", help="The new file to copy into."),
-    db: opt.LocalDb = None,
+    db: opt.Database = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Copy the database into a new file; others may use it meanwhile."""

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from memorist.cli.options import LocalDb, database_url
+from memorist.cli.options import Database, database_url
 from memorist.cli.render import errors, escape_controls
 from memorist.config import Settings
 from memorist.errors import MemoristError
@@ -33,7 +33,7 @@ log = logging.getLogger("memorist")
 
 
 def worker(
-    db: LocalDb = None,
+    db: Database = None,
     once: Once = False,
     calls_per_hour: Calls = DEFAULT_EXTRACTION.calls_per_hour or 0,
     tokens_per_hour: Tokens = DEFAULT_EXTRACTION.tokens_per_hour or 0,

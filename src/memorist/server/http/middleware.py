@@ -271,9 +271,9 @@ class BodyLimit(CheckMiddleware):
         is_file = takes_file(scope)
         if declared_length(scope) > (most := self._limits[is_file]):
             raise TooLargeError(f"the {'file' if is_file else 'body'} has over {most} bytes")
-        if is_file and not is_octets(scope):
+        if is_file and not has_type(scope, OCTETS_TYPE):
             raise HttpError(415, "not_a_file", "a file is sent as application/octet-stream")
-        if not is_file and not is_json(scope):
+        if not is_file and not has_type(scope, JSON_TYPE):
             raise HttpError(415, "not_json", "a body must be application/json, as UTF-8")
 
 
@@ -293,17 +293,8 @@ def takes_file(scope: Scope) -> bool:
     return scope["type"] == "http" and path_of(scope) in FILES
 
 
-def is_json(scope: Scope) -> bool:
-    """Whether the headers say that the body is JSON in UTF-8, not compressed."""
-    return _has_type(scope, JSON_TYPE)
-
-
-def is_octets(scope: Scope) -> bool:
-    """Whether the headers say that the body is any bytes, not compressed."""
-    return _has_type(scope, OCTETS_TYPE)
-
-
-def _has_type(scope: Scope, media_type: re.Pattern[bytes]) -> bool:
+def has_type(scope: Scope, media_type: re.Pattern[bytes]) -> bool:
+    """Whether the headers say that the body is of this type, and not compressed."""
     types = [value.strip().lower() for value in header_values(scope, b"content-type")]
     encodings = set(header_values(scope, b"content-encoding")) - {b"identity"}
     return len(types) == 1 and bool(media_type.fullmatch(types[0])) and not encodings
