@@ -65,7 +65,7 @@ WHERE owner = :owner AND agent_name = :agent
 -- name: activate_session
 INSERT INTO user_agent_active_sessions
   (owner, user_id, agent_name, active_session_id, last_active_at, created_at)
-VALUES (:owner, :user_id, :agent, :session_id, :now, :now)
+VALUES (:owner, @listed_user, :agent, :session_id, @moment(:now), @moment(:now))
 ON CONFLICT (owner, agent_name) DO UPDATE
 SET active_session_id = excluded.active_session_id, last_active_at = excluded.last_active_at
 
@@ -513,7 +513,7 @@ DELETE FROM summaries WHERE owner = :owner AND EXISTS (
     AND m.id <= summaries.last_seq)
 
 -- name: note
-SELECT id, version, notes, updated_at FROM agent_long_term_memory
+SELECT id, version, notes, @micros(updated_at) FROM agent_long_term_memory
 WHERE owner = :owner AND agent_name = :agent
 
 -- name: note_versions
@@ -525,11 +525,11 @@ ORDER BY v.version DESC LIMIT :limit
 -- name: create_note
 INSERT INTO agent_long_term_memory
   (owner, user_id, agent_name, id, version, notes, created_at, updated_at)
-VALUES (:owner, :user_id, :agent, :id, 1, :text, :now, :now)
+VALUES (:owner, @listed_user, :agent, :id, 1, :text, @moment(:now), @moment(:now))
 ON CONFLICT DO NOTHING
 
 -- name: update_note
-UPDATE agent_long_term_memory SET notes = :text, version = version + 1, updated_at = :now
+UPDATE agent_long_term_memory SET notes = :text, version = version + 1, updated_at = @moment(:now)
 WHERE owner = :owner AND agent_name = :agent AND version = :base_version
 
 -- name: add_note_version
@@ -1234,7 +1234,7 @@ WHERE s.owner = :owner AND s.session_hash = :session_hash
 
 -- name: @archived_session
 s.session_id, s.agent_name, s.created_at, s.title,
-  CASE WHEN a.active_session_id = s.session_id THEN a.last_active_at END
+  CASE WHEN a.active_session_id = s.session_id THEN @micros(a.last_active_at) END
 
 -- name: @session_and_agent
 sessions s LEFT JOIN user_agent_active_sessions a
@@ -1338,7 +1338,7 @@ WHERE m.owner = :owner AND m.session_id = @session_key AND m.message_id IN (:ids
 -- name: restore_active
 INSERT INTO user_agent_active_sessions
   (owner, user_id, agent_name, active_session_id, last_active_at, created_at)
-VALUES (:owner, :user_id, :agent, :session_id, :at, :at)
+VALUES (:owner, @listed_user, :agent, :session_id, @moment(:at), @moment(:at))
 ON CONFLICT DO NOTHING
 
 -- name: restore_job
@@ -1354,7 +1354,8 @@ WHERE n.owner = :owner AND n.agent_name = :agent AND n.id = :id ON CONFLICT DO N
 -- name: restore_note
 INSERT INTO agent_long_term_memory
   (owner, user_id, agent_name, id, version, notes, created_at, updated_at)
-VALUES (:owner, :user_id, :agent, :id, :version, :text, :created_at, :created_at)
+VALUES (:owner, @listed_user, :agent, :id, :version, :text, @moment(:created_at),
+  @moment(:created_at))
 ON CONFLICT (owner, agent_name) DO UPDATE SET notes = excluded.notes, version = excluded.version,
   updated_at = excluded.updated_at
 WHERE agent_long_term_memory.version < excluded.version AND agent_long_term_memory.id = excluded.id

@@ -40,6 +40,15 @@ FOR UPDATE
 to_timestamp(CAST(:created_at AS bigint) / 1000000)
   + mod(CAST(:created_at AS bigint), 1000000) * interval '1 microsecond'
 
+-- name: @moment
+moment
+
+-- name: @micros
+micros
+
+-- name: @listed_user
+listed_user(:owner, :user_id)
+
 -- name: lock_session
 SELECT key, agent_name, created_at, pg_advisory_xact_lock(hashtextextended(key::text, 0))
 FROM sessions WHERE owner = :owner AND session_hash = :session_hash

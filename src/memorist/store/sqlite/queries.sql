@@ -20,6 +20,15 @@ FROM chat_message_history m WHERE m.id = :seq AND m.owner = :owner
 -- name: @revised
 m.id, m.source, m.message_id, r.role, r.created_at, r.content, r.extras
 
+-- name: @moment
+
+
+-- name: @micros
+
+
+-- name: @listed_user
+:user_id
+
 -- name: @real
 REAL
 
