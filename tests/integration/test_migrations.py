@@ -22,6 +22,7 @@ from memorist.errors import StoreBusyError, StoreError
 from memorist.records.memories import Add, Fact, MemoryItem
 from memorist.records.message import Message
 from memorist.records.scope import Scope
+from memorist.records.values import to_micros
 from memorist.store.base import Store
 from memorist.store.engine import load_migrations
 from memorist.store.postgres import store as postgres_engine
@@ -181,6 +182,38 @@ def test_a_postgres_database_of_an_earlier_schema_is_brought_up_to_date(
     for _ in range(2):
         with PostgresStore(url) as store:
             check(store, LATEST + 2)
+
+
+def test_sessions_and_notes_of_the_fourth_schema_get_moments_and_a_key_by_user(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = postgres_engine.MIGRATIONS
+    monkeypatch.setattr(postgres_engine, "MIGRATIONS", shipped[:4])
+    PostgresStore(postgres_url).close()
+    homes = [Scope(user="ada", tenant=tenant, agent="tutor") for tenant in ("default", "acme")]
+    homes.append(Scope(user="a" * 60_000, agent="tutor"))
+    micros = 1_800_000_000_123_456
+    with psycopg.connect(postgres_url) as connection:
+        for home in homes:
+            session = (home.owner, home.user, "tutor", "talk", micros, micros)
+            marks = ", ".join(["%s"] * len(session))
+            connection.execute(f"INSERT INTO user_agent_active_sessions VALUES ({marks})", session)
+            note = (home.owner, home.user, "tutor", home.owner, 1, "Tea", micros, micros)
+            marks = ", ".join(["%s"] * len(note))
+            connection.execute(f"INSERT INTO agent_long_term_memory VALUES ({marks})", note)
+    monkeypatch.setattr(postgres_engine, "MIGRATIONS", shipped)
+    with PostgresStore(postgres_url) as store:
+        for home in homes:
+            note = store.note(home)
+            assert note is not None
+            assert to_micros(note.created_at) == micros
+            store.open_session(home.within(session="talk"))
+            assert store.write_note(home, "Coffee", base_version=1).version == 2
+    with psycopg.connect(postgres_url) as connection:
+        for table in ("user_agent_active_sessions", "agent_long_term_memory"):
+            rows = connection.execute(f"SELECT user_id, created_at FROM {table}").fetchall()
+            assert {row[0] for row in rows} == {"ada", None}
+            assert {to_micros(row[1]) for row in rows} == {micros}
 
 
 def test_a_schema_that_another_process_keeps_locked_is_waited_for_until_the_deadline(

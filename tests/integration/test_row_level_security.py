@@ -163,7 +163,11 @@ def test_every_table_forces_row_level_security_and_leads_its_keys_with_the_owner
             " JOIN pg_class c ON c.oid = i.indrelid WHERE c.relname = ANY(%s) AND i.indisunique",
             ([name for (name,) in connection.execute(GUARDED)],),
         ).fetchall()
-        assert {column for _, column in keys} == {"owner"}
+        others = {key for key, column in keys if column != "owner"}
+        assert others == {  # which other programs name in ON CONFLICT
+            "user_agent_active_sessions_user_id_agent_name_key",
+            "agent_long_term_memory_user_id_agent_name_key",
+        }
 
 
 def test_an_ordinary_user_without_rights_to_make_roles_is_bound_by_force(postgres_url: str) -> None:
@@ -177,8 +181,14 @@ def test_an_ordinary_user_without_rights_to_make_roles_is_bound_by_force(postgre
         store.append(BOB, [Message("user", "his")])
         assert len(store.history(ALICE.whole_user())) == 1
         assert len(store.claim(limit=9)) == 2
-    with psycopg.connect(url) as connection:
-        assert connection.execute("SELECT * FROM chat_message_history").fetchall() == []
+    for named, count in ((ALICE.owner, 1), (Scope(user="eve").owner, 0)):
+        with psycopg.connect(url, options=f"-c memorist.owner={named}") as connection:
+            rows = connection.execute("SELECT * FROM chat_message_history").fetchall()
+            assert len(rows) == count
+    with psycopg.connect(url) as connection:  # the application's own, as it made the tables
+        for table, count in (("chat_message_history", 2), ("passages", 0), ("sessions", 0)):
+            rows = connection.execute(f"SELECT * FROM {table}").fetchall()
+            assert len(rows) == count, table
 
 
 def test_a_member_of_the_role_who_may_make_none_works_as_it_where_it_was_granted_the_tables(

@@ -59,7 +59,8 @@ class ChatAsk(UserRequest):
     message: Question | None = Field(None, min_length=1, examples=["Where shall I go today?"])
     asked_id: str | None = Field(None, description="The message's id, new or of a stored one.")
     session_id: str | None = Field(None, description="The one shown; else the active one.")
-    agent_id: AgentName = None
+    agent: AgentName = None
+    agent_id: AgentName = Field(None, description="The same as agent.", examples=["tutor"])
 
 
 class ChatSession(BaseModel):
@@ -133,7 +134,7 @@ async def chat(ask: ChatAsk, request: Request, caller: Caller, accept: Accept = 
     asked_id alone, is not stored again: it is answered if it was not, or its answer is repeated.
     """
     runtime: ChatRuntime = request.app.state.chats
-    place: dict[str, Any] = {"agent": ask.agent_id, "session": ask.session_id}
+    place: dict[str, Any] = {"agent": ask.agent or ask.agent_id, "session": ask.session_id}
     place["user"] = caller.user(ask.user)
     question = await in_thread(chat_question, caller.memory, ask.message, ask.asked_id, **place)
     reply = await runtime.earlier_reply(caller.memory, question)

@@ -246,6 +246,17 @@ BEGIN
   RETURN NULL;
 END $$;
 
+-- Whether a connection that names no owner sees what is this owner's, or nobody's. A function, so
+-- that no append pays for the plan of its query.
+CREATE FUNCTION sees(theirs uuid) RETURNS boolean LANGUAGE sql STABLE
+SET search_path = @schema, pg_temp AS $$
+  SELECT CASE
+    WHEN coalesce(current_setting('memorist.owner', true), '') <> '' THEN false
+    WHEN theirs = '00000000-0000-0000-0000-000000000000'
+      THEN coalesce(current_setting('memorist.user_id', true), '') = ''
+    ELSE EXISTS (SELECT FROM owners WHERE owner = theirs) END
+$$;
+
 -- The login of an application that serves several users is granted `memorist_client`: it sees these
 -- tables for the users of the tenant `default`, or for the one that it names as `memorist.user_id`. A
 -- connection that names an owner sees that owner's rows alone, as before. Memorist itself works as
@@ -255,7 +266,6 @@ DO $$
 DECLARE
   client text := 'CURRENT_USER';
   is_plain text := $q$ coalesce(current_setting('memorist.owner', true), '') = '' $q$;
-  names_nobody text := $q$ coalesce(current_setting('memorist.user_id', true), '') = '' $q$;
   is_theirs text := $q$ user_id = coalesce(nullif(current_setting('memorist.user_id', true), ''), user_id) $q$;
   known text;
 BEGIN
@@ -275,15 +285,12 @@ BEGIN
   EXCEPTION WHEN insufficient_privilege OR undefined_object THEN
     NULL;  -- there are no such roles, or they are others'
   END;
-  EXECUTE format('CREATE POLICY client ON owners FOR SELECT TO %s USING (%s AND %s AND tenant = %L)',
+  EXECUTE format('CREATE POLICY applications ON owners FOR SELECT TO %s USING (%s AND %s AND tenant = %L)',
     client, is_plain, is_theirs, 'default');
   FOREACH known IN ARRAY ARRAY['user_agent_active_sessions', 'agent_long_term_memory'] LOOP
-    EXECUTE format('CREATE POLICY client ON %I TO %s USING (%s AND %s)
+    EXECUTE format('CREATE POLICY applications ON %I TO %s USING (%s AND %s)
       WITH CHECK (%3$s AND %4$s AND owner = owner_of(%5$L, user_id))',
       known, client, is_plain, is_theirs, 'default');
   END LOOP;
-  EXECUTE format('CREATE POLICY client ON chat_message_history TO %s USING (%s AND CASE owner
-    WHEN %L THEN %s
-    ELSE EXISTS (SELECT FROM owners o WHERE o.owner = chat_message_history.owner) END)',
-    client, is_plain, '00000000-0000-0000-0000-000000000000', names_nobody);
+  EXECUTE format('CREATE POLICY applications ON chat_message_history TO %s USING (sees(owner))', client);
 END $$;

@@ -1,0 +1,1 @@
+-- Nothing: the schemas of both databases have the same number, and this step is PostgreSQL's alone.
