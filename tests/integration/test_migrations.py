@@ -198,9 +198,9 @@ def test_sessions_and_notes_of_the_fourth_schema_get_moments_and_a_key_by_user(
             session = (home.owner, home.user, "tutor", "talk", micros, micros)
             marks = ", ".join(["%s"] * len(session))
             connection.execute(f"INSERT INTO user_agent_active_sessions VALUES ({marks})", session)
-            note = (home.owner, home.user, "tutor", home.owner, 1, "Tea", micros, micros)
-            marks = ", ".join(["%s"] * len(note))
-            connection.execute(f"INSERT INTO agent_long_term_memory VALUES ({marks})", note)
+            written = (home.owner, home.user, "tutor", home.owner, 1, "Tea", micros, micros)
+            marks = ", ".join(["%s"] * len(written))
+            connection.execute(f"INSERT INTO agent_long_term_memory VALUES ({marks})", written)
     monkeypatch.setattr(postgres_engine, "MIGRATIONS", shipped)
     with PostgresStore(postgres_url) as store:
         for home in homes:
