@@ -62,7 +62,8 @@ def test_a_caller_who_keeps_no_tools_has_the_conversation_stored_once(memory: Me
     words = [text for text in texts(memory) if text[:3] not in ("add", "3")]
     assert words == ["a", "One.", "b", "Two.", "c", "Three."]
     sent = [message.text for message in model.prompts[-1].messages[-5:]]
-    assert sent == ["a", "One.", "b", "Two.", "c"]
+    assert sent[:-1] == ["a", "One.", "b", "Two."]
+    assert sent[-1].endswith("The message to answer:\nc")
 
 
 def test_a_caller_who_drops_a_question_that_failed_has_the_rest_stored_once(memory: Memory) -> None:

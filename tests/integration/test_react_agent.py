@@ -27,6 +27,7 @@ from memorist.errors import InvalidError, StoreUnavailableError
 from memorist.lifecycle.settings import Extraction, Policy
 from memorist.store.sqlite.store import SqliteStore
 from memorist.testing.scripted import Cut, ScriptedChatModel
+from tests.support.models import asked_in
 
 SLOW = 5_000.0  # ms: on a busy machine, recall is not what these tests wait for
 
@@ -83,7 +84,7 @@ def test_what_was_told_in_one_session_is_recalled_in_another(memory: Memory) -> 
     agent.process_message("My boat is moored in Kiel.", "monday")
     answer = agent.process_message("Where is my boat moored?", "tuesday")
     assert (answer.message, answer.session_id) == ("In Kiel.", "tuesday")
-    assert "> My boat is moored in Kiel." in model.prompts[1].messages[0].text
+    assert "> My boat is moored in Kiel." in model.prompts[1].messages[-1].text
     told = memory.history(user="ada", session="monday")[0]
     assert told.message_id in answer.recalled
     assert answer.receipt is not None
@@ -153,7 +154,7 @@ def test_a_failure_comes_back_when_it_bears(memory: Memory) -> None:
     agent.process_message("Open door 7", "s")
     memory.jobs.catch_up()
     agent.process_message("Did open_door fail before?", "t")
-    assert "> RuntimeError: no door has the number 7" in model.prompts[2].messages[0].text
+    assert "> RuntimeError: no door has the number 7" in model.prompts[2].messages[-1].text
     found = memory.recall(
         "failed tools", user="ada", agent="assistant", deadline_ms=SLOW, kind="memory"
     )
@@ -269,7 +270,7 @@ def test_a_models_error_is_raised_and_nothing_said_is_lost(memory: Memory) -> No
 
 
 def test_many_at_once_have_each_their_own_answer(memory: Memory) -> None:
-    model = ScriptedChatModel(lambda messages: f"You said {messages[-1].text}")
+    model = ScriptedChatModel(lambda messages: f"You said {asked_in(messages)}")
     agent = made(memory, model)
 
     def ask(number: int) -> Response:

@@ -125,7 +125,7 @@ def test_a_server_killed_in_the_midst_of_an_answer_leaves_what_was_heard(target:
             texts = [(it.text, it.unfinished) for it in memory.history(user="ada")]
         *_, said, again = [[one["content"] for one in it.body["messages"]] for it in model.requests]
     assert said[-3:] == ["Count", part.text, "Go on"]
-    assert again[-1] == "Count"
+    assert again[-1].endswith("Count")
     assert texts == [("Count", False), (ANSWER, False), ("Go on", False), (ANSWER, False)]
 
 

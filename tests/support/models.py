@@ -6,12 +6,16 @@ import threading
 import zlib
 from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memorist.errors import ProviderError
 from memorist.records.values import fold
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
 
 Vectors = NDArray[np.float32]
 
@@ -84,3 +88,9 @@ class BrokenEmbedder(WordEmbedder):
 
     def embed_query(self, text: str) -> Vectors:
         raise self._error
+
+
+def asked_in(messages: Sequence[BaseMessage]) -> str:
+    """The question in a prompt, without what is quoted above it."""
+    asked = next(it.text for it in reversed(messages) if it.type == "human")
+    return str(asked).rpartition("The message to answer:\n")[2]

@@ -5,10 +5,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NotRequired, TypedDict, TypeVar
 
-from memorist.errors import needs_extra
+from memorist.errors import MemoristError, needs_extra
 
 with needs_extra("agents"):
     from langchain.agents.middleware import AgentMiddleware, ExtendedModelResponse, ToolCallRequest
@@ -160,6 +161,8 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
             "an agent with memory compression (threshold: %d tokens at %d%%, window: %d)",
             *(self._window.threshold, self._window.compress_at * 100, self._window.max_tokens),
         )
+        self._has_recalled, self._first_wait_s = False, patience_s / 2
+        self._breaker.start("warm up", memory.warm_up)
 
     def before_agent(self, state: MemoristState, runtime: Runtime[Any]) -> Update:
         """Store the new messages, while recall is running."""
@@ -287,19 +290,33 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
             task = None if begins else self._recalls.get((identity, id_))
             if task is None:
                 task = self._recalls[identity, id_] = self._breaker.start(
-                    "recall",
-                    lambda: self._builder(ContextBuilder, identity, self._window).recall(text),
+                    "recall", lambda: self._recall(identity, text)
                 )
             while len(self._recalls) > MOST_RECALLS:
                 self._recalls.popitem(last=False)
             return task
 
+    def _recall(self, identity: Identity, question: str) -> Recall:
+        builder = self._builder(ContextBuilder, identity, self._window)
+        if not self._has_recalled:  # the deadline is not for loading models and caches
+            with suppress(MemoristError):
+                self.memory.warm_up()
+            if builder.deadline_ms is not None:
+                builder.deadline_ms = max(builder.deadline_ms, GRACE_MS)
+        recall = builder.recall(question)
+        self._has_recalled = True
+        return recall
+
     def _recalled(self, identity: Identity, messages: Sequence[BaseMessage]) -> Recall:
-        """What was found by the deadline, which runs since the recall began."""
+        """What was found by the deadline, which runs since the recall began.
+
+        The first one is waited for longer: it may have to load models, or to connect.
+        """
         task, failed = self._recall_task(identity, messages), dict[str, str]()
-        deadline_ms = self._deadline_ms
-        left_ms = None if deadline_ms is None else deadline_ms + GRACE_MS - task.elapsed_ms()
-        task.wait(left_ms if left_ms is None else max(left_ms, 0) / 1_000)
+        wait_s = self._first_wait_s
+        if self._has_recalled and self._deadline_ms is not None:
+            wait_s = max(self._deadline_ms + GRACE_MS - task.elapsed_ms(), 0) / 1_000
+        task.wait(wait_s if self._deadline_ms is not None else None)
         recall = self._breaker.take("recall", task, Recall(hits=(), late=("recall",)), failed)
         return replace(recall, failed={**recall.failed, **failed}) if failed else recall
 

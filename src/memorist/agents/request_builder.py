@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import dropwhile
 from typing import Any
 
 from langchain.agents.middleware import ModelRequest, ModelResponse
@@ -22,10 +21,10 @@ from memorist.context.builder import ContextBuilder, Tail
 from memorist.context.chat_format import NO_RESULT
 from memorist.context.compression.compress import DEFAULT, compress, style_of
 from memorist.context.quote import quoted
-from memorist.context.window import Part, Receipt, Window
+from memorist.context.window import Part, Receipt
 from memorist.errors import ConflictError, StoreError, WindowError
 from memorist.records.documents import Compression, Summary
-from memorist.records.message import LogEntry, Message
+from memorist.records.message import LogEntry
 from memorist.records.query import Recall
 
 Request = ModelRequest[Any]
@@ -83,6 +82,7 @@ class RequestBuilder(ContextBuilder):
     _all: Sequence[LogLine] = ()
     _recall: Recall = field(default_factory=lambda: Recall(hits=()))
     _unstored: bool = False
+    _newest_tokens: int = 0  # of the newest round of calls, which is sent in any case
 
     def build(self, request: Request) -> BuiltRequest:
         """The request with what is remembered, in no more tokens than the window holds."""
@@ -101,15 +101,16 @@ class RequestBuilder(ContextBuilder):
             draft = assembly.fill()
         except WindowError:  # not even the system prompt, the tools and the question fit
             draft, compression, fits = WindowDraft(inputs=assembly.inputs), None, False
-        oldest = draft.blocks[0].ids[0] if draft.blocks else None
-        shown = {line.id for line in dropwhile(lambda line: line.id != oldest, lines)} | fixed
+        if not isinstance(messages[at], HumanMessage):  # only a user's question has quotes above it
+            draft = replace(draft, memories=(), articles=())
+        shown = fixed.union(*(block.ids for block in draft.blocks))
         kept = paired([line.message for line in lines if line.id in shown])
-        draft, parts = self._within(window, own, draft, kept, lines[at].entry.message)
+        parts = self._parts(draft)
         receipt = self.receipt(window, parts, self._recall, compression)
         opening = [HumanMessage(it["content"]) for it in draft.opening()]
         filled = request.override(
             system_message=system_with(own, draft),
-            messages=[*opening, *kept],  # type: ignore[list-item]
+            messages=[*opening, *with_quotes(kept, messages[at], draft)],
         )
         needed = sum(it.tokens for it in parts if it.name not in ("memories", "articles"))
         near = needed > window.max_tokens * window.move_at
@@ -126,9 +127,8 @@ class RequestBuilder(ContextBuilder):
         """Everything but the earlier messages; the window shrinks by the newest round of calls."""
         messages, own = request.messages, request.system_message
         at = asked_at(messages)
-        newest = [entry_of(message) for message in messages[newest_round(messages, at) :]]
-        blocks = self.blocks(newest, ())
-        tokens = sum(block.tokens for block in blocks)
+        newest = [_as_sent(entry_of(it)) for it in messages[newest_round(messages, at) :]]
+        tokens = self._newest_tokens = sum(block.tokens for block in self.blocks(newest, ()))
         left = max(self.window.max_tokens - tokens, (self.window.answer_tokens or 0) + 1)
         compress_at = min(max(self.window.threshold - tokens, 0) / left, 1.0)
         self.window = replace(self.window, max_tokens=left, compress_at=compress_at)
@@ -197,72 +197,44 @@ class RequestBuilder(ContextBuilder):
         ids = [line.message.id for line in self._all if line.id in out and not line.restored]
         return tuple(id_ for id_ in ids if id_ and id_ in held)
 
-    def _within(
-        self,
-        window: Window,
-        own: SystemMessage | None,
-        draft: WindowDraft,
-        kept: Sequence[BaseMessage],
-        question: Message,
-    ) -> tuple[WindowDraft, tuple[Part, ...]]:
-        """The draft and its parts, without quotes that no longer fit when all is counted."""
-        stored = {line.message.id: line.entry.message for line in self._all}
-        messages = [stored.get(it.id) or entry_of(it).message for it in kept]
-        turns = sum(self.counter.messages(messages))
-        while True:
-            parts = self._parts(own, draft, turns, question)
-            if sum(part.tokens for part in parts) <= window.budget:
-                return draft, parts
-            if draft.articles:
-                draft = replace(draft, articles=draft.articles[:-1])
-            elif draft.memories:
-                draft = replace(draft, memories=draft.memories[:-1])
-            else:
-                return draft, parts
-
-    def _parts(
-        self, own: SystemMessage | None, draft: WindowDraft, turns: int, question: Message
-    ) -> tuple[Part, ...]:
-        """The tokens of each part; notes and memories by how much longer they make the prompt."""
-
-        def prompt(**without: Any) -> int:
-            made = system_with(own, replace(draft, **without))
-            if made is None or not made.content:
-                return 0
-            return self.counter.chat_message({"role": "system", "content": made.content})
-
-        bare, noted = prompt(note="", memories=(), articles=()), prompt(memories=(), articles=())
-        recalled, full = prompt(articles=()), prompt()
-        asked = self.counter.messages([question])[0]
-        opening = sum(map(self.counter.chat_message, draft.opening()))
-        tokens = {
-            "system": bare,
-            "notes": noted - bare,
-            "memories": recalled - noted,
-            "articles": full - recalled,
-            "question": asked + self.counter.request(()),
-            "history": turns - asked + (0 if draft.summary else opening),
-        }
+    def _parts(self, draft: WindowDraft) -> tuple[Part, ...]:
+        """The tokens of each part; the newest round of calls is history, too."""
         return tuple(
-            replace(part, tokens=tokens.get(part.name, part.tokens))
+            replace(part, tokens=part.tokens + self._newest_tokens * (part.name == "history"))
             for part in parts_of(draft, self.counter)
         )
 
 
+def with_quotes(
+    messages: Sequence[BaseMessage], asked: BaseMessage, draft: WindowDraft
+) -> list[Any]:
+    """The messages, with what was recalled quoted above the question."""
+    above = draft.above_question()
+    content: str | list[Any] = asked.content
+    if above:
+        content = f"{above}{content}" if isinstance(content, str) else [text_part(above), *content]
+    question = asked.model_copy(update={"content": content})
+    return [question if message is asked else message for message in messages]
+
+
+def text_part(text: str) -> dict[str, str]:
+    """A text as one of the parts of a content."""
+    return {"type": "text", "text": text}
+
+
 def system_with(own: SystemMessage | None, draft: WindowDraft) -> SystemMessage | None:
-    """The agent's own system message with notes in their place, and memories at its end."""
-    if own is None or isinstance(own.content, str):
-        prompt = "".join(message["content"] for message in draft.system())
-        text = "\n\n".join(filter(None, (prompt, draft.recalled().rstrip())))
-        if own is None:
-            return SystemMessage(text) if text else None
-        return own.model_copy(update={"content": text})
-    return own.model_copy(update={"content": _parts_with(own.content, draft)})
+    """The agent's own system message with the notes in their place, or at its end."""
+    if own is not None and not isinstance(own.content, str):
+        return own.model_copy(update={"content": _parts_with(own.content, draft.note)})
+    prompt = "".join(message["content"] for message in draft.system())
+    if own is None:
+        return SystemMessage(prompt) if prompt else None
+    return own.model_copy(update={"content": prompt})
 
 
-def _parts_with(content: list[Any], draft: WindowDraft) -> list[Any]:
+def _parts_with(content: list[Any], note: str) -> list[Any]:
     """`system_with` for content that is a list of parts, which keep their other fields."""
-    note = f"{NOTES_INTRO}\n{quoted(draft.note)}" if draft.note else ""
+    note = f"{NOTES_INTRO}\n{quoted(note)}" if note else ""
     placed = []
     for part in content:
         if isinstance(part, str):
@@ -271,8 +243,7 @@ def _parts_with(content: list[Any], draft: WindowDraft) -> list[Any]:
             part = {**part, "text": part["text"].replace(NOTES, note)}
         placed.append(part)
     has_place = any(NOTES in str(part) for part in content)
-    more = [text for text in ("" if has_place else note, draft.recalled().rstrip()) if text]
-    return [*placed, *({"type": "text", "text": text} for text in more)]
+    return placed if has_place or not note else [*placed, text_part(note)]
 
 
 def schemas_of(request: Request) -> list[dict[str, Any]]:

@@ -89,19 +89,19 @@ class WindowDraft:
 
     def question(self) -> ChatMessage:
         """The question, below what was recalled for it."""
-        asked, recalled = self.inputs.question, self.recalled()
-        if not recalled:
+        asked, above = self.inputs.question, self.above_question()
+        if not above:
             return asked
-        above = f"{recalled}{QUESTION_INTRO}\n"
         if isinstance(asked["content"], str):
             return {**asked, "content": f"{above}{asked['content']}"}
         return {**asked, "content": [{"type": "text", "text": above}, *asked["content"]]}
 
-    def recalled(self) -> str:
-        """The memories and articles as text."""
+    def above_question(self) -> str:
+        """The memories and articles as text, and the line that parts them from the question."""
         parts = ((MEMORIES_INTRO, self.memories, False), (ARTICLES_INTRO, self.articles, True))
         blocks = (block(intro, quotes, numbered=cited) for intro, quotes, cited in parts if quotes)
-        return "".join(f"{text}\n" for text in blocks)
+        recalled = "".join(f"{text}\n" for text in blocks)
+        return f"{recalled}{QUESTION_INTRO}\n" if recalled else ""
 
     def frame(self) -> list[ChatMessage]:
         """All but the turns."""
