@@ -84,6 +84,12 @@ if TYPE_CHECKING:
     from memorist.runtime import open_store
     from memorist.store.base import Store
     from memorist.store.sqlite.store import SqliteStore
+    from memorist.views.controller import (
+        ContextCompressor,
+        LongTermMemory,
+        MemoryController,
+        ShortTermMemory,
+    )
     from memorist.views.conversation import BaseMemory, ConversationMemory
     from memorist.views.knowledge import KGMemory, MemoryManager
     from memorist.views.library import Library
@@ -96,18 +102,19 @@ __all__ = [
     "Add", "AgentCallMsg", "Appended", "Article", "AsyncChat", "AsyncLibrary", "AsyncMemory",
     "AsyncNotebook", "AsyncStream", "BadAnswerError", "BaseMemory", "Candidate", "Change",
     "Chat", "ChatModel", "Claim", "Client", "Compression", "ConfigError", "ConflictError",
-    "Context", "ConversationMemory", "DimensionError", "Embedder", "Expire", "Extraction",
-    "Fact", "Filters", "ForbiddenError", "Forgotten", "Found", "Hit", "ImageError",
-    "InvalidError", "Job", "KGMemory", "LeaseLostError", "Library", "LogEntry", "Match",
-    "MemoristError", "Memory", "MemoryItem", "MemoryManager", "Message", "MessageContent",
-    "MessageError", "MiniLM", "MissingExtraError", "NotFoundError", "Note", "Notebook", "Part",
-    "Passage", "Policy", "Promote", "ProviderError", "Query", "Ranking", "RateLimitedError",
-    "Recall", "Receipt", "RecordError", "Reinforce", "Remembered", "Reply", "Reranker",
-    "Restore", "Retention", "Retract", "SchemaError", "Scope", "ScopeError", "Session",
-    "SqliteStore", "Store", "StoreBusyError", "StoreDamagedError", "StoreError",
-    "StoreFullError", "StoreUnavailableError", "Stream", "Summary", "Supersede", "Tokenizer",
-    "TooLargeError", "ToolCallMsg", "UnauthorizedError", "Why", "Window", "WindowError",
-    "__version__", "connect", "extract_action_from_message", "open_store",
+    "Context", "ContextCompressor", "ConversationMemory", "DimensionError", "Embedder",
+    "Expire", "Extraction", "Fact", "Filters", "ForbiddenError", "Forgotten", "Found", "Hit",
+    "ImageError", "InvalidError", "Job", "KGMemory", "LeaseLostError", "Library", "LogEntry",
+    "LongTermMemory", "Match", "MemoristError", "Memory", "MemoryController", "MemoryItem",
+    "MemoryManager", "Message", "MessageContent", "MessageError", "MiniLM", "MissingExtraError",
+    "NotFoundError", "Note", "Notebook", "Part", "Passage", "Policy", "Promote",
+    "ProviderError", "Query", "Ranking", "RateLimitedError", "Recall", "Receipt", "RecordError",
+    "Reinforce", "Remembered", "Reply", "Reranker", "Restore", "Retention", "Retract",
+    "SchemaError", "Scope", "ScopeError", "Session", "ShortTermMemory", "SqliteStore", "Store",
+    "StoreBusyError", "StoreDamagedError", "StoreError", "StoreFullError",
+    "StoreUnavailableError", "Stream", "Summary", "Supersede", "Tokenizer", "TooLargeError",
+    "ToolCallMsg", "UnauthorizedError", "Why", "Window", "WindowError", "__version__",
+    "connect", "extract_action_from_message", "open_store",
 ]
 
 _MODULES = {
@@ -141,6 +148,7 @@ _MODULES = {
     "store.base": "Store",
     "store.sqlite.store": "SqliteStore",
     "views.conversation": "BaseMemory ConversationMemory",
+    "views.controller": "ContextCompressor LongTermMemory MemoryController ShortTermMemory",
     "views.knowledge": "KGMemory MemoryManager",
     "views.library": "Library",
     "views.notebook": "Notebook",

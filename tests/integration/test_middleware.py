@@ -111,7 +111,8 @@ def test_memories_stand_above_a_question_in_parts_and_in_no_message_but_a_users(
     model = ScriptedChatModel(["In Kiel."] * 2)
     parts: Any = [{"type": "text", "text": "Where is my boat moored?"}]
     say(talker(memory, model), parts)
-    above, asked = model.prompts[0].messages[-1].content
+    content: Any = model.prompts[0].messages[-1].content
+    above, asked = content
     assert "> My boat is moored in Kiel." in above["text"]
     assert asked == parts[0]
     agent = talker(memory, model, saver=None, session="other")

@@ -71,7 +71,8 @@ def test_the_first_ten_lines_are_the_same(memory: Memory, ada: str) -> None:
     found = memory.recall("who moved to Berlin?", user=ada)
     assert found.hits[0].text.startswith("I moved to Berlin")
     assert "words" in found.hits[0].why.ranks
-    assert memory.recall("Munich", user=ada, deadline_ms=None).hits  # waits for all
+    waited = memory.recall("Munich", user=ada, deadline_ms=None)  # waits for all
+    assert waited.total_found >= len(waited.hits) > 0
     window = chat.context("Plan my weekend", max_tokens=4000, deadline_ms=None)
     assert window.messages[-1]["content"].endswith("Plan my weekend")
     assert window.receipt.used + window.receipt.left == 3500  # an eighth is for the answer

@@ -58,6 +58,7 @@ FOUND_SECONDS = 0.05  # the same if channels found something: late hits are bett
 STANDSTILL_SECONDS = 0.01  # a thread that wakes up later than that: the process stood still
 
 log = logging.getLogger("memorist")
+_SHARED = tuple(it.name for it in fields(Record))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +145,7 @@ class RecallRun:
         self._passages_lock = threading.Lock()
         self._store_waits = False  # the store's thread has nothing to do but wait for the model's
         self._timings: dict[str, float] = {}
+        self._total = 0
         self._updates: list[Update] = []
         self._best: float | None = None  # the score of the best that was found, if anything was
         self._late: list[str] = []
@@ -253,6 +255,7 @@ class RecallRun:
         """The best of what was found so far, and the names of the channels that found it."""
         finds = self._finds()
         passages = self._look_up(finds)
+        self._total = len({(it.kind, it.record) for it in passages.values()})
         if not passages:
             return [], finds.keys()
         limit = max(limit, LOOKED_AT)
@@ -357,6 +360,7 @@ class RecallRun:
             late=tuple(self._late),
             failed=self._failed,
             reason="" if hits else self._why_empty(),
+            total_found=self._total,
         )
 
     def _why_empty(self) -> str:
@@ -413,5 +417,5 @@ def _hit(record: fusion.RankedRecord, match: Match, query: Query) -> Hit:
         start=match.start,
         stop=match.start + len(match.text),
     )
-    shared = {it.name: getattr(match, it.name) for it in fields(Record)}
+    shared = {name: getattr(match, name) for name in _SHARED}
     return Hit(**shared, score=record.score, why=why)

@@ -237,8 +237,9 @@ class Hit(Record):
 class Recall:
     """What was found, how long each channel took, and which gave nothing.
 
-    `late` names the channels that were not done at the deadline, `failed` those that raised an
-    error, with the reason; the others' hits are there in either case. Where there are no hits,
+    `total_found` counts the records that were found before `limit` and `min_score` chose among
+    them. `late` names the channels that were not done at the deadline, `failed` those that raised
+    an error, with the reason; the others' hits are there in either case. Where there are no hits,
     `reason` says why.
     """
 
@@ -247,6 +248,7 @@ class Recall:
     late: tuple[str, ...] = ()
     failed: dict[str, str] = field(default_factory=dict)
     reason: str = ""
+    total_found: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
