@@ -13,8 +13,8 @@ from memorist.lifecycle.settings import DEFAULT_POLICY, Policy, should_promote
 from memorist.memory import Memory
 from memorist.records.documents import Compression
 from memorist.records.memories import Candidate, MemoryItem, Tier
-from memorist.records.message import Message
-from memorist.records.query import MIN_SCORE, RECALL_DEADLINE_MS, Hit, Recall
+from memorist.records.message import UNSET, Message
+from memorist.records.query import MIN_SCORE, Hit, Recall
 from memorist.records.values import now
 
 MOST_HITS = 100  # that are looked through for those of one tier
@@ -41,7 +41,7 @@ class _TierMemory:
         return self._memory.memories.list(**self._names, tier=self.tier)
 
     def search(
-        self, query: str, *, limit: int = 10, deadline_ms: float | None = RECALL_DEADLINE_MS
+        self, query: str, *, limit: int = 10, deadline_ms: float | None = UNSET
     ) -> list[Hit]:
         """Those that bear on the query, best first."""
         recall = self._memory.recall(
