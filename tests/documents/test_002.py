@@ -135,7 +135,12 @@ def test_a_recall_gives_items_and_how_many_were_found(memory: Memory) -> None:
 @uses("safeMemoryRecall")
 def test_a_recall_has_50_ms_and_then_answers_without(tmp_path: Any) -> None:
     hung, store = threading.Event(), SqliteStore(str(tmp_path / "memory.db"))
-    store.newest = store.match_text = lambda *_, **__: hung.wait(30) and []  # type: ignore[method-assign]
+
+    def hang(*_: Any, **__: Any) -> Any:
+        hung.wait(30)
+        return []
+
+    store.newest = store.match_text = hang  # type: ignore[method-assign]
     with Memory(store, embedder=None, extraction=None) as memory:
         assert memory.deadline() == 50.0
         late = memory.recall("Where is my boat?", user="ada")
