@@ -166,7 +166,11 @@ def test_every_tool_works_and_its_result_has_the_shape_it_promised(memory: Memor
         ("recall", {"query": "x", "user_id": "ada", "limit": "SECRET"}, "limit"),
         ("recall", {"query": "SECRET"}, "user_id: missing"),
         ("recall", {"query": "SECRET", "user_id": ""}, "give user_id"),
-        ("recall", {"query": "SECRET", "user_id": "ada", "SECRET": 1}, "takes only user_id, query"),
+        (
+            "recall",
+            {"query": "SECRET", "user_id": "ada", "SECRET": 1},
+            "takes only query, limit, user_id",
+        ),
         ("remember", {"content": {"SECRET": 1}, "user_id": "ada"}, "content"),
         ("store_fact", {"content": "SECRET", "subject": "SECRET", "user_id": "ada"}, "or none"),
         ("manage_long_term_memory", {"operation": "SECRET", "user_id": "ada"}, "operation"),

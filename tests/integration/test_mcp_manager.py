@@ -25,7 +25,7 @@ from memorist.errors import InvalidError, StoreUnavailableError
 from memorist.server.mcp.server import build_server
 from memorist.testing.scripted import ScriptedChatModel
 from tests.support.mcp_servers import over_stdio
-from tests.support.revising import NOTHING, SECRET, call, run, stored, talk
+from tests.support.revising import NOTHING, SECRET, call, run, stored, talk, written
 
 
 class Hanging:
@@ -45,10 +45,12 @@ def test_a_model_that_hangs_is_left_after_the_timeout(memory: Memory) -> None:
 
     async def main() -> dict[str, Any]:
         async with McpManager(build_server(memory, program=True)) as manager:
-            assert await ReviseNode(manager).execute(talk(1)) == NOTHING  # the session is open
+            assert (
+                written(await ReviseNode(manager).execute(talk(1))) == NOTHING
+            )  # the session is open
             try:
                 node = ReviseNode(manager, ScriptedChatModel(model), timeout_s=3)
-                return await node.execute(talk(2))
+                return written(await node.execute(talk(2)))
             finally:
                 model.go.set()  # the event loop waits for its threads
 
@@ -92,7 +94,7 @@ def test_an_open_session_is_used_and_left_open(memory: Memory) -> None:
             build_server(memory, program=True)
         ) as session:
             async with McpManager(session) as manager:
-                assert await ReviseNode(manager).execute(talk(1)) == NOTHING
+                assert written(await ReviseNode(manager).execute(talk(1))) == NOTHING
             assert (await session.list_tools()).tools
 
     asyncio.run(main())
@@ -114,7 +116,7 @@ def test_a_function_may_open_the_session_and_each_event_loop_has_its_own(memory:
     manager = McpManager(open_session)
     node = ReviseNode(manager)
     for count in (1, 2):
-        assert asyncio.run(node.execute(talk(count))) == NOTHING
+        assert written(asyncio.run(node.execute(talk(count)))) == NOTHING
     assert opened.count("opened") == 2
     assert len(stored(memory)) == 2
 
@@ -150,7 +152,7 @@ def test_over_http(memory: Memory) -> None:
             await asyncio.sleep(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
         async with McpManager(f"http://127.0.0.1:{port}/mcp") as manager:
-            update = await ReviseNode(manager).execute(talk(5))
+            update = written(await ReviseNode(manager).execute(talk(5)))
         server.should_exit = True
         await serving
         return update
@@ -190,9 +192,9 @@ def died(tmp_path: Path, kill: Callable[[ReviseNode, int], Awaitable[Any]]) -> l
         async with McpManager(server) as manager:
             node = ReviseNode(manager)
             return [
-                await node.execute(talk(1)),
+                written(await node.execute(talk(1))),
                 await kill(node, pid()),
-                await node.execute(talk(3)),
+                written(await node.execute(talk(3))),
             ]
 
     return asyncio.run(main())
@@ -224,7 +226,7 @@ def test_a_server_that_dies_under_the_node_leaves_it_answering(tmp_path: Path) -
         while len(await asyncio.to_thread(history, tmp_path)) < 2:  # it is at work
             await asyncio.sleep(0.01)
         os.kill(pid, signal.SIGKILL)
-        return await running
+        return written(await running)
 
     _, update, after = died(tmp_path, kill)
     assert update["memory_update_error"].startswith("store_session_message: StoreUnavailableError")
@@ -236,7 +238,7 @@ def test_a_server_that_died_between_two_runs_is_started_anew(tmp_path: Path) -> 
     async def kill(node: ReviseNode, pid: int) -> dict[str, Any]:
         os.kill(pid, signal.SIGKILL)
         await asyncio.sleep(0.1)
-        return await node.execute(talk(2))
+        return written(await node.execute(talk(2)))
 
     assert died(tmp_path, kill) == [NOTHING] * 3
     assert len(history(tmp_path)) == 3
@@ -247,10 +249,10 @@ def test_a_server_that_hangs_is_waited_for_no_longer_than_told(tmp_path: Path) -
 
     async def main() -> dict[str, Any]:
         async with McpManager(server, timeout_s=60) as manager:
-            assert await ReviseNode(manager).execute(talk(1)) == NOTHING
+            assert written(await ReviseNode(manager).execute(talk(1))) == NOTHING
             os.kill(pid(), signal.SIGSTOP)  # it answers nothing until it is told to go on
             try:
-                return await ReviseNode(manager, timeout_s=0.5).execute(talk(2))
+                return written(await ReviseNode(manager, timeout_s=0.5).execute(talk(2)))
             finally:
                 os.kill(pid(), signal.SIGCONT)
 
@@ -272,10 +274,10 @@ def test_a_start_that_hangs_is_given_up_and_tried_anew(tmp_path: Path) -> None:
 
     async def main() -> list[dict[str, Any]]:
         async with McpManager(told, timeout_s=1) as manager:
-            first = await ReviseNode(manager, timeout_s=0.3).execute(talk(1))
+            first = written(await ReviseNode(manager, timeout_s=0.3).execute(talk(1)))
             await asyncio.sleep(1)
             manager._timeout_s = 30
-            return [first, await ReviseNode(manager).execute(talk(1))]
+            return [first, written(await ReviseNode(manager).execute(talk(1)))]
 
     first, second = asyncio.run(main())
     assert first["memory_update_error"] == "revise: not done within 0.3 s"

@@ -43,15 +43,20 @@ class Recorder(McpManager):
         return [arguments for called, arguments in self.calls if called == name]
 
 
+def written(state: dict[str, Any]) -> dict[str, Any]:
+    """What a node wrote into a state."""
+    return {key: state[key] for key in NOTHING}
+
+
 def run(
     target: Any, *states: Any, model: Any = None, **options: Any
 ) -> tuple[list[dict[str, Any]], Recorder]:
-    """What a node gives for each state, and what it called."""
+    """What a node writes into each state, and what it called."""
 
     async def main() -> tuple[list[dict[str, Any]], Recorder]:
         async with Recorder(target) as manager:
             node = ReviseNode(manager, model, **options)
-            return [await node.execute(state) for state in states], manager
+            return [written(await node.execute(state)) for state in states], manager
 
     return asyncio.run(main())
 

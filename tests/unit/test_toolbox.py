@@ -428,6 +428,7 @@ def test_every_tool_and_argument_is_described_for_a_model() -> None:
         "tool_call_id": "",
         "status": "",
         "message_id": "",
+        "tool_calls": [],
     }
 
 

@@ -7,7 +7,7 @@ these show what the words match and change nothing.
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from memorist.agents.tool_schema import ToolSchema, schema_of
+from memorist.agents.tool_schema import ToolSchema, schema_of, tool
 from memorist.agents.toolbox import (
     DEADLINE_MS,
     LONGEST_QUESTION,
@@ -69,6 +69,7 @@ class Known(NamedTuple):
         return f"[{self.id}] {self.day} {self.kind}: {text[:SHOWN]}{'…' * (len(text) > SHOWN)}"
 
 
+@tool
 def remember(box: Toolbox, content: Said) -> str:
     """Keep something for all later conversations.
 
@@ -82,6 +83,7 @@ def remember(box: Toolbox, content: Said) -> str:
     return f"Remembered [{stored}]."
 
 
+@tool
 def recall(box: Toolbox, query: Question, limit: Most = 5) -> str:
     """Search what is remembered from all past conversations with the user.
 
@@ -96,6 +98,7 @@ def recall(box: Toolbox, query: Question, limit: Most = 5) -> str:
     return "\n".join(lines) or NOTHING
 
 
+@tool
 def list_known(box: Toolbox, words: About = None, limit: Most = 20) -> str:
     """List what is known about the user, newest first, with ids.
 
@@ -117,6 +120,7 @@ def list_known(box: Toolbox, words: About = None, limit: Most = 20) -> str:
     return _lines(known[:limit]) or NOTHING
 
 
+@tool
 def forget(box: Toolbox, id: Which) -> str:
     """Remove something for good, with everything made of it. It cannot be undone.
 
@@ -133,6 +137,7 @@ def forget(box: Toolbox, id: Which) -> str:
     return f"Gone for good: {went}{stays}{_lines(left)}"
 
 
+@tool
 def correct(box: Toolbox, id: Which, text: Right = None, undo: Undo = False) -> str:
     """Replace something that is wrong or out of date, as when the user says "no, I moved".
 
@@ -162,6 +167,7 @@ def correct(box: Toolbox, id: Which, text: Right = None, undo: Undo = False) -> 
     return f"Now [{new}]: {text}\nBefore: {known}"
 
 
+@tool
 def notes(
     box: Toolbox,
     operation: Operation = "read",

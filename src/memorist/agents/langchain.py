@@ -33,6 +33,8 @@ with errors.needs_extra("langchain"):
     from pydantic import Field, model_validator
 
 NOTHING = "(Nothing was said before.)"
+_OF_HITS = ("kind", "role", "speaker", "origin", "over")
+_OF_ARTICLES = ("title", "uri", "citation", "whole")
 _SCOPE = Scope(user="summary", session="summary")  # of summaries, which are not stored
 
 log = logging.getLogger("memorist")
@@ -168,24 +170,10 @@ class MemoristRetriever(BaseRetriever):
             log.warning("nothing was recalled for the chain: %s", error)
             return []
         documents = [
-            _document(
-                hit,
-                kind=hit.kind,
-                when=hit.created_at.isoformat(),
-                session=hit.session_id,
-                origin=hit.origin or None,
-                over=hit.over or None,
-                role=hit.role,
-                speaker=hit.speaker,
-            )
+            _document(hit, *_OF_HITS, when=hit.created_at.isoformat(), session=hit.session_id)
             for hit in recall.hits
         ]
-        documents += [
-            _document(
-                it, kind="article", title=it.title, uri=it.uri, citation=it.citation, whole=it.whole
-            )
-            for it in articles
-        ]
+        documents += [_document(article, *_OF_ARTICLES, kind="article") for article in articles]
         documents.sort(key=lambda document: -document.metadata["score"])
         return documents[:count]
 
@@ -205,10 +193,11 @@ class MemoristRetriever(BaseRetriever):
         return {**self.only, "kind": self.kinds} if self.kinds else self.only
 
 
-def _document(item: Hit | Retrieved, **more: Any) -> Document:
-    """A hit or an article as a document, with those of its fields that it has."""
-    fields = {"id": item.id, "score": item.score, "why": str(item.why), **more}
-    metadata = {name: value for name, value in fields.items() if value is not None}
+def _document(item: Hit | Retrieved, *names: str, **more: Any) -> Document:
+    """A hit or an article as a document, with those of its fields that are not empty."""
+    fields = {name: getattr(item, name) for name in names} | more
+    metadata = {name: value for name, value in fields.items() if value not in (None, "")}
+    metadata |= {"id": item.id, "score": item.score, "why": str(item.why)}
     return Document(id=item.id, page_content=item.text, metadata=metadata)
 
 

@@ -6,9 +6,9 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
+from memorist.agents.tool_schema import McpResult, McpTool
 from memorist.errors import InvalidError, StoreUnavailableError, needs_extra
 
 with needs_extra("mcp"):
@@ -21,24 +21,6 @@ CONNECTION_CLOSED = -32000  # as the protocol numbers it
 
 T = TypeVar("T")
 log = logging.getLogger("memorist")
-
-
-@dataclass(frozen=True, slots=True)
-class McpTool:
-    """A tool as its server describes it; `schema` is the JSON schema of its arguments."""
-
-    name: str
-    description: str
-    schema: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class McpResult:
-    """A tool's answer: its text, its structured data if any, and whether it is an error."""
-
-    text: str
-    data: Mapping[str, Any] | None = None
-    failed: bool = False
 
 
 class McpManager:
@@ -81,7 +63,8 @@ class McpManager:
             json.dumps(dict(arguments), ensure_ascii=False, default=str).encode()
         except ValueError:
             raise InvalidError(f"the arguments of {name} cannot be sent as JSON") from None
-        return await self._ask(name, lambda session: _called(session, name, dict(arguments)))
+        answer = await self._ask(name, lambda session: session.call_tool(name, dict(arguments)))
+        return McpResult.of(answer)
 
     async def _ask(
         self, what: str, ask: Callable[[ClientSession], Awaitable[T]], retry: bool = False
@@ -191,13 +174,7 @@ async def _all_tools(session: ClientSession) -> list[McpTool]:
     while page.nextCursor:
         page = await session.list_tools(cursor=page.nextCursor)
         tools += page.tools
-    return [McpTool(it.name, it.description or "", it.inputSchema) for it in tools]
-
-
-async def _called(session: ClientSession, name: str, arguments: dict[str, Any]) -> McpResult:
-    result = await session.call_tool(name, arguments)
-    texts = [block.text for block in result.content if block.type == "text"]
-    return McpResult("\n".join(texts), result.structuredContent, result.isError)
+    return [McpTool.of(tool) for tool in tools]
 
 
 def _unavailable(what: str, why: str) -> StoreUnavailableError:

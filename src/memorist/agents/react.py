@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import dropwhile
@@ -18,6 +18,7 @@ with needs_extra("agents"):
     from langchain.agents.middleware import AgentMiddleware, ToolCallRequest, ToolErrorMiddleware
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+    from langchain_core.tools import StructuredTool, ToolException
 
 from memorist.agents.circuit_breaker import PATIENCE_S
 from memorist.agents.messages import tool_messages
@@ -29,6 +30,8 @@ from memorist.agents.middleware import (
     ToolHandler,
 )
 from memorist.agents.pending_writes import Identity
+from memorist.agents.tool_schema import McpResult, McpTool, ToolCaller
+from memorist.config import Settings
 from memorist.context.builder import ArticleSource
 from memorist.context.window import Receipt, Window
 from memorist.errors import InvalidError
@@ -42,6 +45,8 @@ from memorist.records.values import new_id
 ERROR_CHARS = 1_000
 MOST_MESSAGES, MOST_SESSIONS = 50, 1_000  # that are kept in this process
 MODES = ["messages", "custom", "values"]
+MOST_STEPS = 16  # of a task, in case its model never stops calling tools
+NO_STREAM = "nostream"  # LangGraph's tag for messages that the graph's streams leave out
 NO_MEMORY = "memory: there is none; the agent answers without"
 
 log = logging.getLogger("memorist.agents")
@@ -140,8 +145,6 @@ class ReactAgent:
         library: ArticleSource | None = None,
         deadline_ms: float | None = UNSET,
         read_image: Callable[[str], str] | None = encode_image,
-        restore: bool = True,
-        trim_state: bool = True,
         store_partial_replies: bool = False,
         patience_s: float = PATIENCE_S,
         middleware: Sequence[AgentMiddleware[Any, Any, Any]] = (),
@@ -164,8 +167,6 @@ class ReactAgent:
                 library=library,
                 deadline_ms=deadline_ms,
                 read_image=read_image,
-                restore=restore,
-                trim_state=trim_state,
                 store_partial_replies=store_partial_replies,
                 patience_s=patience_s,
                 user=user,
@@ -280,6 +281,63 @@ class ReactAgent:
                 self._unstored[identity] = kept
             while len(self._unstored) > MOST_SESSIONS:
                 self._unstored.popitem(last=False)
+
+
+class TaskAgent:
+    """An agent without a memory that does one task after another.
+
+        agent = create_react_agent(await manager.list_tools(), manager, model)
+        print((await agent.execute("Store that Ada lives in Berlin."))["messages"][-1].text)
+
+    `tools` are those of an MCP server, which the manager calls, and any other tools of LangChain.
+    `model` is a LangChain chat model or its name; without one it is that of `MEMORIST_MODEL`.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[Any],
+        mcp_manager: ToolCaller,
+        model: BaseChatModel | str | None = None,
+        *,
+        system: str = "",
+    ) -> None:
+        if not (model := model or Settings.from_environment().model):
+            raise InvalidError("the agent needs a model: give one, or set MEMORIST_MODEL")
+        known = [_callable(tool, mcp_manager) for tool in tools]
+        self.graph: Any = create_agent(
+            model, known, system_prompt=system or None, checkpointer=False
+        )
+
+    async def execute(self, prompt: str) -> dict[str, Any]:
+        """Do what the prompt says; the last of the `messages` of the result is the answer."""
+        # Its messages appear in no checkpoint, and in no stream except those of subgraphs.
+        config = {"recursion_limit": MOST_STEPS, "tags": [NO_STREAM]}
+        result: dict[str, Any] = await self.graph.ainvoke({"messages": [("user", prompt)]}, config)
+        return result
+
+
+create_react_agent = TaskAgent
+
+
+def _callable(tool: Any, manager: ToolCaller) -> Any:
+    """A tool of an MCP server as a LangChain tool; a tool of another kind as it is."""
+    if not isinstance(tool, McpTool) and not hasattr(tool, "inputSchema"):
+        return tool
+    tool = McpTool.of(tool)
+
+    async def call(**arguments: Any) -> str:
+        result = McpResult.of(await manager.call_tool(tool.name, arguments))
+        if result.failed:
+            raise ToolException(result.text)
+        return result.text
+
+    return StructuredTool(
+        name=tool.name,
+        description=tool.description,
+        coroutine=call,
+        args_schema=dict(tool.schema),
+        handle_tool_error=True,
+    )
 
 
 class _ToolEvents(ToolErrorMiddleware[Any, Any]):

@@ -5,11 +5,10 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import wraps
-from typing import Annotated, Any, Literal, Self, TypedDict
+from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar
 
 from memorist import defaults
-from memorist.agents.tool_schema import ToolSchema, schema_of
-from memorist.context.documents.excerpts import Retrieved
+from memorist.agents.tool_schema import ToolSchema, schema_of, tool
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
 from memorist.errors import ConflictError, InvalidError, MessageError, ScopeError, StoreError
@@ -27,19 +26,7 @@ LONGEST_SAID = 8 * 1024 * 1024  # characters, as many as a request may bring
 MOST_TRIES = 3  # to find as many articles as fit
 WRITER: Source = "assistant"  # the source of what a model stores
 READING = ("recall", "retrieve_context")
-NAMES = (
-    "recall",
-    "remember",
-    "store_session_message",
-    "store_concept",
-    "store_episode",
-    "store_fact",
-    "store_procedure",
-    "store_working_memory",
-    "summarize_session",
-    "manage_long_term_memory",
-    "retrieve_context",
-)
+T = TypeVar("T")
 _ROLES = {"human": "user", "ai": "assistant", "function": "tool", "developer": "system"}
 
 Question = Annotated[str, "What you want to know: a question or keywords."]
@@ -55,6 +42,9 @@ MessageType = Annotated[str | None, "What the sender calls this kind of message.
 MessageId = Annotated[str | None, "Its own id: a message sent twice is stored once."]
 Name = Annotated[str | None, "The name of who said it; of the tool, where it is a tool's result."]
 CallId = Annotated[str | None, "The id of the call that a tool's result answers."]
+ToolCalls = Annotated[
+    list[dict[str, Any]] | None, "The tools that an assistant calls: name, args and id of each."
+]
 Status = Annotated[
     str | None, "Whether a tool succeeded: success or error. An error is its content."
 ]
@@ -173,6 +163,7 @@ class Toolbox:
             raise ScopeError("this toolbox is for another user; leave user_id out")
         return self
 
+    @tool
     def recall(self, query: Question, limit: Limit = 10) -> list[RecalledItem]:
         """Search the memory of past conversations: messages, facts, memories and notes.
 
@@ -187,22 +178,9 @@ class Toolbox:
         if not found.hits and (silent := [*found.late, *found.failed]):
             # An empty list would say that nothing is known.
             raise StoreError(f"the memory could not be searched in time: {', '.join(silent)}")
-        return [
-            RecalledItem(
-                id=hit.id,
-                kind=hit.kind,
-                text=hit.text,
-                when=_iso(hit.created_at),
-                why=str(hit.why),
-                role=hit.role or "",
-                speaker=hit.speaker or "",  # a name, which may be that of a role
-                session_id=hit.session_id or "",
-                origin=hit.origin,
-                over=hit.over,
-            )
-            for hit in found.hits
-        ]
+        return [_picked(RecalledItem, hit, when=_iso(hit.created_at)) for hit in found.hits]
 
+    @tool
     def remember(self, content: Verbatim, role: Role = "user") -> RememberedMessage:
         """Store something that was said in this conversation, word for word, for good.
 
@@ -211,6 +189,7 @@ class Toolbox:
         check_length(content, LONGEST_SAID, "content")
         return self._remember(Message(_role(role), content), self.user_id, self.session)
 
+    @tool
     def store_session_message(
         self,
         session_id: SessionId,
@@ -223,6 +202,7 @@ class Toolbox:
         name: Name = None,
         tool_call_id: CallId = None,
         status: Status = None,
+        tool_calls: ToolCalls = None,
     ) -> RememberedMessage:
         """Store one message of a conversation, word for word.
 
@@ -238,23 +218,27 @@ class Toolbox:
             message_id=message_id or new_id(),
             name=name,
             tool_call_id=tool_call_id,
+            tool_calls=tool_calls or (),  # type: ignore[arg-type]  # dicts become calls
             structured_data={"importance_score": importance_score, **data},
         )
         user, session = self.for_user(user_id).user_id, self._session(session_id)
         return self._remember(message, user, session)
 
+    @tool
     def store_concept(
         self, content: Content, importance: Importance = 0.7, tags: Tags = None
     ) -> StoredMemory:
         """Keep a concept: what something is or means, a definition, how things hang together."""
         return self._keep("concept", content, importance, tags)
 
+    @tool
     def store_episode(
         self, content: Content, importance: Importance = 0.7, tags: Tags = None
     ) -> StoredMemory:
         """Keep an episode: something that happened, with whom, where and when."""
         return self._keep("episode", content, importance, tags)
 
+    @tool
     def store_fact(
         self,
         content: Content,
@@ -283,18 +267,21 @@ class Toolbox:
                 kept["why"] = "someone more trusted says otherwise, so the link was not changed"
         return kept
 
+    @tool
     def store_procedure(
         self, content: Content, importance: Importance = 0.7, tags: Tags = None
     ) -> StoredMemory:
         """Keep a procedure: how something is done, step by step."""
         return self._keep("procedure", content, importance, tags)
 
+    @tool
     def store_working_memory(
         self, content: Content, importance: Importance = 0.7, tags: Tags = None
     ) -> StoredMemory:
         """Keep something for now: what matters to the task at hand, and expires after it."""
         return self._keep("working", content, importance, tags)
 
+    @tool
     def summarize_session(
         self, session_id: SessionId, user_id: UserId, force_update: Force = defaults.FORCE_UPDATE
     ) -> SessionDigest:
@@ -321,6 +308,7 @@ class Toolbox:
             why=why,
         )
 
+    @tool
     def manage_long_term_memory(
         self, operation: Operation = "read", content: NoteText = None, section_header: Header = None
     ) -> str:
@@ -333,6 +321,7 @@ class Toolbox:
         notes = Notebook(self.memory, user=self.user_id, agent=self.agent)
         return notes.manage(operation, content, section_header)
 
+    @tool
     def retrieve_context(
         self, query: Question, top_k: Limit = 5, reserved_tokens: Reserved = 0
     ) -> list[CitedArticle]:
@@ -347,7 +336,7 @@ class Toolbox:
         left = budget - reserved_tokens
         for _ in range(MOST_TRIES):
             found = library.retrieve(query, top_k, reserved_tokens, window=budget, model=model)
-            cited = [_cited(it) for it in found]
+            cited = [_picked(CitedArticle, article) for article in found]
             over = counter.chat_message(tool_answer(cited)) - left
             if over <= 0 or not cited:
                 break
@@ -430,6 +419,10 @@ class Toolbox:
         )
 
 
+_PUBLIC = {name: it for name, it in vars(Toolbox).items() if not name.startswith("_")}
+NAMES = tuple(name for name, it in _PUBLIC.items() if hasattr(it, "__wrapped__"))  # by `tool`
+
+
 def tool_schemas() -> list[ToolSchema]:
     """The schemas of all tools of the toolbox; a call is answered by the toolbox it is given."""
     return [schema_of(_method(name), name=name, reads=name in READING) for name in NAMES]
@@ -449,18 +442,6 @@ def tool_answer(result: Any) -> dict[str, str]:
     """The message by which a model is told what `retrieve_context` found, at its longest."""
     content = json.dumps(result, ensure_ascii=False)
     return {"role": "tool", "name": "retrieve_context", "content": content}
-
-
-def _cited(article: Retrieved) -> CitedArticle:
-    return CitedArticle(
-        id=article.id,
-        title=article.title,
-        citation=article.citation,
-        text=article.text,
-        whole=article.whole,
-        tokens=article.tokens,
-        why=str(article.why),
-    )
 
 
 def check_length(text: str | None, most: int, name: str) -> None:
@@ -486,6 +467,13 @@ def _is_same(stored: Message, message: Message, roles: Container[str]) -> bool:
     """Whether a stored message has one of the roles and this text, in whatever form."""
     texts = (stored.content or "", str(stored.content), readable(stored.content), stored.text)
     return stored.role in roles and message.content in texts
+
+
+def _picked(kind: Callable[..., T], record: Any, **more: Any) -> T:
+    """The fields of a record that its JSON has; what is not there is an empty text."""
+    values = {name: getattr(record, name) for name in kind.__annotations__ if name not in more}
+    values["why"] = str(record.why)
+    return kind(**more, **{name: "" if it is None else it for name, it in values.items()})
 
 
 def _iso(moment: datetime | None) -> str:

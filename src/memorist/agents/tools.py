@@ -12,7 +12,7 @@ with needs_extra("agents"):
     from langchain.tools import ToolRuntime
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
     from langchain_core.utils.function_calling import convert_to_openai_tool
-    from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+    from pydantic import BaseModel, ValidationError
 
 from memorist.agents.messages import from_langchain
 from memorist.agents.pending_writes import identity_of_run
@@ -24,6 +24,7 @@ from memorist.errors import InvalidError, MemoristError
 
 NOTHING = "Nothing was found."
 _OF_RUN = ("session_id", "user_id")  # arguments that the run knows
+_OF_THE_RUN = "Leave it out for the one at hand."
 
 log = logging.getLogger("memorist")
 
@@ -85,7 +86,7 @@ class _ToolCall:
             run = identity_of_run(runtime)
             box = self.toolbox.for_user(run.user)
             box = replace(box, agent=box.agent or run.agent, session=box.session or run.session)
-            named = self.tool.without_empty(arguments)
+            named = {key: value for key, value in arguments.items() if value or key not in _OF_RUN}
             takes = {argument.name for argument in self.tool.arguments}
             if "user_id" in takes:
                 named = {"session_id": box.session, "user_id": box.user, **named}
@@ -117,16 +118,14 @@ class _ToolCall:
 
 def _schema(tool: ToolSchema) -> type[BaseModel]:
     """The arguments that a model gives; those that the run knows are optional."""
-    # Of any context, not None only.
-    fields: dict[str, Any] = {"runtime": (ToolRuntime[Any, Any], None)}
-    for argument in tool.arguments:
-        default, description = argument.default, argument.description
-        if argument.name in _OF_RUN:
-            default, description = "", f"{description} Leave it out for the one at hand."
-        if argument.name != "reserved_tokens":  # counted, not guessed
-            fields[argument.name] = (argument.type, Field(default, description=description))
-    config = ConfigDict(arbitrary_types_allowed=True)
-    return create_model(tool.name, __config__=config, __doc__=tool.description, **fields)
+    arguments = []
+    for it in tool.arguments:
+        if it.name in _OF_RUN:
+            it = replace(it, description=f"{it.description} {_OF_THE_RUN}", default="")
+        if it.name != "reserved_tokens":  # counted, not guessed
+            arguments.append(it)
+    known = replace(tool, arguments=tuple(arguments))
+    return known.model(runtime=(ToolRuntime[Any, Any], None))  # of any context, not None only
 
 
 def _argument_errors(error: Any) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from memorist import errors
 from memorist.agents.overflow import is_overflow
+from memorist.agents.tool_schema import tool
 from memorist.agents.toolbox import Limit, Question, RecalledItem, Toolbox
 from memorist.aio import in_thread
 from memorist.chat import Chat
@@ -275,6 +276,7 @@ class ChatToolbox(Toolbox):
 
     __slots__ = ()
 
+    @tool
     def recall(self, query: Question, limit: Limit = 10) -> list[RecalledItem]:
         items = Toolbox.recall(self, query, limit + 1)
         return [item for item in items if item["id"] != question_id.get()][:limit]

@@ -26,7 +26,7 @@ from memorist.records.values import replace_unstorable
 from memorist_adapters.remembered import DEADLINE_MS, remembered
 
 try:
-    from pydantic import Field, ValidationError, create_model
+    from pydantic import ValidationError
     from pydantic_ai import FunctionToolset, ModelRetry, RunContext, Tool
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.messages import (
@@ -314,14 +314,11 @@ def memory_toolset(toolbox: Toolbox, *, only: Sequence[str] = ()) -> FunctionToo
 
 
 def _tool(toolbox: Toolbox, tool: ToolSchema) -> Tool[Any]:
-    fields: Any = {
-        it.name: (it.type, Field(it.default, description=it.description)) for it in tool.arguments
-    }
-    model = create_model(tool.name, **fields)
+    model = tool.model()
 
     async def run(**arguments: Any) -> Any:
         try:
-            named = tool.without_empty(dict(model(**arguments)))
+            named = dict(model(**arguments))
             return await in_thread(getattr(toolbox, tool.name), **named)
         except ValidationError as error:  # what it says may be a user's: only where and what kind
             wrong = "; ".join(f"{it['loc']}: {it['type']}" for it in error.errors())

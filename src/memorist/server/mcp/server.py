@@ -5,11 +5,11 @@ whose toolbox it may use: over stdio it is always the same, over HTTP the reques
 """
 
 import asyncio
-import inspect
 import json
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints, is_typeddict
 from urllib.parse import unquote
 
@@ -21,8 +21,8 @@ from mcp.types import Tool, ToolAnnotations
 from pydantic import Field, ValidationError, create_model
 
 from memorist import __version__
-from memorist.agents.assistant import ToolSet, tools_for
-from memorist.agents.tool_schema import Argument, ToolSchema
+from memorist.agents.assistant import REVISING, ToolSet, tools_for
+from memorist.agents.tool_schema import Argument, ToolSchema, without_null
 from memorist.agents.toolbox import DEADLINE_MS, LONGEST_QUESTION, Toolbox, check_length
 from memorist.aio import in_thread
 from memorist.errors import MemoristError
@@ -44,6 +44,7 @@ PROGRESS_S = 1.0  # between two progress notifications of a long call
 NOTHING = "Nothing was found that bears on this."
 DESTRUCTIVE = ("forget", "correct", "notes", "manage_long_term_memory")
 USER = Argument("user_id", str, "Whose memory it is.")
+SESSION = Argument("session_id", str, "The conversation it is from.", "")
 
 UserArgument = Literal["never", "always", "admin"]
 """Whether calls name their user: never, always, or only where the caller is an admin."""
@@ -98,14 +99,13 @@ class McpServer(FastMCP):
             logging.getLogger(name).addFilter(_drop_details)  # adding it again changes nothing
         self._mcp_server.version = __version__
         self._toolbox_of = toolbox_of
-        self.arguments: dict[str, list[str]] = {}
-        for schema in tools_for(tools):
-            self._add_tool(_with_user(schema, user_argument))
+        self.schemas = {it.name: _with_scope(it, user_argument) for it in tools_for(tools)}
+        for schema in self.schemas.values():
+            self._add_tool(schema)
         add_resources(self, own=user_argument != "always")
         add_prompt(self)
 
     def _add_tool(self, schema: ToolSchema) -> None:
-        self.arguments[schema.name] = [argument.name for argument in schema.arguments]
         # A text is for a model to read: as data it would be there twice.
         structured = schema.returns is not str or schema.name == "manage_long_term_memory"
         self.add_tool(
@@ -122,10 +122,14 @@ class McpServer(FastMCP):
         )
 
     async def list_tools(self) -> list[Tool]:
-        """The tools, without the titles that the SDK gives to arguments: they cost tokens."""
+        """The tools, without what costs tokens: titles of arguments, and the scope of the call."""
         tools = await super().list_tools()
         for tool in tools:
-            for schema in (tool.inputSchema, *tool.inputSchema["properties"].values()):
+            properties = tool.inputSchema["properties"]
+            for argument in self.schemas[tool.name].arguments:
+                if argument.hidden:
+                    properties.pop(argument.name, None)
+            for schema in (tool.inputSchema, *properties.values()):
                 schema.pop("title", None)
         return tools
 
@@ -166,9 +170,10 @@ class McpServer(FastMCP):
         return await super().get_prompt(name, arguments)
 
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> Any:
-        _check_names("tool", name, self.arguments, arguments)
+        names = {it.name: [one.name for one in it.arguments] for it in self.schemas.values()}
+        _check_names("tool", name, names, arguments)
         try:
-            return await super().call_tool(name, dict(arguments))
+            return await super().call_tool(name, without_null(arguments))
         except ToolError as error:
             if not isinstance(error.__cause__, ValidationError):
                 raise
@@ -193,15 +198,16 @@ def _drop_details(record: logging.LogRecord) -> bool:
     return True
 
 
-def _with_user(schema: ToolSchema, user_argument: UserArgument) -> ToolSchema:
-    """The tool with the user among its arguments, as far as calls have to name one."""
-    rest = [argument for argument in schema.arguments if argument.name != USER.name]
-    if user_argument == "always":
-        return replace(schema, arguments=(USER, *rest))
-    if user_argument == "never" and len(rest) == len(schema.arguments):
-        return schema
-    optional = replace(USER, description=USER_DESCRIPTIONS[user_argument], default="")
-    return replace(schema, arguments=(*rest, optional))
+def _with_scope(schema: ToolSchema, user_argument: UserArgument) -> ToolSchema:
+    """The tool with user and session among its arguments, described as far as calls need them."""
+    own = {argument.name: argument for argument in schema.arguments}
+    user = USER
+    if user_argument != "always":
+        hidden = user_argument == "never" and USER.name not in own
+        user = Argument(USER.name, str, USER_DESCRIPTIONS[user_argument], "", hidden)
+    session = own.get(SESSION.name) or replace(SESSION, hidden=schema.name not in REVISING)
+    scoped = own | {USER.name: user, SESSION.name: session}
+    return replace(schema, arguments=tuple(scoped.values()))
 
 
 def _function(schema: ToolSchema, server: McpServer) -> Callable[..., Any]:
@@ -211,23 +217,25 @@ def _function(schema: ToolSchema, server: McpServer) -> Callable[..., Any]:
         work = server.work(lambda toolbox: _call(schema, toolbox, arguments), ToolError)
         return await _with_progress(ctx, work)
 
-    parameter, kind = inspect.Parameter, inspect.Parameter.KEYWORD_ONLY
-    parameters = [parameter("ctx", kind, annotation=Context)]
+    parameters = [Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=Context)]
     for it in schema.arguments:
-        default = parameter.empty if it.default is ... else it.default
+        default = Parameter.empty if it.default is ... else it.default
         hint = Annotated[it.type, Field(description=it.description)]  # type: ignore[name-defined]
-        parameters.append(parameter(it.name, kind, annotation=hint, default=default))
+        parameters.append(
+            Parameter(it.name, Parameter.KEYWORD_ONLY, annotation=hint, default=default)
+        )
     result = _result_model(schema.returns, schema.name)
     call.__name__, call.__doc__ = schema.name, schema.description
-    call.__signature__ = inspect.Signature(parameters, return_annotation=result)  # type: ignore
+    call.__signature__ = Signature(parameters, return_annotation=result)  # type: ignore
     return call
 
 
 def _call(schema: ToolSchema, toolbox: Toolbox, arguments: dict[str, Any]) -> Any:
     box = toolbox.for_user(arguments.get(USER.name))
-    named = {**schema.without_empty(arguments), USER.name: box.user}
-    if USER.name not in inspect.signature(schema.method).parameters:
-        del named[USER.name]
+    box = replace(box, session=arguments.get(SESSION.name) or box.session)
+    takes = signature(schema.method).parameters
+    given = {**arguments, USER.name: box.user}
+    named = {name: value for name, value in given.items() if name in takes}
     result = schema.method(box, **named)
     if not isinstance(result, list):
         return result
