@@ -61,9 +61,9 @@ def test_a_double_with_only_call_tool_is_called_to_the_letter() -> None:
         asked = [it.args[1] for it in mcp_manager.call_tool.call_args_list[-1:]]
         summary = {"session_id": "s1", "user_id": "ada", "force_update": False}
         assert (asked == [summary]) == (count % 5 == 0)
-    mcp_manager = OnlyCalls()
+    only_calls = OnlyCalls()
     asyncio.run(
-        ReviseNode(mcp_manager).execute({"messages": talk(1)["messages"], "session_id": "s"})
+        ReviseNode(only_calls).execute({"messages": talk(1)["messages"], "session_id": "s"})
     )
     message = {
         "session_id": "s",
@@ -73,7 +73,7 @@ def test_a_double_with_only_call_tool_is_called_to_the_letter() -> None:
         "content": "Message 0.",
         "importance_score": 0.7,
     }
-    assert mcp_manager.calls == [("store_session_message", message)]
+    assert only_calls.calls == [("store_session_message", message)]
 
 
 @uses("create_react_agent", "react_agent.execute", "user_query", "memory_tools_used")
@@ -122,11 +122,11 @@ def test_the_role_of_a_message_follows_from_its_class() -> None:
 def test_in_a_graph_the_changed_keys_are_merged_and_two_events_are_streamed(memory: Memory) -> None:
     async def main() -> tuple[list[Any], dict[str, Any]]:
         async with McpManager(build_server(memory, program=True)) as manager:
-            graph = StateGraph(ReviseState)
+            graph: Any = StateGraph(ReviseState)
             graph.add_node("revise", ReviseNode(manager).execute)
             graph.add_edge(START, "revise")
             graph.add_edge("revise", END)
-            modes = ["custom", "updates"]
+            modes: Any = ["custom", "updates"]
             parts = [it async for it in graph.compile().astream(talk(5), stream_mode=modes)]
             outside = await ReviseNode(manager).execute(talk(5))
             return parts, outside

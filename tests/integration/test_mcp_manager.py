@@ -204,7 +204,7 @@ def test_a_server_that_dies_in_a_call_is_an_error_and_the_next_run_catches_up(
     tmp_path: Path,
 ) -> None:
     async def kill(node: ReviseNode, pid: int) -> dict[str, Any]:
-        assert node.mcp_manager
+        assert isinstance(node.mcp_manager, McpManager)
         tools = await node.mcp_manager.list_tools()
         os.kill(pid, signal.SIGSTOP)  # so that the call is still under way when it dies
         calling = asyncio.create_task(node.mcp_manager.call_tool(tools[0].name, {"query": SECRET}))

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Self, TypeVar
 
-from memorist.agents.tool_schema import McpResult, McpTool
+from memorist.agents.tool_schema import McpResult as McpResult
+from memorist.agents.tool_schema import McpTool as McpTool
 from memorist.errors import InvalidError, StoreUnavailableError, needs_extra
 
 with needs_extra("mcp"):
