@@ -237,6 +237,11 @@ _WINDOW_SETTINGS = {
 }
 
 
+def configured_model() -> str:
+    """The name of the model that the environment sets, or nothing."""
+    return Settings.from_environment().model
+
+
 def window_of(window: Window, settings: Settings) -> Window:
     """The window, with the settings for what it leaves at its default; percent become shares."""
     changed = {}
