@@ -22,19 +22,16 @@ _WORD = re.compile(r"[\w’'-]+")
 _OWNS = re.compile(r"['’]s?$")
 _MAX_NAME_CHARS = 100
 _MOST_NAMES = 8  # that are looked for in one question
-# What "you" did, what we talked about, or what to be reminded of.
-_YOU_DID = Pattern(
-    r"\byou(?:['’]ve)?(?: \w+)? (?:\w+ed|told|said|gave|wrote|made|sent|found|chose|came)\b"
-    r"|\b(?:our|the) (?:previous|last|earlier|past) (?:conversation|chat|discussion|session)s?\b"
-    r"|\b(?:remind me|according to you|(?:wh\w+|how)(?: [\w'’-]+){0,4} did you)\b"
-    r"|\b(?:was|were|following) your (?:\w+ )?(?:advice|answers?|\w+(?:tion|sal)s?)\b",
-    ignore_case=True,
-)
 
 
 def role_asked_about(question: str) -> str:
     """The role whose messages answer the question: "assistant" if it asks what "you" did."""
-    return "assistant" if _YOU_DID.search(question) else "user"
+    return "assistant" if _of_assistant().search(question) else "user"
+
+
+@cache
+def _of_assistant() -> Pattern:
+    return Pattern(data("en", "words")["questions"]["of_assistant"], ignore_case=True)
 
 
 def asks_about_past(question: str) -> bool:

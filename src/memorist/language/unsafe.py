@@ -1,8 +1,9 @@
 """Unsafe text, which must not become a memory: secrets, and prompt injections.
 
-The patterns of injections stand in `data/<language>/injection.toml`, by the way in which they
-command. Those under `always` are refused whoever says them; those under `untrusted` only where they
-come from a web page, a tool or an import: a user may ask for answers in German from now on.
+Secrets are found by their shapes (`data/shared/secrets.toml`), injections by patterns in
+`data/<language>/injection.toml`, by the way in which they command. Those under `always` are refused
+whoever says them; those under `untrusted` only where they come from a web page, a tool or an
+import: a user may ask for answers in German from now on.
 """
 
 from __future__ import annotations
@@ -10,52 +11,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
 from functools import cache
 
 from memorist.language.patterns import Pattern, PatternMatch, PatternSet
 from memorist.language.text import LANGUAGES, data
 
-_SHAPES: Mapping[str, str] = {
-    "private key": r"-----BEGIN (?:[A-Z]{2,10} ){0,3}PRIVATE KEY",
-    "openai key": r"\bsk-(?:proj-|svcacct-|or-v1-)?(?!ant-)[A-Za-z0-9_-]{20,200}",
-    "anthropic key": r"\bsk-ant-[A-Za-z0-9_-]{20,200}",
-    "aws key": r"\b(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16}\b",
-    "github token": r"\b(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{40,255})",
-    "gitlab token": r"\bglpat-[A-Za-z0-9_-]{20,64}",
-    "google key": r"\bAIza[A-Za-z0-9_-]{35}",
-    "google token": r"\bya29\.[A-Za-z0-9_-]{20,300}",
-    "slack token": r"\bxox[abeoprs]-[A-Za-z0-9-]{10,200}",
-    "slack webhook": r"hooks\.slack\.com/services/[A-Za-z0-9/]{20,80}",
-    "stripe key": r"\b(?:sk|rk|whsec)_(?:live|test)_[A-Za-z0-9]{16,200}",
-    "memorist key": r"\bmk_[0-9a-f]{16}_[A-Za-z0-9_-]{43}",
-    "huggingface token": r"\bhf_[A-Za-z0-9]{30,64}\b",
-    "npm token": r"\bnpm_[A-Za-z0-9]{36}\b",
-    "pypi token": r"\bpypi-[A-Za-z0-9_-]{50,300}",
-    "sendgrid key": r"\bSG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{30,64}",
-    "telegram token": r"\b\d{8,10}:AA[A-Za-z0-9_-]{33}\b",
-    "digitalocean token": r"\bdo[opr]_v1_[a-f0-9]{64}\b",
-    "groq key": r"\bgsk_[A-Za-z0-9]{40,64}\b",
-    "xai key": r"\bxai-[A-Za-z0-9]{40,100}\b",
-    "azure key": r"\bAccountKey=[A-Za-z0-9+/=]{40,100}",
-    "jwt": r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{10,}",
-    "url credentials": r"\b[a-z][a-z0-9+]{1,12}://[^\s/:@]{1,60}:[^\s/:@]{1,100}@[\w.-]",
-    "url parameter": r"[?&](?:token|key|sig|signature|auth|password|secret)=[\w%.~+/-]{6,200}",
-    "environment": r"\b[A-Z_]*(?:PASSW(?:OR)?D|SECRET|TOKEN|(?:API|ACCESS)_KEY)=[\w%.~+/-]{4,}",
-    "command line": r"--(?:password|passwd|token|api-key|secret)[ =][\w%.~+/]{4,200}",
-    "header": r"(?i:\b(?:authorization: ?(?:basic|token)|x-api-key:|cookie:)) ?[\w%.~+/=-]{6,200}",
-    "bearer token": r"\bBearer (?=[A-Za-z_.~+/-]{0,60}\d)[A-Za-z0-9_.~+/-]{20,500}",
-}
-_NAMES = "pass pwd mdp pin kennwort contrase clave парол пин key secret token 密码 口令".split()
-_PASSWORD = Pattern(
-    r"(?:^|[^\w-])(?:passwor[dt]s?|passwd|pwd|passphrase|pass ?code|pin(?: ?code)?|passwort"
-    r"|kennwort|contraseña|clave|mot de passe|mdp|пароль|пароля|пин-?код|api[_ -]?key"
-    r"|secret(?:[_ -]?key)?|access[_ -]?token|auth[_ -]?token|client[_ -]?secret|密码|口令)"
-    r"(?:\s{1,2}(?:for|to|of|für|von|del?|du|pour|para|от|для|на)(?:\s{1,2}[^\s:=]{1,30}){1,4})?"
-    r"\s{0,3}(?P<link>[:=：]|is\b|ist\b|lautet\b|es\b|(?:c['’])?est\b|это|[—–-]\s|是|为|)\s{0,3}"
-    r"[\"'`]?(?P<value>[^\s\"'`,;。，]{3,100})",
-    ignore_case=True,
-)
 _NO_PASSWORD = re.compile(r"[<\[{(*.…$%xX•]|(?:your|the|os\.|process\.|get|None|null|env)\b", re.I)
 _CARD = Pattern(r"(?:^|[^\w.-])(?P<span>\d(?:[ -]?\d){12,})(?:[^\w-]|$)")
 _IBAN = Pattern(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b")
@@ -70,9 +30,10 @@ LOOK_AT_CHARS = 20_000  # for injections
 def find_secrets(text: str) -> list[str]:
     """The kinds of secrets a text holds, by name; never the secrets themselves."""
     text = _PICTURE.sub(" ", text)
-    found = [list(_SHAPES)[number] for number, _ in _shapes().search(text)]
+    found = [list(data("shared", "secrets")["shapes"])[n] for n, _ in _shapes().search(text)]
+    names, password = _password()
     lower = text.lower()
-    if any(name in lower for name in _NAMES) and any(map(_is_password, _PASSWORD.finditer(text))):
+    if any(name in lower for name in names) and any(map(_is_password, password.finditer(text))):
         found.append("password")
     if any(_is_card(match[0]) for match in _CARD.finditer(text)):
         found.append("credit card")
@@ -85,7 +46,14 @@ def find_secrets(text: str) -> list[str]:
 
 @cache
 def _shapes() -> PatternSet:
-    return PatternSet(map(Pattern, _SHAPES.values()))
+    return PatternSet(map(Pattern, data("shared", "secrets")["shapes"].values()))
+
+
+@cache
+def _password() -> tuple[list[str], Pattern]:
+    """Words of which one must be there, and the pattern of a password after its name."""
+    written = data("shared", "secrets")["password"]
+    return written["names"].split(), Pattern(written["pattern"], ignore_case=True)
 
 
 def _is_password(match: PatternMatch) -> bool:
