@@ -257,15 +257,17 @@ _USUAL = Window()
 
 def open_summarizer(store: Store, extraction: Extraction | None) -> Summarizer:
     """Makes summaries, with the extraction model within its budget, or without one."""
-    from memorist.context.compression.compress import Compress, Summarizer, style_of
+    from memorist.context.compression.compress import Summarizer, style_of
     from memorist.context.tokens import TokenCounter
 
     model = summary_model(store, extraction)
     window = Window(model=model.name if model is not None else "")
     window = window_of(window, Settings.from_environment())
     style = style_of(window, TokenCounter(window.counts_with()))
-    settings = Compress(timeout_s=(extraction or DEFAULT_EXTRACTION).timeout_s)
-    return Summarizer(store, style, model, settings)
+    timeout_s = (extraction or DEFAULT_EXTRACTION).timeout_s
+    return Summarizer(
+        store, replace(style, settings=replace(style.settings, timeout_s=timeout_s)), model
+    )
 
 
 def open_runners(

@@ -109,7 +109,8 @@ def test_the_documents_agent_beside_ours(memory: Memory, caplog: pytest.LogCaptu
         keep=("messages", 4),
         summary_prompt="Summarize the conversation so far... {messages}",
     )
-    ours = MemoristMiddleware(memory, user="ada", window=Window(max_tokens=600, model="gpt-4"))
+    window = Window(max_tokens=600, model="gpt-4", memories=0)
+    ours = MemoristMiddleware(memory, user="ada", window=window)
     asked: Any = {"messages": [*said, ("user", "And?")]}
     model = ScriptedChatModel(["Well.", "Well."], counter=COUNTER)
     create_agent(model, tools=[], middleware=[theirs]).invoke(asked)
@@ -136,7 +137,7 @@ def test_a_message_is_stored_before_the_agent_runs(memory: Memory) -> None:
 def test_a_model_is_asked_with_the_summary_prompt() -> None:
     good = "## Request and intent\n- Plan the move to Berlin.\n## Open tasks\n- Cancel the lease."
     prompt = "Summarize the conversation so far, and keep every number."
-    with ModelServer([good, good]) as server:
+    with ModelServer(lambda body: good) as server:
         extraction = Extraction(model=OpenAIChat("any", url=server.url))
         with Memory(":memory:", embedder=None, extraction=extraction) as memory:
             chat = memory.session(user="ada")
@@ -145,8 +146,8 @@ def test_a_model_is_asked_with_the_summary_prompt() -> None:
             made = chat.compress(Window(keep_last=1, summary_prompt=prompt))
             assert made is not None
             assert made.made_by != "extractive"
-    system = server.requests[0].body["messages"][0]["content"]
-    assert system.startswith(f"{prompt}\n\n")
+    systems = [it.body["messages"][0]["content"] for it in server.requests]
+    [system] = [it for it in systems if it.startswith(f"{prompt}\n\n")]  # others are of memories
     assert "## Current work and next step" in system  # the eight parts stay
 
 

@@ -14,7 +14,7 @@ from memorist.agents.messages import (
     unstored_summary,
 )
 from memorist.aio import in_thread
-from memorist.context.compression.compress import DEFAULT, compress, style_of
+from memorist.context.compression.compress import compress, style_of
 from memorist.context.documents.excerpts import Retrieved
 from memorist.context.tokens import TokenCounter
 from memorist.context.window import Window
@@ -237,7 +237,7 @@ class MemoristSummarizer:
             scope=_SCOPE,
             counter=counter,
             model=model,
-            settings=replace(DEFAULT, max_tokens=self._style.max_tokens, prompt=self._style.prompt),
+            settings=self._style.settings,
             previous=unstored_summary(earlier, _SCOPE, counter) if earlier else None,
         )
         return done.summary.text or NOTHING

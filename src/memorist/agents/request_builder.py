@@ -19,7 +19,7 @@ from memorist.agents.messages import (
 from memorist.context.assemble import NOTES, NOTES_INTRO, Assembly, WindowDraft, parts_of
 from memorist.context.builder import ContextBuilder, Tail
 from memorist.context.chat_format import NO_RESULT
-from memorist.context.compression.compress import DEFAULT, compress, style_of
+from memorist.context.compression.compress import compress, style_of
 from memorist.context.quote import quoted
 from memorist.context.window import Part, Receipt
 from memorist.errors import ConflictError, StoreError, WindowError
@@ -183,7 +183,7 @@ class RequestBuilder(ContextBuilder):
             scope=self._summary_of("").scope,
             counter=self.counter,
             previous=previous,
-            settings=replace(DEFAULT, max_tokens=style.max_tokens),
+            settings=style.settings,
         )
         return done if done.saved > 0 else None
 

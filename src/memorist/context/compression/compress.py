@@ -212,17 +212,16 @@ MOST_STYLES = 1_000  # sessions whose style is known here; others have the proce
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How long a summary may be, who counts its tokens, and how a model is asked for it."""
+    """How summaries are made, and who counts their tokens."""
 
     counter: TokenCounter
-    max_tokens: int = DEFAULT.max_tokens
-    prompt: str = ""
+    settings: Compress = DEFAULT
 
 
 def style_of(window: Window, counter: TokenCounter) -> Style:
     """The style of summaries for a window: at most a quarter of it, unless that is tiny."""
     most = min(window.summary_tokens, max(window.max_tokens // 4, 100))
-    return Style(counter, most, window.summary_prompt)
+    return Style(counter, Compress(max_tokens=most, prompt=window.summary_prompt))
 
 
 class Summarizer(JobRunner):
@@ -235,13 +234,10 @@ class Summarizer(JobRunner):
     batch_size = 1
     lease_seconds = 300.0  # a model may take long, and is paid for
 
-    def __init__(
-        self, store: Store, style: Style, model: ChatModel | None = None, limits: Compress = DEFAULT
-    ) -> None:
+    def __init__(self, store: Store, style: Style, model: ChatModel | None = None) -> None:
         super().__init__(store, ("summarize",))
         self._style = style
         self._model = model
-        self._settings = limits
         self._styles: OrderedDict[tuple[str, str | None], Style] = OrderedDict()  # of sessions
 
     def take_in(
@@ -328,7 +324,7 @@ class Summarizer(JobRunner):
             counter=style.counter,
             previous=previous,
             model=model,
-            settings=replace(self._settings, max_tokens=style.max_tokens, prompt=style.prompt),
+            settings=replace(style.settings, timeout_s=self._style.settings.timeout_s),
         )
 
     def _write(
