@@ -203,15 +203,18 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
         with gzip.GzipFile(fileobj=file) as lines:
             while line := lines.readline(MAX_LINE):
                 unpacked += len(line)
-                if unpacked > ALWAYS_FINE and unpacked > MAX_RATIO * file.tell():
-                    raise RecordError(
-                        f"the archive unpacks to more than {MAX_RATIO} times its size"
-                    )
+                check_unpacked(unpacked, file.tell(), "the archive")
                 if not line.endswith(b"\n"):
                     raise RecordError("the archive is cut off, or has a line that is too long")
                 yield line
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise RecordError("the archive is cut off or damaged, or is no archive") from None
+
+
+def check_unpacked(unpacked: int, packed: int, name: str) -> None:
+    """Raise where so much comes out of a file that it was made to fill the disk or the memory."""
+    if unpacked > ALWAYS_FINE and unpacked > MAX_RATIO * packed:
+        raise RecordError(f"{name} unpacks to more than {MAX_RATIO} times its size")
 
 
 def is_archive(head: bytes) -> bool:

@@ -38,7 +38,7 @@ from memorist.store.activity import add_receipt, receipts
 from memorist.store.engine import Db
 from memorist.store.entries import json_text
 from memorist.store.indexing import Piece, Preparation, index_messages, index_pieces, index_view
-from memorist.store.log import RepeatError, add_owner, ensure_session, message_places
+from memorist.store.log import add_owner, ensure_session, message_places, write_messages
 from memorist.store.rows import ALL, Columns, Row
 from memorist.store.search import put_vectors
 
@@ -284,21 +284,8 @@ def _restore_messages(db: Db, scope: Scope, batch: Sequence[Prepared]) -> list[b
     names = dict.fromkeys(it.record.session for it in batch)
     homes = {it: ensure_session(db, scope.within(session=it)) for it in names}
     placed = list(zip(db.next_seqs(len(batch)), batch, strict=True))
-    rows = [
-        {
-            "seq": seq,
-            "owner": scope.owner,
-            "session": homes[record.session].key,
-            "message_id": record.message.message_id,
-            "role": record.message.role,
-            "source": record.source,
-            "created_at": ready.traits["created_at"],
-            **ready.content,
-        }
-        for seq, (record, ready) in placed
-    ]
-    if db.many("append_message", rows) < len(rows):
-        raise RepeatError("")
+    rows = [(seq, homes[it.session].key, ready, it.source) for seq, (it, ready) in placed]
+    write_messages(db, scope, rows)
     for session, home in homes.items():
         own = [it for it in placed if it[1].record.session == session]
         ready = [(seq, it.ready) for seq, it in own]

@@ -500,6 +500,30 @@ def _entries(db: Db, rows: Iterable[Row], session_id: str | None = None) -> list
     ]
 
 
+def write_messages(
+    db: Db, scope: Scope, messages: Sequence[tuple[int, Any, PreparedMessage, str]]
+) -> None:
+    """Write messages, each with its seq, its session's key and its source.
+
+    RepeatError where one is stored already.
+    """
+    rows = [
+        {
+            "seq": seq,
+            "owner": scope.owner,
+            "session": session,
+            "message_id": id_of(prepared),
+            "role": prepared.message.role,
+            "source": source,
+            "created_at": prepared.traits["created_at"],
+            **prepared.content,
+        }
+        for seq, session, prepared, source in messages
+    ]
+    if db.many("append_message", rows) < len(rows):
+        raise RepeatError(scope.session or "")
+
+
 def _store(
     db: Db, scope: Scope, session: SessionRow, new: Sequence[PreparedMessage], source: Source | None
 ) -> Sequence[int]:
@@ -508,21 +532,8 @@ def _store(
         return ()
     seqs = db.next_seqs(len(new))
     owner, placed = scope.owner, list(zip(seqs, new, strict=True))
-    rows = [
-        {
-            "seq": seq,
-            "owner": owner,
-            "session": session.key,
-            "message_id": id_of(prepared),
-            "role": prepared.message.role,
-            "source": source_of(prepared.message, source),
-            "created_at": prepared.traits["created_at"],
-            **prepared.content,
-        }
-        for seq, prepared in placed
-    ]
-    if db.many("append_message", rows) < len(rows):
-        raise RepeatError(scope.session or "")
+    rows = [(seq, session.key, it, source_of(it.message, source)) for seq, it in placed]
+    write_messages(db, scope, rows)
     index_messages(db, owner, placed, agent=session.agent, session=session.key)
     if not all(prepared.message.unfinished for prepared in new):  # queued when they end
         for start in range(0, len(seqs), MOST_IN_JOB):

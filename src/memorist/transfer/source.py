@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from memorist.archive import is_archive
+from memorist.archive import check_unpacked, is_archive
 from memorist.errors import RecordError
 from memorist.store.tables import POSTGRES, Tables
 from memorist.transfer.items import Skipped
@@ -26,8 +26,6 @@ from memorist.transfer.json_stream import MAX_VALUE_CHARS, JsonStream
 HEAD_BYTES = 65_536
 BUFFER_BYTES = 262_144
 MAX_LINE_BYTES = MAX_VALUE_CHARS
-MAX_RATIO = 200  # of unpacked bytes to packed ones …
-MAX_UNPACKED = 256 * 1024 * 1024  # … where there are more than so many
 _GZIP, _SQLITE, _ZIP = b"\x1f\x8b", b"SQLite format 3\x00", b"PK\x03\x04"
 _UNREADABLE = (
     OSError,
@@ -184,16 +182,9 @@ def _members(archive: zipfile.ZipFile) -> Iterator[tuple[str, zipfile.ZipInfo]]:
             raise RecordError(f"the zip names a file outside of it: {name}")
         if stat.S_ISLNK(member.external_attr >> 16):
             raise RecordError(f"the zip holds a link: {name}")
-        _check_size(member.file_size, member.compress_size, name)
+        check_unpacked(member.file_size, member.compress_size, name)
         if not member.is_dir() and path.parts[0] != "__MACOSX":
             yield name, member
-
-
-def _check_size(unpacked: int, packed: int, name: str) -> None:
-    if unpacked > MAX_UNPACKED and unpacked > MAX_RATIO * packed:
-        raise RecordError(
-            f"{name} unpacks to more than {MAX_RATIO} times its size; unpack it first"
-        )
 
 
 def _is_incomplete(line: bytes) -> bool:
@@ -251,7 +242,7 @@ class _Unpacked(io.RawIOBase):
         except _UNREADABLE as error:
             raise RecordError(f"{self._name} cannot be read: {_reason(error)}") from None
         self._count += count
-        _check_size(self._count, self._packed, self._name)
+        check_unpacked(self._count, self._packed, self._name)
         return count
 
     def close(self) -> None:
