@@ -24,6 +24,7 @@ from memorist import (
 from memorist.agents.revise import ReviseNode
 from memorist.agents.toolbox import Toolbox
 from memorist.config import Settings
+from memorist.context.tokens import TokenCounter
 from memorist.language.lexicon import category_of
 from memorist.lifecycle.policy import classified, has_room, refusal
 from memorist.lifecycle.settings import should_promote
@@ -226,3 +227,31 @@ def test_articles_are_chosen_for_this_window() -> None:
     assert default(Library.retrieve, "reserved_tokens") == 0
     assert default(Toolbox.retrieve_context, "reserved_tokens") == 0
     assert default(Toolbox.retrieve_context, "top_k") == 5
+
+
+def test_articles_leave_room_for_the_prompt_the_conversation_and_the_question(
+    memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    library = Library(memory, "handbook", system_prompt="Be kind. " * 50)
+    for number in range(7):
+        library.add(f"Lamp {number}", f"Lamp {number} may be returned within {number} days.")
+    with caplog.at_level("INFO", "memorist"):
+        found = library.retrieve("Lamp returned?", reserved_tokens=10_240, deadline_ms=None)
+    assert len(found) == 5
+    counter = TokenCounter(Window().counts_with())
+    system, question = counter.text("Be kind. " * 50), counter.text("Lamp returned?")
+    assert f"using {262_144 - system - 10_240 - question} for articles" in caplog.text
+
+
+@pytest.mark.parametrize(("turns", "compressed"), [(16, False), (19, True)])
+def test_turns_are_summarised_at_85_percent_and_not_only_when_the_window_is_full(
+    memory: Memory, turns: int, compressed: bool
+) -> None:
+    chat = memory.session(user="ada", new=True)
+    window = Window(max_tokens=2_000, answer_tokens=0, memories=0)
+    for number in range(turns):
+        chat.add("assistant" if number % 2 else "user", f"Number {number}: " + "tea and " * 46)
+    receipt = chat.context("Go on.", window=window, deadline_ms=None).receipt
+    assert (receipt.compression is not None) is compressed
+    told = sum(TokenCounter(window.counts_with()).messages(chat.history()))
+    assert 1_700 < told < 2_000 if compressed else told < 1_700
