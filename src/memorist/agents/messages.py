@@ -14,18 +14,26 @@ from memorist.context.tokens import TokenCounter
 from memorist.errors import MessageError, needs_extra
 from memorist.records.documents import Summary
 from memorist.records.langchain import from_stored, to_dict
-from memorist.records.message import LogEntry, Message
+from memorist.records.message import LogEntry, Message, extras
 from memorist.records.scope import Scope
-from memorist.records.values import new_id
+from memorist.records.values import UNSTORABLE, new_id
 
 with needs_extra("langchain"):
-    from langchain_core.messages import BaseMessage, RemoveMessage, SystemMessage, ToolMessage
+    from langchain_core.messages import (
+        AIMessage,
+        BaseMessage,
+        HumanMessage,
+        RemoveMessage,
+        SystemMessage,
+        ToolMessage,
+    )
     from langchain_core.messages.base import BaseMessageChunk, message_to_dict
     from langchain_core.messages.utils import message_chunk_to_message, messages_from_dict
     from pydantic import ValidationError
 
 UNPLACED = 0  # the sequence number of what is not in the log, which begins with 1
 ERROR_CHARS = 200
+_KINDS: dict[str, type[BaseMessage]] = {"user": HumanMessage, "assistant": AIMessage}
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 _WRITTEN = (date, time, Decimal, UUID, PurePath)  # stored as what `str` makes of them
 _TOO_DEEP = 128
@@ -35,6 +43,9 @@ log = logging.getLogger("memorist")
 
 def to_langchain(message: Message, encode_image: Callable[[str], str] | None = None) -> BaseMessage:
     """The LangChain message of a stored one; an encoder makes images visible to a model."""
+    kind, content = _KINDS.get(message.role), message.content
+    if kind and type(content) is str and not extras(message) and not UNSTORABLE.search(content):
+        return kind(content=content, id=message.message_id)  # as most are, at every turn
     try:
         return messages_from_dict([to_dict(message, encode_image)])[0]
     except ValidationError:  # its stored extra fields do not fit LangChain's class

@@ -144,6 +144,7 @@ class Assembly:
         self._reset()
 
     def _reset(self) -> None:
+        self._frame_tokens: dict[tuple[Any, ...], int] = {}
         prefix, summary = self._window.summary_prefix, self.inputs.summary
         if summary is not None:
             prefix = prefix or usual_prefix(summary.text)
@@ -201,8 +202,12 @@ class Assembly:
         return free
 
     def _total(self) -> int:
-        turns = self._newest_tokens[len(self._draft.blocks)]
-        return self._counter.request(self._draft.frame()) + turns + self._tools
+        draft, turns = self._draft, self._newest_tokens[len(self._draft.blocks)]
+        quotes = ((it.id, len(it.text)) for it in (*draft.memories, *draft.articles))
+        key = draft.note, draft.summary, len(draft.opening()), *quotes
+        if key not in self._frame_tokens:  # it is asked for again and again as parts are tried
+            self._frame_tokens[key] = self._counter.request(draft.frame())
+        return self._frame_tokens[key] + turns + self._tools
 
     def _left(self) -> int:
         return self._window.budget - self._total()
