@@ -197,9 +197,10 @@ def test_a_transaction_that_stands_still_is_ended_by_the_server(postgres_url: st
         limit = store._engine.read(
             SCOPE.owner,
             lambda db: (
+                db.rows("agents", owner=SCOPE.owner),  # it begins with its first statement
                 vars(db)["_connection"]
                 .execute("SHOW idle_in_transaction_session_timeout")
-                .fetchone()
-            ),
+                .fetchone(),
+            )[1],
         )
     assert limit == ("1min",)

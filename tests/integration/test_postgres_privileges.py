@@ -117,9 +117,9 @@ def test_functions_with_our_rights_are_pinned_and_ours_to_call_alone(
         ).fetchone()
         assert row == (["search_path=pg_catalog, pg_temp"], False)
     loose = mallory.execute(
-        "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace"
-        " AND array_to_string(proconfig, ' ') LIKE 'search_path=%' AND"
-        " array_to_string(proconfig, ' ') NOT LIKE '%, pg_temp'"
+        "SELECT proname FROM pg_proc, unnest(proconfig) AS setting"
+        " WHERE pronamespace = 'public'::regnamespace"
+        " AND setting LIKE 'search_path=%' AND setting NOT LIKE '%, pg_temp'"
     ).fetchall()
     assert loose == []
 

@@ -50,6 +50,7 @@ from memorist.records.query import (
 )
 from memorist.records.values import now
 from memorist.store.base import Store
+from memorist.store.engine import LateError
 
 RANKING_SECONDS = 0.008  # of the deadline that the channels leave to ranking and reading
 LATE_HITS = 20  # the most that are read when the time is up
@@ -143,6 +144,7 @@ class RecallRun:
         self._answer = Task(lambda: self._rank(query.limit))
         self._passages: dict[int, Passage] = {}
         self._passages_lock = threading.Lock()
+        self._is_ranking = False
         self._store_waits = False  # the store's thread has nothing to do but wait for the model's
         self._timings: dict[str, float] = {}
         self._total = 0
@@ -158,7 +160,7 @@ class RecallRun:
             self._searcher.model_pool.start(*model_tasks)
         self._searcher.store_pool.start(*store_tasks)
         answer = self._await_answer(store_tasks)
-        for task in model_tasks:
+        for task in (*model_tasks, *self._channels.values()):
             task.drop()  # or it would keep its thread for nobody
         hits = newer_first(
             self._query.question, self._rerank(self._note_late(answer)), self._updates
@@ -174,15 +176,27 @@ class RecallRun:
         in_store = [task for name, task in self._channels.items() if name not in self._by_model]
         by_model = [self._channels[name] for name in self._by_model]
         if not by_model:
-            return [*in_store, self._speakers, self._period, self._answer], []
+            return [self._together(*in_store, self._speakers, self._period, self._answer)], []
+        looks_up = Task(self._look_up_while_model_works), Task(self._look_up_while_store_works)
         return [
-            *in_store,
-            self._speakers,
-            Task(self._look_up_while_model_works),
+            self._together(*in_store, self._speakers, looks_up[0]),
             self._period,
             Task(self._wait_for_model),
-            self._answer,
-        ], [self._speakers, *by_model, Task(self._look_up_while_store_works)]
+            self._together(self._answer),
+        ], [self._speakers, self._together(*by_model, looks_up[1])]
+
+    def _together(self, *tasks: Task[Any]) -> Task[None]:
+        """A task that runs others, which read the store in one transaction."""
+
+        def run() -> None:
+            with self._searcher.store.reading(self._query.scope, self._time_to_read):
+                for task in tasks:
+                    task.run()
+
+        return Task(run)
+
+    def _time_to_read(self) -> float | None:
+        return self._clock.left(keep=-FOUND_SECONDS if self._is_ranking else RANKING_SECONDS)
 
     def _await_answer(self, store_tasks: Sequence[Task[Any]]) -> Task[Any]:
         """The task whose result is the answer: done in time, or given up."""
@@ -191,10 +205,10 @@ class RecallRun:
             return answer
         if not answer.begun:
             # A channel is slow: rank what the others found, in another thread.
-            for task in store_tasks:
+            for task in (*store_tasks, *self._channels.values(), answer):
                 task.drop()
             answer = Task(lambda: self._rank(min(self._query.limit, LATE_HITS)))
-            self._searcher.store_pool.start(answer)
+            self._searcher.store_pool.start(self._together(answer))
         grace = FOUND_SECONDS if any(self._finds().values()) else GRACE_SECONDS
         answer.wait(self._clock.left(keep=-grace))
         answer.drop()
@@ -253,6 +267,7 @@ class RecallRun:
 
     def _rank(self, limit: int) -> tuple[list[Hit], Collection[str]]:
         """The best of what was found so far, and the names of the channels that found it."""
+        self._is_ranking = True
         finds = self._finds()
         passages = self._look_up(finds)
         self._total = len({(it.kind, it.record) for it in passages.values()})
@@ -312,11 +327,12 @@ class RecallRun:
             hits, heard = answer.result()
         for name, task in self._channels.items():
             self._timings[name] = task.elapsed_ms() if task.took_ms is None else task.took_ms
-            if task.error is not None:
+            is_late = task.took_ms is None or isinstance(task.error, LateError)
+            if task.error is not None and not is_late:
                 self._failed[name] = _reason(task.error)
-            elif task.took_ms is None or name not in heard:
+            elif is_late or name not in heard:
                 self._late.append(name)
-        if answer.took_ms is None:
+        if answer.took_ms is None or isinstance(answer.error, LateError):
             self._late.append("store")
         elif answer.error is not None:
             self._failed["store"] = _reason(answer.error)

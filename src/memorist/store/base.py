@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial, wraps
@@ -37,8 +38,14 @@ from memorist.store import (
     search,
     views,
 )
-from memorist.store.engine import Db, DryRunError, Engine
-from memorist.store.indexing import MAX_MESSAGE_BYTES, Piece, Preparation, UnpreparedError
+from memorist.store.engine import AnswerLostError, Db, DryRunError, Engine
+from memorist.store.indexing import (
+    MAX_MESSAGE_BYTES,
+    Piece,
+    Preparation,
+    PreparedMessage,
+    UnpreparedError,
+)
 from memorist.store.rows import END, check_count
 
 P = ParamSpec("P")
@@ -128,6 +135,7 @@ class Store:
 
     # The log
     _append = writes(log.append)
+    _append_at_once = writes(log.append_at_once)
     _append_each = writes(log.append_each)
     history = reads(log.history)
     following = reads(log.following)
@@ -242,7 +250,8 @@ class Store:
         fresh = given
         while True:
             try:
-                appended = self._append(scope, fresh, source)
+                appended = self._append_known(scope, fresh, source)
+                appended = appended or self._append(scope, fresh, source)
             except log.RepeatError as repeat:  # rare, so that the common case need not look first
                 stored_in = scope.within(session=repeat.session_id)
                 seqs, fresh = self._unseen(stored_in, given)
@@ -252,6 +261,19 @@ class Store:
                 return appended
             seqs.update(zip(map(log.id_of, fresh), appended.seqs, strict=True))
             return replace(appended, seqs=tuple(seqs[id_] for id_ in map(log.id_of, given)))
+
+    def _append_known(
+        self, scope: Scope, messages: Sequence[PreparedMessage], source: Source | None
+    ) -> Appended | None:
+        """Append in one round trip, where the database can and the session exists."""
+        if scope.session is None or not messages or not self._engine.appends_at_once:
+            return None
+        rows = self._append_at_once(scope, messages, source)
+        try:
+            seqs = tuple(seq for (seq,) in rows())
+        except AnswerLostError:
+            seqs = tuple(self._unseen(scope, messages)[0].values())
+        return Appended(session_id=scope.session, seqs=seqs, added=len(seqs)) if seqs else None
 
     def append_each(
         self, scope: Scope, batches: Sequence[Batch], *, source: Source | None = None
@@ -356,6 +378,12 @@ class Store:
         """The API keys of a tenant or all, oldest first."""
         work = self._dated(keys.list_keys, tenant, limit=limit, after=after)
         return self._engine.read("", work)
+
+    def reading(
+        self, scope: Scope, left: Callable[[], float | None]
+    ) -> AbstractContextManager[None]:
+        """A time in which this thread's reads of a user may share a transaction; see `Engine`."""
+        return self._engine.reading(scope.owner, left)
 
     def scrub(self) -> str:
         """Remove deleted bytes from the files; say what remains, if anything."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from memorist.errors import StoreBusyError
 from memorist.records.message import Message
 from memorist.records.query import Term
 from memorist.records.scope import Scope
@@ -31,10 +33,12 @@ class Db(Protocol):
     """An open transaction. All that it writes is dated `now`, in microseconds since 1970.
 
     `texts` are the passages of the texts it may index, by text; None for one that it lacks.
+    `repeat` is raised, by the commit at the latest, where a message that should be new is stored.
     """
 
     now: int
     texts: dict[str, list[Piece] | None]
+    repeat: Exception | None
 
     def rows(self, query: str, **values: Any) -> list[Row]: ...
     def row(self, query: str, **values: Any) -> Row | None:
@@ -45,6 +49,9 @@ class Db(Protocol):
 
     def run(self, query: str, **values: Any) -> int:
         """Run a change and return how many rows it touched."""
+
+    def later(self, query: str, **values: Any) -> Callable[[], list[Row]]:
+        """Run a query no later than the next one, or the commit; what is returned has its rows."""
 
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int: ...
 
@@ -108,6 +115,14 @@ class Db(Protocol):
         """Note that deleted bytes wait for a scrub; say where they are and what removes them."""
 
 
+class LateError(StoreBusyError):
+    """A read was stopped because its time was up."""
+
+
+class AnswerLostError(Exception):
+    """A transaction was committed, and its answers were lost with the connection."""
+
+
 class DryRunError(Exception):
     """Rolls a transaction back; `result` is what it would have returned."""
 
@@ -119,6 +134,7 @@ class DryRunError(Exception):
 class Engine(Protocol):
     """A database: runs work in a transaction that sees one owner's rows."""
 
+    appends_at_once: bool  # whether it has the statement `append_messages`
     scrubs: bool  # whether there are files that a scrub can remove deleted bytes from
 
     def pack(self, message: Message) -> dict[str, Any]:
@@ -136,6 +152,13 @@ class Engine(Protocol):
         """Run work that changes nothing; with `snapshot`, all its queries see the same state.
 
         Work that is not `bounded` may take as long as the database answers.
+        """
+
+    def reading(self, owner: str, left: Callable[[], float | None]) -> AbstractContextManager[None]:
+        """A time in which this thread's reads for the owner may share a transaction.
+
+        `left` says how many seconds a read that begins now may take: then LateError, if it can be
+        stopped.
         """
 
     def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:

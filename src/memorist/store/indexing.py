@@ -161,8 +161,8 @@ def index_messages(
     ]
     db.add_passages(rows)
     speakers = {prepared.traits["speaker"] for _, prepared in messages} - {None}
-    if speakers:
-        db.many("add_speaker", [{"owner": owner, "speaker": name} for name in sorted(speakers)])
+    for name in sorted(speakers):
+        db.later("add_speaker", owner=owner, speaker=name)
 
 
 def index_view(

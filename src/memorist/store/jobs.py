@@ -64,7 +64,7 @@ def extraction_kinds(*, has_embedder: bool) -> tuple[str, ...]:
 def enqueue(db: Db, owner: str, kind: str, first: int, last: int, *, session: Any = None) -> None:
     """Queue work on messages, or, by numbers below zero, on passages of derived records."""
     span = {"first_seq": first, "last_seq": last}
-    db.run("enqueue", owner=owner, kind=kind, session=session, **span, now=db.now)
+    db.later("enqueue", owner=owner, kind=kind, session=session, **span, now=db.now)
 
 
 def claim(

@@ -1,7 +1,7 @@
 """The log in a transaction: sessions and their messages."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -210,6 +210,37 @@ def append(
         scope = open_session(db, scope).scope if active is None else scope.within(session=active)
     seqs = _store(db, scope, ensure_session(db, scope), messages, source)
     return Appended(session_id=scope.session or "", seqs=tuple(seqs), added=len(seqs))
+
+
+def append_at_once(
+    db: Db, scope: Scope, messages: Sequence[PreparedMessage], source: Source | None = None
+) -> Callable[[], list[Row]]:
+    """Store messages that are all new by one statement, in a session that exists.
+
+    What it returns has their seqs after the commit: none if there is no such session.
+    """
+    db.repeat = RepeatError(scope.session or "")
+    said = [it.message for it in messages]
+    traits = {name: [it.traits[name] for it in messages] for name in messages[0].traits}
+    pieces = [
+        (number, *it) for number, one in enumerate(messages, 1) for it in enumerate(one.pieces)
+    ]
+    return db.later(
+        "append_messages",
+        **scope.columns(),
+        **traits,
+        message_id=[it.message_id for it in said],
+        source=[source_of(it, source) for it in said],
+        message=[it.content["message"] for it in messages],
+        of=[number for number, *_ in pieces],
+        piece=[piece for _, piece, _ in pieces],
+        start_at=[it.start for *_, it in pieces],
+        stop_at=[it.stop for *_, it in pieces],
+        words=[f"{{{','.join(map(str, it.words))}}}" for *_, it in pieces],
+        queued=not all(it.unfinished for it in said),  # else queued when they end
+        most_in_job=MOST_IN_JOB,
+        now=db.now,
+    )
 
 
 def append_each(
@@ -520,8 +551,9 @@ def write_messages(
         }
         for seq, session, prepared, source in messages
     ]
+    db.repeat = RepeatError(scope.session or "")
     if db.many("append_message", rows) < len(rows):
-        raise RepeatError(scope.session or "")
+        raise db.repeat
 
 
 def _store(

@@ -108,10 +108,14 @@ def match_links(
     db: Db, scope: Scope, names: Sequence[str], *, limit: int, filters: Filters = NO_FILTERS
 ) -> list[Found]:
     """Facts about the things named, facts one step further, and the messages they came from."""
-    if not names or limit <= 0 or not db.rows("any_entity", owner=scope.owner):
+    if not names or limit <= 0:
+        return []
+    any_entity = db.later("any_entity", owner=scope.owner)
+    named = naming(db, scope)
+    if not any_entity():
         return []
     asked = set(names)
-    for group in People.of(naming(db, scope)).groups:  # "my wife" is Lena
+    for group in People.of(named).groups:  # "my wife" is Lena
         known = {" ".join(fold(name).split()) for name in group}
         asked |= set() if known.isdisjoint(names) else known
     rows = db.rows("linked", owner=scope.owner, names=sorted(asked), limit=MAX_LINKED)
@@ -190,12 +194,12 @@ def read(db: Db, scope: Scope, ids: Sequence[int]) -> list[Match]:
     """The texts of passages, in the order asked; those deleted, expired or blank are left out."""
     rows = db.rows("passage_spans", **scope.columns(), ids=list(ids))
     by_id = {row[0]: row for row in rows}
+    derived = [id_ for id_, kind, *_ in rows if kind in ("memory", "fact")]
+    sources = db.later("source_messages", owner=scope.owner, ids=derived) if derived else list
     matches = _matches(db, scope, [by_id[id_] for id_ in ids if id_ in by_id])
     matches = [match for match in matches if match.text.strip()]
-    derived = [match.passage for match in matches if match.kind in ("memory", "fact")]
-    rows = db.rows("source_messages", owner=scope.owner, ids=derived) if derived else []
     said = defaultdict[int, tuple[query.SourceMessage, ...]](tuple)
-    for id_, message_id, session_id, at, _ in rows:
+    for id_, message_id, session_id, at, _ in sources():
         said[id_] += (query.SourceMessage(message_id, session_id, from_micros(at)),)
     return [replace(match, sources=said[match.passage]) for match in matches]
 
@@ -288,12 +292,13 @@ def _matches(db: Db, scope: Scope, rows: Sequence[Row]) -> list[Match]:
     Of a derived record only the passage is read; of messages, a few at a time, as they may be long.
     """
     views = [id_ for id_, _, view, *_ in rows if view is not None]
-    parts = db.rows("view_parts", owner=scope.owner, ids=views, now=db.now) if views else []
-    texts: dict[int, str] = dict(parts)
+    named = {"owner": scope.owner, "ids": views, "now": db.now}
+    parts = db.later("view_parts", **named) if views else list
     spans = defaultdict[int, list[Row]](list)
     for row in rows:
         if row[0] > 0:
             spans[row[0] // PASSAGES_PER_MESSAGE].append(row)
+    texts: dict[int, str] = {}
     said: dict[int, dict[str, Any]] = {}  # what a message tells of itself
     seqs = sorted(spans)
     for start in range(0, len(seqs), READ_AT_ONCE):
@@ -304,6 +309,7 @@ def _matches(db: Db, scope: Scope, rows: Sequence[Row]) -> list[Match]:
                 texts[id_] = message.text[begin:end]
                 who = {"role": message.role, "speaker": message.name}
                 said[id_] = {"id": message.message_id, **who}
+    texts |= dict(parts())
     return [
         Match(
             passage=id_,

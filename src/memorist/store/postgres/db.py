@@ -6,11 +6,14 @@ import functools
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from psycopg.pq import TransactionStatus as _Status
 
 from memorist.errors import MessageError
 from memorist.language.text import stems, term_stem
@@ -19,7 +22,7 @@ from memorist.records.message import Message
 from memorist.records.query import Term
 from memorist.records.scope import Scope
 from memorist.records.values import dump_json, from_micros
-from memorist.store.engine import load_queries
+from memorist.store.engine import AnswerLostError, load_queries
 from memorist.store.rows import Row
 
 if TYPE_CHECKING:
@@ -50,27 +53,86 @@ QUERIES = {
 }
 
 
+@dataclass(slots=True, eq=False)
+class Statement:
+    """One that was sent, or waits to be sent with the next."""
+
+    sql: str
+    values: dict[str, Any]
+    # From the first time on: psycopg takes a statement for prepared that was to be prepared the
+    # sixth time and was skipped, because one before it in the pipeline failed.
+    prepare: bool = True
+    binary: bool = False
+    cursor: psycopg.Cursor[Row] | None = None
+
+
 class PostgresDb:
-    """Named queries on one connection."""
+    """Named queries on one connection.
+
+    What nobody waits for is sent with the next statement, so that all of it takes one round trip.
+    """
 
     now = 0
     texts: dict[str, list[Piece] | None]
+    repeat: Exception | None = None
 
     def __init__(self, connection: psycopg.Connection[Row], pgvector: bool, counts: Counts) -> None:
         self._connection = connection
         self._has_pgvector = pgvector
         self._counts = counts
+        self._waiting: list[Statement] = []
+
+    def begin(self, level: str, query: str, **values: Any) -> None:
+        """Begin a transaction with its first statement."""
+        self._waiting = [Statement(f"BEGIN {level}", {}, prepare=False)]
+        self.later(query, **values)
+
+    def commit(self) -> None:
+        self._send(Statement("COMMIT", {}, prepare=False))
+
+    def roll_back(self) -> None:
+        self._waiting = []
+        if self._connection.info.transaction_status in (_Status.INTRANS, _Status.INERROR):
+            self._send(Statement("ROLLBACK", {}, prepare=False))
 
     def rows(self, query: str, **values: Any) -> list[Row]:
-        return self._connection.execute(QUERIES[query], values).fetchall()
+        return self._send(Statement(QUERIES[query], values)).fetchall()
 
     def row(self, query: str, **values: Any) -> Row | None:
-        return self._connection.execute(QUERIES[query], values).fetchone()
+        return self._send(Statement(QUERIES[query], values)).fetchone()
+
+    def run(self, query: str, **values: Any) -> int:
+        return self._send(Statement(QUERIES[query], values)).rowcount
+
+    def later(self, query: str, **values: Any) -> Callable[[], list[Row]]:
+        statement = Statement(QUERIES[query], values)
+        self._waiting.append(statement)
+
+        def rows() -> list[Row]:
+            self._send_waiting()
+            if statement.cursor is None or statement.cursor.pgresult is None:
+                raise AnswerLostError
+            return statement.cursor.fetchall()
+
+        return rows
+
+    def _send_waiting(self) -> None:
+        if self._waiting:
+            self._send(self._waiting.pop())
+
+    def _send(self, last: Statement) -> psycopg.Cursor[Row]:
+        connection, sent, self._waiting = self._connection, [*self._waiting, last], []
+        with connection.pipeline() if len(sent) > 1 else nullcontext():
+            for it in sent:
+                how = {"prepare": it.prepare, "binary": it.binary}
+                it.cursor = cursor = connection.execute(it.sql, it.values, **how)
+        return cursor
 
     def page(self, query: str, max_bytes: int | None, **values: Any) -> list[Row]:
         if max_bytes is None:
             return self.rows(query, **values)
         rows, size = list[Row](), 0
+        self._send_waiting()
         # A cursor of the server, which reads a large value only when its row is fetched.
         with self._connection.cursor("page") as cursor:
             cursor.itersize = FETCHED_ROWS
@@ -81,17 +143,11 @@ class PostgresDb:
                 size += len(repr(row).encode())
         return rows
 
-    def run(self, query: str, **values: Any) -> int:
-        return self._connection.execute(QUERIES[query], values).rowcount
-
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int:
-        rows = list(values)
-        if len(rows) == 1:  # by far the most common, and executemany costs more
-            return self.run(query, **rows[0])
-        with self._connection.cursor() as cursor:
-            if rows:
-                cursor.executemany(QUERIES[query], rows)
-            return cursor.rowcount
+        sent = [Statement(QUERIES[query], row) for row in values]
+        self._waiting += sent
+        self._send_waiting()
+        return sum(it.cursor.rowcount for it in sent if it.cursor)
 
     def next_seqs(self, count: int) -> Sequence[int]:
         return [row[0] for row in self.rows("next_seqs", count=count)]
@@ -100,7 +156,8 @@ class PostgresDb:
         return [row[0] for row in self.rows("next_view_passages", count=count)]
 
     def add_passages(self, rows: Sequence[dict[str, Any]]) -> None:
-        self.many("add_passage", rows)
+        for row in rows:
+            self.later("add_passage", **row)
 
     def unpack(self, row: Row) -> Message:
         _, _, message_id, role, created_at, stored, *_ = row
@@ -190,7 +247,7 @@ class PostgresDb:
         from memorist.store.vectors import cosines
 
         query = QUERIES["vectors" if allowed is None else "vectors_of"]
-        sent = self._connection.execute(query, named, binary=True).fetchall()  # half as many bytes
+        sent = self._send(Statement(query, named, binary=True)).fetchall()  # half as many bytes
         if not sent:
             return []
         numbers = np.frombuffer(b"".join([row[1] for row in sent]), ">f4").reshape(len(sent), -1)

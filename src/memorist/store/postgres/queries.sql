@@ -85,6 +85,39 @@ RETURNING key
 -- name: adopt_session
 SELECT adopt_session(:owner, :session_hash, :session_id)
 
+-- Compiling a query would take longer than any of ours does.
+-- name: @begin
+SELECT set_config('role', :role, true), set_config('search_path', :search_path, true),
+  set_config('memorist.owner', :owner, true), set_config(:bound, :left_ms, true),
+  set_config('idle_in_transaction_session_timeout', :idle, true), set_config('jit', 'off', true)
+
+-- name: begin
+@begin
+
+-- Every question of a recall is for few rows of one owner, whatever the planner takes them for.
+-- name: begin_reading
+@begin, set_config('plan_cache_mode', 'force_generic_plan', true),
+  set_config('enable_seqscan', 'off', true)
+
+-- name: begin_shared
+@begin, pg_advisory_xact_lock_shared(hashtextextended(:owner, 1::bigint))
+
+-- name: begin_exclusive
+@begin, pg_advisory_xact_lock(hashtextextended(:owner, 1::bigint))
+
+-- name: begin_for_all
+@begin, set_config('memorist.worker', 'on', true)
+
+-- name: begin_briefly
+@begin, set_config('lock_timeout', '5s', true)
+
+-- name: set_time_left
+SELECT set_config('statement_timeout', :left_ms, true)
+
+-- name: count_write
+INSERT INTO memorist_writes VALUES (CAST(:client AS uuid), :number, now())
+ON CONFLICT (client) DO UPDATE SET number = excluded.number, used_at = now()
+
 -- name: next_seqs
 SELECT nextval('message_seq') FROM generate_series(1, :count)
 
@@ -95,7 +128,50 @@ SELECT nextval('view_passage_seq') FROM generate_series(1, :count)
 INSERT INTO chat_message_history
   (id, owner, session_id, message_id, role, source, created_at, message)
 VALUES (:seq, :owner, :session, :message_id, :role, :source, @stamp, CAST(:message AS jsonb))
-ON CONFLICT DO NOTHING
+
+-- Messages of a session that exists, with their passages and jobs; no rows if it does not. `of` is
+-- a passage's message, by its place in the list.
+-- name: append_messages
+WITH home AS MATERIALIZED (
+  SELECT key, agent_name, pg_advisory_xact_lock(hashtextextended(key::text, 0))
+  FROM sessions WHERE owner = :owner AND session_hash = :session_hash
+    AND (CAST(:agent AS text) IS NULL OR agent_name = :agent)
+), said AS MATERIALIZED (
+  SELECT nextval('message_seq') AS seq, h.key, h.agent_name, m.* FROM home h, unnest(
+    CAST(:message_id AS text[]), CAST(:role AS text[]), CAST(:source AS text[]),
+    CAST(:created_at AS bigint[]), CAST(:message AS text[]), CAST(:speaker AS text[]),
+    CAST(:self_reference AS double precision[]), CAST(:is_question AS integer[]),
+    CAST(:importance AS double precision[])) WITH ORDINALITY AS m
+    (message_id, role, source, at, message, speaker, self_reference, is_question, importance, place)
+), stored AS (
+  INSERT INTO chat_message_history
+    (id, owner, session_id, message_id, role, source, created_at, message)
+  SELECT seq, CAST(:owner AS uuid), key, message_id, role, source,
+    to_timestamp(at / 1000000) + mod(at, 1000000) * interval '1 microsecond', message::jsonb
+  FROM said
+), cut AS MATERIALIZED (
+  SELECT s.seq * @per_message + p.piece AS id, s.*, p.start_at, p.stop_at, p.words
+  FROM unnest(CAST(:of AS integer[]), CAST(:piece AS integer[]), CAST(:start_at AS integer[]),
+    CAST(:stop_at AS integer[]), CAST(:words AS text[])) AS p (of, piece, start_at, stop_at, words)
+  JOIN said s ON s.place = p.of
+), indexed AS (
+  INSERT INTO passages (id, owner, kind, agent_name, session_id, start_at, stop_at, created_at, role,
+    speaker, self_reference, is_question, importance)
+  SELECT id, CAST(:owner AS uuid), 'message', agent_name, key, start_at, stop_at, at, role, speaker,
+    self_reference, is_question, importance FROM cut
+), worded AS (
+  INSERT INTO passage_words (owner, id, words)
+  SELECT CAST(:owner AS uuid), id, words::bigint[] FROM cut
+), named AS (
+  INSERT INTO speakers (owner, speaker)
+  SELECT DISTINCT CAST(:owner AS uuid), speaker FROM said WHERE speaker IS NOT NULL
+  ON CONFLICT DO NOTHING
+), queued AS (
+  INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, run_at)
+  SELECT CAST(:owner AS uuid), 'embed', key, min(seq), max(seq), CAST(:now AS bigint)
+  FROM said WHERE :queued GROUP BY key, (place - 1) / :most_in_job ORDER BY min(seq)
+)
+SELECT seq FROM said ORDER BY seq
 
 -- name: rewrite_message
 UPDATE chat_message_history

@@ -1,5 +1,7 @@
 """PostgresStore: one database for many servers and workers, through a pool of connections."""
 
+from __future__ import annotations
+
 import contextlib
 import logging
 import os
@@ -8,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from importlib import resources
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -20,7 +23,7 @@ from memorist import errors
 from memorist.forks import ProcessPart, fork_safe
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.engine import Db, load_migrations
+from memorist.store.engine import Db, LateError, load_migrations
 from memorist.store.indexing import MAX_MESSAGE_BYTES
 from memorist.store.postgres.connection import WatchedConnection, defaults
 from memorist.store.postgres.db import (
@@ -40,11 +43,11 @@ Pool = psycopg_pool.ConnectionPool[WatchedConnection]
 MIGRATIONS = load_migrations(resources.files("memorist.store.postgres") / "migrations")
 ROLE = "memorist_app"
 _LEAST_MS = 100  # that a statement is given, however late it is
-_IDLE_SECONDS = 60  # after which the server ends a transaction whose process stands still
+_IDLE = "60s"  # after which the server ends a transaction whose process stands still
 _TRIAL_SECONDS = 2.0  # for which another process's trial of pgvector is waited for
 _COUNTER_SECONDS = 86_400.0  # for which a counter is used; after 30 days its row is pruned
 _BOUND_USER = "as the connecting user, who is bound by it"
-_AT_ONCE = "SET LOCAL lock_timeout = '5s'"
+SNAPSHOT = "ISOLATION LEVEL REPEATABLE READ"
 _LOCK = 0x7265636F  # the advisory lock under which one process at a time changes the schema
 
 log = logging.getLogger("memorist")
@@ -67,6 +70,42 @@ class Counter:
     made_at: float = field(default_factory=time.monotonic)
 
 
+class Reading:
+    """A transaction that the reads of one thread for one owner share; begun by the first."""
+
+    def __init__(
+        self, engine: PostgresEngine, owner: str, left: Callable[[], float | None]
+    ) -> None:
+        self.owner = owner
+        self._engine, self._left = engine, left
+        self._open = contextlib.ExitStack()
+        self._db: PostgresDb | None = None
+
+    def read(self, work: Callable[[Db], T], deadline: float) -> T:
+        """Run work in the transaction, or in a new one after an error."""
+        left = self._left()
+        left_ms = _left_ms(deadline) if left is None else max(int(left * 1_000), 1)
+        try:
+            if self._db is None:
+                begun = self._engine._begun(self.owner, left_ms, "begin_reading", SNAPSHOT)
+                self._db = self._open.enter_context(begun)
+            else:
+                self._db.later("set_time_left", left_ms=str(left_ms))
+            return work(self._db)
+        except BaseException as error:
+            self.close()
+            if left is not None and isinstance(error, psycopg.errors.QueryCanceled):
+                raise LateError("the time for it was over") from error
+            raise
+
+    def close(self) -> None:
+        """End the transaction and give its connection back."""
+        db, self._db = self._db, None
+        with contextlib.suppress(psycopg.Error), self._open:  # what was read stays read
+            if db is not None:
+                db.commit()
+
+
 class PostgresEngine(ProcessPart):
     """Every transaction runs as a role that row-level security binds, for one owner."""
 
@@ -74,6 +113,7 @@ class PostgresEngine(ProcessPart):
     words = staticmethod(text_keys)
     view_words = staticmethod(view_keys)
     scrubs = False
+    appends_at_once = True
 
     def __init__(self, url: str, max_connections: int, patience: float, pgvector: bool) -> None:
         self._url = url
@@ -84,6 +124,7 @@ class PostgresEngine(ProcessPart):
         self._counts: Counts = {}
         self._connections: WeakSet[psycopg.Connection[Any]] = WeakSet()
         self._opening = fork_safe(threading.Lock())
+        self._in_thread = threading.local()
         self._lost_at = 0.0  # when a connection was last lost: others may be, that were idle then
         deadline = self._deadline()
         self._first_contact()
@@ -148,20 +189,28 @@ class PostgresEngine(ProcessPart):
     def read(
         self, owner: str, work: Callable[[Db], T], *, snapshot: bool = False, bounded: bool = True
     ) -> T:
-        level = "ISOLATION LEVEL REPEATABLE READ" if snapshot else ""
-        how: dict[str, Any] = {"level": level, "bounded": bounded}
-        return self._patiently(
-            lambda deadline: self._transact(owner, work, deadline, **how), self._deadline()
-        )
+        reading: Reading | None = getattr(self._in_thread, "reading", None)
+        if reading is not None and reading.owner == owner:
+            return self._patiently(partial(reading.read, work), self._deadline())
+        how: dict[str, Any] = {"level": SNAPSHOT if snapshot else "", "bounded": bounded}
+        return self._patiently(partial(self._transact, owner, work, **how), self._deadline())
+
+    @contextlib.contextmanager
+    def reading(self, owner: str, left: Callable[[], float | None]) -> Iterator[None]:
+        self._in_thread.reading = reading = Reading(self, owner, left)
+        try:
+            yield
+        finally:
+            self._in_thread.reading = None
+            reading.close()
 
     def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
-        lock = "pg_advisory_xact_lock" if exclusive else "pg_advisory_xact_lock_shared"
-        begin = f"SELECT {lock}(hashtextextended('{owner}', 1::bigint))"
         # To forget a user may take long, and is bound by nothing but the server's being there.
+        begin = "begin_exclusive" if exclusive else "begin_shared"
         return self._once(owner, work, begin, bounded=not exclusive)
 
     def all_owners(self, work: Callable[[Db], T], *, reads: bool = False) -> T:
-        return self._once("", work, "SET LOCAL memorist.worker = 'on'")
+        return self._once("", work, "begin_for_all")
 
     def scrub(self) -> str:
         return RESIDUE
@@ -215,44 +264,48 @@ class PostgresEngine(ProcessPart):
                         self._lost_at = time.monotonic()
                 return
 
+    @contextlib.contextmanager
+    def _begun(
+        self, owner: str, left_ms: int, begin: str, level: str = "", *, bounded: bool = True
+    ) -> Iterator[PostgresDb]:
+        """A transaction, as our role and for one owner; it begins with its first statement."""
+        # The server ends its work first; we give up where that answer does not come.
+        until = time.monotonic() + left_ms / 1_000 + 1 if bounded else None
+        with self._connection(until) as connection:
+            db = PostgresDb(connection, self.pgvector == "pgvector", self._counts)
+            bound = "statement_timeout" if bounded else "lock_timeout"
+            ours = {"role": self._role, "search_path": self._search_path, "owner": owner}
+            db.begin(level, begin, **ours, bound=bound, left_ms=str(left_ms), idle=_IDLE)
+            try:
+                yield db
+            except BaseException as error:
+                db.roll_back()
+                if db.repeat is not None and isinstance(error, psycopg.errors.UniqueViolation):
+                    raise db.repeat from error  # a new message has no other key that could be there
+                raise
+
     def _transact(
         self,
         owner: str,
         work: Callable[[Db], T],
         deadline: float,
-        begin: str = "",
-        level: str = "",
+        begin: str = "begin",
         *,
-        bounded: bool = True,
+        count: Counter | None = None,
+        **how: Any,
     ) -> T:
-        """Run work in a transaction, as our role and for one owner.
-
-        A write has statements to `begin` with, and raises UnsureError if its COMMIT is in doubt.
-        """
-        left_ms = _left_ms(deadline)
-        bound = "statement_timeout" if bounded else "lock_timeout"
-        # The server ends its work first; we give up where that answer does not come.
-        until = time.monotonic() + left_ms / 1_000 + 1 if bounded else None
-        with self._connection(until) as connection:
-            # One round trip for all of them. `owner` is hexadecimal and the rest is ours: nothing
-            # needs quoting. Compiling a query would take longer than any of ours does.
-            connection.execute(
-                f"BEGIN {level}; SET LOCAL ROLE {self._role}; SET LOCAL jit = off;"
-                f" SET LOCAL search_path = {self._search_path}; SET LOCAL {bound} = {left_ms};"
-                f" SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s';"
-                f" SET LOCAL memorist.owner = '{owner}'; {begin}".encode()
-            )
+        """Run work in a transaction; if it counts, a COMMIT in doubt is an UnsureError."""
+        with self._begun(owner, _left_ms(deadline), begin, **how) as db:
+            if count is not None:
+                db.later("count_write", client=count.client, number=count.number)
+            result = work(db)
             try:
-                result = work(PostgresDb(connection, self.pgvector == "pgvector", self._counts))
-            except BaseException:
-                if not connection.closed:
-                    connection.execute("ROLLBACK")
-                raise
-            try:
-                connection.execute("COMMIT")
+                db.commit()
             except psycopg.OperationalError as error:
-                if begin:  # what was only read stays read
+                if count is not None and might_pass(error):
                     raise UnsureError(result) from error
+                if begin != "begin":  # what was only read stays read
+                    raise
             return result
 
     def _once(self, owner: str, work: Callable[[Db], T], begin: str, *, bounded: bool = True) -> T:
@@ -265,11 +318,6 @@ class PostgresEngine(ProcessPart):
         deadline = self._deadline()
         counter = self._take_counter() or self._patiently(self._new_counter, deadline)
         counter.number += 1
-        # Numbers and UUIDs of our own making, sent along with BEGIN.
-        count = (
-            f"INSERT INTO memorist_writes VALUES ('{counter.client}', {counter.number}, now())"  # noqa: S608
-            " ON CONFLICT (client) DO UPDATE SET number = excluded.number, used_at = now()"
-        )
         unsure: UnsureError | None = None
 
         def attempt(deadline: float) -> T:
@@ -280,8 +328,8 @@ class PostgresEngine(ProcessPart):
                     return result
                 unsure = None
             try:
-                first = f"{begin}; {count}"
-                return self._transact(owner, work, deadline, first, bounded=bounded)
+                how: dict[str, Any] = {"count": counter, "bounded": bounded}
+                return self._transact(owner, work, deadline, begin, **how)
             except UnsureError as error:
                 unsure = error
                 raise
@@ -301,12 +349,14 @@ class PostgresEngine(ProcessPart):
         return counter if time.monotonic() < counter.made_at + _COUNTER_SECONDS else None
 
     def _new_counter(self, deadline: float) -> Counter:
-        self._transact("", lambda db: db.run("prune_counters"), deadline, _AT_ONCE)
+        self._transact("", lambda db: db.run("prune_counters"), deadline, "begin_briefly")
         return Counter(str(uuid4()))
 
     def _is_done(self, counter: Counter, deadline: float) -> bool:
         named = {"client": counter.client}
-        row = self._transact("", lambda db: db.row("read_counter", **named), deadline, _AT_ONCE)
+        row = self._transact(
+            "", lambda db: db.row("read_counter", **named), deadline, "begin_briefly"
+        )
         return row == (counter.number,)
 
     def _deadline(self) -> float:
@@ -333,7 +383,7 @@ class PostgresEngine(ProcessPart):
         with self._connection() as connection, connection.transaction():
             connection.execute(  # locks are waited for until then; a migration may take longer
                 f"SET LOCAL lock_timeout = {_left_ms(deadline)};"
-                f" SET LOCAL idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s'".encode()
+                f" SET LOCAL idle_in_transaction_session_timeout = '{_IDLE}'".encode()
             )
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             # By name, since "$user" would be another schema for the role we work as.

@@ -56,6 +56,7 @@ class SqliteDb:
 
     now = 0
     texts: dict[str, list[Piece] | None]
+    repeat: Exception | None = None
 
     def __init__(self, connection: apsw.Connection, cache: Callable[[], VectorIndexCache]) -> None:
         self.connection = connection
@@ -94,6 +95,10 @@ class SqliteDb:
             if type(value) is list:
                 values[name] = json.dumps(value)
         return self.connection.execute(QUERIES[query], _PICK[query](values))
+
+    def later(self, query: str, **values: Any) -> Callable[[], list[Row]]:
+        rows = self.rows(query, **values)
+        return lambda: rows
 
     def next_seqs(self, count: int) -> Sequence[int]:
         first: int = self.rows("next_seq")[0][0]

@@ -43,6 +43,7 @@ CHECKPOINT_PAGES = 4_000  # 16 MB of log before it is moved into the file
 class SqliteEngine(ProcessPart):
     """Connections to one file. The writer is shared under a lock; readers come from a pool."""
 
+    appends_at_once = False
     pack = staticmethod(pack)
     words = view_words = staticmethod(all_spelled)
 
@@ -78,6 +79,9 @@ class SqliteEngine(ProcessPart):
                 return in_transaction(reader, work, "BEGIN") if snapshot else work(reader)
             finally:
                 self._give_back(reader)
+
+    def reading(self, owner: str, left: Callable[[], float | None]) -> contextlib.nullcontext[None]:
+        return contextlib.nullcontext()  # to begin a transaction costs nothing here
 
     def write(self, owner: str, work: Callable[[Db], T], *, exclusive: bool = False) -> T:
         if self._read_only:

@@ -1,0 +1,1 @@
+-- Nothing here: PostgreSQL plans its look for words once in a connection. The numbers go together.

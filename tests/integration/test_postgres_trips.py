@@ -1,0 +1,109 @@
+"""PostgreSQL is asked in few round trips, and told to stop what nobody waits for any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from memorist import Memory, Message, Scope
+from memorist.errors import ConflictError
+from memorist.store.engine import LateError
+from memorist.store.postgres.db import QUERIES, PostgresDb, Statement
+from memorist.store.postgres.store import PostgresStore
+from memorist.store.rows import Row
+from tests.support.models import WordEmbedder
+
+SCOPE = Scope(user="ada", session="s")
+SLEEP = "SELECT pg_sleep(60)::text"
+
+
+@pytest.fixture
+def trips(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The statements of each round trip."""
+    send, sent = PostgresDb._send, list[list[str]]()
+
+    def note(db: PostgresDb, last: Statement) -> psycopg.Cursor[Row]:
+        sent.append([it.sql for it in (*db._waiting, last)])
+        return send(db, last)
+
+    monkeypatch.setattr(PostgresDb, "_send", note)
+    return sent
+
+
+@pytest.fixture
+def store(postgres_url: str) -> Iterator[PostgresStore]:
+    with PostgresStore(postgres_url) as opened:
+        opened.append(SCOPE, [Message("user", "I moved to Berlin", message_id="m0")])
+        yield opened
+
+
+def test_an_append_takes_one_round_trip(store: PostgresStore, trips: list[list[str]]) -> None:
+    said = [Message("user", f"message {number}", name="Caroline") for number in range(250)]
+    appended = store.append(SCOPE, said)
+    assert len(trips) == 1
+    assert trips[0][0].startswith("BEGIN")
+    assert trips[0][-1] == "COMMIT"
+    entries = store.history(SCOPE, last=250)
+    assert [entry.message for entry in entries] == said
+    assert [entry.seq for entry in entries] == list(appended.seqs)
+    jobs = [(job.first_seq, job.last_seq) for job in store.jobs(SCOPE)][1:]
+    seqs = appended.seqs
+    assert jobs == [(seqs[0], seqs[99]), (seqs[100], seqs[199]), (seqs[200], seqs[249])]
+    assert store.speakers(SCOPE) == ["Caroline"]
+
+
+def test_what_is_stored_already_is_seen_by_the_commit(store: PostgresStore) -> None:
+    again, new = Message("user", "I moved to Berlin", message_id="m0"), Message("user", "new")
+    appended = store.append(SCOPE, [again, new])
+    assert appended.added == 1
+    assert len(appended.seqs) == 2
+    assert [entry.message for entry in store.history(SCOPE)][1:] == [new]
+    with pytest.raises(ConflictError):
+        store.append(SCOPE, [Message("user", "other words", message_id="m0")])
+    for number in range(12):  # as often as it takes for a statement to be prepared
+        store.append(SCOPE, [again, Message("user", f"one more {number}")])
+
+
+def test_a_recall_takes_few_round_trips(postgres_url: str, trips: list[list[str]]) -> None:
+    store = PostgresStore(postgres_url)
+    with Memory(store, embedder=WordEmbedder(), extraction=None) as memory:
+        memory.remember("I moved to Berlin", user="ada", session="s")
+        memory.jobs.catch_up(30)
+        memory.recall("Berlin?", user="ada", deadline_ms=None)
+        trips.clear()
+        assert memory.recall("where is Berlin?", user="ada", deadline_ms=None).hits
+        reads = [
+            trip
+            for trip in trips
+            if not any("jobs" in sql or "memorist_writes" in sql for sql in trip)
+        ]
+    assert sum(trip[0].startswith("BEGIN") for trip in reads) <= 4
+    assert len(reads) <= 18
+
+
+def test_a_late_read_is_stopped_and_the_next_one_works(
+    store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = [0.05, None]
+    monkeypatch.setitem(QUERIES, "agents", SLEEP)
+    with store.reading(SCOPE, lambda: left.pop(0)):
+        with pytest.raises(LateError):
+            store.agents(SCOPE)
+        assert len(store.history(SCOPE)) == 1
+    with psycopg.connect(postgres_url) as connection:
+        running = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query = %s"
+        assert connection.execute(running, [SLEEP]).fetchall() == []
+
+
+def test_a_channel_that_is_stopped_is_late_and_has_not_failed(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory(PostgresStore(postgres_url), embedder=None, extraction=None) as memory:
+        memory.remember("I moved to Berlin", user="ada")
+        memory.recall("Berlin?", user="ada", deadline_ms=None)
+        monkeypatch.setitem(QUERIES, "postings", SLEEP)
+        found = memory.recall("Berlin?", user="ada", deadline_ms=2_000)
+    assert "words" in found.late
+    assert not found.failed
