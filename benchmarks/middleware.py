@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from langchain.agents import create_agent
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import HumanMessage
 
 from benchmarks.scale_corpus import Corpus
 from memorist import Memory
 from memorist.agents.middleware import MemoristMiddleware
-from memorist.testing.scripted import ScriptedChatModel
 
 CORPUS = Corpus()
 DEADLINE_MS = 50.0
@@ -63,8 +63,8 @@ def measure(memory: Memory, options: argparse.Namespace) -> dict[str, list[float
     """
     middleware = MemoristMiddleware(memory, user="ada", agent="bench", session="now")
     agents: dict[str, Any] = {
-        "without": create_agent(ScriptedChatModel(lambda messages: "Yes.")),
-        "with": create_agent(ScriptedChatModel(lambda messages: "Yes."), middleware=[middleware]),
+        "without": create_agent(FakeListChatModel(responses=["Yes."])),
+        "with": create_agent(FakeListChatModel(responses=["Yes."]), middleware=[middleware]),
     }
     took: dict[str, list[float]] = {name: [] for name in (*agents, *CPU, "recall")}
     for number, (_, question) in enumerate(CORPUS.questions(1_000, options.turns + WARM, seed=3)):
