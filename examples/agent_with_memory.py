@@ -13,8 +13,9 @@ from memorist.testing.scripted import ScriptedChatModel
 
 def stand_in(messages):
     """What a model would do, without one: say what its memory shows it, as far as it bears."""
-    asked = set(messages[-1].text.rstrip("?").split())
-    shown = [line[2:] for line in messages[0].text.splitlines() if line.startswith("> ")]
+    *above, question = messages[-1].text.splitlines()  # what is recalled is quoted above it
+    asked = set(question.rstrip("?").split())
+    shown = [line[2:] for line in above if line.startswith("> ")]
     return max(shown, key=lambda line: len(asked & set(line.split())), default="I see.")
 
 

@@ -31,13 +31,15 @@ TALK = (
 
 def stand_in(messages):
     """What a model would do, without one: look up each question, then read out what it got."""
-    remembered = [line[2:] for line in messages[0].text.splitlines() if line.startswith("> ")]
+    turn = next(it for it in reversed(messages) if it.type == "human")
+    *above, question = turn.text.splitlines()  # what is recalled is quoted above it
+    remembered = [line[2:] for line in above if line.startswith("> ")]
     if messages[-1].type == "tool":
         first = json.loads(messages[-1].text)[0]
         known = f" (You told me: {remembered[0]})" if remembered else ""
         return f"{first['text']} [{first['citation']}]{known}"
-    if "?" in messages[-1].text:
-        return {"name": "retrieve_context", "args": {"query": messages[-1].text, "top_k": 1}}
+    if "?" in question:
+        return {"name": "retrieve_context", "args": {"query": question, "top_k": 1}}
     return "Good to know. How can I help?"
 
 

@@ -38,13 +38,13 @@ from memorist.records.query import (
     Names,
     Query,
     Recall,
-    check_deadline,
     check_score,
 )
 from memorist.records.scope import Scope, check_tenant
 from memorist.records.values import MadeAt, check_key, check_text, new_id, now
 from memorist.runtime import (
     Runtime,
+    deadline_of,
     open_embedder,
     open_extraction,
     open_store,
@@ -324,7 +324,7 @@ class Memory:
                 question=question,
                 now=self._runtime.clock(),
                 limit=limit,
-                deadline_ms=self.deadline(deadline_ms),
+                deadline_ms=deadline_of(deadline_ms, self.settings),
                 filters=filters,
                 min_score=min_score,
             )
@@ -357,7 +357,7 @@ class Memory:
         if not isinstance(question, str | Message):
             raise InvalidError(f"question must be text or a Message, got {type(question).__name__}")
         check_text(system or "", "system", InvalidError)
-        window = self.window(window)
+        window = window_of(window, self.settings)
         if max_tokens is not None:
             window = replace(window, max_tokens=max_tokens)
         builder = self.builder(
@@ -367,7 +367,7 @@ class Memory:
             system=system,
             tools=tools,
             library=library,
-            deadline_ms=self.deadline(deadline_ms),
+            deadline_ms=deadline_of(deadline_ms, self.settings),
             read_image=read_image,
         )
         asked = question if isinstance(question, Message) else Message("user", question)
@@ -375,21 +375,10 @@ class Memory:
 
     def builder(self, kind: Callable[..., T], scope: Scope, window: Window, **options: Any) -> T:
         """A context builder that reads from this memory: `ContextBuilder` or a subclass of it."""
-        window = self.window(window)
-        if "summarizer" not in options:
-            options["summarizer"] = self._runtime.summarizer
+        window = window_of(window, self.settings)
+        options.setdefault("summarizer", self._runtime.summarizer)
         options |= {"search": self.search, "counter": self._runtime.counter(window)}
         return kind(store=self.store, scope=scope, window=window, **options)
-
-    def window(self, window: Window | None = None) -> Window:
-        """The window, or a usual one, with the settings for all that it leaves at its default."""
-        return window_of(window or Window(), self.settings)
-
-    def deadline(self, deadline_ms: float | None = UNSET) -> float | None:
-        """A deadline of recall, which is that of the settings if none is given."""
-        given = self.settings.recall_deadline_ms if deadline_ms is UNSET else deadline_ms
-        check_deadline(given)
-        return given
 
     def compress(
         self, *, user: str, session: str, window: Window | None = None
@@ -402,7 +391,7 @@ class Memory:
         from memorist.context.builder import split
         from memorist.context.compression.compress import style_of
 
-        window = self.window(window)
+        window = window_of(window, self.settings)
         scope = self.scope(user=user, session=session)
         newest = self.store.summary(scope)
         after = newest.last_seq if newest else None

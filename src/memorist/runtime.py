@@ -23,7 +23,8 @@ from memorist.recall.channels import no_synonyms
 from memorist.recall.fusion import Ranking
 from memorist.recall.indexer import Indexer
 from memorist.recall.search import Searcher
-from memorist.records.query import MIN_SCORE, Query, Recall
+from memorist.records.message import UNSET
+from memorist.records.query import MIN_SCORE, Query, Recall, check_deadline
 from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.forgetting import Scrubber
@@ -242,9 +243,16 @@ def configured_model() -> str:
     return Settings.from_environment().model
 
 
-def window_of(window: Window, settings: Settings) -> Window:
-    """The window, with the settings for what it leaves at its default; percent become shares."""
-    changed = {}
+def deadline_of(deadline_ms: float | None, settings: Settings) -> float | None:
+    """The deadline of a recall, which is that of the settings if none is given."""
+    given = settings.recall_deadline_ms if deadline_ms is UNSET else deadline_ms
+    check_deadline(given)
+    return given
+
+
+def window_of(window: Window | None, settings: Settings) -> Window:
+    """A window, with the settings for what it leaves at its default; percent become shares."""
+    window, changed = window or _USUAL, {}
     for name, setting in _WINDOW_SETTINGS.items():
         value = getattr(settings, setting)
         if getattr(window, name) == getattr(_USUAL, name):

@@ -28,9 +28,10 @@ from memorist import (
 )
 from memorist.agents.react import ReactAgent, Response, ToolResult, ToolStarted
 from memorist.context.compression.parts import Topic
-from memorist.records.message import ToolCallMsg
+from memorist.records.message import UNSET, ToolCallMsg
 from memorist.records.query import Filters
 from memorist.records.values import now
+from memorist.runtime import deadline_of
 from memorist.store.sqlite.store import SqliteStore
 from memorist.testing.scripted import ScriptedChatModel
 from tests.documents.names import uses
@@ -142,7 +143,7 @@ def test_a_recall_has_50_ms_and_then_answers_without(tmp_path: Any) -> None:
 
     store.newest = store.match_text = hang  # type: ignore[method-assign]
     with Memory(store, embedder=None, extraction=None) as memory:
-        assert memory.deadline() == 50.0
+        assert deadline_of(UNSET, memory.settings) == 50.0
         late = memory.recall("Where is my boat?", user="ada")
         assert late.hits == ()
         assert "recency" in late.late

@@ -20,6 +20,8 @@ from memorist.context.tokens import TokenCounter
 from memorist.errors import ConfigError
 from memorist.providers.openai_chat import OpenAIChat
 from memorist.providers.tokenizer import tokenizer_for
+from memorist.records.message import UNSET
+from memorist.runtime import deadline_of, window_of
 from memorist.server.chat import ChatRuntime
 from memorist.testing.model_server import ModelServer
 from memorist.testing.scripted import ScriptedChatModel
@@ -76,12 +78,18 @@ def test_every_default_is_a_setting_of_the_library_the_environment_and_chat() ->
     assert (set_.importance_score, set_.summarize_every, set_.force_update) == (0.9, 7, True)
     with Memory(":memory:", embedder=None, extraction=None, settings=set_) as memory:
         chats = ChatRuntime.of(set_).settings
-        assert memory.deadline() == chats.deadline_ms == 80
-        for window in (memory.window(), memory.window(Window(max_tokens=WINDOW)), chats.window):
+        assert deadline_of(UNSET, memory.settings) == chats.deadline_ms == 80
+        for window in (
+            window_of(None, memory.settings),
+            window_of(Window(max_tokens=WINDOW), memory.settings),
+            chats.window,
+        ):
             assert (window.compress_at, window.summary_tokens, window.keep_last) == (0.7, 500, 6)
             assert (window.move_at, window.summary_prefix) == (0.6, "Before:")
             assert window.summary_prompt == "Summarize the conversation so far..."
-        own = memory.window(Window(compress_at=0.5, keep_last=2))  # an argument goes before
+        own = window_of(
+            Window(compress_at=0.5, keep_last=2), memory.settings
+        )  # an argument goes before
         assert (own.compress_at, own.keep_last, own.summary_tokens) == (0.5, 2, 500)
     for wrong in ({"MESSAGES_TO_KEEP": "few"}, {"IMPORTANCE_SCORE": "1.5"}, {"FORCE_UPDATE": "2"}):
         [(name, value)] = wrong.items()

@@ -34,6 +34,7 @@ from memorist.records.message import UNSET, LogEntry
 from memorist.records.query import Query
 from memorist.records.scope import Scope
 from memorist.records.values import now
+from memorist.runtime import deadline_of
 from memorist.server.mcp.server import build_server
 from tests.support.revising import run, talk
 
@@ -131,7 +132,7 @@ def test_categories_have_this_precedence_and_this_weight(
 
 
 def test_a_recall_has_fifty_milliseconds_everywhere(memory: Memory) -> None:
-    assert memory.deadline(UNSET) == 50.0
+    assert deadline_of(UNSET, memory.settings) == 50.0
     assert default(KGMemory.recall, "deadline_ms") in (50.0, UNSET)
     query = Query(scope=Scope(user="ada"), question="tea", now=now())
     assert query.deadline_ms == 50.0

@@ -54,13 +54,19 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self.fd, text.encode())
 
-    def end(self) -> int:
-        """Wait for the end; its exit code."""
-        while True:
+    def end(self, key: str = "") -> int:
+        """Wait for the end; its exit code. A prompt is shown before it is read from, and a key that
+        comes between is lost: so it is pressed until the program has ended.
+        """
+        patience = time.monotonic() + PATIENCE_S
+        while time.monotonic() < patience:
             try:
-                self._take()
+                self.type(key)
+                if select.select([self.fd], [], [], 1.0)[0]:
+                    self._take()
             except OSError:  # it has left its terminal
                 return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        raise AssertionError(self.output)
 
 
 @contextmanager
@@ -151,8 +157,7 @@ def test_chat_streams_the_answer_below_what_was_recalled(tmp_path: Path) -> None
             server.mode = "500"
             screen.type("Are you there?\n")
             assert "the model failed" in " ".join(screen.read("› ").split())
-            screen.type("\x04")
-            assert screen.end() == 0
+            assert screen.end("\x04") == 0
     with Memory(tmp_path / "m.db", embedder=None, extraction=None) as memory:
         said = [(m.role, m.text) for m in memory.history(user="me", agent="cook")]
     assert said[1:3] == [

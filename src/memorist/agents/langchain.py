@@ -23,6 +23,7 @@ from memorist.providers.chat_model import ChatModel
 from memorist.records.message import Message, without_orphan_results
 from memorist.records.query import Filters, Hit
 from memorist.records.scope import Scope
+from memorist.runtime import window_of
 from memorist.views.library import Library
 
 with errors.needs_extra("langchain"):
@@ -214,7 +215,7 @@ class MemoristSummarizer:
     """
 
     def __init__(self, memory: Memory | None = None, *, window: Window | None = None) -> None:
-        window = memory.window(window) if memory is not None else window or Window()
+        window = window_of(window, memory.settings) if memory is not None else window or Window()
         self._style = style_of(window, TokenCounter(window.counts_with()))
         self._model = memory.summary_model if memory is not None else None
 

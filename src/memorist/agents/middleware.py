@@ -37,6 +37,7 @@ from memorist.providers.images import encode_image
 from memorist.records.message import UNSET
 from memorist.records.query import Recall
 from memorist.records.values import new_id, reply_id
+from memorist.runtime import deadline_of, window_of
 
 MOST_RECALLS = 256
 GRACE_MS = 1_000.0  # after its deadline, a recall counts as hanging
@@ -147,9 +148,9 @@ class MemoristMiddleware(AgentMiddleware[MemoristState, Any, Any]):
         self.memory = memory
         self.last_receipt: Receipt | None = None
         self._fixed = Identity(user or "", agent, session)
-        self._window = memory.window(window)
+        self._window = window_of(window, memory.settings)
         self._larger, self._larger_window = larger_model, larger_window
-        self._deadline_ms = deadline_ms = memory.deadline(deadline_ms)
+        self._deadline_ms = deadline_ms = deadline_of(deadline_ms, memory.settings)
         self._store_partial_replies = store_partial_replies
         self._request_options = {"restore": restore, "trim_state": trim_state}
         self._options = {"library": library, "deadline_ms": deadline_ms, "read_image": read_image}

@@ -50,10 +50,6 @@ class _TierMemory:
         ids = {item.id for item in self.items()}
         return [hit for hit in recall.hits if hit.id in ids][:limit]
 
-    def store(self, text: str, **fields: Any) -> str:
-        """Keep a memory and return its id; the fields are those of `memories.add`."""
-        return self._memory.memories.add(text, **self._names, **fields)
-
     def remove(self, id: str) -> None:
         """Take a memory back; it stays visible as once believed."""
         self._memory.memories.retract(id, user=self._names["user"], reason="removed")
@@ -66,6 +62,10 @@ class ShortTermMemory(_TierMemory):
     """
 
     tier = "short"
+
+    def store(self, text: str, **fields: Any) -> str:
+        """Keep a memory and return its id; the fields are those of `memories.add`."""
+        return self._memory.memories.add(text, **self._names, **fields)
 
     def cleanup(self) -> rules.Maintained:
         """Promote what has earned it, and remove what is over or too much."""
@@ -81,7 +81,7 @@ class LongTermMemory(_TierMemory):
         """Keep a memory here: it is at least as important as what is promoted."""
         memories, user = self._memory.memories, self._names["user"]
         importance = max(importance, self._policy.promote_importance)
-        id_ = super().store(text, importance=importance, **fields)
+        id_ = memories.add(text, **self._names, importance=importance, **fields)
         if memories.get(id_, user=user).tier != self.tier:  # it was short-term until now
             id_ = memories.change(id_, user=user, importance=importance)
             memories.maintain(**self._names)

@@ -54,7 +54,7 @@ QUERIES = {
 
 
 @dataclass(slots=True, eq=False)
-class Statement:
+class SentStatement:
     """One that was sent, or waits to be sent with the next."""
 
     sql: str
@@ -80,32 +80,32 @@ class PostgresDb:
         self._connection = connection
         self._has_pgvector = pgvector
         self._counts = counts
-        self._waiting: list[Statement] = []
+        self._waiting: list[SentStatement] = []
 
     def begin(self, level: str, query: str, **values: Any) -> None:
         """Begin a transaction with its first statement."""
-        self._waiting = [Statement(f"BEGIN {level}", {}, prepare=False)]
+        self._waiting = [SentStatement(f"BEGIN {level}", {}, prepare=False)]
         self.later(query, **values)
 
     def commit(self) -> None:
-        self._send(Statement("COMMIT", {}, prepare=False))
+        self._send(SentStatement("COMMIT", {}, prepare=False))
 
     def roll_back(self) -> None:
         self._waiting = []
         if self._connection.info.transaction_status in (_Status.INTRANS, _Status.INERROR):
-            self._send(Statement("ROLLBACK", {}, prepare=False))
+            self._send(SentStatement("ROLLBACK", {}, prepare=False))
 
     def rows(self, query: str, **values: Any) -> list[Row]:
-        return self._send(Statement(QUERIES[query], values)).fetchall()
+        return self._send(SentStatement(QUERIES[query], values)).fetchall()
 
     def row(self, query: str, **values: Any) -> Row | None:
-        return self._send(Statement(QUERIES[query], values)).fetchone()
+        return self._send(SentStatement(QUERIES[query], values)).fetchone()
 
     def run(self, query: str, **values: Any) -> int:
-        return self._send(Statement(QUERIES[query], values)).rowcount
+        return self._send(SentStatement(QUERIES[query], values)).rowcount
 
     def later(self, query: str, **values: Any) -> Callable[[], list[Row]]:
-        statement = Statement(QUERIES[query], values)
+        statement = SentStatement(QUERIES[query], values)
         self._waiting.append(statement)
 
         def rows() -> list[Row]:
@@ -120,7 +120,7 @@ class PostgresDb:
         if self._waiting:
             self._send(self._waiting.pop())
 
-    def _send(self, last: Statement) -> psycopg.Cursor[Row]:
+    def _send(self, last: SentStatement) -> psycopg.Cursor[Row]:
         connection, sent, self._waiting = self._connection, [*self._waiting, last], []
         with connection.pipeline() if len(sent) > 1 else nullcontext():
             for it in sent:
@@ -144,7 +144,7 @@ class PostgresDb:
         return rows
 
     def many(self, query: str, values: Iterable[dict[str, Any]]) -> int:
-        sent = [Statement(QUERIES[query], row) for row in values]
+        sent = [SentStatement(QUERIES[query], row) for row in values]
         self._waiting += sent
         self._send_waiting()
         return sum(it.cursor.rowcount for it in sent if it.cursor)
@@ -247,7 +247,7 @@ class PostgresDb:
         from memorist.store.vectors import cosines
 
         query = QUERIES["vectors" if allowed is None else "vectors_of"]
-        sent = self._send(Statement(query, named, binary=True)).fetchall()  # half as many bytes
+        sent = self._send(SentStatement(query, named, binary=True)).fetchall()  # half as many bytes
         if not sent:
             return []
         numbers = np.frombuffer(b"".join([row[1] for row in sent]), ">f4").reshape(len(sent), -1)

@@ -12,6 +12,7 @@ import {
   useAddress,
   useEffect,
   useLayoutEffect,
+  useLayoutEffect,
   useMemo,
   useNews,
   useRead,
@@ -134,7 +135,7 @@ function Band({ all, agent, given, shown }) {
     setActive(next.memory.id);
     if (next.time < range.from || next.time > range.to) around(next.time, range.to - range.from);
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (active) box.current?.querySelector(`[data-id="${active}"]`)?.focus();
   }, [active, drawn]);
   const middle = () =>
