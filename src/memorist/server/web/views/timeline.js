@@ -12,7 +12,6 @@ import {
   useAddress,
   useEffect,
   useLayoutEffect,
-  useLayoutEffect,
   useMemo,
   useNews,
   useRead,
