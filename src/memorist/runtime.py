@@ -238,9 +238,9 @@ _WINDOW_SETTINGS = {
 }
 
 
-def configured_model() -> str:
-    """The name of the model that the environment sets, or nothing."""
-    return Settings.from_environment().model
+def environment() -> Settings:
+    """The settings of the environment, for what has no memory to ask for its own."""
+    return Settings.from_environment()
 
 
 def deadline_of(deadline_ms: float | None, settings: Settings) -> float | None:

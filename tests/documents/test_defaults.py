@@ -89,8 +89,23 @@ def test_the_tools_of_the_revise_node_weigh_alike_and_force_nothing() -> None:
         assert default(getattr(Toolbox, f"store_{kind}"), "importance") == 0.7
     assert default(Toolbox.store_session_message, "importance_score") == 0.7
     assert default(Toolbox.summarize_session, "force_update") is False
-    assert default(ReviseNode, "every") == 5
-    assert default(ReviseNode, "importance_score") == 0.7
+
+
+def test_the_node_is_set_by_the_environment_where_it_is_told_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def of(node: ReviseNode) -> tuple[Any, ...]:
+        return node._every, node._importance, node._force_update
+
+    assert of(ReviseNode()) == (5, 0.7, False)
+    for name, value in (
+        ("SUMMARIZE_EVERY", "7"),
+        ("IMPORTANCE_SCORE", "0.9"),
+        ("FORCE_UPDATE", "1"),
+    ):
+        monkeypatch.setenv(f"MEMORIST_{name}", value)
+    assert of(ReviseNode()) == (7, 0.9, True)
+    assert of(ReviseNode(every=3, importance_score=0.0, force_update=False)) == (3, 0.0, False)
 
 
 # 001

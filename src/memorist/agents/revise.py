@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypedDict, TypeVar
 
-from memorist import defaults, metrics
+from memorist import metrics
 from memorist.agents.assistant import tools_for
 from memorist.agents.circuit_breaker import reason_of
 from memorist.agents.messages import field_of
@@ -21,6 +21,7 @@ from memorist.context.quote import quoted
 from memorist.errors import InvalidError, MemoristError, StoreUnavailableError, needs_extra
 from memorist.records.message import readable
 from memorist.records.values import replace_unstorable, storable
+from memorist.runtime import environment
 
 with needs_extra("agents"):
     from langchain_core.messages import BaseMessage, RemoveMessage, convert_to_messages
@@ -150,26 +151,30 @@ class ReviseNode:
     `mcp_manager` calls the tools of an MCP server: anything with `call_tool(name, arguments)`; what
     has no `list_tools` is called as the tools are known. `model` (a LangChain chat model, or its
     name) decides what to remember; without either, its part is left out. The session is summarised
-    when the number of messages is a multiple of `every`. No run takes longer than `timeout_s`. If
-    something fails, the graph goes on, and the state names the failure.
+    when the number of messages is a multiple of `every`. What is left out is as the environment
+    sets it. No run takes longer than `timeout_s`. If something fails, the graph goes on, and the
+    state names the failure.
     """
 
     def __init__(
         self,
         mcp_manager: ToolCaller | None = None,
         model: Any = None,
-        every: int = defaults.SUMMARIZE_EVERY,
-        importance_score: float = defaults.IMPORTANCE_SCORE,
-        force_update: bool = defaults.FORCE_UPDATE,
+        every: int | None = None,
+        importance_score: float | None = None,
+        force_update: bool | None = None,
         timeout_s: float = 30.0,
     ) -> None:
+        usual = environment()
+        every = usual.summarize_every if every is None else every
+        importance = usual.importance_score if importance_score is None else importance_score
         if every < 1 or not timeout_s > 0:
             raise InvalidError("every must be at least 1, and timeout_s above 0")
-        if not 0 <= importance_score <= 1:
+        if not 0 <= importance <= 1:
             raise InvalidError("importance_score must be between 0 and 1")
         self.mcp_manager, self._model = mcp_manager, model
-        self._every, self._importance, self._timeout_s = every, importance_score, timeout_s
-        self._force_update = force_update
+        self._every, self._importance, self._timeout_s = every, importance, timeout_s
+        self._force_update = usual.force_update if force_update is None else force_update
         self._stored: OrderedDict[tuple[str, ...], None] = OrderedDict()
 
     async def execute(self, state: Any) -> dict[str, Any]:
