@@ -376,7 +376,7 @@ class Memory:
     def builder(self, kind: Callable[..., T], scope: Scope, window: Window, **options: Any) -> T:
         """A context builder that reads from this memory: `ContextBuilder` or a subclass of it."""
         window = window_of(window, self.settings)
-        options.setdefault("summarizer", self._runtime.summarizer)
+        options.setdefault("summarizer", lambda: self._runtime.summarizer())
         options |= {"search": self.search, "counter": self._runtime.counter(window)}
         return kind(store=self.store, scope=scope, window=window, **options)
 
