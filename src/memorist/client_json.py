@@ -86,7 +86,8 @@ def deadline_json(deadline_ms: float | None) -> float | None:
     """A checked deadline as a request holds it: one beyond the server's own waits for all."""
     if deadline_ms is not UNSET:  # else the server's own holds
         check_deadline(deadline_ms)
-        deadline_ms = deadline_ms and (deadline_ms if deadline_ms <= MAX_DEADLINE_MS else None)
+        if deadline_ms is not None and deadline_ms > MAX_DEADLINE_MS:
+            return None
     return deadline_ms
 
 

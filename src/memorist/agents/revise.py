@@ -216,6 +216,7 @@ class ReviseNode:
         """Store each message that is not known to be stored, in order."""
         run = _Revision.of(state, self.mcp_manager)
         await run.discover()
+        called = _names_of_calls(run.messages)
         for message, id_ in zip(run.messages, _ids(run.messages), strict=True):
             content = _content(message)
             key = (run.user, run.session, id_, _digest(content))
@@ -228,7 +229,7 @@ class ReviseNode:
                 "importance_score": self._importance,
                 "message_id": id_,
             }
-            arguments |= {key: value for key, value in _details(run, message).items() if value}
+            arguments |= {key: value for key, value in _details(message, called).items() if value}
             attempts = [arguments]
             if getattr(message, "id", None):  # it may be stored with an earlier content
                 attempts.append({**arguments, "message_id": f"{id_}-{key[-1]}"})
@@ -297,12 +298,16 @@ def _usual_tools() -> list[McpTool]:
     return tools
 
 
-def _details(run: _Revision, message: Any) -> dict[str, Any]:
+def _names_of_calls(messages: Iterable[Any]) -> dict[str, str]:
+    """The name of the tool that each call is for, by the id of the call."""
+    calls = (call for one in messages for call in getattr(one, "tool_calls", None) or ())
+    return {call["id"]: call["name"] for call in calls}
+
+
+def _details(message: Any, called: Mapping[str, str]) -> dict[str, Any]:
     """Who says it; of a tool's result, also which call it answers, and whether that succeeded."""
     details = {name: getattr(message, name, None) for name in DETAILS}
-    calls = (call for one in run.messages for call in getattr(one, "tool_calls", None) or ())
-    names = {call["id"]: call["name"] for call in calls}
-    details["name"] = details["name"] or names.get(details["tool_call_id"])
+    details["name"] = details["name"] or called.get(details["tool_call_id"] or "")
     return {name: storable(value) for name, value in details.items()}
 
 

@@ -340,9 +340,7 @@ class Toolbox:
             over = counter.chat_message(tool_answer(cited)) - left
             if over <= 0 or not cited:
                 break
-            reserved_tokens += (
-                over  # the names of the fields take tokens, and so do escaped line ends
-            )
+            reserved_tokens += over  # of the names of fields, and of line ends that are escaped
         while cited and counter.chat_message(tool_answer(cited)) > left:
             cited.pop()
         return cited

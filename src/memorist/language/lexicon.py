@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -214,11 +215,12 @@ def summary_title(lines: Iterable[str]) -> str:
 
     Of the languages in Latin letters it is one: they cannot be told line by line.
     """
-    by_script: dict[str, str] = {}
+    by_script = defaultdict[str, list[str]](list)
     for line in lines:
-        by_script[_script(line)] = f"{by_script.get(_script(line), '')} {line}"
-    least = sum(map(len, by_script.values())) / 5
-    codes = [script or _codes(text)[0] for script, text in by_script.items() if len(text) >= least]
+        by_script[_script(line)].append(line)
+    texts = {script: " ".join(said) for script, said in by_script.items()}
+    least = sum(map(len, texts.values())) / 5
+    codes = [script or _codes(text)[0] for script, text in texts.items() if len(text) >= least]
     titles = {code: data(code, "words")["previous"] for code in codes if code in ALL_LANGUAGES}
     english = data("en", "words")["previous"]
     return " / ".join(sorted(titles.values(), key=english.__eq__)) or english

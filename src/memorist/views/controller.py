@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
 from memorist.context.quote import near_the_best
@@ -47,8 +48,11 @@ class _TierMemory:
         recall = self._memory.recall(
             query, **self._names, kind="memory", limit=MOST_HITS, deadline_ms=deadline_ms
         )
-        ids = {item.id for item in self.items()}
-        return [hit for hit in recall.hits if hit.id in ids][:limit]
+        return list(islice(filter(self._holds, recall.hits), limit))
+
+    def _holds(self, hit: Hit) -> bool:
+        item = self._memory.memories.get(hit.id, user=self._names["user"])
+        return item.tier == self.tier and not hit.over
 
     def remove(self, id: str) -> None:
         """Take a memory back; it stays visible as once believed."""
