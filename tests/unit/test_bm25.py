@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from memorist.records.values import PASSAGES_PER_MESSAGE as PIECES
 from memorist.store import bm25
 from memorist.store.bm25 import Near, rank, records_of
 
-Lengths = Callable[[list[int]], dict[int, int]]
+Lengths = Callable[[list[int]], Sequence[int]]
 
 
 def at(*records: int) -> NDArray[np.int64]:
@@ -22,14 +22,14 @@ def at(*records: int) -> NDArray[np.int64]:
 
 
 def all_of(length: int) -> Lengths:
-    return lambda records: dict.fromkeys(records, length)
+    return lambda records: [length] * len(records)
 
 
 def test_a_small_example_comes_out_as_worked_by_hand() -> None:
     # Four messages of 100, 100, 200 and 100 characters. "tea" stands twice in the first and
     # once in the third; "oolong" once in the third.
     lengths = {1: 100, 2: 100, 3: 200, 4: 100}
-    found = rank([at(1, 1, 3), at(3)], 4, lambda ids: {id_: lengths[id_] for id_ in ids}, 9)
+    found = rank([at(1, 1, 3), at(3)], 4, lambda ids: [lengths[id_] for id_ in ids], 9)
     idf_tea, idf_oolong = math.log(1 + 2.5 / 2.5), math.log(1 + 3.5 / 1.5)
     # Lengths of those found: mean 150, deviation 50, so that a share of 1.2 / 3 counts.
     share = 1.2 * 50 / 150
@@ -45,14 +45,14 @@ def test_a_small_example_comes_out_as_worked_by_hand() -> None:
 
 def test_an_empty_message_found_by_its_date_is_a_number_too() -> None:
     lengths = {1: 0, 2: 5_000, 3: 100, 4: 9_000}
-    found = rank([at(1, 2, 3), at(4)], 9, lambda _: lengths, 9)
+    found = rank([at(1, 2, 3), at(4)], 9, lambda ids: [lengths[id_] for id_ in ids], 9)
     assert len(found) == 4
     assert all(0 < find.score < 9 for find in found)
 
 
 def test_of_two_messages_that_say_it_once_the_shorter_stands_first() -> None:
     lengths = {1: 2_000, 2: 60, 3: 500}
-    found = rank([at(1, 2, 3)], 9, lambda _: lengths, 9)
+    found = rank([at(1, 2, 3)], 9, lambda ids: [lengths[id_] for id_ in ids], 9)
     assert [find.passage // PIECES for find in found] == [2, 3, 1]
 
 
@@ -109,9 +109,9 @@ def test_of_equals_the_newest_stand_first_and_the_limit_holds() -> None:
 def test_lengths_are_asked_only_of_the_best_by_words() -> None:
     asked: list[int] = []
 
-    def lengths_of(records: list[int]) -> dict[int, int]:
+    def lengths_of(records: list[int]) -> list[int]:
         asked.extend(records)
-        return dict.fromkeys(records, 50)
+        return [50] * len(records)
 
     rank([at(*range(1, 5_000)), at(7)], 9_999, lengths_of, 10)
     assert len(asked) == bm25.POOL
@@ -123,7 +123,7 @@ def test_no_word_no_place_and_no_limit_find_nothing() -> None:
     assert rank([], 9, all_of(1), 9) == []
     assert rank([nothing, nothing], 9, all_of(1), 9) == []
     assert rank([at(1)], 9, all_of(1), 0) == []
-    assert len(rank([nothing, at(1)], 0, lambda _: {}, 9)) == 1
+    assert len(rank([nothing, at(1)], 0, all_of(0), 9)) == 1
 
 
 def scores_of(*places: NDArray[np.int64], near: tuple[Near, ...] = ()) -> dict[int, float]:

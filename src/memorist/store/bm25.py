@@ -35,7 +35,7 @@ class Near(NamedTuple):
 def rank(
     postings: Sequence[Ids],
     total: int,
-    lengths_of: Callable[[list[int]], dict[int, int]],
+    lengths_of: Callable[[list[int]], Sequence[int]],
     limit: int,
     near: Sequence[Near] = (),
     absent: int = 0,
@@ -57,13 +57,15 @@ def rank(
     order = np.argsort(records, kind="stable")  # fast, since each list is sorted already
     records, terms = records[order], terms[order]
     # Each record begins with the rarest of its terms; a term follows once for each occurrence.
-    begins = np.diff(records, prepend=records[0] - 1) != 0
+    begins = _changes(records)
     first = np.flatnonzero(begins)
-    pairs = np.flatnonzero(begins | (np.diff(terms, prepend=-1) != 0))
+    pairs = np.flatnonzero(begins | _changes(terms))
     record_of, term_of = np.cumsum(begins)[pairs] - 1, terms[pairs]
     counts = np.diff(pairs, append=len(records)).astype(np.float32)
     leaders: dict[int, int] = {}  # the first word of each term: the term itself, if it occurs
     of = np.array([leaders.setdefault(word.of, number) for number, word in enumerate(words)])
+    columns = np.argsort(of, kind="stable")
+    grouped = columns, np.flatnonzero(_changes(of[columns]))
     documents = np.bincount(term_of).astype(np.float32)
     idf = _idf(documents, total, of, len(asked))
     worths = np.array([word.worth for word in words], np.float32)
@@ -73,25 +75,30 @@ def rank(
     makes[record_of[is_near]] = True
     candidates = np.flatnonzero(makes)
     pool = candidates[np.sort(_best(by_words[candidates], max(POOL, limit)))]
-    ids = records[first[pool]].tolist()
-    known = lengths_of(ids)  # an empty message is found by its date, and has the length 0
-    lengths = np.array([max(known.get(record, 1), 1) for record in ids], np.float32)
+    lengths = np.maximum(np.array(lengths_of(records[first[pool]].tolist()), np.float32), 1)
     frequencies = _table(pool, len(first), record_of, term_of, counts)
     # The more the lengths differ, the stronger they are normalised: among short turns a longer
     # one says more, among turns and essays it is only longer.
-    mean = max(float(lengths.mean()), 1.0)
+    mean = float(lengths.mean())
     share = min(max(1.2 * float(lengths.std()) / mean, 0.3), 1.0)
     norms = 1 - share + share * lengths / mean
     fits = frequencies / (frequencies + K1 * norms[:, None])
-    scores = _by_term(idf * worths * fits, of)
+    scores = _by_term(idf * worths * fits, grouped)
     best = _best(scores, limit)
-    chosen, full = passages[order[first[pool[best]]]], _by_term(idf * fits[best], of)
+    chosen, full = passages[order[first[pool[best]]]], _by_term(idf * fits[best], grouped)
     total = max(total, LEAST_RECORDS)
     weights = _idf(documents, total, of, len(asked))
-    held = _by_term(weights * worths * (frequencies[best] > 0), of)
+    held = _by_term(weights * worths * (frequencies[best] > 0), grouped)
     wanted = float(weights[: len(asked)].sum()) + absent * float(np.log1p(2 * total + 1))
-    columns = (chosen, scores[best], full, np.minimum(held / max(wanted, 1e-6), 1.0))
-    return list(map(Found, *(column.tolist() for column in columns)))
+    found = (chosen, scores[best], full, np.minimum(held / max(wanted, 1e-6), 1.0))
+    return list(map(Found, *(column.tolist() for column in found)))
+
+
+def _changes(values: Ids) -> NDArray[np.bool_]:
+    """Where a value differs from the one before it; the first one does."""
+    changes = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=changes[1:])
+    return changes
 
 
 def _rarest_first(words: Sequence[Near]) -> list[Near]:
@@ -118,12 +125,15 @@ def _by_words(
     return terms + near
 
 
-def _by_term(fits: NDArray[np.floating], of: Ids) -> NDArray[np.float32]:
-    """The score of each record (row): for each term the best of its words (columns), summed."""
-    columns = np.argsort(of, kind="stable")
-    starts = np.flatnonzero(np.diff(of[columns], prepend=-1))
-    scores: NDArray[np.floating] = np.maximum.reduceat(fits[:, columns], starts, axis=1).sum(axis=1)
-    return scores.astype(np.float32)
+def _by_term(fits: NDArray[np.floating], grouped: tuple[Ids, Ids]) -> NDArray[np.float32]:
+    """The score of each record (row): for each term the best of its words (columns), summed.
+
+    `grouped` is the columns in the order of their terms, and where each term begins in it.
+    """
+    columns, starts = grouped
+    if len(starts) < len(columns):
+        fits = np.maximum.reduceat(fits[:, columns], starts, axis=1)
+    return fits.sum(axis=1).astype(np.float32)
 
 
 def _table(

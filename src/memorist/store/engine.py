@@ -97,8 +97,8 @@ class Db(Protocol):
     def count_records(self, owner: str) -> int:
         """About how many messages, and passages of articles and entries, the owner has."""
 
-    def lengths(self, owner: str, records: list[int]) -> dict[int, int]:
-        """How long the records are, in characters, of those where that is known."""
+    def lengths(self, owner: str, records: list[int]) -> list[int]:
+        """How long the records are, in characters; 0 where that is not known."""
 
     def ids(self, query: str, **values: Any) -> Ids:
         """The ids that a query gathers in one value, in which many take little room."""

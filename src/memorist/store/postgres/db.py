@@ -226,8 +226,9 @@ class PostgresDb:
                 self._counts[owner] = count, time.monotonic() + count / 1_000
         return count
 
-    def lengths(self, owner: str, records: list[int]) -> dict[int, int]:
-        return dict(self.rows("record_lengths", owner=owner, records=records))
+    def lengths(self, owner: str, records: list[int]) -> list[int]:
+        known = dict(self.rows("record_lengths", owner=owner, records=records))
+        return [known.get(record, 0) for record in records]
 
     def ids(self, query: str, **values: Any) -> Ids:
         return _ids(self.rows(query, **values)[0][0])

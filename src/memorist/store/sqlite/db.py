@@ -191,9 +191,10 @@ class SqliteDb:
         at, count = self._counts.get(key, (-COUNT_SECONDS, 0))
         return count if time.monotonic() < at + COUNT_SECONDS else None
 
-    def lengths(self, owner: str, records: list[int]) -> dict[int, int]:
-        [(lengths,)] = self.rows("record_lengths", owner=owner, records=records)
-        return dict(zip(records, json.loads(lengths), strict=True))
+    def lengths(self, owner: str, records: list[int]) -> list[int]:
+        [(joined,)] = self.rows("record_lengths", owner=owner, records=records)
+        lengths: list[int] = json.loads(joined)
+        return lengths
 
     def ids(self, query: str, **values: Any) -> Ids:
         return _numbers(self.rows(query, **values)[0][0])
