@@ -29,7 +29,14 @@ from memorist.records.values import now
 from memorist.store.base import Store
 from memorist.store.forgetting import Scrubber
 from memorist.store.indexing import MAX_MESSAGE_BYTES
-from memorist.store.jobs import KINDS, ForegroundGate, JobRunner, embedding_kinds, extraction_kinds
+from memorist.store.jobs import (
+    LATER,
+    STAGES,
+    ForegroundGate,
+    JobRunner,
+    embedding_kinds,
+    extraction_kinds,
+)
 from memorist.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:  # imported where it is used: `import memorist` stays light
@@ -134,10 +141,10 @@ class Runtime:
 
     def waiting(self, of_user: Mapping[str, int] | None = None) -> dict[str, int]:
         """How many jobs of each kind wait or run, and how many are dead: all, or a user's own."""
-        kinds: dict[str, tuple[str, ...]] = {name: (name,) for name in KINDS[1:]}
-        kinds["embed"] = KINDS[:2]
+        kinds: dict[str, tuple[str, ...]] = {name: (name, name + LATER) for name in STAGES}
+        kinds["embed"] += ("index",)
         if self.embedder is not None:
-            kinds["vectors"] = embedding_kinds(self.embedder.name)[2:]
+            kinds["vectors"] += embedding_kinds(self.embedder.name)[-1:]
         if of_user is not None:
             every = {**kinds, "dead": ("dead",)}
             return {name: sum(of_user.get(kind, 0) for kind in every[name]) for name in every}
@@ -287,7 +294,8 @@ def open_runners(
     runners: list[JobRunner] = [open_summarizer(store, extraction)]
     runners += [Scrubber(store)] if store.scrubs else []
     if embedder is None:  # vectors stay queued for a process that has an embedder
-        return [*runners, Worker(store, extraction, kinds=("index", "embed", "derive"))]
+        kinds = [it for it in extraction_kinds(has_embedder=False) if it[:7] != "vectors"]
+        return [*runners, Worker(store, extraction, kinds=kinds)]
     indexer, worker = Indexer(store, embedder), Worker(store, extraction)
     worker.then = indexer.wake
     return [*runners, indexer, worker]

@@ -142,9 +142,9 @@ def readable(memory: Memory) -> dict[str, Any]:
             for it in memory.summaries(**ada, session=session)
         ],
         "jobs": [
-            (job.kind, job.scope, job.error, job.dead)
+            (job.kind.removesuffix(" later"), job.scope, job.error, job.dead)
             for job in store.jobs(scope)
-            if job.kind != "vectors"
+            if not job.kind.startswith("vectors")
         ],
         "kept": store.kept_by_hand(scope, [it.id for it in memory.memories.list(**ada)]),
     }

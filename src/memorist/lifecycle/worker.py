@@ -28,7 +28,7 @@ from memorist.records.message import Job
 from memorist.records.scope import Scope
 from memorist.records.values import now
 from memorist.store.base import Store
-from memorist.store.jobs import ForegroundGate, JobRunner, extraction_kinds
+from memorist.store.jobs import LATER, ForegroundGate, JobRunner, extraction_kinds, is_backfill
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
@@ -60,7 +60,7 @@ class Worker(JobRunner):
         gate: ForegroundGate | None = None,
         timer: Callable[[], float] = time.thread_time,
     ) -> None:
-        super().__init__(store, kinds)
+        super().__init__(store, kinds, gate)
         self.then: Callable[[], None] = lambda: None  # called when a rebuild has queued messages
         self._extraction = extraction
         self._clock = clock
@@ -87,7 +87,10 @@ class Worker(JobRunner):
         return scope is not None
 
     def group(self, jobs: Sequence[Job]) -> list[list[Job]]:
-        """The jobs of a session that follow one another; for a model, all of them: a call costs."""
+        """The jobs of a session that follow one another; for a model, all of them: a call costs.
+
+        Without one, backfill is done job by job, and gives way in between.
+        """
         has_model = self._extraction.model is not None
 
         def place(job: Job) -> tuple[str, str, int]:
@@ -95,7 +98,11 @@ class Worker(JobRunner):
             return job.scope.owner, session or "", job.first_seq
 
         ordered = sorted(jobs, key=place)
-        return [list(group) for _, group in itertools.groupby(ordered, key=lambda job: job.scope)]
+
+        def together(job: Job) -> tuple[Scope, int]:
+            return job.scope, job.id if is_backfill(job.kind) and not has_model else 0
+
+        return [list(group) for _, group in itertools.groupby(ordered, key=together)]
 
     def after_step(self, jobs: Sequence[Job]) -> None:
         while self._due_for_maintenance:
@@ -131,8 +138,8 @@ class Worker(JobRunner):
             self._in_turn([[job] for job in jobs])
 
     def _in_turn(self, parts: Sequence[Sequence[Job]]) -> None:
-        for part in parts:
-            if self.stopped or self.paused:
+        for number, part in enumerate(parts):
+            if self.paused or self.stopped or (number and self.gives_way(part)):
                 self.release(part)
             else:
                 self.do(part)
@@ -208,4 +215,4 @@ class Worker(JobRunner):
 
 def _count(jobs: Sequence[Job], result: str) -> None:
     for job in jobs:
-        metrics.count("memorist.jobs", kind=job.kind, result=result)
+        metrics.count("memorist.jobs", kind=job.kind.removesuffix(LATER), result=result)

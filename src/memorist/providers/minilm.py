@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
@@ -161,6 +162,8 @@ def _open_model(folder: Path, threads: int) -> Forward:
     options.inter_op_num_threads = 1
     # Threads that wait busily for the next text would take the processor from everybody else.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if not _has_vnni():  # or products of signed 8 bits overflow, on x86
+        options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 3  # a machine without a GPU is no news
     options.enable_cpu_mem_arena = False  # or one long batch is held for ever
     try:
@@ -175,6 +178,13 @@ def _open_model(folder: Path, threads: int) -> Forward:
         return vectors
 
     return forward
+
+
+def _has_vnni() -> bool:
+    """Whether the processor is known to multiply 8-bit numbers without overflow."""
+    with contextlib.suppress(OSError):
+        return "vnni" in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    return False
 
 
 class WordPiece:

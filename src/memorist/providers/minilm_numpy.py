@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 LAYERS, HEADS = 6, 12
 EPSILON = np.float32(1e-12)
-HALF = 128  # the weights' zero in 8 bits
 ONE = np.float32(1)
 
 
@@ -27,6 +26,7 @@ class NumpyMiniLM:
     def __init__(self, folder: Path) -> None:
         data = np.memmap(folder / "weights.bin", np.uint8, "r")
         index = json.loads((folder / "weights.json").read_text())
+        self._zero = np.float32(128 if index["words"][0] == "uint8" else 0)  # of the weights
         self._arrays: dict[str, NDArray[Any]] = {}
         for name, (dtype, shape, offset) in index.items():
             size = int(np.prod(shape)) * np.dtype(dtype).itemsize
@@ -34,11 +34,11 @@ class NumpyMiniLM:
         for layer in range(LAYERS):
             for part in ("heads", "mix", "up", "down"):
                 name = f"{layer}.{part}"
-                self._arrays[name] = self._arrays[name].astype(np.float32) - HALF
+                self._arrays[name] = self._arrays[name].astype(np.float32) - self._zero
 
     def __call__(self, ids: NDArray[np.int32]) -> Vectors:
         arrays = self._arrays
-        words = (arrays["words"][ids] - np.float32(HALF)) * arrays["words_scale"][ids][..., None]
+        words = (arrays["words"][ids] - self._zero) * arrays["words_scale"][ids][..., None]
         hidden = words + arrays["positions"][: ids.shape[1]]
         hidden = _norm(hidden, arrays["norm_gain"], arrays["norm_bias"])
         for layer in range(LAYERS):

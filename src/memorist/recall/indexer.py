@@ -16,7 +16,7 @@ from memorist.providers.daemon_pool import DaemonPool, Task
 from memorist.providers.embedder import Embedder
 from memorist.records.message import Job
 from memorist.store.base import Store
-from memorist.store.jobs import ForegroundGate, JobRunner, embedding_kinds
+from memorist.store.jobs import FOLLOWING, ForegroundGate, JobRunner, embedding_kinds
 
 if TYPE_CHECKING:
     from memorist.providers.embedder import Vectors
@@ -44,11 +44,10 @@ class Indexer(JobRunner):
         then: Callable[[], None] = lambda: None,
         gate: ForegroundGate | None = None,
     ) -> None:
-        super().__init__(store, embedding_kinds(embedder.name))
+        super().__init__(store, embedding_kinds(embedder.name), gate)
         self._embedder = embedder
         self._lanes = LANES if hasattr(embedder, "load") else 1
         self._pool = DaemonPool(LANES)
-        self._gate = gate or ForegroundGate()
         self._then = then
         self._prepared_at = float("-inf")
 
@@ -69,7 +68,7 @@ class Indexer(JobRunner):
         return list(by_owner.values())
 
     def after_step(self, jobs: Sequence[Job]) -> None:
-        if any(job.kind == "embed" for job in jobs):
+        if any(job.kind in FOLLOWING for job in jobs):
             self._then()  # extraction follows
 
     def do(self, jobs: Sequence[Job]) -> None:
@@ -103,28 +102,30 @@ class Indexer(JobRunner):
             self._store.fail(job, str(error))
 
     def _embed(self, jobs: Sequence[Job]) -> None:
-        """Embed the texts of jobs, several together; when stopped, give back the rest."""
-        name = self._embedder.name
+        """Embed the texts of jobs, several together; when it gives way, give back the rest."""
+        name, over = self._embedder.name, self.stopped
         gathered: dict[int, str] = {}
         ready: list[Job] = []
         for job in jobs:
             while (
                 len(texts := self._store.waiting(job, name, limit=PASSAGES)) == PASSAGES
-                and not self.stopped
+                and not over
             ):
                 self._put(job, texts)
                 # Raises if it was lost.
                 self._store.renew(job, lease_seconds=self.lease_seconds, progressed=True)
-            if self.stopped:
+                over = self.gives_way(jobs)
+            if over := over or self.stopped:
                 break
             gathered |= texts
             ready.append(job)
             if len(gathered) >= PASSAGES:
                 self._put(job, gathered, done=ready)
                 gathered, ready = {}, []
-        if ready and not self.stopped:
+                over = self.gives_way(jobs)
+        if ready and not over:
             self._put(ready[0], gathered, done=ready)
-        if self.stopped:
+        if over or self.stopped:
             self.release(jobs)  # a job that is done is not ours any more, and stays done
 
     def _put(self, job: Job, texts: dict[int, str], done: Sequence[Job] = ()) -> None:
@@ -145,12 +146,12 @@ class Indexer(JobRunner):
         def embed(may_go_on: Callable[[], bool]) -> None:
             with contextlib.suppress(IndexError):  # no slice is left
                 while not (vectors and self.stopped) and may_go_on():
-                    self._gate.wait()
+                    self.gate.wait()
                     some = slices.popleft()
                     vectors.update(zip(some, self._ask([texts[id_] for id_ in some]), strict=True))
 
         lanes = min(self._lanes, len(slices))
-        beside = [Task(partial(embed, self._gate.is_quiet)) for _ in range(1, lanes)]
+        beside = [Task(partial(embed, self.gate.is_quiet)) for _ in range(1, lanes)]
         for task in beside:
             self._pool.start(task)
         try:

@@ -38,6 +38,7 @@ from memorist.store.activity import add_receipt, receipts
 from memorist.store.engine import Db
 from memorist.store.entries import json_text
 from memorist.store.indexing import Piece, Preparation, index_messages, index_pieces, index_view
+from memorist.store.jobs import LATER, is_backfill
 from memorist.store.log import add_owner, ensure_session, message_places, write_messages
 from memorist.store.rows import ALL, Columns, Row
 from memorist.store.search import put_vectors
@@ -113,7 +114,8 @@ def _log(db: Db, scope: Scope, vectors: bool) -> Iterator[ArchiveRecord]:
 
 
 def _waiting(kind: str, attempts: int, error: str | None, dead: int) -> Waiting:
-    return Waiting(kind=kind, attempts=attempts, error=error, dead=bool(dead))  # type: ignore[arg-type]
+    stage: Any = kind.removesuffix(LATER)
+    return Waiting(kind=stage, attempts=attempts, error=error, dead=bool(dead))
 
 
 def _views(db: Db, scope: Scope, vectors: bool) -> Iterator[ArchiveRecord]:
@@ -296,11 +298,13 @@ def _restore_messages(db: Db, scope: Scope, batch: Sequence[Prepared]) -> list[b
 
 def _queue(db: Db, owner: str, session: Any, messages: list[tuple[int, MessageRecord]]) -> None:
     """Queue what the messages wait for, and vectors for the others; mark what is outdated."""
-    done: dict[str, Any] = {"kind": "vectors", "attempts": 0, "error": None, "dead": False}
+    done: dict[str, Any] = {"kind": "vectors later", "attempts": 0, "error": None, "dead": False}
     for job, some in groupby(messages, key=lambda it: it[1].job):
         if seqs := [seq for seq, it in some if job or not it.message.unfinished]:
             state = done if job is None else asdict(job)
             state |= {"first": seqs[0], "last": seqs[-1], "dead": int(state["dead"])}
+            if not is_backfill(state["kind"]):
+                state["kind"] += LATER
             db.run("restore_job", owner=owner, session=session, now=db.now, **state)
     for seq, record in messages:
         if record.outdated is not None:

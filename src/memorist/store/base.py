@@ -214,6 +214,7 @@ class Store:
     release = writes(jobs.release)
     fail = writes(jobs.fail)
     backlog = all_owners(jobs.backlog, reads=True)
+    new_wait = all_owners(jobs.new_wait, reads=True)
     retry = writes(jobs.retry)
     users = all_owners(jobs.users, reads=True)
     spend = all_owners(jobs.spend)

@@ -2,12 +2,13 @@
 
 The runners, and the kinds of jobs that they do:
 
-    Indexer      index, embed, vectors, vectors:<embedder>
-    Worker       derive, which follows embed; without an embedder the others, too
+    Indexer      embed, vectors; of backfill index, embed later, vectors later, vectors:<embedder>
+    Worker       derive, which follows embed, derive later; without an embedder the others, too
     Summarizer   summarize
 
 A job `index` is `embed` for messages that are cut into passages anew first. A job `rebuild` waits
-until its user's views are thrown away and derived again.
+until its user's views are thrown away and derived again. Backfill is what was imported or restored,
+is rebuilt, or gets vectors of another embedder: it is done when nothing new waits.
 
 Any number of processes may run them.
 """
@@ -35,14 +36,15 @@ if TYPE_CHECKING:
 
 SECOND = 1_000_000  # microseconds
 HOUR = 3_600 * SECOND
-KINDS = ("index", "embed", "vectors", "derive", "summarize", "rebuild")
-FOLLOWING = {
-    "index": "derive",
-    "embed": "derive",
-}  # a message is embedded, then memories are extracted from it
+STAGES = ("embed", "vectors", "derive", "summarize", "rebuild")
+LATER = " later"  # at the end of the kinds of what was imported or restored
+KINDS = ("index", *STAGES, *(stage + LATER for stage in STAGES[:3]))
+# A message is embedded, then memories are extracted from it.
+FOLLOWING = {"embed": "derive", "index": "derive later", "embed later": "derive later"}
 GATE_SECONDS = 0.1  # for which background work waits for a request
 QUIET_SECONDS = 0.5  # after a request, before background work takes more than one processor
-GATHER_SECONDS = 0.05  # what is stored together is worked on together, and writers go first
+GATHER_SECONDS = 0.05  # after a request: what belongs to it comes first, and is worked on together
+LONGEST_GATHER = 0.5  # seconds, where one request follows another
 LONGEST_RENEWAL = 3_600.0  # seconds: a runner that hangs must not keep its jobs for ever
 LONGEST_LEASE = 900.0  # seconds: a job that is due later than that was dated by a wrong clock
 MAX_DEATHS = 1 + 5  # of processes that had a job: the first time among others, then alone
@@ -51,14 +53,23 @@ DIED = "the process ended, or hung, while working on it"
 log = logging.getLogger("memorist")
 
 
+EMBEDDING = ("index", "embed", "embed later", "vectors", "vectors later")
+
+
 def embedding_kinds(embedder_name: str) -> tuple[str, ...]:
     """The kinds of jobs that an embedder does."""
-    return ("index", "embed", "vectors", f"vectors:{embedder_name}")
+    return (*EMBEDDING, f"vectors:{embedder_name}")
 
 
 def extraction_kinds(*, has_embedder: bool) -> tuple[str, ...]:
     """The kinds of jobs that extraction does; without an embedder, it does not wait for one."""
-    return ("derive",) if has_embedder else ("index", "embed", "vectors", "derive")
+    derivation = ("derive", "derive later")
+    return derivation if has_embedder else (*EMBEDDING, *derivation)
+
+
+def is_backfill(kind: str) -> bool:
+    """Whether jobs of a kind wait while there are new ones."""
+    return kind == "index" or kind.startswith("vectors:") or kind.endswith(LATER)
 
 
 def enqueue(db: Db, owner: str, kind: str, first: int, last: int, *, session: Any = None) -> None:
@@ -75,7 +86,7 @@ def claim(
     lease_seconds: float = 60,
     suspects_first: bool = False,
 ) -> list[Job]:
-    """Take jobs that are due; each is free again when its lease runs out.
+    """Take jobs that are due, new ones before backfill; each is free when its lease runs out.
 
     One of them may be why a process died. So those that were taken when one did are suspects and
     taken alone, after the others or before them. One that processes keep dying of alone is dead.
@@ -84,13 +95,29 @@ def claim(
     buried = db.rows("bury_deadly", kinds=wanted, now=now, max_deaths=MAX_DEATHS, reason=DIED)
     if buried:
         db.run("note_jobs", change="failed", ids=[id_ for (id_,) in buried], now=now)
-    named = {"kinds": wanted, "now": now, "beyond": now + int(LONGEST_LEASE * SECOND)}
-    named |= {"lease": new_id(), "until": _lease_end(db, lease_seconds), "limit": limit}
-    first, then = "take_jobs", "take_suspect"
-    if suspects_first:
-        first, then = then, first
-    taken = db.rows(first, **named) or db.rows(then, **named)
+    named = {"lease": new_id(), "until": _lease_end(db, lease_seconds), "limit": limit}
+    new, backfill = _divided(wanted)
+    looks = [("take_jobs", new), ("take_jobs", backfill)]
+    looks.insert(0 if suspects_first else 2, ("take_suspect", wanted))
+    found = (db.rows(query, **_due(db, kinds), **named) for query, kinds in looks if kinds)
+    taken = next(filter(None, found), ())
     return [_job(row) for row in db.rows("jobs_by_id", ids=[id_ for (id_,) in taken])]
+
+
+def new_wait(db: Db, kinds: Sequence[str]) -> bool:
+    """Whether a job of these kinds that is no backfill could be taken."""
+    new, _ = _divided(kinds)
+    return bool(new) and db.row("new_wait", **_due(db, new)) is not None
+
+
+def _divided(kinds: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Kinds of new jobs, and of backfill."""
+    new = [kind for kind in kinds if not is_backfill(kind)]
+    return new, [kind for kind in kinds if kind not in new]
+
+
+def _due(db: Db, kinds: Sequence[str]) -> dict[str, Any]:
+    return {"kinds": kinds, "now": db.now, "beyond": db.now + int(LONGEST_LEASE * SECOND)}
 
 
 def _lease_end(db: Db, lease_seconds: float) -> int:
@@ -249,8 +276,11 @@ class JobRunner(ProcessPart):
     longest_pause = 15.0  # seconds between two looks at an empty queue
     awaited: tuple[str, ...] = ()  # kinds that end by themselves when its own are done
 
-    def __init__(self, store: Store, kinds: Sequence[str]) -> None:
+    def __init__(
+        self, store: Store, kinds: Sequence[str], gate: ForegroundGate | None = None
+    ) -> None:
         self.kinds = tuple(kinds)
+        self.gate = gate or ForegroundGate()
         self.stopped = False
         self.worked_at = self.idle_at = float("-inf")  # the end of a step, the start of an idle one
         self._store = store
@@ -354,7 +384,7 @@ class JobRunner(ProcessPart):
             if self._woken.wait(pause) and not self.stopped:
                 self._woken.clear()
                 pause = GATHER_SECONDS
-                time.sleep(pause)
+                self.gate.settle()
 
     def step(self) -> bool:
         """Take some jobs and do them; return whether there were any."""
@@ -378,12 +408,18 @@ class JobRunner(ProcessPart):
                 while groups and not self.stopped and not self.paused:
                     self.do(groups[0])
                     groups.pop(0)
+                    if groups and self.gives_way(jobs):
+                        break
             finally:
                 self._taken = ()
                 for group in groups:
                     self.release(group)
         self.after_step(jobs)
         return bool(jobs)
+
+    def gives_way(self, jobs: Sequence[Job]) -> bool:
+        """Whether these jobs are not gone on with: it is stopped, or new ones come first."""
+        return self.stopped or (is_backfill(jobs[0].kind) and self._store.new_wait(self.kinds))
 
     def release(self, jobs: Sequence[Job]) -> None:
         """Give jobs back as if they had not been taken."""
@@ -458,6 +494,15 @@ class ForegroundGate(ProcessPart):
         """Wait until no request is being answered, but not for long."""
         with self._changed:
             self._changed.wait_for(lambda: not self._requests, GATE_SECONDS)
+
+    def settle(self) -> None:
+        """Wait until a request and the pause after it are over, but not for long."""
+        began = time.monotonic()
+        with self._changed:
+            while (now := time.monotonic()) - began < LONGEST_GATHER and (
+                self._requests or now - max(self._left_at, began) < GATHER_SECONDS
+            ):
+                self._changed.wait(GATHER_SECONDS)
 
     def is_quiet(self) -> bool:
         """Whether no request is being answered, and none was lately."""

@@ -239,6 +239,7 @@ def append_at_once(
         words=[f"{{{','.join(map(str, it.words))}}}" for *_, it in pieces],
         queued=not all(it.unfinished for it in said),  # else queued when they end
         most_in_job=MOST_IN_JOB,
+        kind=_kind(messages, source),
         now=db.now,
     )
 
@@ -570,5 +571,10 @@ def _store(
     if not all(prepared.message.unfinished for prepared in new):  # queued when they end
         for start in range(0, len(seqs), MOST_IN_JOB):
             batch = seqs[start : start + MOST_IN_JOB]
-            enqueue(db, owner, "embed", batch[0], batch[-1], session=session.key)
+            enqueue(db, owner, _kind(new, source), batch[0], batch[-1], session=session.key)
     return seqs
+
+
+def _kind(messages: Sequence[PreparedMessage], source: Source | None) -> str:
+    """The kind of the jobs of messages: what is imported, or as much, waits for what is new."""
+    return "embed later" if source == "import" or len(messages) > MOST_IN_JOB else "embed"

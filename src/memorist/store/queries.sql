@@ -145,11 +145,15 @@ VALUES (:owner, :kind, :session, :first_seq, :last_seq, :now)
 -- name: take_jobs
 UPDATE jobs SET lease = :lease, run_at = :until
 WHERE id IN (
-  SELECT id FROM jobs
-  WHERE kind IN (:kinds*) AND dead = 0 AND deaths = 0 AND lease IS NULL AND @due AND @in_order
-  ORDER BY id LIMIT :limit @skip_locked
+  SELECT id FROM jobs WHERE @takeable ORDER BY id LIMIT :limit @skip_locked
 )
 RETURNING id
+
+-- name: @takeable
+kind IN (:kinds*) AND dead = 0 AND deaths = 0 AND lease IS NULL AND @due AND @in_order
+
+-- name: new_wait
+SELECT 1 FROM jobs WHERE @takeable LIMIT 1
 
 -- name: take_suspect
 -- Not by the index of kinds, which lists all that wait.
@@ -163,16 +167,21 @@ WHERE id IN (
 )
 RETURNING id
 
--- While a user's views are rebuilt, what a process had in hand when it died is derived first.
+-- While a user's views are rebuilt, what a process had in hand when it died is derived first, and
+-- what is new last.
 -- name: @in_order
-(kind <> 'derive'
+(kind NOT IN ('derive', 'derive later')
   OR NOT EXISTS (
     SELECT 1 FROM jobs r WHERE r.kind = 'rebuild' AND r.dead = 0 AND r.owner = jobs.owner)
   OR NOT EXISTS (
     SELECT 1 FROM jobs e
     WHERE e.owner = jobs.owner AND e.id < jobs.id AND e.dead = 0
-      AND (e.kind IN ('index', 'embed')
-        OR (e.kind = 'derive' AND (e.lease IS NOT NULL OR e.deaths > 0)))))
+      AND (e.kind IN ('index', 'embed', 'embed later')
+        OR (e.kind IN ('derive', 'derive later') AND (e.lease IS NOT NULL OR e.deaths > 0))
+        OR (e.kind = 'derive later' AND jobs.kind = 'derive'))))
+
+-- name: @derivation
+('index', 'embed', 'embed later', 'derive', 'derive later')
 
 -- name: @due
 (run_at <= :now OR run_at > :beyond OR (lease IS NULL AND attempts = 0))
@@ -1048,7 +1057,7 @@ ORDER BY o.owner
 
 -- name: @is_derived_again
 NOT EXISTS (SELECT 1 FROM jobs w
-  WHERE w.owner = j.owner AND w.kind IN ('index', 'embed', 'derive') AND w.dead = 0)
+  WHERE w.owner = j.owner AND w.kind IN @derivation AND w.dead = 0)
 
 -- The user whose rebuild is about to end; else, if none has begun, the next one.
 -- name: next_rebuild
@@ -1066,7 +1075,7 @@ DELETE FROM jobs AS j
 WHERE j.owner = :owner AND j.kind = 'rebuild' AND j.first_seq = 1 AND @is_derived_again
 
 -- name: delete_derivation_jobs
-DELETE FROM jobs WHERE owner = :owner AND kind IN ('index', 'embed', 'derive')
+DELETE FROM jobs WHERE owner = :owner AND kind IN @derivation
 
 -- In the order of the log: a session's messages up to where another session goes on.
 -- name: queue_derivation
@@ -1261,7 +1270,7 @@ ORDER BY 1 LIMIT :limit
 -- The first that waits for a message comes last.
 -- name: archive_jobs
 SELECT m.id, j.kind, j.attempts, j.error, j.dead FROM jobs j CROSS JOIN chat_message_history m
-WHERE j.owner = :owner AND j.kind IN ('index', 'embed', 'derive')
+WHERE j.owner = :owner AND j.kind IN @derivation
   AND j.first_seq <= :last AND j.last_seq >= :first
   AND m.owner = :owner AND m.session_id = j.session_id AND m.id BETWEEN j.first_seq AND j.last_seq
   AND m.id IN (:seqs*)

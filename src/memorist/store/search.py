@@ -17,7 +17,7 @@ from memorist.records.query import NO_FILTERS, Filters, Found, Match, Passage, S
 from memorist.records.scope import Scope
 from memorist.records.values import PASSAGES_PER_MESSAGE, check_key, fold, from_micros, to_micros
 from memorist.store.engine import Db
-from memorist.store.jobs import advance
+from memorist.store.jobs import LATER, advance
 from memorist.store.rows import END, Row
 from memorist.store.views import naming
 
@@ -255,7 +255,7 @@ def put_vectors(
     check_key(embedder, "embedder")
     for job in done:
         advance(db, job)
-    if any(job.kind in ("index", "embed", "vectors") for job in done):
+    if any(job.kind.removesuffix(LATER) in ("index", "embed", "vectors") for job in done):
         db.run("unprepare_others", owner=scope.owner, embedder=embedder)
     lengths = {len(vector) for vector in vectors.values()}
     if len(lengths) > 1 or 0 in lengths:

@@ -168,7 +168,7 @@ WITH home AS MATERIALIZED (
   ON CONFLICT DO NOTHING
 ), queued AS (
   INSERT INTO jobs (owner, kind, session_id, first_seq, last_seq, run_at)
-  SELECT CAST(:owner AS uuid), 'embed', key, min(seq), max(seq), CAST(:now AS bigint)
+  SELECT CAST(:owner AS uuid), CAST(:kind AS text), key, min(seq), max(seq), CAST(:now AS bigint)
   FROM said WHERE :queued GROUP BY key, (place - 1) / :most_in_job ORDER BY min(seq)
 )
 SELECT seq FROM said ORDER BY seq
