@@ -31,7 +31,7 @@ class Interrupted(WordEmbedder):
         self._store = store
 
     def embed(self, texts: Sequence[str]) -> Any:
-        if not self.seen:
+        if len(self.seen) < 300 <= len(self.seen) + len(texts):
             self._store.append(NEW, [Message("user", SAID)])
         return super().embed(texts)
 
@@ -53,10 +53,9 @@ def test_a_new_message_is_found_and_remembered_before_the_backlog(
         assert embedder.seen[-1] == SAID
         [vector] = embedder.embed_query(SAID)
         assert len(store.match_vector(NEW.whole_user(), embedder.name, vector, limit=5)) == 1
-        assert indexer.step(), "the backlog goes on"
-        assert worker.step()
+        assert worker.step(), "memories of it, though others waited longer"
         assert store.items(NEW.whole_user())
         assert not store.items(OLD.whole_user()), "they wait"
         assert store.backlog(embedding_kinds(embedder.name)) > 1
-        assert store.backlog(extraction_kinds(has_embedder=True)) > 0
-        assert len(embedder.seen) < IMPORTED / 2
+        assert store.backlog(extraction_kinds(has_embedder=True)) > 1
+        assert len(embedder.seen) < IMPORTED / 10
