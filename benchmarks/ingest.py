@@ -24,7 +24,7 @@ from benchmarks.locomo import Locomo
 from memorist import Memory, Message
 
 ROOT = Path(__file__).parent.parent
-AIM = 100.0  # messages a second on two processors
+AIM = 150.0  # messages a second on two processors
 
 
 def main() -> None:
